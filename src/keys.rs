@@ -1,30 +1,22 @@
 //! `tideline key create|list|revoke`: API keys, of a directory that no server uses or of a running server.
 //!
 //! Owns: the arguments and what is printed. Promises: a key is printed once, when it is made, and on standard output
-//! alone; the administrator's own key is taken from the environment, never from an argument, which others see. Must
-//! not: know how a key is stored.
+//! alone. Must not: know how a key is stored.
 
 use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use bytes::Bytes;
 use clap::{Args, Subcommand};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
-use hyper::{Request, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::config::Config;
 use crate::credentials::{ApiKey, NewKey, StoredCredentials};
 use crate::ids::Clock;
 use crate::metrics::Metrics;
+use crate::remote::{Endpoint, RunningServer};
 use crate::store::Store;
 
 /// What is to be done.
@@ -63,9 +55,8 @@ pub struct CreateKey {
 /// Where the keys are.
 #[derive(Debug, Args)]
 pub struct KeyPlace {
-    /// A running server, like http://127.0.0.1:7070; else the data directory of a stopped one is taken.
-    #[arg(long, value_name = "URL", global = true)]
-    url: Option<Uri>,
+    #[command(flatten)]
+    server: RunningServer,
     /// The data directory [default: ./data].
     #[arg(long, value_name = "DIR", global = true)]
     pub data: Option<PathBuf>,
@@ -100,8 +91,11 @@ pub async fn keys(
     what: KeyCommand,
     out: &mut (dyn Write + Send),
 ) -> Result<(), KeyFailure> {
-    match &place.url {
-        Some(url) => by_call(url, what, out).await,
+    match &place.server.url {
+        Some(url) => {
+            let server = Endpoint::new(url, place.server.ca_file.as_deref()).map_err(wrong)?;
+            by_call(&server, what, out).await
+        }
         None => by_directory(config, what, out).await,
     }
 }
@@ -193,12 +187,11 @@ impl CreateKey {
 }
 
 async fn by_call(
-    url: &Uri,
+    server: &Endpoint,
     what: KeyCommand,
     out: &mut (dyn Write + Send),
 ) -> Result<(), KeyFailure> {
-    let key = std::env::var(KEY);
-    let key = key.map_err(|_| wrong(format_args!("put an administrator's key into {KEY}")))?;
+    let ask = async |method, params| server.ask(method, &params).await.map_err(wrong);
     match what {
         KeyCommand::Create(create) => {
             let mut params = json!({
@@ -210,21 +203,21 @@ async fn by_call(
             if let Some(name) = &create.certificate {
                 params["certificate"] = json!(name);
             }
-            let made = call(url, &key, "key.create", params).await?;
+            let made = ask("key.create", params).await?;
             let made = made["key"]
                 .as_str()
                 .ok_or_else(|| wrong("not a server of keys"))?;
             Ok(writeln!(out, "{made}")?)
         }
         KeyCommand::List => {
-            let listed = call(url, &key, "key.list", json!({})).await?;
+            let listed = ask("key.list", json!({})).await?;
             let keys = listed["keys"].as_array().into_iter().flatten();
             Ok(keys
                 .into_iter()
                 .try_for_each(|key| writeln!(out, "{key}"))?)
         }
         KeyCommand::Revoke { id } => {
-            let revoked = call(url, &key, "key.revoke", json!({ "id": &id })).await?;
+            let revoked = ask("key.revoke", json!({ "id": &id })).await?;
             match revoked["revoked"] == true {
                 true => Ok(writeln!(out, "revoked {id}")?),
                 false => Err(wrong(format_args!("there is no key {id:?}"))),
@@ -232,45 +225,3 @@ async fn by_call(
         }
     }
 }
-
-async fn call(url: &Uri, key: &str, method: &str, params: Value) -> Result<Value, KeyFailure> {
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    let at = format!("{}/v1/rpc", url.to_string().trim_end_matches('/'));
-    let request = Request::post(at)
-        .header(CONTENT_TYPE, "application/json")
-        .header(AUTHORIZATION, format!("Bearer {}", key.trim()))
-        .body(Full::new(Bytes::from(body.to_string())));
-    // The error of a header would not show it, but be sure.
-    let request = request.map_err(|_| wrong("the URL or the key can't be sent"))?;
-    let connector = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_native_roots()?
-        .https_or_http()
-        .enable_http1()
-        .build();
-    let client = Client::builder(TokioExecutor::new()).build(connector);
-    let asking = async {
-        let answer = client.request(request).await.map_err(|error| {
-            let source = std::error::Error::source(&error);
-            wrong(source.map_or_else(|| error.to_string(), ToString::to_string))
-        })?;
-        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect();
-        Ok::<_, KeyFailure>(body.await.map_err(wrong)?.to_bytes())
-    };
-    let body = timeout(PATIENCE, asking).await;
-    let body = body.map_err(|_| wrong("no answer within a minute"))??;
-    let mut answer: Value =
-        serde_json::from_slice(&body).map_err(|_| wrong("the answer is no JSON"))?;
-    match answer.get("error") {
-        Some(error) => {
-            let field = error["data"]["field"].as_str().unwrap_or_default();
-            let message = error["message"].as_str().unwrap_or_default();
-            Err(wrong(format_args!("{method} {field}: {message}")))
-        }
-        None => Ok(answer["result"].take()),
-    }
-}
-
-/// Where the administrator's key is taken from.
-const KEY: &str = "TIDELINE_KEY";
-const PATIENCE: Duration = Duration::from_secs(60);
-const ANSWER_BYTES_MAX: usize = 16 << 20;

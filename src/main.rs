@@ -10,10 +10,12 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tideline::config::{self, Config, Flags};
+use tideline::config::{self, Config, ConfigError, Flags};
+use tideline::doctor::{examine, tell};
 use tideline::dump::{DumpError, dump};
 use tideline::export::{Account, Export, export};
 use tideline::keys::{KeyCommand, KeyPlace, keys};
+use tideline::remote::{Remote, RunningServer, change_served, list_served};
 use tideline::server::Server;
 use tideline::store::{Change, change_partitions, list_partitions};
 use tideline::verify::verify;
@@ -77,10 +79,23 @@ enum Command {
         #[command(flatten)]
         settings: ConfigFile,
     },
-    /// Show or change the partitions of a data directory that no server uses.
+    /// Show or change the partitions of a running server, or of a data directory that no server uses.
     Partition {
         #[command(subcommand)]
         what: PartitionCommand,
+    },
+    /// Look at what would hurt a server: descriptors, file system, the disk's sync, address space, clock, settings, who
+    /// can reach it, who can read its secrets, when its certificate ends. A line for each with advice; exit code 1 if
+    /// the server would not start or would harm. Changes nothing; a server may run meanwhile.
+    Doctor {
+        /// The data directory [default: that of the settings].
+        data: Option<PathBuf>,
+        /// The server's TOML file.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// As JSON: a list of {check, state, found, advice}.
+        #[arg(long)]
+        json: bool,
     },
     /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said.
     Config {
@@ -91,29 +106,34 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum PartitionCommand {
-    /// Print each partition: the hashes of keys that it owns, where its log begins, whose keys it took over, its bytes.
+    /// Print each partition: the hashes of keys that it owns, where its log begins, whose keys it took over, its bytes;
+    /// of a running server also the last change.
     List {
-        /// The data directory.
-        data: PathBuf,
+        /// The data directory, if no server uses it.
+        #[arg(required_unless_present = "url", conflicts_with = "url")]
+        data: Option<PathBuf>,
+        #[command(flatten)]
+        server: RunningServer,
     },
-    /// Make two of one, each with half of its hashes. What it owns is written anew; the disk needs room for that. First
-    /// says what it takes. An interrupted change leaves the directory as it was, or is complete.
+    /// Make two of one, each with half of its hashes. What it owns is written anew; the disk needs room for that. An
+    /// interrupted change leaves all as it was, or is complete. A running server serves on; calls wait for less than a
+    /// second.
     Split {
-        /// The data directory.
-        data: PathBuf,
-        /// The number of the partition.
-        partition: u16,
+        /// The data directory, if no server uses it, and the number of the partition.
+        #[arg(value_names = ["DATA", "PARTITION"], num_args = 1..=2, required = true)]
+        of: Vec<String>,
+        #[command(flatten)]
+        server: RunningServer,
         #[command(flatten)]
         settings: ConfigFile,
     },
     /// Make one of two whose hashes are neighbours.
     Merge {
-        /// The data directory.
-        data: PathBuf,
-        /// The number of one of them.
-        one: u16,
-        /// The number of the other.
-        other: u16,
+        /// The data directory, if no server uses it, and the numbers of both.
+        #[arg(value_names = ["DATA", "ONE", "OTHER"], num_args = 2..=3, required = true)]
+        of: Vec<String>,
+        #[command(flatten)]
+        server: RunningServer,
         #[command(flatten)]
         settings: ConfigFile,
     },
@@ -137,8 +157,8 @@ struct Options {
     /// Address (or name) and port to listen on [default: 127.0.0.1:7070].
     #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
     listen: Option<SocketAddr>,
-    /// Serve an address that is not loopback, though there is no authentication yet: whoever reaches it may read, write
-    /// and delete everything.
+    /// Serve an address that is not loopback though there is no authentication ([auth]): whoever reaches it may read,
+    /// write and delete everything. With [auth]: though there is no TLS.
     #[arg(long)]
     insecure: bool,
     /// How many partitions the data directory is to have: one that has another number is changed before it is served,
@@ -201,20 +221,27 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
         },
         Command::Partition {
             what:
-                PartitionCommand::Split { data, settings, .. }
-                | PartitionCommand::Merge { data, settings, .. },
+                PartitionCommand::Split { settings, .. } | PartitionCommand::Merge { settings, .. },
         } => Options {
             config: settings.config.take(),
-            data: Some(data.clone()),
+            ..Options::default()
+        },
+        Command::Doctor { data, config, .. } => Options {
+            config: config.take(),
+            data: data.take(),
             ..Options::default()
         },
         Command::Partition { .. } | Command::Export { .. } => Options::default(),
     };
     let flags = options.over(before);
-    let (config, unknown) = config::load(&flags, environment()).map_err(|error| error.0)?;
+    let loaded = config::load(&flags, environment());
+    if let Command::Doctor { json, .. } = command {
+        return doctor(loaded.map(|(config, _)| config), json);
+    }
+    let (config, unknown) = loaded.map_err(|error| error.0)?;
     let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
-        Command::Serve { .. } => serve(&config, &unknown, &flags),
+        Command::Serve { .. } => serve(&flags, &config, &unknown),
         Command::Verify { data, .. } => {
             let is_whole = verify(&data, &config.timeline_limits(), &mut stdout)
                 .map_err(|error| error.to_string())?;
@@ -245,37 +272,9 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             let told = format!("{} rows, as of {:?}", done.rows, done.positions);
             Ok(writeln!(std::io::stderr(), "{told}")?)
         }
+        // Done before: it looks at bad settings, too.
+        Command::Doctor { .. } => Ok(()),
         Command::Config { .. } => Ok(stdout.write_all(config.to_toml().as_bytes())?),
-    }
-}
-
-type Failure = Box<dyn std::error::Error>;
-
-fn partition(
-    config: &Config,
-    what: &PartitionCommand,
-    out: &mut dyn std::io::Write,
-) -> Result<(), Failure> {
-    let change = match *what {
-        PartitionCommand::List { ref data } => return Ok(list_partitions(data, out)?),
-        PartitionCommand::Split { partition, .. } => Change::Split(partition),
-        PartitionCommand::Merge { one, other, .. } => Change::Merge(one, other),
-    };
-    let runtime = tokio::runtime::Runtime::new()?;
-    Ok(runtime.block_on(change_partitions(config, change, out))?)
-}
-
-/// Takes the configuration again, or leaves all as it is.
-fn reload(server: &Server, flags: &Flags) {
-    let read = config::load(flags, environment());
-    match read.and_then(|(config, _)| server.reload(&config)) {
-        Ok(()) => tracing::info!("the configuration was read again"),
-        Err(error) => {
-            tracing::error!(
-                error = error.0,
-                "the configuration can't be taken; the one before stays in force"
-            );
-        }
     }
 }
 
@@ -285,7 +284,65 @@ fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
 }
 
-fn serve(config: &Config, unknown: &[String], flags: &Flags) -> Result<(), Failure> {
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn doctor(config: Result<Config, ConfigError>, as_json: bool) -> Result<(), Failure> {
+    let findings = match &config {
+        Ok(config) => examine(Ok(config)),
+        Err(ConfigError(why)) => examine(Err(why)),
+    };
+    match tell(&findings, as_json, &mut std::io::stdout().lock())? {
+        true => Ok(()),
+        false => Err("the server would not start, or would harm".into()),
+    }
+}
+
+fn partition(
+    config: &Config,
+    what: &PartitionCommand,
+    out: &mut dyn std::io::Write,
+) -> Result<(), Failure> {
+    let (of, server, numbers) = match what {
+        PartitionCommand::List { data, server } => {
+            return match (&server.url, data) {
+                (Some(url), _) => list_served(&Remote::new(url, server.ca_file.as_deref())?, out),
+                (None, data) => Ok(list_partitions(
+                    data.as_deref().unwrap_or(&config.data),
+                    out,
+                )?),
+            };
+        }
+        PartitionCommand::Split { of, server, .. } => (of, server, 1),
+        PartitionCommand::Merge { of, server, .. } => (of, server, 2),
+    };
+    let (data, numbers) = of.split_at(of.len() - numbers.min(of.len()));
+    let parse = |text: &String| {
+        text.parse::<u16>()
+            .map_err(|_| format!("`{text}` is no number"))
+    };
+    let numbers: Vec<u16> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
+    let change = match numbers[..] {
+        [one, other] => Change::Merge(one, other),
+        _ => Change::Split(numbers[0]),
+    };
+    match (&server.url, data) {
+        (Some(url), []) => {
+            let server = Remote::new(url, server.ca_file.as_deref())?;
+            change_served(&server, change, out)
+        }
+        (None, [data]) => {
+            let config = Config {
+                data: data.into(),
+                ..config.clone()
+            };
+            let runtime = tokio::runtime::Runtime::new()?;
+            Ok(runtime.block_on(change_partitions(&config, change, out))?)
+        }
+        _ => Err("name either a data directory or a running server (--url)".into()),
+    }
+}
+
+fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log)
         .map_err(|error| format!("log: {error}"))?;
     tracing_subscriber::fmt()
@@ -313,16 +370,36 @@ fn serve(config: &Config, unknown: &[String], flags: &Flags) -> Result<(), Failu
         // A write past the limit of a file's size (ulimit -f) is to fail like one on a full disk, not to end the
         // process: whoever listens for the signal has taken its effect away.
         let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
-        let mut hang_up = signal(SignalKind::hangup())?;
+        let mut hangup = signal(SignalKind::hangup())?;
         let server = Server::start(config).await?;
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
                 _ = interrupt.recv() => break,
-                _ = hang_up.recv() => reload(&server, flags),
+                _ = hangup.recv() => reload(&server, flags, config),
             }
         }
         server.stop().await;
         Ok(())
     })
+}
+
+/// Reads the settings again; bad ones change nothing.
+fn reload(server: &Server, flags: &Flags, started: &Config) {
+    let loaded = config::load(flags, environment());
+    let reloaded = loaded.and_then(|(config, _)| server.reload(&config).map(|()| config));
+    match reloaded {
+        Ok(config) => {
+            let waiting = config.waiting_since(started);
+            if waiting.is_empty() {
+                tracing::info!("the settings were read again");
+            } else {
+                tracing::warn!(
+                    ?waiting,
+                    "the settings were read again; these wait for a restart"
+                );
+            }
+        }
+        Err(error) => tracing::error!("the settings stay as they were: {}", error.0),
+    }
 }

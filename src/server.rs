@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::feed::Feed;
 use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::ids::Clock;
@@ -25,10 +25,12 @@ use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, Partitions, READS_MAX};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
+use crate::reshape::Reshaper;
 use crate::store::{Store, StoreFailure, fit_partitions};
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
+use crate::tls::{Unfit, install_crypto};
 use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
@@ -46,6 +48,7 @@ pub struct Server {
     access: Option<Access>,
     /// Ends the fetches of keys.
     keys: CancellationToken,
+    reshaper: Reshaper,
     /// Ends the hold of streams on the logs.
     streams: CancellationToken,
     partitions: Partitions,
@@ -58,8 +61,10 @@ pub struct Server {
 /// Why the server did not start; the text is one line for the operator.
 #[derive(Debug)]
 pub enum StartError {
-    /// Others can reach the address, and no setting allows it.
-    Exposed(SocketAddr),
+    /// Others can reach the server, and no setting allows it.
+    Exposed(ConfigError),
+    /// TLS can't be served.
+    Tls(Unfit),
     /// The address can't be listened on.
     Listen(SocketAddr, io::Error),
     /// The data directory can't be opened.
@@ -75,12 +80,8 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StartError::Exposed(address) => write!(
-                out,
-                "{address} is not loopback, and there is no authentication yet: whoever reaches it may read, write \
-                 and delete everything. Listen on 127.0.0.1, behind a proxy that decides who may come in; or set \
-                 --insecure (insecure = true) where only those whom you trust can reach it"
-            ),
+            StartError::Exposed(ConfigError(why)) => write!(out, "{why}"),
+            StartError::Tls(Unfit(why)) => write!(out, "tls: {why}"),
             StartError::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => {
                 write!(
                     out,
@@ -112,9 +113,9 @@ impl Server {
         config: &Config,
         dialects: &'static [&'static dyn Dialect],
     ) -> Result<Server, StartError> {
-        if config.is_exposed() && !config.insecure {
-            return Err(StartError::Exposed(config.listen));
-        }
+        install_crypto();
+        config.check_exposure().map_err(StartError::Exposed)?;
+        let certificate = config.certificate().map_err(StartError::Tls)?;
         let metrics = Arc::new(Metrics::default());
         let upkeep = metrics.start_upkeep().map_err(StartError::Thread)?;
         // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
@@ -162,6 +163,13 @@ impl Server {
         );
         let webhooks = webhooks
             .map_err(|error| StartError::Webhook(format!("the system's certificates: {error}")))?;
+        let reshaper = Reshaper::start(
+            (&partitions, &tables),
+            (&relay, &jobs, &feed),
+            &clock,
+            config.reshape_options(),
+            &tasks,
+        );
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
         let admin = {
@@ -182,10 +190,11 @@ impl Server {
             GatewayOptions {
                 connections_max,
                 dialects,
+                certificate: certificate.map(Arc::new),
                 ..config.gateway_options(&metrics)
             },
             (timelines, people),
-            (tables, webhooks.clone(), access.clone()),
+            (tables, webhooks.clone(), reshaper.clone(), access.clone()),
             feed.clone(),
             clock,
             Arc::<Admin>::clone(&admin),
@@ -205,6 +214,7 @@ impl Server {
             webhooks,
             access,
             keys,
+            reshaper,
             streams,
             partitions,
             admin,
@@ -232,6 +242,7 @@ impl Server {
             webhooks,
             access: _,
             keys,
+            reshaper,
             streams,
             partitions,
             admin,
@@ -240,6 +251,8 @@ impl Server {
             upkeep,
         } = self;
         tracing::info!("stopping");
+        // 0. Partitions that are being made are given up.
+        reshaper.stop();
         // 1. Nobody comes in.
         gateway.stop_accepting().await;
         admin.set_ready(false);
@@ -305,10 +318,16 @@ fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
 
 /// Logs what is open to other machines, so that the operator knows it.
 fn say_who_may_come(config: &Config) {
-    if config.is_exposed() {
+    if config.insecure && config.auth.is_some() {
         tracing::warn!(
             address = %config.listen,
-            "insecure: whoever reaches this address may read, write and delete everything, as anybody"
+            "insecure: without TLS credentials can be read on their way here"
+        );
+    } else if config.insecure {
+        tracing::warn!(
+            address = %config.listen,
+            "insecure: whoever reaches this address, also through a proxy, may read, write and delete everything, as \
+             anybody"
         );
     }
     if config.takes_development_key() {

@@ -93,7 +93,7 @@ fn call(line: &str) -> Call {
         ["ping"] => Ok(Request::Ping(session::Nothing {})),
         ["append", timeline, text] => {
             let entry = json!({ "text": text }).to_string();
-            Ok(Request::MessageAppend(message::Append {
+            Ok(Request::MessageAppend(Box::new(message::Append {
                 timeline: timeline.to_owned(),
                 entry: serde_json::from_str(&entry).unwrap(),
                 message_id: None,
@@ -102,9 +102,9 @@ fn call(line: &str) -> Call {
                 deliver_at: None,
                 create: true,
                 epoch: None,
-            }))
+            })))
         }
-        ["subscribe", timeline] => Ok(Request::Subscribe(sync::Subscribe {
+        ["subscribe", timeline] => Ok(Request::Subscribe(Box::new(sync::Subscribe {
             timeline: Some(timeline.to_owned()),
             timelines: None,
             conversations: None,
@@ -116,7 +116,7 @@ fn call(line: &str) -> Call {
             limit: 1,
             create: true,
             with: Vec::new(),
-        })),
+        }))),
         _ => Err(Reason::MethodNotFound.into()),
     };
     Call { id, request }

@@ -20,6 +20,7 @@ async fn pages_are_there_and_other_paths_and_methods_are_refused() {
     let bed = Bed::start().await;
     for (request, expected, holds) in [
         ("GET / HTTP/1.1", "200", "Tideline"),
+        ("GET /style.css HTTP/1.1", "200", "content-type: text/css"),
         ("GET /healthz HTTP/1.1", "200", "ok"),
         ("GET /readyz HTTP/1.1", "200", "ready"),
         ("GET /metrics HTTP/1.1", "200", "tideline_connections "),
@@ -41,6 +42,15 @@ async fn pages_are_there_and_other_paths_and_methods_are_refused() {
             .await;
         assert_eq!(status(&answer), expected, "{request}: {answer}");
         assert!(answer.contains(holds), "{request}: {answer}");
+        assert!(
+            answer.contains("x-content-type-options: nosniff"),
+            "{answer}"
+        );
+        if expected == "200" || expected == "404" {
+            let policy = "content-security-policy: default-src 'self'; frame-ancestors 'none'";
+            assert!(answer.contains(policy), "{answer}");
+            assert!(answer.contains("referrer-policy: no-referrer"), "{answer}");
+        }
     }
     bed.stop().await;
 }
@@ -50,6 +60,7 @@ async fn a_foreign_origin_or_host_gets_403_everywhere() {
     let bed = Bed::with(|config| {
         config.allowed_origins = vec!["https://chat.example".to_owned()];
         config.allowed_hosts = vec!["tideline.example".to_owned()];
+        config.insecure = true;
     })
     .await;
     let connect = HANDSHAKE.trim_end();

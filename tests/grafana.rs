@@ -29,6 +29,8 @@ fn boards() -> Vec<Value> {
         "people",
         "store",
         "clients",
+        "changes",
+        "access",
     ]
     .iter()
     .map(|name| serde_json::from_str(&text(&format!("dashboards/{name}.json"))).unwrap())

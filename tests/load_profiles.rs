@@ -119,3 +119,67 @@ fn members_append() {
     let outcome = run(&[&words[..], &["--users", "3", "--members"]].concat());
     assert!(outcome.checks.made["messages read back"] > 0);
 }
+
+/// Ends the server, whatever becomes of the test.
+struct Ending(std::process::Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // Errors mean that it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_server_with_tls_is_driven_over_it() {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    // Certificate and key of localhost in one file; the certificate has signed itself.
+    let pem = folder.path().join("pair.pem");
+    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tls/one.pem");
+    std::fs::copy(known, &pem).expect("copied");
+    let closed = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(&pem, closed).expect("its mode");
+    let probe = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = probe.local_addr().expect("an address");
+    drop(probe);
+    let pem = pem.display();
+    let server = std::process::Command::new(env!("CARGO_BIN_EXE_tideline"))
+        .args(["serve", "--listen", &address.to_string(), "--data"])
+        .arg(folder.path().join("data"))
+        .env(
+            "TIDELINE_TLS",
+            format!("{{ certificate_file = '{pem}', key_file = '{pem}' }}"),
+        )
+        .spawn();
+    let _server = Ending(server.expect("a server"));
+    while TcpStream::connect(address).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let (url, pem) = (
+        format!("wss://localhost:{}/v1/connect", address.port()),
+        pem.to_string(),
+    );
+    for words in [
+        &["room", "--subscribers", "5", "--rate", "50"][..],
+        &["table", "--rows", "200"],
+    ] {
+        let json = folder.path().join("result.json").display().to_string();
+        let mut all = [&["tideline-load"], words].concat();
+        all.extend(["--quiet", "--warm-up", "0.1", "--seconds", "0.5"]);
+        all.extend(["--url", &url, "--json", &json]);
+        let trusting = [&all[..], &["--ca-file", &pem]].concat();
+        let verdict = Cli::parse_from(trusting).command.run().expect("a run");
+        assert!(verdict <= Verdict::Invalid);
+        let outcome = Outcome::load(json.as_ref()).expect("a result");
+        assert!(!outcome.latencies.is_empty());
+        // The system does not trust it.
+        Cli::parse_from(all)
+            .command
+            .run()
+            .expect_err("no connection");
+    }
+}

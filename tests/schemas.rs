@@ -18,8 +18,9 @@ use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
-    conversation, feed, hide, key, member, message, openrpc, pin, position, push, reaction,
-    receipt, schedule, schemas, session, sessions, signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, key, member, message, openrpc, partition, pin, position, push,
+    reaction, receipt, schedule, schemas, session, sessions, signal, stream, sync, timeline,
+    webhook,
 };
 
 fn root() -> PathBuf {
@@ -272,6 +273,9 @@ fn reply(method: &str, result: &Value) -> Reply {
         "webhook.list" => Reply::WebhookList(of::<webhook::Listed>(result)),
         "webhook.dead" => Reply::WebhookDead(of::<webhook::DeadPage>(result)),
         "webhook.replay" => Reply::WebhookReplay(of::<webhook::Replaying>(result)),
+        "partition.list" => Reply::PartitionList(of::<partition::Listed>(result)),
+        "partition.split" => Reply::PartitionSplit(of::<partition::Begun>(result)),
+        "partition.merge" => Reply::PartitionMerge(of::<partition::Begun>(result)),
         "signal" => Reply::Signal(of::<signal::Signalled>(result)),
         "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),

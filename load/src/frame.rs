@@ -49,13 +49,31 @@ pub fn close_code(error: &io::Error) -> Option<u16> {
     Some(closed.0)
 }
 
-/// The `host:port` and the path of a `ws://` address.
+/// The `host:port` and the path of a `ws://` or `wss://` address.
 pub(crate) fn place(url: &str) -> io::Result<(String, &str)> {
-    let rest = url.strip_prefix("ws://").filter(|rest| !rest.is_empty());
-    let rest = rest.ok_or_else(|| io::Error::other(format!("{url}: not a ws:// address")))?;
+    let (rest, port) = match url.strip_prefix("ws://") {
+        Some(rest) => (Some(rest), ":80"),
+        None => (url.strip_prefix("wss://"), ":443"),
+    };
+    let rest = rest.filter(|rest| !rest.is_empty());
+    let rest =
+        rest.ok_or_else(|| io::Error::other(format!("{url}: no ws:// or wss:// address")))?;
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let port = if host.contains(':') { "" } else { ":80" };
+    let port = if host.contains(':') { "" } else { port };
     Ok((format!("{host}{port}"), path))
+}
+
+/// Connects to the server behind such an address, over TLS if it says so.
+pub(crate) async fn dial(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> {
+    let (host, _) = place(url)?;
+    let pipe = match receive_bytes {
+        None => Pipe::connect(&host).await?,
+        Some(bytes) => Pipe::connect_narrow(&host, bytes).await?,
+    };
+    match url.starts_with("wss:") {
+        true => pipe.secured(&host).await,
+        false => Ok(pipe),
+    }
 }
 
 /// Connects and upgrades, with so little room for what has come as [`Pipe::connect_narrow`] says, if it is given; what
@@ -63,10 +81,7 @@ pub(crate) fn place(url: &str) -> io::Result<(String, &str)> {
 pub async fn upgrade(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> {
     let upgrading = async {
         let (host, path) = place(url)?;
-        let mut pipe = match receive_bytes {
-            None => Pipe::connect(&host).await?,
-            Some(bytes) => Pipe::connect_narrow(&host, bytes).await?,
-        };
+        let mut pipe = dial(url, receive_bytes).await?;
         // The key may be fixed: it guards against confused proxies and caches, and there are none here. So is what must
         // come back for it (RFC 6455, 1.3).
         let request = format!(
@@ -284,6 +299,7 @@ mod tests {
         let is = |host: &str, path| Some((host.to_owned(), path));
         assert_eq!(place("ws://h:7/v1/x"), is("h:7", "/v1/x"));
         assert_eq!(place("ws://h"), is("h:80", ""));
+        assert_eq!(place("wss://h/v1"), is("h:443", "/v1"));
         assert_eq!((place("http://h:7/"), place("ws://")), (None, None));
     }
 

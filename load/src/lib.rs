@@ -45,6 +45,7 @@ pub mod room;
 mod rpc;
 pub mod run;
 pub mod scenario;
+mod secure;
 pub mod setup;
 pub mod slow;
 pub mod storm;

@@ -11,6 +11,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::client::TlsStream;
+
+use crate::secure::secure;
 
 /// What one read may bring.
 const READ_BYTES: usize = 256 << 10;
@@ -25,9 +28,16 @@ thread_local! {
 /// One end of a connection.
 #[derive(Debug)]
 pub struct Pipe {
-    stream: TcpStream,
+    stream: Stream,
     /// What was read and not taken.
     rest: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Plain(TcpStream),
+    /// In a box: it is ten times as large.
+    Secure(Box<TlsStream<TcpStream>>),
 }
 
 impl Pipe {
@@ -52,8 +62,17 @@ impl Pipe {
 
     fn on(stream: TcpStream) -> io::Result<Pipe> {
         stream.set_nodelay(true)?;
-        let rest = Vec::new();
+        let (stream, rest) = (Stream::Plain(stream), Vec::new());
         Ok(Pipe { stream, rest })
+    }
+
+    /// Speaks TLS from now on, with the server at `host:port`.
+    pub(crate) async fn secured(self, host: &str) -> io::Result<Pipe> {
+        let stream = match self.stream {
+            Stream::Plain(stream) => Stream::Secure(Box::new(secure(stream, host).await?)),
+            secured @ Stream::Secure(_) => secured,
+        };
+        Ok(Pipe { stream, ..self })
     }
 
     /// Waits for bytes, and writes meanwhile what the socket takes of `out`, from its front. What came, behind the rest
@@ -88,7 +107,10 @@ impl Pipe {
                 scratch.resize(kept + READ_BYTES, 0);
             }
             let mut into = ReadBuf::new(&mut scratch[kept..]);
-            ready!(Pin::new(&mut self.stream).poll_read(context, &mut into))?;
+            ready!(match &mut self.stream {
+                Stream::Plain(stream) => Pin::new(stream).poll_read(context, &mut into),
+                Stream::Secure(stream) => Pin::new(stream).poll_read(context, &mut into),
+            })?;
             let end = kept + into.filled().len();
             if end == kept {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
@@ -105,10 +127,16 @@ impl Pipe {
     /// Writes what the socket takes, and removes it from the front.
     fn poll_drain(&mut self, context: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<io::Result<()>> {
         while !out.is_empty() {
-            let written = ready!(Pin::new(&mut self.stream).poll_write(context, out))?;
+            let written = ready!(match &mut self.stream {
+                Stream::Plain(stream) => Pin::new(stream).poll_write(context, out),
+                Stream::Secure(stream) => Pin::new(stream).poll_write(context, out),
+            })?;
             out.drain(..written);
         }
-        Poll::Ready(Ok(()))
+        match &mut self.stream {
+            Stream::Plain(_) => Poll::Ready(Ok(())),
+            Stream::Secure(stream) => Pin::new(stream).poll_flush(context),
+        }
     }
 
     /// Writes a request and waits until `find` finds the answer in the bytes; it returns its length, too.

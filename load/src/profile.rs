@@ -16,6 +16,7 @@ use crate::machine::{open_files_max, used};
 use crate::outcome::Outcome;
 use crate::process::Launch;
 use crate::run::Run;
+use crate::secure::trust;
 use crate::setup::Setup;
 use crate::{pictures, report};
 
@@ -60,6 +61,9 @@ impl<P: Profile> Load for Flags<P> {
             }
             _ => (setup.url.clone(), setup.pid, None),
         };
+        if url.starts_with("wss:") {
+            trust(setup.ca_file.as_deref()).map_err(|error| Stop::Usage(error.to_string()))?;
+        }
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
         let run = Run::new(setup, url, pid);

@@ -11,9 +11,13 @@ use serde::Serialize;
 /// where a run was made, not what was run, and results are passed on.
 #[derive(Clone, Debug, clap::Parser, Serialize)]
 pub struct Setup {
-    /// The server
+    /// The server; with wss:// it is reached over TLS
     #[arg(long, default_value = "ws://127.0.0.1:7070/v1/connect")]
     pub url: String,
+    /// Authorities, in PEM, whose certificates it may have, instead of the system's
+    #[arg(long)]
+    #[serde(skip)]
+    pub ca_file: Option<PathBuf>,
     /// Start this server binary instead of using --url, and stop it at the end
     #[arg(long, requires = "data")]
     #[serde(skip)]

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use crate::frame::place;
+use crate::frame::{dial, place};
 use crate::http;
-use crate::pipe::Pipe;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -22,7 +21,7 @@ pub async fn metrics(url: &str) -> io::Result<BTreeMap<String, f64>> {
             200 => Ok(parse(&String::from_utf8_lossy(answer.body))),
             status => Err(io::Error::other(format!("/metrics: status {status}"))),
         };
-        http::ask(&mut Pipe::connect(&host).await?, request.as_bytes(), read).await?
+        http::ask(&mut dial(url, None).await?, request.as_bytes(), read).await?
     };
     tokio::time::timeout(PATIENCE, asking).await?
 }

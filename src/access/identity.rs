@@ -58,6 +58,15 @@ impl Identity {
         }
     }
 
+    /// The ID of the key that calls.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        match &self.who {
+            Who::Key { id, .. } => Some(id),
+            Who::Anybody | Who::User(_) => None,
+        }
+    }
+
     /// What is stamped on messages; empty = nothing.
     #[must_use]
     pub fn sender(&self) -> Arc<str> {

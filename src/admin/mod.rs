@@ -34,6 +34,10 @@ impl Pages for Admin {
         PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))
     }
 
+    fn style(&self) -> &'static str {
+        STYLE
+    }
+
     fn readiness(&self, can_commit: bool) -> Result<(), &'static str> {
         if !self.ready.load(Ordering::SeqCst) {
             Err("not ready: starting, or shutting down")
@@ -50,6 +54,7 @@ impl Pages for Admin {
 }
 
 const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
 
 #[cfg(test)]
 mod tests {

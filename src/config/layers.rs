@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::{Config, DEVELOPMENT};
 use crate::metrics::Metrics;
-use crate::{feed, gateway, partition, relay, timeline, wire};
+use crate::tls::{Certificate, Unfit};
+use crate::{feed, gateway, partition, relay, reshape, timeline, wire};
 
 /// A request that is let in must fit into what it goes through, or it could never succeed.
 const _: () = {
@@ -22,6 +23,23 @@ const _: () = {
 };
 
 impl Config {
+    /// Names of the settings that are others than at the start, and wait for a restart.
+    #[must_use]
+    pub fn waiting_since(&self, started: &Config) -> Vec<&'static str> {
+        let mut names = started.differing(self);
+        let settings = |config: &Config| -> Vec<_> {
+            let policies = config.policy.iter();
+            policies.map(|one| (one.prefix.clone(), one.settings.clone())).collect()
+        };
+        let only_rights = self.auth.is_some() && settings(self) == settings(started);
+        names.retain(|name| match *name {
+            "limits" | "auth" => false,
+            "policy" => !only_rights,
+            _ => true,
+        });
+        names
+    }
+
     /// For the partitions.
     #[must_use]
     pub fn partition_options(&self, metrics: &Arc<Metrics>) -> partition::Options {
@@ -52,6 +70,15 @@ impl Config {
     pub fn stream_log_bytes(&self) -> u64 {
         let fits = crate::disk::total(&self.data).map(|bytes| bytes / 4);
         self.stream_log_bytes_max.min(fits.unwrap_or(u64::MAX))
+    }
+
+    /// When partitions are split by themselves.
+    #[must_use]
+    pub fn reshape_options(&self) -> reshape::Options {
+        reshape::Options {
+            split_bytes: self.partition_split_bytes,
+            split_bytes_per_s: self.partition_split_bytes_per_s,
+        }
     }
 
     /// For the relay.
@@ -116,10 +143,27 @@ impl Config {
             connections_max: self.connections_max,
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
+            takes_proxied: self.takes_proxied(),
+            serves_proxies_only: self.serves_proxies_only(),
+            trusted_proxies: self.trusted_networks().unwrap_or_default(),
+            per_client: self.limits(),
+            certificate: None,
             dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),
             metrics: Arc::clone(metrics),
         }
+    }
+
+    /// What addresses and users may take.
+    #[must_use]
+    pub fn limits(&self) -> gateway::LimitOptions {
+        self.limits.options()
+    }
+
+    /// What TLS is served with.
+    pub fn certificate(&self) -> Result<Option<Certificate>, Unfit> {
+        let files = self.tls.files().map_err(|error| Unfit(error.0))?;
+        files.map(Certificate::load).transpose()
     }
 
     fn tablestore_options(&self) -> gateway::TablestoreOptions {

@@ -9,6 +9,8 @@
 //! `Options`, with the defaults that its tests need too; `layers.rs` fills them.
 
 mod auth;
+mod door;
+mod exposure;
 mod key;
 mod layers;
 mod load;
@@ -20,13 +22,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use auth::AuthKey;
+pub use door::{AddressKey, CallerKey, LimitsKey, TlsKey};
 pub use key::address;
 pub use load::{Flags, load};
 pub use policy::PolicyKey;
 pub use secrets::Secrets;
 pub use webhook::WebhookKey;
 
-use crate::{partition, timeline, wire};
+use crate::{gateway, partition, timeline, wire};
 use key::Key;
 
 /// Why the configuration was refused; the text is for the operator and names the key.
@@ -76,6 +79,16 @@ macro_rules! keys {
                 Ok(true)
             }
 
+            /// Names of the keys that are set otherwise in `other`.
+            #[must_use]
+            pub fn differing(&self, other: &Config) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $( $( if self.$name != other.$name {
+                    names.push(stringify!($name));
+                } )+ )+
+                names
+            }
+
             /// Each key within its own limits.
             fn check_ranges(&self) -> Result<(), ConfigError> {
                 $( $( $( in_range(stringify!($name), self.$name.number(), $min, $max)?; )? )+ )+
@@ -111,10 +124,12 @@ keys! {
     "server" {
         /// Directory that holds everything. Made if it is not there.
         data: PathBuf = PathBuf::from("./data");
-        /// Address (or name) and port of WebSocket and HTTP. Off loopback the server starts only with `insecure`.
+        /// Address (or name) and port of WebSocket and HTTP. Off loopback, or with a name in allowed_hosts that others
+        /// have, the server starts only with [auth], and then with [tls] or trusted_proxies; or with `insecure`.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7070));
-        /// Whether to serve an address that is not loopback, though there is no authentication yet: whoever reaches it
-        /// may read, write and delete everything, as anybody.
+        /// Whether to serve others than this machine though there is no authentication: an address that is not loopback,
+        /// and what comes through a proxy. Whoever reaches it may read, write and delete everything, as anybody. With
+        /// [auth]: whether to serve them though there is no TLS, so that credentials can be read on the way.
         insecure: bool = false;
         /// What is logged to standard error: error, warn, info, debug, or per module as in
         /// "info,tideline::gateway=debug".
@@ -136,6 +151,11 @@ keys! {
         /// another number is changed at the start, before it is served: what is in it is written anew, which needs as
         /// much room again; without room nothing is done. 0 = as it is, and 1 in a new one.
         partitions: u16 = 0, 0 to 64;
+        /// A partition whose rows take more bytes than this is split while it is served; 0 = never by itself. Up to 64
+        /// partitions. Only with partitions = 0, which leaves them as they are at a start.
+        partition_split_bytes: u64 = 0, 0 to 1_125_899_906_842_624;
+        /// So is one whose commit log grows by more bytes than this a second, for a minute; 0 = never.
+        partition_split_bytes_per_s: u64 = 0, 0 to 1_099_511_627_776;
         /// Memory for what a partition has not written to its sorted runs yet: bytes of keys and values after which a
         /// memtable is frozen and flushed. Up to five of them exist while the disk is busy. A restart replays up to
         /// twice as much of the commit log.
@@ -193,6 +213,17 @@ keys! {
         allowed_origins: Vec<String> = Vec::new();
         /// Names under which the server may be called besides its address and localhost, like "chat.example.org".
         allowed_hosts: Vec<String> = Vec::new();
+        /// TLS, as a table at the end of the file: [tls] with certificate_file (with those between it and its
+        /// authority), key_file, and perhaps client_ca_file (whose clients' certificates count); all PEM. Without it,
+        /// connections are not encrypted. Changed files are read again while the server runs.
+        tls: TlsKey = TlsKey::default();
+        /// Addresses of proxies before the server, or networks of them like "10.0.0.0/8", whose X-Forwarded-For says
+        /// truly from where requests come. Nobody else's does.
+        trusted_proxies: Vec<String> = Vec::new();
+        /// What one address and one user may take, as a table at the end of the file: [limits] with address
+        /// {connections, handshakes_per_s} and user {connections, requests_per_s, bytes_per_s}. 0 = no limit. Read
+        /// again on SIGHUP.
+        limits: LimitsKey = LimitsKey::default();
         /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a
         /// part of it is kept for the store.
         connections_max: usize = 16_384, 1 to 1_000_000;
@@ -249,19 +280,40 @@ impl Config {
         policy::check(&self.policy)?;
         webhook::check(&self.webhook)?;
         auth::check(self.auth.as_ref())?;
+        self.tls.files()?;
+        self.trusted_networks()?;
+        self.check_splits()?;
         self.check_tablestore()
     }
 
-    /// Whether others than this machine can reach the server.
-    #[must_use]
-    pub fn is_exposed(&self) -> bool {
-        !self.listen.ip().to_canonical().is_loopback()
+    /// What is split by itself would become one again at the next start.
+    fn check_splits(&self) -> Result<(), ConfigError> {
+        let splits = self.partition_split_bytes > 0 || self.partition_split_bytes_per_s > 0;
+        if splits && self.partitions > 0 {
+            return Err(ConfigError(format!(
+                "partitions is {}, but must be 0 where partitions are split by themselves",
+                self.partitions
+            )));
+        }
+        Ok(())
     }
 
     /// Whether the well-known key opens the tables: only while no other is set, and only to this machine.
     #[must_use]
     pub fn takes_development_key(&self) -> bool {
         self.auth.is_none() && !self.is_exposed() && self.tablestore_credentials.0 == [DEVELOPMENT]
+    }
+
+    /// The networks of trusted proxies.
+    fn trusted_networks(&self) -> Result<Vec<gateway::Network>, ConfigError> {
+        let read = |text: &String| {
+            gateway::Network::read(text).ok_or_else(|| {
+                ConfigError(format!(
+                    "trusted_proxies: `{text}` is not an address like \"192.0.2.1\" or a network like \"10.0.0.0/8\""
+                ))
+            })
+        };
+        self.trusted_proxies.iter().map(read).collect()
     }
 
     /// Names that no request could ever have would seem to be allowed.
@@ -402,6 +454,9 @@ mod tests {
             "webhook",
             "allowed_origins",
             "allowed_hosts",
+            "tls",
+            "trusted_proxies",
+            "limits",
             "connections_max",
             "subscriptions_max",
             "tablestore_credentials",

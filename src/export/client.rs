@@ -3,12 +3,13 @@
 //! Owns: the account that signs them. Promises: an answer with status 200 that comes out is signed by the holder of the
 //! key. Must not: know what is asked.
 
-use std::error::Error as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::Request;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -16,6 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use super::{Clock, ExportError, Operation, wrong};
+use crate::tls;
 use crate::wire::tablestore::signature::{
     AUTHORIZATION, SignedHeaders, Signer, check_answer, request_headers,
 };
@@ -23,9 +25,17 @@ use crate::wire::tablestore::signature::{
 /// Whom to ask, and as who.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Account {
-    /// The server's address and port
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    /// The server's address and port, or its URL: with https:// (or wss://) it is asked over TLS
+    #[arg(
+        long,
+        alias = "url",
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:7070"
+    )]
     pub server: String,
+    /// Authorities, in PEM, whose certificates servers may have, instead of the system's
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
     /// Key that requests are signed with
     #[arg(long, default_value = "development")]
     pub key_id: String,
@@ -45,7 +55,9 @@ pub struct Account {
 pub(super) struct Client {
     account: Account,
     runtime: Runtime,
-    http: Http<HttpConnector, Full<Bytes>>,
+    http: Http<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    /// Its URL, up to the path.
+    server: String,
     clock: Clock,
 }
 
@@ -59,10 +71,19 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
+        let server = origin(&account.server);
+        // Who is not asked over TLS needs no authorities to trust.
+        let tls = match server.starts_with("https:") {
+            true => tls::client(account.ca_file.as_deref())?,
+            false => tls::client_of_nobody(),
+        };
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls);
+        let connector = connector.https_or_http().enable_http1().build();
         Ok(Client {
             account: account.clone(),
             runtime,
-            http: Http::builder(TokioExecutor::new()).build_http(),
+            http: Http::builder(TokioExecutor::new()).build(connector),
+            server,
             clock: Clock::system(),
         })
     }
@@ -76,7 +97,7 @@ impl Client {
         let path = format!("/{}", operation.name());
         let account = &self.account;
         let signer = Signer::new(&account.key_id, &account.key_secret, &path);
-        let mut request = Request::post(format!("http://{}{path}", account.server));
+        let mut request = Request::post(format!("{}{path}", self.server));
         for (name, value) in request_headers(&signer, &account.instance, self.clock.now_ms(), &body)
         {
             request = request.header(name, value);
@@ -98,11 +119,11 @@ impl Client {
     ) -> Result<(u16, Bytes), ExportError> {
         let answer = self.http.request(request).await.map_err(|error| {
             // The error itself tells only at which step it was.
-            wrong(
-                error
-                    .source()
-                    .map_or_else(|| error.to_string(), ToString::to_string),
-            )
+            let mut cause: &dyn std::error::Error = &error;
+            while let Some(source) = cause.source() {
+                cause = source;
+            }
+            wrong(cause)
         })?;
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
@@ -121,5 +142,35 @@ impl Client {
             .map_err(|failure| wrong(failure.message))?;
         }
         Ok((status, body))
+    }
+}
+
+/// What a path is put behind.
+fn origin(server: &str) -> String {
+    let (scheme, host) = match server.split_once("://") {
+        Some(("https" | "wss", host)) => ("https", host),
+        Some(("http" | "ws", host)) => ("http", host),
+        // An unknown scheme is refused as part of a strange address.
+        _ => ("http", server),
+    };
+    let host = host.split('/').next().unwrap_or_default();
+    format!("{scheme}://{host}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::origin;
+
+    #[test]
+    fn a_server_is_an_address_or_a_url() {
+        for (server, expected) in [
+            ("127.0.0.1:7070", "http://127.0.0.1:7070"),
+            ("http://a:1/", "http://a:1"),
+            ("ws://a:1/v1/connect", "http://a:1"),
+            ("https://a", "https://a"),
+            ("wss://a:1/v1/connect", "https://a:1"),
+        ] {
+            assert_eq!(origin(server), expected);
+        }
     }
 }

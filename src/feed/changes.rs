@@ -186,11 +186,12 @@ impl ChangeReader {
         self.places.to_string()
     }
 
-    /// Waits until a log is further than the reader; never ends once all logs are closed. Cancel-safe.
+    /// Waits until a log is further than the reader, or there are others; never ends once all are closed. Cancel-safe.
     pub async fn news(&self) {
         if let Some(read_at) = self.read_at {
             sleep_until(read_at + GATHER).await;
         }
+        let mut maps = self.tables.watch_partitions();
         let waits = self.tables.logs().into_iter().map(|(partition, mut log)| {
             let before = Position(self.place(partition, &log).position.0 - 1);
             Box::pin(async move {
@@ -199,7 +200,11 @@ impl ChangeReader {
                 }
             })
         });
-        select_all(waits).await;
+        tokio::select! {
+            _ = select_all(waits) => {}
+            // Those that took keys over have logs of their own.
+            Ok(()) = maps.changed() => {}
+        }
     }
 
     /// What comes next; without changes if there is nothing.

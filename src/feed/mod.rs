@@ -9,6 +9,9 @@ mod budget;
 mod changes;
 mod cursor;
 mod ephemeral;
+#[cfg(any(test, feature = "faults"))]
+mod faults;
+mod follower;
 mod fresh;
 mod held;
 mod mailbox;
@@ -17,6 +20,8 @@ mod registry;
 mod schedule;
 mod subscription;
 mod tailer;
+#[cfg(test)]
+mod tests;
 mod topic;
 mod watchers;
 
@@ -28,19 +33,21 @@ use tokio_util::task::TaskTracker;
 use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::metrics::Metrics;
-use crate::partition::{Each, Partitions};
+use crate::partition::Partitions;
 use crate::timeline::{Standing, Timelines};
 
 pub use changes::{Begin, ChangeGroup, ChangeReader, Changes, RowCell, RowChange, RowChanges};
 pub use cursor::{Cursor, Next, Page};
-pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, Sent, With};
+pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, With};
 pub use fresh::{FORMS_MAX, Fresh};
 pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
 pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
 
+use ephemeral::Sent;
+use follower::Followers;
 use registry::Registry;
-use tailer::{Follower, Tailer};
+use tailer::Tailer;
 
 /// The running feed. Cheap to clone.
 #[derive(Clone)]
@@ -48,7 +55,7 @@ pub struct Feed {
     registry: Arc<Registry>,
     timelines: Timelines,
     metrics: Arc<Metrics>,
-    followers: Arc<Each<Follower>>,
+    followers: Followers,
     stop: CancellationToken,
 }
 
@@ -63,18 +70,15 @@ impl Feed {
         metrics: &Arc<Metrics>,
         tasks: &TaskTracker,
     ) -> Feed {
-        let follower = |partitions: &Partitions, id: PartitionId| {
-            Follower::new(partitions.tail(id), partitions.metrics().follower(id.0))
-        };
         let feed = Feed {
             registry: Arc::new(Registry::new(
                 fresh_bytes_max,
                 timelines.clone(),
                 Arc::clone(metrics),
             )),
+            followers: Followers::new(partitions, timelines.clone()),
             timelines,
             metrics: Arc::clone(metrics),
-            followers: Arc::new(Each::new(partitions, follower)),
             stop: CancellationToken::new(),
         };
         let all = feed.clone();
@@ -82,7 +86,8 @@ impl Feed {
             Tailer::new(&life, &all).run()
         });
         let schedule = Arc::clone(&feed.registry.schedule);
-        tasks.spawn(schedule.run(Arc::clone(metrics), feed.stop.clone()));
+        let followers = feed.followers.clone();
+        tasks.spawn(schedule.run(followers, Arc::clone(metrics), feed.stop.clone()));
         feed
     }
 
@@ -107,17 +112,30 @@ impl Feed {
         Subscription::new(watch, asker, cursor, (with, standing))
     }
 
-    /// Sends a signal to the subscriptions of a timeline that asked for signals. `from` does not get it back.
-    pub fn signal(&self, timeline: &str, body: Body, from: Option<&Arc<Mailbox>>) -> Sent {
-        let sent = self.registry.signal(timeline, body, from);
-        let counted = &self.metrics.ephemeral;
-        match sent {
-            Sent::Sent => &counted.sent,
-            Sent::Unheard => &counted.unheard,
-            Sent::Dropped => &counted.dropped,
+    /// Sends a signal to the subscriptions of a timeline that asked for signals, behind everything that is committed
+    /// there now: one who was removed before gets nothing more. `from` does not get it back. `turn`: its sender has a
+    /// subscription that is so far ([`Subscription::turn`]); a signal of one who has left since is dropped.
+    pub fn signal(
+        &self,
+        timeline: &str,
+        body: Body,
+        from: Option<&Arc<Mailbox>>,
+        turn: Option<u32>,
+    ) {
+        let (registry, metrics) = (Arc::clone(&self.registry), Arc::clone(&self.metrics));
+        let (name, from) = (timeline.to_owned(), from.map(Arc::clone));
+        let send = move || {
+            let counted = &metrics.ephemeral;
+            match registry.signal(&name, body, from.as_ref(), turn) {
+                Sent::Sent => &counted.sent,
+                Sent::Unheard => &counted.unheard,
+                Sent::Dropped => &counted.dropped,
+            }
+            .increment(1);
+        };
+        if !self.followers.once_told(timeline, send) {
+            self.metrics.ephemeral.dropped.increment(1);
         }
-        .increment(1);
-        sent
     }
 
     /// Who is online in a timeline, so many of them by name: whose connections subscribe, and where presence is kept
@@ -127,13 +145,23 @@ impl Feed {
         self.registry.online(timeline, limit)
     }
 
+    /// Whether all that these partitions have committed was told.
+    #[must_use]
+    pub fn has_told(&self, partitions: &[PartitionId]) -> bool {
+        self.followers.have_told(partitions)
+    }
+
+    /// Whether each of these partitions has its follower.
+    #[must_use]
+    pub fn follows(&self, partitions: impl Iterator<Item = PartitionId>) -> bool {
+        self.followers.are_there(partitions)
+    }
+
     /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self) {
         let held = self.registry.ephemeral_bytes();
         self.metrics.feed.ephemeral_bytes.count(held as u64);
-        for follower in self.followers.made().values() {
-            follower.observe(self.timelines.now_ms());
-        }
+        self.followers.observe();
     }
 
     /// Stops the followers. Watchers get no more news.

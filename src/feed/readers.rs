@@ -50,6 +50,14 @@ impl Readers {
         self.moves.clear();
     }
 
+    /// Whether a user is known to have left since this turn.
+    pub(super) fn has_left(&self, user: &str, turn: u32) -> bool {
+        let mut newer = self.moves.iter().rev().take_while(|(at, _)| *at > turn);
+        newer
+            .find(|(_, (who, _))| **who == *user)
+            .is_some_and(|(_, (_, own))| own.is_none())
+    }
+
     /// Whether a user with this own floor must be looked at again before they get anything newer. If not, they have
     /// caught up with the changes.
     pub(super) fn concern(&self, user: &str, floor: u64, turn: &mut u32) -> bool {
@@ -88,6 +96,8 @@ mod tests {
         assert!(readers.concern("ben", 0, &mut 0));
         assert!(!readers.concern("ben", 0, &mut 1), "seen in the store");
         assert!(readers.concern("ann", 7, &mut 0), "another floor");
+        assert!(readers.has_left("ben", 0) && !readers.has_left("ben", 1));
+        assert!(!readers.has_left("ann", 0));
         let mut turn = 0;
         assert!(!readers.concern("ann", 0, &mut turn));
         assert_eq!(turn, readers.turn());

@@ -94,8 +94,15 @@ impl Registry {
         }
     }
 
-    /// Puts a signal into a timeline's lane. `from` does not get it back.
-    pub(super) fn signal(&self, timeline: &str, body: Body, from: Option<&Arc<Mailbox>>) -> Sent {
+    /// Puts a signal into a timeline's lane. `from` does not get it back. `turn`: up to where its sender's right to
+    /// read was checked.
+    pub(super) fn signal(
+        &self,
+        timeline: &str,
+        body: Body,
+        from: Option<&Arc<Mailbox>>,
+        turn: Option<u32>,
+    ) -> Sent {
         let topic = self.topic(timeline);
         let Some((topic, lanes)) = topic.and_then(|topic| {
             let lanes = topic.watchers.lanes()?;
@@ -103,6 +110,11 @@ impl Registry {
         }) else {
             return Sent::Unheard;
         };
+        if let (Body::Signal { who, .. }, Some(turn)) = (&body, turn)
+            && topic.has_left(&who.user, turn)
+        {
+            return Sent::Dropped;
+        }
         let (sent, due) = lanes.signal(body, from, Instant::now());
         self.schedule(due, &topic);
         if sent == Sent::Sent {

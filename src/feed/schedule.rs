@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::follower::Followers;
 use super::mailbox::lock;
 use super::topic::Topic;
 use crate::metrics::Metrics;
@@ -47,7 +48,12 @@ impl Schedule {
     }
 
     /// Gathers what is due until `stop`.
-    pub(super) async fn run(self: Arc<Schedule>, metrics: Arc<Metrics>, stop: CancellationToken) {
+    pub(super) async fn run(
+        self: Arc<Schedule>,
+        followers: Followers,
+        metrics: Arc<Metrics>,
+        stop: CancellationToken,
+    ) {
         while !stop.is_cancelled() {
             let first = lock(&self.times)
                 .due
@@ -64,22 +70,36 @@ impl Schedule {
                 () = self.changed.notified() => continue,
                 () = until => {}
             }
-            while let Some((now, topic)) = self.pop() {
-                let gathered = caught("gathering of pushes", || topic.gather(now));
-                match gathered {
-                    Some(Some(at)) => self.add(at, &topic),
-                    Some(None) => {}
-                    None => metrics.server.panics.increment(1),
+            while let Some(topic) = self.pop() {
+                let gather = {
+                    let (schedule, topic) = (Arc::clone(&self), Arc::clone(&topic));
+                    let metrics = Arc::clone(&metrics);
+                    move || schedule.gather(&topic, &metrics)
+                };
+                if !followers.once_told(&topic.name, gather) {
+                    self.add(Instant::now() + LATER, &topic);
                 }
-                let took = now.elapsed();
-                metrics.feed.gather_seconds.record(took.as_secs_f64());
                 tokio::task::yield_now().await;
             }
         }
     }
 
+    /// Behind what was committed when it was due: who comes and goes is not for those who were shut out before.
+    fn gather(&self, topic: &Arc<Topic>, metrics: &Metrics) {
+        let now = Instant::now();
+        match caught("gathering of pushes", || topic.gather(now)) {
+            Some(Some(at)) => self.add(at, topic),
+            Some(None) => {}
+            None => metrics.server.panics.increment(1),
+        }
+        metrics
+            .feed
+            .gather_seconds
+            .record(now.elapsed().as_secs_f64());
+    }
+
     /// The next topic that is due now and still there.
-    fn pop(&self) -> Option<(Instant, Arc<Topic>)> {
+    fn pop(&self) -> Option<Arc<Topic>> {
         let now = Instant::now();
         let mut times = lock(&self.times);
         loop {
@@ -88,8 +108,11 @@ impl Schedule {
                 .first_entry()
                 .filter(|first| first.key().0 <= now)?;
             if let Some(topic) = first.remove().upgrade() {
-                return Some((now, topic));
+                return Some(topic);
             }
         }
     }
 }
+
+/// When too much waits for a follower to gather now.
+const LATER: Duration = Duration::from_millis(100);

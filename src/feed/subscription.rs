@@ -135,6 +135,14 @@ impl Subscription {
         }
     }
 
+    /// Up to which change of the timeline's readers its user's right to read was checked; `None` = it has to be checked
+    /// again.
+    #[must_use]
+    pub fn turn(&mut self) -> Option<u32> {
+        let is_concerned = self.watch.topic.concerns(&mut self.cursor, &self.user);
+        (!is_concerned).then_some(self.cursor.turn)
+    }
+
     /// The user of the connection is another one now; `before` is who it was.
     pub fn renamed(&self, before: Option<Arc<Who>>) {
         self.watch.renamed(before);

@@ -6,14 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio_util::sync::CancellationToken;
 
 use super::Feed;
+use super::follower::Follower;
 use super::registry::Registry;
 use crate::ids::{PartitionId, Position};
-use crate::metrics::{self, Counter};
+use crate::metrics::Counter;
 use crate::partition::{Batch, Life, ReadError, Tail, caught};
 use crate::timeline::{MemberChange, MemberRow, TimelineEvent, Timelines, memberships};
 
@@ -28,50 +28,11 @@ pub(super) struct Tailer {
     stop: CancellationToken,
 }
 
-/// How far a follower is, and its metrics.
-pub(super) struct Follower {
-    tail: Tail,
-    told: AtomicU64,
-    metrics: metrics::Follower,
-}
-
-impl Follower {
-    pub(super) fn new(tail: Tail, metrics: metrics::Follower) -> Follower {
-        Follower {
-            told: AtomicU64::new(tail.position().0),
-            tail,
-            metrics,
-        }
-    }
-
-    /// Brings the gauges up to date. May block on the disk.
-    pub(super) fn observe(&self, now_ms: u64) {
-        let (batches, since_ms) = self.lag();
-        self.metrics.lag.count(batches);
-        let age_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
-        self.metrics.lag_seconds.set(age_ms as f64 / 1e3);
-    }
-
-    /// Batches that are not announced yet, and the commit time of the oldest of them.
-    fn lag(&self) -> (u64, Option<u64>) {
-        let told = self.told.load(Ordering::Relaxed);
-        let behind = self.tail.position().0.saturating_sub(told);
-        if behind == 0 {
-            return (0, None);
-        }
-        let next = self.tail.batches(Position(told), 1).ok();
-        (
-            behind,
-            next.and_then(|batches| Some(batches.first()?.commit_ms)),
-        )
-    }
-}
-
 impl Tailer {
     /// Starts at the log's end, or at the begin of one that is born: a watcher reads the store first.
     pub(super) fn new(life: &Life, feed: &Feed) -> Tailer {
         let follower = feed.followers.of(life.partition);
-        follower.told.store(life.after.0, Ordering::Relaxed);
+        follower.told(life.after);
         Tailer {
             partition: life.partition,
             tail: follower.tail.clone(),
@@ -94,6 +55,8 @@ impl Tailer {
             match self.batches().await {
                 Ok(batches) => {
                     for batch in batches {
+                        #[cfg(any(test, feature = "faults"))]
+                        super::faults::late().await;
                         self.position = batch.position;
                         if caught("telling of a batch", || self.tell(&batch)).is_none() {
                             self.panics.increment(1);
@@ -101,19 +64,25 @@ impl Tailer {
                             self.follower.metrics.resyncs.increment(1);
                             self.registry.doubt_all();
                         }
-                        self.follower
-                            .told
-                            .store(batch.position.0, Ordering::Relaxed);
+                        self.is_told();
                     }
                 }
                 Err(error) => {
                     tracing::error!(partition = %self.partition, error = error.0, "the feed lost its place in the log");
                     self.follower.metrics.resyncs.increment(1);
                     self.position = self.tail.position();
-                    self.follower.told.store(self.position.0, Ordering::Relaxed);
                     self.registry.doubt_all();
+                    self.is_told();
                 }
             }
+        }
+    }
+
+    /// Everything up to the position is told: what waited for that goes out.
+    fn is_told(&self) {
+        let told = || self.follower.told(self.position);
+        if caught("telling what waited for a batch", told).is_none() {
+            self.panics.increment(1);
         }
     }
 

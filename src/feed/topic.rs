@@ -105,6 +105,11 @@ impl Topic {
         lock(&self.state).concerns(cursor, user)
     }
 
+    /// Whether a user is known to have left since this turn.
+    pub(super) fn has_left(&self, user: &str, turn: u32) -> bool {
+        lock(&self.state).readers.has_left(user, turn)
+    }
+
     /// What comes next for the cursor of a user; empty = a back end.
     pub(super) fn next(&self, cursor: &mut Cursor, user: &str) -> Next {
         lock(&self.state).next(cursor, user)

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
-use tokio::sync::Semaphore;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::time::timeout;
 
+use super::limits::Limits;
 use super::live::Sessions;
 use super::respond::{Answer, full};
 use super::seldom::Seldom;
@@ -37,32 +37,29 @@ pub(super) struct Door {
     pub(super) authority: Arc<Authority>,
     pub(super) gate: Arc<Gate>,
     pub(super) sessions: Arc<Sessions>,
-    /// Connections that have not shown a credential yet.
-    pub(super) waiting: Arc<Semaphore>,
+    limits: Arc<Limits>,
     refused: Seldom,
 }
 
-/// Who sent a request, by what is known below HTTP.
+/// From where a request came, and what its connection has shown.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
-    /// Where it came in.
-    pub(super) local: IpAddr,
-    /// Where it came from.
-    pub(super) peer: IpAddr,
+pub(super) struct Visitor<'c> {
+    /// Behind trusted proxies, if it came through them.
+    pub(super) address: IpAddr,
+    /// DNS names of the client's certificate.
+    pub(super) certificates: &'c [String],
 }
 
-/// Connections without a session at a time: they take a place that nobody has asked for yet.
-const WAITING_MAX: usize = 1_024;
 /// The clock may be set meanwhile.
 const LOOK_MS: u64 = 60_000;
 
 impl Door {
-    pub(super) fn new(access: Access, metrics: &Metrics) -> Door {
+    pub(super) fn new(access: Access, limits: Arc<Limits>, metrics: &Metrics) -> Door {
         Door {
             authority: access.authority,
             gate: access.gate,
             sessions: Sessions::new(metrics.access.sessions.clone()),
-            waiting: Arc::new(Semaphore::new(WAITING_MAX)),
+            limits,
             refused: Seldom::default(),
         }
     }
@@ -71,17 +68,17 @@ impl Door {
     pub(super) async fn admit(
         &self,
         headers: &HeaderMap,
-        from: Arrival,
+        visitor: Visitor<'_>,
     ) -> Result<Credential, Failure> {
-        let shown = shown(headers);
+        let shown = shown(headers, visitor.certificates);
         let judged = self.authority.verify_fetching(shown).await;
-        judged.map_err(|why| self.refuse(why, shown.bearer, from.peer))
+        judged.map_err(|why| self.refuse(why, shown.bearer, visitor.address))
     }
 
     /// The credential that a session shows.
-    pub(super) fn judge(&self, shown: Shown<'_>, peer: IpAddr) -> Result<Credential, Failure> {
+    pub(super) fn judge(&self, shown: Shown<'_>, address: IpAddr) -> Result<Credential, Failure> {
         let judged = self.authority.verify(shown);
-        judged.map_err(|why| self.refuse(why, shown.bearer, peer))
+        judged.map_err(|why| self.refuse(why, shown.bearer, address))
     }
 
     /// What is decided with a credential.
@@ -122,26 +119,31 @@ impl Door {
     }
 
     /// Logs why a credential was refused, and says what its owner is told.
-    pub(super) fn refuse(&self, why: Refused, bearer: Option<&str>, peer: IpAddr) -> Failure {
+    pub(super) fn refuse(&self, why: Refused, bearer: Option<&str>, address: IpAddr) -> Failure {
         let key = bearer.and_then(named);
         let why_text = why.label();
-        tracing::debug!(why = why_text, key, %peer, "refused a credential");
+        tracing::debug!(why = why_text, key, %address, "refused a credential");
         // Anybody can cause it: seldom at a level that is on.
         if why != Refused::Missing
             && let Some(count) = self.refused.turn()
         {
-            tracing::warn!(count, why = why_text, key, %peer, "refused credentials; this is the last one");
+            tracing::warn!(count, why = why_text, key, %address, "refused credentials; this is the last one");
         }
         match why {
             Refused::Unavailable => Reason::Unavailable.into(),
             Refused::OtherUser => Reason::Forbidden.into(),
-            _ => Reason::Unauthenticated.into(),
+            Refused::Missing => Reason::Unauthenticated.into(),
+            // One that counts is taken all the same: those who share an address shut each other out otherwise.
+            _ => match self.limits.fail(address) {
+                Ok(()) => Reason::Unauthenticated.into(),
+                Err(reached) => reached.into(),
+            },
         }
     }
 }
 
 /// What the headers show.
-fn shown(headers: &HeaderMap) -> Shown<'_> {
+fn shown<'s>(headers: &'s HeaderMap, certificates: &'s [String]) -> Shown<'s> {
     let mut users = headers.get_all(USER).iter();
     let user = match (users.next(), users.next()) {
         (None, _) => None,
@@ -151,7 +153,7 @@ fn shown(headers: &HeaderMap) -> Shown<'_> {
     Shown {
         bearer: bearer(headers),
         user,
-        certificates: &[],
+        certificates,
     }
 }
 
@@ -177,6 +179,7 @@ pub(super) fn refusal(failure: &Failure) -> Answer {
     let status = match failure.reason {
         Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
         Reason::Forbidden => StatusCode::FORBIDDEN,
+        Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::SERVICE_UNAVAILABLE,
     };
     let dialect: &dyn Dialect = &JSON;
@@ -185,6 +188,10 @@ pub(super) fn refusal(failure: &Failure) -> Answer {
     if status == StatusCode::UNAUTHORIZED {
         let scheme = HeaderValue::from_static("Bearer");
         answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    }
+    if let Some(wait_ms) = failure.retry_after_ms {
+        let seconds = HeaderValue::from(wait_ms.div_ceil(1_000));
+        answer.headers_mut().insert(RETRY_AFTER, seconds);
     }
     answer
 }

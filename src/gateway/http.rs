@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,48 +22,83 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioTimer;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::door::{self, Arrival};
+use super::arrival::Arrival;
+use super::door::{self, Visitor};
 use super::form::Form;
+use super::limits::{Place, Places, Reached};
 use super::patience::{Impatient, farewell};
-use super::respond::{Answer, busy, full, not_allowed, say};
+use super::respond::{Answer, as_page, full, limited, not_allowed, say};
 use super::session::login::Entered;
+use super::socket::Socket;
 use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
 use crate::access::Right;
 use crate::wire::{Failure, Reason};
 
 /// A connection that has become a WebSocket.
 pub(super) struct Upgraded {
-    pub(super) socket: TcpStream,
+    pub(super) socket: Socket,
+    /// Counts it where a trusted proxy stands before it.
+    pub(super) place: Option<Place>,
     /// What came behind the handshake.
     pub(super) read: Bytes,
     pub(super) form: Form,
     pub(super) entered: Entered,
 }
 
-/// What a handshake has come to, until it is answered.
-type Agreed = Mutex<Option<(Form, Entered)>>;
+/// What a handshake leaves to the session.
+type Accepted = Mutex<Option<(Form, Entered, Option<Place>)>>;
+
+/// What is known of a connection below HTTP.
+#[derive(Clone)]
+struct Ends {
+    peer: IpAddr,
+    local: IpAddr,
+    /// DNS names of the client's certificate.
+    certificates: Arc<[String]>,
+    arrival: Arc<Arrival>,
+}
+
+impl Ends {
+    fn visitor(&self, headers: &HeaderMap, shared: &Shared) -> Visitor<'_> {
+        Visitor {
+            address: shared.proxies.client(self.peer, headers),
+            certificates: &self.certificates,
+        }
+    }
+}
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
-pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgraded> {
-    let from = Arrival {
-        local: socket.local_addr().ok()?.ip(),
-        peer: socket.peer_addr().ok()?.ip().to_canonical(),
+pub(super) async fn serve(
+    socket: Socket,
+    peer: IpAddr,
+    arrival: Arc<Arrival>,
+    shared: Arc<Shared>,
+) -> Option<Upgraded> {
+    let local = socket.tcp().local_addr().ok()?;
+    let ends = Ends {
+        peer,
+        local: local.ip(),
+        certificates: socket.client_names().into(),
+        arrival: Arc::clone(&arrival),
     };
-    let upgraded: Arc<Agreed> = Arc::default();
+    let upgraded: Arc<Accepted> = Arc::default();
     let time_max = shared.options.request_time_max;
     let draining = shared.draining.clone();
-    let http = serve_http(socket, from, shared, Arc::clone(&upgraded));
-    let (socket, read) = Box::pin(http).await;
-    let agreed = upgraded
+    let http = serve_http(socket, ends, shared, Arc::clone(&upgraded));
+    let (socket, read) = tokio::select! {
+        served = Box::pin(http) => served,
+        () = arrival.outstays() => return None,
+    };
+    let accepted = upgraded
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
-    if let Some((form, entered)) = agreed {
+    if let Some((form, entered, place)) = accepted {
         return Some(Upgraded {
             socket,
+            place,
             read,
             form,
             entered,
@@ -76,19 +112,23 @@ pub(super) async fn serve(socket: TcpStream, shared: Arc<Shared>) -> Option<Upgr
 }
 
 async fn serve_http(
-    socket: TcpStream,
-    from: Arrival,
+    socket: Socket,
+    ends: Ends,
     shared: Arc<Shared>,
-    upgraded: Arc<Agreed>,
-) -> (TcpStream, Bytes) {
+    upgraded: Arc<Accepted>,
+) -> (Socket, Bytes) {
     let options = &shared.options;
     let io = Impatient::new(socket, options.request_time_max);
     let service = {
         let shared = Arc::clone(&shared);
         service_fn(
             move |request| -> BoxFuture<'static, Result<Answer, Infallible>> {
+                if !comes_without_a_credential(&request, &shared) {
+                    ends.arrival.arrived();
+                }
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
-                Box::pin(async move { Ok(answer(request, from, &shared, &upgraded).await) })
+                let ends = ends.clone();
+                Box::pin(async move { Ok(answer(request, &ends, &shared, &upgraded).await) })
             },
         )
     };
@@ -117,13 +157,13 @@ async fn serve_http(
 /// can go on; otherwise the answer says that it is the last one, and [`farewell`] takes what still comes.
 async fn answer(
     mut request: Request<Incoming>,
-    from: Arrival,
+    ends: &Ends,
     shared: &Arc<Shared>,
-    upgraded: &Agreed,
+    upgraded: &Accepted,
 ) -> Answer {
     // Reading would ask for a body that the client holds back.
     let holds_back = request.headers().contains_key(EXPECT);
-    let mut answer = route(&mut request, from, shared, upgraded).await;
+    let mut answer = route(&mut request, ends, shared, upgraded).await;
     let body = request.body_mut();
     let unwanted = !body.is_end_stream();
     if unwanted && (holds_back || timeout(UNWANTED_TIME, forget(body)).await != Ok(true)) {
@@ -154,11 +194,17 @@ const UNWANTED_TIME: Duration = Duration::from_secs(1);
 
 async fn route(
     request: &mut Request<Incoming>,
-    from: Arrival,
+    ends: &Ends,
     shared: &Arc<Shared>,
-    upgraded: &Agreed,
+    upgraded: &Accepted,
 ) -> Answer {
-    let admitted = match shared.origins.admit(request.headers(), from.local) {
+    let is_own = ends.peer.is_loopback() || shared.proxies.has(ends.peer);
+    if shared.options.serves_proxies_only && !is_own {
+        shared.metrics.gateway.refused_origin.increment(1);
+        let why = "without TLS only trusted proxies are served; see [tls] and trusted_proxies";
+        return say(StatusCode::FORBIDDEN, why);
+    }
+    let admitted = match shared.origins.admit(request.headers(), ends.local) {
         Ok(admitted) => admitted,
         Err(foreign) => {
             shared.metrics.gateway.refused_origin.increment(1);
@@ -170,7 +216,7 @@ async fn route(
     };
     let mut answer = match cors::preflight(request.method(), request.headers()) {
         Some(answer) => answer,
-        None => page(request, admitted.is_direct, from, shared, upgraded).await,
+        None => page(request, admitted.is_direct, ends, shared, upgraded).await,
     };
     if let Some(origin) = admitted.origin {
         cors::open(&mut answer, origin);
@@ -181,9 +227,9 @@ async fn route(
 async fn page(
     request: &mut Request<Incoming>,
     is_direct: bool,
-    from: Arrival,
+    ends: &Ends,
     shared: &Arc<Shared>,
-    upgraded: &Agreed,
+    upgraded: &Accepted,
 ) -> Answer {
     let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     match request.uri().path() {
@@ -191,28 +237,49 @@ async fn page(
             no_authentication()
         }
         "/v1/connect" if *request.method() == Method::GET => {
-            connect(request, from, shared, upgraded).await
+            connect(request, ends, shared, upgraded).await
         }
         "/v1/connect" => not_allowed("GET"),
-        "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, from, shared).await,
+        "/v1/rpc" if *request.method() == Method::POST => {
+            let visitor = ends.visitor(request.headers(), shared);
+            rpc::serve(request, visitor, shared).await
+        }
         "/v1/rpc" => not_allowed("POST"),
-        "/" | "/healthz" | "/readyz" | "/metrics" if !read => not_allowed("GET, HEAD"),
+        "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" if !read => {
+            not_allowed("GET, HEAD")
+        }
+        "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" => {
+            as_page(own_page(request, ends, shared).await)
+        }
+        _ if tablestore::is_for(request) => {
+            let visitor = ends.visitor(request.headers(), shared);
+            tablestore::serve(request, is_direct, visitor, shared).await
+        }
+        _ => as_page(say(StatusCode::NOT_FOUND, "no such page; see /")),
+    }
+}
+
+async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>) -> Answer {
+    match request.uri().path() {
         "/" => full(
             StatusCode::OK,
             "text/html; charset=utf-8",
             shared.pages.start(),
+        ),
+        "/style.css" => full(
+            StatusCode::OK,
+            "text/css; charset=utf-8",
+            shared.pages.style(),
         ),
         "/healthz" => say(StatusCode::OK, "ok"),
         "/readyz" => match shared.pages.readiness(shared.timelines.can_commit()) {
             Ok(()) => say(StatusCode::OK, "ready"),
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
-        "/metrics" => match may_observe(request.headers(), from, shared).await {
+        _ => match may_observe(request.headers(), ends, shared).await {
             Ok(()) => scrape(shared).await,
             Err(failure) => door::refusal(&failure),
         },
-        _ if tablestore::is_for(request) => tablestore::serve(request, is_direct, shared).await,
-        _ => say(StatusCode::NOT_FOUND, "no such page; see /"),
     }
 }
 
@@ -224,6 +291,13 @@ fn shows_token(headers: &HeaderMap) -> bool {
     })
 }
 
+/// Whether a request makes a connection that keeps its place among those that nobody knows.
+fn comes_without_a_credential(request: &Request<Incoming>, shared: &Shared) -> bool {
+    shared.door.is_some()
+        && request.uri().path() == "/v1/connect"
+        && !shows_token(request.headers())
+}
+
 /// If the call were taken and its token ignored, the sender would believe that the token was checked.
 fn no_authentication() -> Answer {
     let mut answer = say(StatusCode::UNAUTHORIZED, dispatch::NO_AUTHENTICATION);
@@ -233,11 +307,12 @@ fn no_authentication() -> Answer {
 }
 
 /// What the server says of itself is for those who have `observe`.
-async fn may_observe(headers: &HeaderMap, from: Arrival, shared: &Shared) -> Result<(), Failure> {
+async fn may_observe(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<(), Failure> {
     let Some(door) = &shared.door else {
         return Ok(());
     };
-    let credential = door.admit(headers, from).await?;
+    let visitor = ends.visitor(headers, shared);
+    let credential = door.admit(headers, visitor).await?;
     match door.claim(&credential).everywhere().has(Right::Observe) {
         true => Ok(()),
         false => Err(Reason::Forbidden.into()),
@@ -259,48 +334,67 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
 }
 
 /// What a handshake shows of who comes.
-async fn enter(headers: &HeaderMap, from: Arrival, shared: &Shared) -> Result<Entered, Answer> {
+async fn enter(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<Entered, Answer> {
+    let visitor = ends.visitor(headers, shared);
     let mut entered = Entered {
-        peer: from.peer,
+        address: visitor.address,
+        certificates: Arc::clone(&ends.certificates),
         credential: None,
-        place: None,
+        waits: None,
+        places: Places::default(),
     };
     match &shared.door {
         Some(door) if shows_token(headers) => {
-            let admitted = door.admit(headers, from).await;
-            entered.credential = Some(admitted.map_err(|failure| door::refusal(&failure))?);
+            let admitted = door.admit(headers, visitor).await;
+            let credential = admitted.map_err(|failure| door::refusal(&failure))?;
+            let places = shared.per_client.enter_as(&credential.identity);
+            entered.places = places.map_err(|reached| {
+                shared.metrics.refused(reached.limit, 1);
+                limited(&reached)
+            })?;
+            entered.credential = Some(credential);
         }
-        Some(door) => {
-            let place = Arc::clone(&door.waiting).try_acquire_owned();
-            entered.place = Some(place.map_err(|_| {
-                shared.metrics.refused("connections_without_session_max", 1);
-                busy()
-            })?);
-        }
+        Some(_) => entered.waits = Some(Arc::clone(&ends.arrival)),
         None => {}
     }
     Ok(entered)
 }
 
+/// Counts a WebSocket that came by a trusted proxy as a connection of its client.
+fn arrive(headers: &HeaderMap, peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
+    if !shared.proxies.has(peer) {
+        return Ok(None);
+    }
+    let client = shared.proxies.client(peer, headers);
+    let place = shared.per_client.arrive(client);
+    place
+        .map(Some)
+        .inspect_err(|reached| shared.metrics.refused(reached.limit, 1))
+}
+
 async fn connect(
     request: &Request<Incoming>,
-    from: Arrival,
+    ends: &Ends,
     shared: &Arc<Shared>,
-    upgraded: &Agreed,
+    upgraded: &Accepted,
 ) -> Answer {
     if shared.draining.is_cancelled() {
         return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
     }
-    let entered = match enter(request.headers(), from, shared).await {
+    let entered = match enter(request.headers(), ends, shared).await {
         Ok(entered) => entered,
         Err(answer) => return answer,
     };
     match upgrade::accept(request.headers(), request.version(), &shared.dialects) {
         Ok((response, form)) => {
-            let mut place = upgraded
+            let place = match arrive(request.headers(), ends.peer, shared) {
+                Ok(place) => place,
+                Err(reached) => return limited(&reached),
+            };
+            let mut accepted = upgraded
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *place = Some((form, entered));
+            *accepted = Some((form, entered, place));
             response.map(|()| Full::default())
         }
         Err((status, why)) => {

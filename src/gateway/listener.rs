@@ -4,16 +4,21 @@
 //! waits), never holds more than `connections_max` sockets and a few that are told to leave, and a panic ends one
 //! connection only. Must not: decode a byte.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::arrival::{Arrival, Arrivals};
+use super::limits::{Place, Reached};
 use super::patience::farewell;
+use super::socket::{Shaken, Socket};
 use super::{Shared, http, session};
 use crate::metrics::CONNECTIONS;
 
@@ -27,9 +32,11 @@ pub(super) async fn accept(
     let places = Arc::new(Semaphore::new(shared.options.connections_max));
     let leaving = Arc::new(Semaphore::new(LEAVING_MAX));
     let metrics = Arc::clone(&shared.metrics);
-    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
-        let socket = match accepted {
-            Ok((socket, _)) => socket,
+    let arrivals = Arrivals::new(&metrics);
+    let next = async || (arrivals.next().await, listener.accept().await);
+    while let Some((arrival, accepted)) = stop.run_until_cancelled(next()).await {
+        let (socket, peer) = match accepted {
+            Ok((socket, peer)) => (socket, peer.ip().to_canonical()),
             Err(error) if is_about_one_connection(&error) => continue,
             Err(error) => {
                 // Out of files, mostly. The backlog keeps the others; trying at once would only burn the processor.
@@ -40,22 +47,31 @@ pub(super) async fn accept(
             }
         };
         metrics.gateway.accepted.increment(1);
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            metrics.refused(CONNECTIONS, 1);
-            // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
-            let _ = socket.try_write(FULL);
-            // A request that is under way would destroy the answer at a close.
-            if let Ok(turn) = Arc::clone(&leaving).try_acquire_owned() {
-                sessions.spawn(async move {
-                    farewell(socket, LEAVING_TIME).await;
-                    drop(turn);
-                });
+        let place = Arc::clone(&places).try_acquire_owned();
+        let place = place.map_err(|_| Refused::Full);
+        let place = place.and_then(|place| Ok((place, visit(peer, &shared)?)));
+        let place = match place {
+            Ok(place) => place,
+            Err(why) => {
+                metrics.refused(why.limit(), 1);
+                // Before its handshake a client of TLS would not understand an answer.
+                if shared.options.certificate.is_none() {
+                    let answer = why.answer();
+                    match Arc::clone(&leaving).try_acquire_owned() {
+                        Ok(turn) => drop(sessions.spawn(async move {
+                            turn_away(socket, &answer).await;
+                            drop(turn);
+                        })),
+                        // There are too many for more than this.
+                        Err(_) => drop(socket.try_write(answer.as_bytes())),
+                    }
+                }
+                continue;
             }
-            continue;
         };
         let (shared, panics) = (Arc::clone(&shared), metrics.server.panics.clone());
         sessions.spawn(async move {
-            let served = std::panic::AssertUnwindSafe(serve(socket, shared))
+            let served = std::panic::AssertUnwindSafe(serve(socket, peer, arrival, shared))
                 .catch_unwind()
                 .await;
             if served.is_err() {
@@ -67,7 +83,55 @@ pub(super) async fn accept(
     }
 }
 
-async fn serve(socket: TcpStream, shared: Arc<Shared>) {
+/// Why a connection is not served.
+enum Refused {
+    Full,
+    Limited(Reached),
+}
+
+impl From<Reached> for Refused {
+    fn from(reached: Reached) -> Refused {
+        Refused::Limited(reached)
+    }
+}
+
+impl Refused {
+    fn limit(&self) -> &'static str {
+        match self {
+            Refused::Full => CONNECTIONS,
+            Refused::Limited(reached) => reached.limit,
+        }
+    }
+
+    fn answer(&self) -> String {
+        let (status, seconds) = match self {
+            Refused::Full => ("503 Service Unavailable", FULL_PAUSE_S),
+            Refused::Limited(reached) => ("429 Too Many Requests", reached.retry_after_s()),
+        };
+        format!(
+            "HTTP/1.1 {status}\r\nconnection: close\r\nretry-after: {seconds}\r\ncontent-length: 0\r\n\r\n"
+        )
+    }
+}
+
+/// Answers a client when it has asked, for one that is answered before takes it for an error; then closes so that the
+/// answer arrives, whatever of its request is under way.
+async fn turn_away(socket: TcpStream, answer: &str) {
+    let _ = timeout(LEAVING_TIME, socket.readable()).await;
+    // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
+    let _ = socket.try_write(answer.as_bytes());
+    farewell(socket, LEAVING_TIME).await;
+}
+
+/// Counts a connection of an address; whose one is that a trusted proxy has opened, its requests tell.
+fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
+    match shared.proxies.has(peer) {
+        true => Ok(None),
+        false => shared.per_client.arrive(peer).map(Some),
+    }
+}
+
+async fn serve(socket: TcpStream, peer: IpAddr, arrival: Arrival, shared: Arc<Shared>) {
     // Replies are small and many requests are in flight: waiting for a full packet only adds latency.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "the socket was gone before it was served");
@@ -76,7 +140,12 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>) {
     // In boxes of their own, one after the other: the task is as large as its largest step, for as long as it lives.
     let cut = shared.cut.clone();
     let served = async move {
-        if let Some(upgraded) = Box::pin(http::serve(socket, Arc::clone(&shared))).await {
+        let arrival = Arc::new(arrival);
+        let Some(socket) = Box::pin(shake_hands(socket, &arrival, &shared)).await else {
+            return;
+        };
+        let http = http::serve(socket, peer, arrival, Arc::clone(&shared));
+        if let Some(upgraded) = Box::pin(http).await {
             session::run(upgraded, shared).await;
         }
     };
@@ -84,6 +153,30 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>) {
         () = served => {}
         () = cut.cancelled() => {}
     }
+}
+
+/// What the connection is read and written by; `None` if its handshake fails or has no time.
+async fn shake_hands(socket: TcpStream, arrival: &Arrival, shared: &Shared) -> Option<Socket> {
+    let Some(certificate) = &shared.options.certificate else {
+        return Some(Socket::Plain(socket));
+    };
+    let shaken = tokio::select! {
+        shaken = Socket::shake_hands(socket, certificate.config()) => shaken,
+        () = arrival.outstays() => return None,
+        () = shared.draining.cancelled() => return None,
+    };
+    let handshakes = &shared.metrics.door.handshakes;
+    let (socket, result) = match shaken {
+        Shaken::Done(socket) => (Some(socket), "ok"),
+        Shaken::Failed(error, socket) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            farewell(socket, LEAVING_TIME).await;
+            (None, "failed")
+        }
+        Shaken::TooSlow => (None, "too_slow"),
+    };
+    handshakes.of(&[result]).increment(1);
+    socket
 }
 
 fn is_about_one_connection(error: &std::io::Error) -> bool {
@@ -98,5 +191,4 @@ fn is_about_one_connection(error: &std::io::Error) -> bool {
 const LEAVING_MAX: usize = 32;
 const LEAVING_TIME: Duration = Duration::from_secs(1);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-const FULL: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 5\r\ncontent-length: 0\r\n\r\n";
+const FULL_PAUSE_S: u64 = 5;

@@ -18,6 +18,8 @@ use crate::metrics::{Gauge, Held};
 pub(super) struct Live {
     pub(super) id: String,
     pub(super) address: IpAddr,
+    /// DNS names of the client's certificate.
+    pub(super) certificates: Arc<[String]>,
     pub(super) opened_at: u64,
     state: Mutex<State>,
     /// It is to close.
@@ -122,12 +124,13 @@ impl Sessions {
         self: &Arc<Sessions>,
         authority: &Authority,
         (credential, claim): (Credential, Arc<Claim>),
-        address: IpAddr,
+        (address, certificates): (IpAddr, Arc<[String]>),
         opened_at: u64,
     ) -> Kept {
         let live = Arc::new(Live {
             id: uuid::Uuid::new_v4().simple().to_string(),
             address,
+            certificates,
             opened_at,
             state: Mutex::new(State {
                 credential,

@@ -4,6 +4,8 @@
 //! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
 //! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
+mod address;
+mod arrival;
 mod body;
 mod budget;
 mod changes;
@@ -13,21 +15,26 @@ mod dispatch;
 mod door;
 mod form;
 mod http;
+mod limits;
 mod listener;
 mod live;
 mod origin;
 mod outbound;
 mod patience;
+mod renewal;
 mod respond;
 mod rpc;
 mod seldom;
 mod session;
+mod socket;
 mod tablestore;
 mod upgrade;
 
+pub use address::Network;
 pub use changes::body as changes_body;
 pub(crate) use dispatch::shape;
 pub use door::Access;
+pub use limits::{CallerLimits, LimitOptions};
 pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
@@ -35,7 +42,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -43,8 +50,10 @@ use crate::feed::Feed;
 use crate::ids::Clock;
 use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
 use crate::people::People;
+use crate::reshape::{Gate, Reshaper};
 use crate::table::Tables;
 use crate::timeline::Timelines;
+use crate::tls::Certificate;
 use crate::webhook::Webhooks;
 use crate::wire::{Dialect, Limits};
 use budget::Budget;
@@ -75,6 +84,16 @@ pub struct Options {
     pub allowed_origins: Vec<String>,
     /// Names under which the server may be called, besides its address and localhost.
     pub allowed_hosts: Vec<String>,
+    /// Whether requests are served that came through a proxy: without authentication nobody knows whose they are.
+    pub takes_proxied: bool,
+    /// Whether of others than this machine only trusted proxies are served.
+    pub serves_proxies_only: bool,
+    /// Proxies that say truly from where requests come.
+    pub trusted_proxies: Vec<Network>,
+    /// What addresses and users may take.
+    pub per_client: LimitOptions,
+    /// What TLS is served with; `None` = without.
+    pub certificate: Option<Arc<Certificate>>,
     /// The dialects that are spoken on WebSockets; the first one is that of clients that ask for none.
     pub dialects: &'static [&'static dyn Dialect],
     /// Who may call Tablestore's operations.
@@ -91,6 +110,8 @@ pub(crate) const REQUESTS_BYTES_MAX: usize = 8 << 20;
 pub trait Pages: Send + Sync + 'static {
     /// The HTML at `/`.
     fn start(&self) -> String;
+    /// Its style sheet.
+    fn style(&self) -> &'static str;
     /// What `/readyz` says: whether a write would be taken and committed, or in a line why not.
     fn readiness(&self, can_commit: bool) -> Result<(), &'static str>;
     /// Prometheus' text.
@@ -104,6 +125,8 @@ pub struct Gateway {
     accepting: CancellationToken,
     acceptor: TaskTracker,
     sessions: TaskTracker,
+    /// Looks at the certificate's files.
+    renewal: Arc<Notify>,
 }
 
 /// What every connection needs.
@@ -113,6 +136,9 @@ struct Shared {
     people: People,
     tablestore: Tablestore,
     webhooks: Webhooks,
+    reshaper: Reshaper,
+    /// Where calls wait while partitions become others.
+    gate: Gate,
     feed: Feed,
     clock: Arc<Clock>,
     pages: Arc<dyn Pages>,
@@ -128,6 +154,8 @@ struct Shared {
     origins: origin::Allowed,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
+    proxies: address::Proxies,
+    per_client: Arc<limits::Limits>,
     /// Waiting calls are to be answered now.
     waits_over: CancellationToken,
     /// Connections are to finish what they have begun, and then to close.
@@ -142,13 +170,17 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        (tables, webhooks, access): (Tables, Webhooks, Option<Access>),
+        (tables, webhooks, reshaper, access): (Tables, Webhooks, Reshaper, Option<Access>),
         feed: Feed,
         clock: Arc<Clock>,
         pages: Arc<dyn Pages>,
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
-        let origins = origin::Allowed::new(&options.allowed_origins, &options.allowed_hosts);
+        let origins = origin::Allowed::new(
+            &options.allowed_origins,
+            &options.allowed_hosts,
+            options.takes_proxied,
+        );
         let metrics = Arc::clone(&options.metrics);
         let budget = |limit, bytes_max, gauge| {
             Budget::new(bytes_max, gauge, metrics.families.refusals.of(&[limit]))
@@ -156,14 +188,19 @@ impl Gateway {
         let options_metrics = Arc::clone(&metrics);
         let gauges = &metrics.gateway;
         let dialects = Dialects::new(options.dialects);
+        let per_client = Arc::new(limits::Limits::new(options.per_client));
         let shared = Arc::new(Shared {
             inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
             answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
             tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
+            proxies: address::Proxies::new(&options.trusted_proxies),
+            per_client: Arc::clone(&per_client),
             options,
             timelines,
             people,
             webhooks,
+            gate: reshaper.gate(),
+            reshaper,
             feed,
             clock,
             pages,
@@ -172,7 +209,7 @@ impl Gateway {
             metrics,
             dialects,
             origins,
-            door: access.map(|access| Door::new(access, &options_metrics)),
+            door: access.map(|access| Door::new(access, per_client, &options_metrics)),
             waits_over: CancellationToken::new(),
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -183,6 +220,7 @@ impl Gateway {
             accepting: CancellationToken::new(),
             acceptor: TaskTracker::new(),
             sessions: TaskTracker::new(),
+            renewal: Arc::default(),
         };
         let (sweeping, stopped) = (Arc::clone(&gateway.shared), gateway.accepting.clone());
         gateway.acceptor.spawn(async move {
@@ -190,6 +228,13 @@ impl Gateway {
                 stopped.run_until_cancelled(door.sweep()).await;
             }
         });
+        if let Some(certificate) = gateway.shared.options.certificate.clone() {
+            let (wake, metrics) = (&gateway.renewal, &gateway.shared.metrics);
+            let renew = renewal::renew(certificate, Arc::clone(wake), Arc::clone(metrics));
+            let stop = gateway.accepting.clone();
+            let renewing = async move { stop.run_until_cancelled(renew).await };
+            gateway.acceptor.spawn(renewing);
+        }
         gateway.acceptor.spawn(listener::accept(
             listener,
             Arc::clone(&gateway.shared),
@@ -203,6 +248,12 @@ impl Gateway {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Puts other limits in force, and looks at the certificate's files now.
+    pub fn reload(&self, per_client: LimitOptions) {
+        self.shared.per_client.set(per_client);
+        self.renewal.notify_one();
     }
 
     /// Stops taking connections and closes the listening socket.

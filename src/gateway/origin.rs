@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use hyper::HeaderMap;
 use hyper::header::{FORWARDED, HOST, HeaderName, HeaderValue, ORIGIN, VIA};
 
+use super::address::FORWARDED_FOR;
 use super::seldom::Seldom;
 
 /// The configured names.
@@ -17,8 +18,10 @@ use super::seldom::Seldom;
 pub(super) struct Allowed {
     origins: Vec<String>,
     hosts: Vec<String>,
+    takes_proxied: bool,
     refused_origins: Seldom,
     refused_hosts: Seldom,
+    refused_proxied: Seldom,
 }
 
 /// A request that may be served.
@@ -39,6 +42,8 @@ pub(super) enum Foreign {
     Host(String),
     /// A page of this origin asks, or of none that can be named.
     Origin(Option<String>),
+    /// A proxy has passed it on: it may be anybody's.
+    Proxied,
 }
 
 impl fmt::Display for Foreign {
@@ -60,12 +65,16 @@ impl fmt::Display for Foreign {
                 "a page without an Origin of its own (a file, a sandboxed frame) is not allowed here; \
                  serve it over HTTP, and set allowed_origins to its address",
             ),
+            Foreign::Proxied => out.write_str(
+                "a proxy has passed this on, and there is no authentication: it may be anybody's; where the proxy \
+                 decides who may come in, set insecure = true",
+            ),
         }
     }
 }
 
 impl Allowed {
-    pub(super) fn new(origins: &[String], hosts: &[String]) -> Allowed {
+    pub(super) fn new(origins: &[String], hosts: &[String], takes_proxied: bool) -> Allowed {
         let lower = |texts: &[String]| -> Vec<String> {
             texts
                 .iter()
@@ -75,8 +84,10 @@ impl Allowed {
         Allowed {
             origins: lower(origins),
             hosts: lower(hosts),
+            takes_proxied,
             refused_origins: Seldom::default(),
             refused_hosts: Seldom::default(),
+            refused_proxied: Seldom::default(),
         }
     }
 
@@ -90,6 +101,9 @@ impl Allowed {
         let is_own = is_own_address(&host, local);
         if !is_own && !self.is_listed(&host) {
             return Err(Foreign::Host(shown(&host)));
+        }
+        if !self.takes_proxied && PROXIED.iter().any(|name| headers.contains_key(name)) {
+            return Err(Foreign::Proxied);
         }
         // Browsers always send an origin with a WebSocket or a POST; other programs mostly have none.
         let mut origins = headers.get_all(ORIGIN).iter();
@@ -112,6 +126,7 @@ impl Allowed {
         let (turns, setting) = match foreign {
             Foreign::NoHost | Foreign::Host(_) => (&self.refused_hosts, "allowed_hosts"),
             Foreign::Origin(_) => (&self.refused_origins, "allowed_origins"),
+            Foreign::Proxied => (&self.refused_proxied, "insecure"),
         };
         if let Some(count) = turns.turn() {
             tracing::warn!(count, setting, "refused a request: {foreign}");
@@ -151,6 +166,9 @@ fn is_own_address(host: &str, local: IpAddr) -> bool {
     };
     literal.is_some_and(|ip| ip.is_loopback() || ip.to_canonical() == local.to_canonical())
 }
+
+/// What says that a proxy has passed a request on.
+const PROXIED: [HeaderName; 3] = [FORWARDED, HeaderName::from_static(FORWARDED_FOR), VIA];
 
 /// Whether only proxies say this. Some say nothing; then the request is theirs.
 fn is_of_proxy(name: &HeaderName) -> bool {
@@ -198,7 +216,7 @@ mod tests {
 
     #[test]
     fn own_names_are_served_and_foreign_ones_are_not() {
-        let nothing = Allowed::new(&[], &[]);
+        let nothing = Allowed::new(&[], &[], true);
         for host in [
             "localhost:7070",
             "LOCALHOST",
@@ -222,15 +240,19 @@ mod tests {
         ] {
             assert!(!permits(&nothing, host, None), "{host}");
         }
-        let named = Allowed::new(&[], &["Chat.example.org".to_owned()]);
+        let named = Allowed::new(&[], &["Chat.example.org".to_owned()], true);
         assert!(permits(&named, "chat.example.org", None));
         assert!(permits(&named, "chat.example.org:8443", None));
-        assert!(!permits(&Allowed::new(&[], &[]), "chat.example.org", None));
+        assert!(!permits(
+            &Allowed::new(&[], &[], true),
+            "chat.example.org",
+            None
+        ));
     }
 
     #[test]
     fn a_page_of_the_server_itself_may_call_and_other_pages_only_if_listed() {
-        let nothing = Allowed::new(&[], &[]);
+        let nothing = Allowed::new(&[], &[], true);
         let host = "localhost:7070";
         assert!(permits(&nothing, host, Some("http://localhost:7070")));
         assert!(!permits(&nothing, host, Some("http://localhost:3000")));
@@ -241,7 +263,7 @@ mod tests {
             "127.0.0.1:7070",
             Some("http://localhost:7070")
         ));
-        let listed = Allowed::new(&["https://app.example/".to_owned()], &[]);
+        let listed = Allowed::new(&["https://app.example/".to_owned()], &[], true);
         assert!(permits(&listed, host, Some("https://app.example")));
         assert!(!permits(&listed, host, Some("https://app.example.evil")));
         assert!(!permits(&listed, host, Some("http://app.example")));
@@ -249,7 +271,7 @@ mod tests {
 
     #[test]
     fn no_host_or_two_hosts_are_refused() {
-        let nothing = Allowed::new(&[], &[]);
+        let nothing = Allowed::new(&[], &[], true);
         let local = "127.0.0.1".parse().unwrap();
         let mut headers = HeaderMap::new();
         let refused = |headers: &HeaderMap| nothing.admit(headers, local).err();
@@ -265,6 +287,7 @@ mod tests {
         let allowed = Allowed::new(
             &[],
             &["tideline.example".to_owned(), "localhost".to_owned()],
+            true,
         );
         let is_direct = |host: &str, header: Option<&'static str>| {
             let mut headers = HeaderMap::new();
@@ -281,5 +304,21 @@ mod tests {
         for header in ["forwarded", "via", "x-forwarded-for", "x-forwarded-proto"] {
             assert!(!is_direct("localhost:7070", Some(header)), "{header}");
         }
+    }
+
+    #[test]
+    fn what_a_proxy_passed_on_is_refused_unless_it_may_be() {
+        let refused = |takes_proxied: bool, header: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, "localhost".parse().unwrap());
+            headers.insert(header, "192.0.2.1".parse().unwrap());
+            let allowed = Allowed::new(&[], &[], takes_proxied);
+            allowed.admit(&headers, "127.0.0.1".parse().unwrap()).err()
+        };
+        for header in ["forwarded", "via", "x-forwarded-for"] {
+            assert_eq!(refused(false, header), Some(Foreign::Proxied), "{header}");
+            assert_eq!(refused(true, header), None);
+        }
+        assert_eq!(refused(false, "x-forwarded-proto"), None);
     }
 }

@@ -13,7 +13,6 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::Sink as _;
-use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
@@ -21,6 +20,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::dispatch::shape::{entry, member, shared_message, shared_reacted};
 use super::form::Form;
+use super::socket::Socket;
 use crate::feed::{self, Body, Fresh, Page};
 use crate::timeline::{MemberRow, Message, Meta};
 use crate::wire::{self, Entry, Frames, Push, push};
@@ -273,7 +273,7 @@ impl Outbox {
     /// Writes as much as the socket takes; pending = it takes no more now.
     pub(super) fn poll_write(
         &mut self,
-        socket: &mut WebSocketStream<TcpStream>,
+        socket: &mut WebSocketStream<Socket>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), tungstenite::Error>> {
         let written = self.poll_all(socket, context);
@@ -288,7 +288,7 @@ impl Outbox {
 
     fn poll_all(
         &mut self,
-        socket: &mut WebSocketStream<TcpStream>,
+        socket: &mut WebSocketStream<Socket>,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), tungstenite::Error>> {
         while let Some(message) = self.queue.front() {

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
+
+use super::socket::Socket;
 
 /// Whether a deadline was noticed so late that this process was away (stopped, suspended, without a processor): then
 /// the client could not be heard, and gets its time anew.
@@ -25,7 +26,7 @@ const LATE: Duration = Duration::from_millis(250);
 /// A socket whose writes do not wait for ever: a client that stops reading a response, or reads it by the byte, gives
 /// its place free.
 pub(super) struct Impatient {
-    socket: TokioIo<TcpStream>,
+    socket: TokioIo<Socket>,
     patience: Duration,
     /// Runs from the moment at which the socket takes nothing until it has taken a step.
     stalled: Option<Pin<Box<Sleep>>>,
@@ -34,7 +35,7 @@ pub(super) struct Impatient {
 }
 
 impl Impatient {
-    pub(super) fn new(socket: TcpStream, patience: Duration) -> Impatient {
+    pub(super) fn new(socket: Socket, patience: Duration) -> Impatient {
         Impatient {
             socket: TokioIo::new(socket),
             patience,
@@ -43,7 +44,7 @@ impl Impatient {
         }
     }
 
-    pub(super) fn into_inner(self) -> TcpStream {
+    pub(super) fn into_inner(self) -> Socket {
         self.socket.into_inner()
     }
 
@@ -129,7 +130,7 @@ impl Write for Impatient {
 /// Closes a connection so that what was written last arrives. Bytes that are unread at a close make the system
 /// send a reset, which destroys what the client has not read yet: so what the client still sends is read and forgotten,
 /// until it ends, falls silent, or has had `time_max`.
-pub(super) async fn farewell(mut socket: TcpStream, time_max: Duration) {
+pub(super) async fn farewell(mut socket: impl AsyncRead + AsyncWrite + Unpin, time_max: Duration) {
     let _ = timeout_at(Instant::now() + time_max, async {
         if socket.shutdown().await.is_err() {
             return;

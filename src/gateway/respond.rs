@@ -5,10 +5,14 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{
+    ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY, RETRY_AFTER,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::{Response, StatusCode};
 
 use super::budget::Share;
+use super::limits::Reached;
 
 /// An answer with its whole body.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -33,6 +37,23 @@ pub(super) fn busy() -> Answer {
     answer
         .headers_mut()
         .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
+}
+
+/// A limit was reached.
+pub(super) fn limited(reached: &Reached) -> Answer {
+    let mut answer = say(StatusCode::TOO_MANY_REQUESTS, "too many connections");
+    let seconds = HeaderValue::from(reached.retry_after_s());
+    answer.headers_mut().insert(RETRY_AFTER, seconds);
+    answer
+}
+
+/// What a browser may show: it takes nothing from elsewhere, is in no frame, and tells nobody where its reader was.
+pub(super) fn as_page(mut answer: Answer) -> Answer {
+    let headers = answer.headers_mut();
+    let policy = HeaderValue::from_static("default-src 'self'; frame-ancestors 'none'");
+    headers.insert(CONTENT_SECURITY_POLICY, policy);
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     answer
 }
 

@@ -14,7 +14,7 @@ use hyper::{Request, StatusCode};
 use super::Shared;
 use super::body::{self, Body, Unread};
 use super::dispatch::{Caller, conversation};
-use super::door::{self, Arrival, USER};
+use super::door::{self, USER, Visitor};
 use super::respond::{Answer, busy, counted, full, say};
 use super::session::batch;
 use crate::access::Asker;
@@ -25,10 +25,10 @@ use crate::wire::{Dialect, Failure, Id, Incoming, check_user};
 /// Answers one request.
 pub(super) async fn serve(
     request: &mut Request<Streaming>,
-    from: Arrival,
+    visitor: Visitor<'_>,
     shared: &Arc<Shared>,
 ) -> Answer {
-    let (mut caller, credential) = match caller(request.headers(), from, shared).await {
+    let (mut caller, credential) = match caller(request.headers(), visitor, shared).await {
         Ok(known) => known,
         Err(answer) => return answer,
     };
@@ -43,12 +43,17 @@ pub(super) async fn serve(
     };
     let dialect: &'static dyn Dialect = &JSON;
     let decoded = dialect.decode(&bytes, limits);
+    let length = bytes.len();
     drop(bytes);
     let mut writes = false;
     let reply = match decoded {
-        Ok(incoming) => {
+        Ok(mut incoming) => {
+            shared.per_client.bound(&caller.asker, &mut incoming, length);
             let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
             writes = requests.any(|request| request.method().has_effect());
+            let inside = shared.gate.clone().pass().await;
+            // What may write is waited for before partitions become others; who only waits for news is not.
+            let _inside = writes.then_some(inside);
             let reply = perform(incoming, shared, &mut caller, credential.as_ref());
             match reply.await {
                 Ok(reply) => reply,
@@ -86,14 +91,15 @@ pub(super) async fn serve(
 /// Who sends a request, by its headers.
 async fn caller(
     headers: &HeaderMap,
-    from: Arrival,
+    visitor: Visitor<'_>,
     shared: &Shared,
 ) -> Result<(Caller, Option<Credential>), Answer> {
     let mut caller = Caller::default();
     if let Some(door) = &shared.door {
-        let credential = door.admit(headers, from).await;
+        let credential = door.admit(headers, visitor).await;
         let credential = credential.map_err(|failure| door::refusal(&failure))?;
         caller.claimed(door.claim(&credential));
+        caller.address = Some(visitor.address);
         return Ok((caller, Some(credential)));
     }
     if let Some(user) = headers.get(USER) {

@@ -179,7 +179,8 @@ impl Catalog {
 impl Source<'_> {
     /// Whether the source counts for `key`.
     pub(super) fn covers(&self, key: &[u8]) -> bool {
-        self.above.is_none_or(|above| key > above) && self.up_to.is_none_or(|up_to| key <= up_to)
+        self.above.is_none_or(|above| key.cmp(above).is_gt())
+            && self.up_to.is_none_or(|up_to| key.cmp(up_to).is_le())
     }
 
     /// The range cut to where the source counts.
@@ -206,21 +207,25 @@ impl Source<'_> {
 impl Run {
     /// The part that may hold `key`.
     pub(super) fn part_of(&self, key: &[u8]) -> Option<&Arc<Part>> {
-        let at = self.parts.partition_point(|part| &part.last[..] < key);
-        self.parts.get(at).filter(|part| &part.first[..] <= key)
+        let at = self
+            .parts
+            .partition_point(|part| part.last[..].cmp(key).is_lt());
+        self.parts
+            .get(at)
+            .filter(|part| part.first[..].cmp(key).is_le())
     }
 
     /// Where the parts begin and end that may hold keys of a range.
     pub(super) fn parts_of(&self, from: Bound<&[u8]>, to: Bound<&[u8]>) -> &[Arc<Part>] {
         let begin = self.parts.partition_point(|part| match from {
             Bound::Unbounded => false,
-            Bound::Included(key) => &part.last[..] < key,
-            Bound::Excluded(key) => &part.last[..] <= key,
+            Bound::Included(key) => part.last[..].cmp(key).is_lt(),
+            Bound::Excluded(key) => part.last[..].cmp(key).is_le(),
         });
         let end = self.parts.partition_point(|part| match to {
             Bound::Unbounded => true,
-            Bound::Included(key) => &part.first[..] <= key,
-            Bound::Excluded(key) => &part.first[..] < key,
+            Bound::Included(key) => part.first[..].cmp(key).is_le(),
+            Bound::Excluded(key) => part.first[..].cmp(key).is_lt(),
         });
         self.parts.get(begin..end).unwrap_or_default()
     }

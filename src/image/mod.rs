@@ -105,7 +105,7 @@ struct WritingState {
 }
 
 /// How full the image is and how far compaction is behind.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pressure {
     /// Runs of all levels.
     pub runs: usize,

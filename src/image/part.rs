@@ -125,7 +125,8 @@ impl PartWriter {
         if key.is_empty() || key.len() > KEY_MAX {
             return Err(Error::BadKey("empty or too long"));
         }
-        if key <= &self.last[..] {
+        // `<=` of slices goes byte by byte; `cmp` compares whole words.
+        if key.cmp(&self.last).is_le() {
             return Err(Error::BadKey("keys do not rise"));
         }
         let stored_key = StoredKey::new(key, self.rows);

@@ -261,10 +261,10 @@ impl Rows {
         };
         let is_past = match (until, *backward) {
             (Bound::Unbounded, _) => false,
-            (Bound::Included(end), false) => stored_key > &end[..],
-            (Bound::Excluded(end), false) => stored_key >= &end[..],
-            (Bound::Included(end), true) => stored_key < &end[..],
-            (Bound::Excluded(end), true) => stored_key <= &end[..],
+            (Bound::Included(end), false) => stored_key.cmp(end).is_gt(),
+            (Bound::Excluded(end), false) => stored_key.cmp(end).is_ge(),
+            (Bound::Included(end), true) => stored_key.cmp(end).is_lt(),
+            (Bound::Excluded(end), true) => stored_key.cmp(end).is_le(),
         };
         // Also of the first row outside: perhaps only its key is, and wrong.
         let value = cursor.value()?;

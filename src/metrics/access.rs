@@ -10,7 +10,7 @@ use super::handles::{Counter, Family, Gauge};
 use super::registry::Registry;
 
 groups! {
-    "Access" by []
+    "Credentials" by []
     /// Handles of credentials and sessions.
     Access {
         credentials: Family<Counter>, "tideline_credentials_total" ["by", "result"]

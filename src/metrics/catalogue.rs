@@ -27,7 +27,7 @@ groups! {
             "`message.append` is the time to acknowledgement: against tideline_commit_sync_seconds the rest is queueing. Reads: the disk, or reads_max.";
         refusals: Family<Counter>, "tideline_refusals_total" ["limit"]
             "Requests, writes and connections that were refused at a limit, by the limit's name (or `compaction`, `disk_space`).",
-            "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much. Others: a client asks for too much at once.";
+            "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much. `address.…`, `user.…`: what [limits] says. `arrivals`: connections that asked for nothing while 1,024 others waited. Others: a client asks for too much at once.";
         capacity_units: Family<Counter>, "tideline_capacity_units_total" ["kind"]
             "Capacity units (of 4 KiB) that Tablestore's operations used: `read`, `write`.",
             "What clients would be billed for elsewhere; beside tideline_requests_total it shows how large rows are.";
@@ -356,8 +356,8 @@ groups! {
             "Failed accepts, mostly for want of file descriptors.",
             "Raise the limit of open files (ulimit -n).";
         refused_origin: Counter, "tideline_refused_origin_total"
-            "Requests with a foreign Origin or Host.",
-            "A page of yours is missing in allowed_origins or allowed_hosts, or someone tries.";
+            "Requests with a foreign Origin or Host, or through a proxy where none may be.",
+            "A page of yours is missing in allowed_origins or allowed_hosts, or someone tries. The log says which.";
         in_flight: Gauge, "tideline_requests_in_flight"
             "Requests that are not answered yet.",
             "Rises with latency.";

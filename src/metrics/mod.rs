@@ -10,6 +10,7 @@ mod groups;
 
 mod access;
 mod catalogue;
+mod door;
 mod handles;
 mod members;
 mod reference;
@@ -26,11 +27,12 @@ use ::metrics::Label;
 
 pub use access::Access;
 pub use catalogue::*;
+pub use door::Door;
 pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use reference::reference;
 use registry::Registry;
-pub use tables::{Backfill, Follows, Streams, Transactions, Webhook};
+pub use tables::{Backfill, Follows, Reshapes, Streams, Transactions, Webhook};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +47,8 @@ pub enum Kind {
 
 /// All metrics by part of the server.
 fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
-    let groups = catalogue::GROUPS.iter().chain(tables::GROUPS);
-    groups.chain(access::GROUPS)
+    let rest = tables::GROUPS.iter().chain(door::GROUPS);
+    catalogue::GROUPS.iter().chain(rest).chain(access::GROUPS)
 }
 
 /// One line of the catalogue.
@@ -88,6 +90,8 @@ pub struct Metrics {
     pub gateway: Gateway,
     /// Credentials.
     pub access: Access,
+    /// Who comes in, and how.
+    pub door: Door,
     process: Process,
 }
 
@@ -115,6 +119,8 @@ impl Default for Metrics {
         families.bind_known();
         let access = Access::bind(&registry, &[]);
         access.bind_known();
+        let door = Door::bind(&registry, &[]);
+        door.bind_known();
         Metrics {
             pages: Pages::of(&families),
             sync_answers: SyncAnswers::of(&families),
@@ -126,6 +132,7 @@ impl Default for Metrics {
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
             access,
+            door,
             process: Process::bind(&registry, &[]),
             registry,
         }
@@ -151,6 +158,12 @@ impl Metrics {
     #[must_use]
     pub fn backfill(&self) -> Backfill {
         Backfill::bind(&self.registry, &[])
+    }
+
+    /// The metrics of partitions that become others.
+    #[must_use]
+    pub fn reshapes(&self) -> Reshapes {
+        Reshapes::bind(&self.registry, &[])
     }
 
     /// The metrics of the feed's follower of a partition.
@@ -286,6 +299,7 @@ mod tests {
             metrics.streams(0),
             metrics.backfill(),
             metrics.webhook("search"),
+            metrics.reshapes(),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);

@@ -7,7 +7,7 @@ use ::metrics::Label;
 
 use super::Metric;
 use super::groups::line;
-use super::handles::{Counter, Gauge};
+use super::handles::{Counter, Gauge, Histogram};
 use super::registry::Registry;
 
 groups! {
@@ -92,6 +92,29 @@ groups! {
         conflicts: Counter, "tideline_transactions_conflicts_total"
             "Starts and writes that were refused because another transaction has the partition key.",
             "Many = hot partition keys: shorter transactions, or smaller partition keys.";
+    }
+
+    "Changes of partitions" by []
+    /// Handles of partitions that become others while they are served.
+    Reshapes {
+        running: Gauge, "tideline_partition_change_running"
+            "1 while a partition is split or two are merged, else 0.",
+            "As long as it takes to write their rows anew. `tideline partition list` says how far it is.";
+        splits: Counter, "tideline_partition_splits_total"
+            "Partitions that were split while they were served.",
+            "By hand, or by partition_split_bytes and partition_split_bytes_per_s.";
+        merges: Counter, "tideline_partition_merges_total"
+            "Times that two partitions became one while they were served.",
+            "By hand.";
+        given_up: Counter, "tideline_partition_cuts_given_up_total"
+            "Times that calls have waited in vain: what changes lead to elsewhere was not written in time. It is tried again.",
+            "A few under load are normal. Many = lists and inboxes are far behind: tideline_relay_lag_seconds.";
+        failures: Counter, "tideline_partition_change_failures_total"
+            "Changes of partitions that have failed; all stayed as it was.",
+            "Should be 0. The log has the error, and `tideline partition list` the last one.";
+        pause_seconds: Histogram, "tideline_partition_pause_seconds"
+            "Seconds for which calls have waited while new partitions took over.",
+            "Below one. Long = a slow disk: some ten syncs are in it.";
     }
 
     "Secondary indexes" by []

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::OpenError;
-use super::manifest::{MANIFEST, MANIFEST_NEW, Manifest};
+use super::manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest};
 use super::map::{Map, Origin};
 use super::reserve::RESERVE;
 use crate::ids::PartitionId;
@@ -125,6 +125,11 @@ impl Directory {
     /// start clears them away.
     pub(super) fn draft(&self, map: &Map) -> Result<(), OpenError> {
         self.clear_draft()?;
+        self.announce(map)
+    }
+
+    /// Announces them again, with what is known by now. What was made of them stays.
+    pub(super) fn announce(&self, map: &Map) -> Result<(), OpenError> {
         let mut draft = self.manifest.clone();
         draft.map = map.clone();
         draft.write(&self.path)
@@ -140,6 +145,11 @@ impl Directory {
     /// Clears away what an interrupted change has left, and what a finished one has left of partitions that ended.
     pub(super) fn sweep(&self) -> Result<(), OpenError> {
         self.clear_draft()?;
+        self.clear_ended()
+    }
+
+    /// Clears away what a finished change has left of partitions that ended.
+    pub(super) fn clear_ended(&self) -> Result<(), OpenError> {
         for share in self.map().shares().filter(|share| share.ends.is_some()) {
             let folder = self.folder(share.id);
             match share.keeps_log {
@@ -153,7 +163,8 @@ impl Directory {
         Ok(())
     }
 
-    fn clear_draft(&self) -> Result<(), OpenError> {
+    /// Clears away what was announced and does not count.
+    pub(super) fn clear_draft(&self) -> Result<(), OpenError> {
         let drafted = self.drafted();
         for id in &drafted {
             tracing::info!(partition = %id, "clearing a partition away that did not come to be");
@@ -288,7 +299,7 @@ fn draft(path: &Path, partitions: u16) -> Result<Manifest, OpenError> {
 /// A new data directory is made in an empty folder only: nobody's home directory is taken by a mistyped path.
 fn refuse_foreign_content(path: &Path) -> Result<(), OpenError> {
     // What an interrupted first start leaves behind, and what a fresh ext4 volume holds.
-    let ours = [LOCK, MANIFEST_NEW, "lost+found"];
+    let ours = [LOCK, MANIFEST_NEW, MANIFEST_PART, "lost+found"];
     let names = names_in(path)?;
     let is_draft = names.iter().any(|name| name == MANIFEST_NEW);
     for name in names {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::map::Share;
+use super::shared::Shared;
 use super::{Batch, LogOptions, OpenError, ReadError};
 use crate::ids::Position;
 use crate::log::{LocalStorage, Log, LogReader};
@@ -49,6 +50,16 @@ impl EndedLog {
         };
         log.close().map_err(within)?;
         Ok(opened)
+    }
+
+    /// The log of a partition that has just ended, as it is open.
+    pub(super) fn of(partition: &Shared) -> EndedLog {
+        let last = partition.tail();
+        EndedLog {
+            log: partition.log.clone(),
+            last,
+            end: watch::channel(last).1,
+        }
     }
 
     pub(super) fn batches(

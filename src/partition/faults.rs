@@ -14,6 +14,8 @@ pub enum Fault {
     /// Waits between showing a batch to those who follow the log and showing its rows to readers. Breaks nothing, as
     /// long as followers get no batch whose rows can't be read yet.
     LateTail,
+    /// Partitions that take over do so without what was written while they were made.
+    ReshapeForgets,
 }
 
 impl Fault {
@@ -26,6 +28,7 @@ impl Fault {
             "ack_before_log" => Some(Fault::AckBeforeLog),
             "ack_before_sync" => Some(Fault::AckBeforeSync),
             "late_tail" => Some(Fault::LateTail),
+            "reshape_forgets" => Some(Fault::ReshapeForgets),
             _ => None,
         }
     }

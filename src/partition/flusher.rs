@@ -77,7 +77,7 @@ impl Flusher {
     pub(super) fn run(mut self) {
         let mut is_closing = false;
         loop {
-            let had_work = self.step(is_closing);
+            let had_work = !self.shared.has_ended() && self.step(is_closing);
             if is_closing && (!had_work || self.shared.is_stopped()) {
                 return;
             }

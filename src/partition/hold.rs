@@ -14,10 +14,15 @@ pub enum Holder {
     Relay,
     /// What readers of tables' streams were promised.
     Streams,
+    /// What partitions that are being made have not taken over yet.
+    Reshape,
 }
 
 /// How many holders there are.
-const HOLDERS: usize = 2;
+const HOLDERS: usize = 3;
+
+/// The position of a holder that needs nothing of the log.
+pub(super) const NOTHING: Position = Position(u64::MAX);
 
 /// A log as its followers need it.
 pub(super) struct Hold {
@@ -28,13 +33,15 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Keeps everything until each holder called [`Hold::set`], or nothing.
+    /// Keeps everything until each holder called [`Hold::set`], or nothing. No partition is being made yet.
     pub(super) fn new(holds_log: bool) -> Hold {
         let above = if holds_log { 0 } else { u64::MAX };
-        Hold {
+        let hold = Hold {
             bytes: AtomicU64::new(0),
             above: std::array::from_fn(|_| AtomicU64::new(above)),
-        }
+        };
+        hold.set(Holder::Reshape, NOTHING);
+        hold
     }
 
     pub(super) fn published(&self, bytes: usize) {

@@ -25,6 +25,9 @@ pub(super) const MANIFEST: &str = "directory.toml";
 /// A manifest on its way. Without `directory.toml` beside it: a first start that did not come to its end.
 pub(super) const MANIFEST_NEW: &str = "directory.toml.new";
 
+/// One of which perhaps not all is written.
+pub(super) const MANIFEST_PART: &str = "directory.toml.part";
+
 /// What a data directory is.
 #[derive(Clone, Debug)]
 pub(super) struct Manifest {
@@ -151,9 +154,12 @@ impl Manifest {
         };
         let text = toml::to_string(&written).expect("a manifest is plain TOML");
         let name = folder.join(MANIFEST_NEW);
-        let written = File::create(&name).and_then(|mut file| {
+        let part = folder.join(MANIFEST_PART);
+        // There may be one already, which says what is being made: it is replaced whole, too.
+        let written = File::create(&part).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
+            fs::rename(&part, &name)?;
             sync(folder)
         });
         written.map_err(|error| OpenError::from_io("write", &name, error))

@@ -6,19 +6,24 @@
 //! disk; a view shows a state between two batches. Must not: know what a row is.
 
 mod arena;
+mod cut;
 mod directory;
+mod door;
 mod each;
 mod ended;
 mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod flusher;
+mod gate;
 mod hold;
 mod identity;
 mod in_flight;
+mod inherited;
 mod inspection;
 mod job;
 mod life;
+mod making;
 mod manifest;
 mod map;
 mod memtable;
@@ -28,6 +33,7 @@ mod options;
 mod panics;
 mod pending;
 mod plan;
+mod point;
 mod pressure;
 mod reads;
 mod recovery;
@@ -36,6 +42,7 @@ mod reshape;
 mod rows;
 mod shared;
 mod syncer;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod txn;
@@ -47,18 +54,22 @@ mod writer;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 pub use crate::entry::Entry;
-use crate::ids::{Clock, HistoryId, PartitionId, Position};
+#[cfg(test)]
+use crate::ids::Position;
+use crate::ids::{Clock, HistoryId, PartitionId};
 pub use crate::image::Options as ImageOptions;
 pub use crate::image::{DropContext, Owner, Pieces, Reason, Rules, TableCounts, Verdict};
 pub use crate::log::Options as LogOptions;
-use crate::log::{LocalStorage, Log, LogReader};
+use crate::log::{LocalStorage, Log};
 use crate::metrics::Metrics;
+pub use cut::Ending;
 use directory::Directory;
 pub use each::Each;
 use ended::EndedLog;
@@ -66,19 +77,24 @@ pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
 pub use flusher::FROZEN_MAX;
+pub use gate::{Gate, Inside};
 pub use hold::Holder;
 pub use inspection::{Inspected, Inspection, directory_map};
 pub use life::Life;
+pub use making::{Making, Round};
 pub use map::{Map, Origin, Share, hash};
 pub use merge::Direction;
 pub use options::{BATCH_JOBS, Options, Purpose};
 pub(crate) use panics::caught;
+use plan::Outcome;
 pub use plan::Reshape;
+pub use point::Point;
 pub use reads::READS_MAX;
 use reads::Reads;
 pub use reshape::Estimate;
 use shared::Shared;
 pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
+pub use tail::Tail;
 pub use txn::Txn;
 pub use view::{Found, Rows, View};
 pub use write_set::WriteSet;
@@ -96,8 +112,12 @@ struct Inner {
     map: watch::Sender<Arc<Map>>,
     reads: Arc<Reads>,
     metrics: Arc<Metrics>,
+    gate: Gate,
+    /// Partitions are being made. Set and looked at with the directory in hand.
+    is_changing: AtomicBool,
     options: Options,
     rules: Arc<dyn Rules>,
+    clock: Arc<Clock>,
     /// Last, so that the lock outlives the threads.
     directory: Mutex<Directory>,
 }
@@ -143,20 +163,8 @@ impl Partitions {
         }
         let mut partitions = Vec::new();
         for id in directory.ids() {
-            let log_folder = directory.log(id);
-            let storage = LocalStorage::new(&log_folder)
-                .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
             let handed = (Arc::clone(&rules), Arc::clone(&clock));
-            let image = directory.image(id);
-            let open_log = |covered| {
-                let (log, opened) = Log::open(Arc::new(storage), options.log, covered)?;
-                if let Some(cut) = &opened.cut {
-                    tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
-                }
-                Ok(log)
-            };
-            let started = recovery::start(id, open_log, &image, &options, handed);
-            let started = started.map_err(|error| error.within(&directory.folder(id)))?;
+            let started = start(id, &directory, &options, handed)?;
             let at = usize::from(id.0);
             partitions.resize(partitions.len().max(at + 1), None);
             partitions[at] = Some(started);
@@ -178,13 +186,22 @@ impl Partitions {
             map: watch::Sender::new(map),
             reads: Reads::new(READS_MAX, options.metrics.server.panics.clone()),
             metrics: Arc::clone(&options.metrics),
+            gate: Gate::default(),
+            is_changing: AtomicBool::new(false),
             options,
             rules,
+            clock,
             directory: Mutex::new(directory),
         };
         Ok(Partitions {
             inner: Arc::new(inner),
         })
+    }
+
+    /// Where calls wait while partitions become others.
+    #[must_use]
+    pub fn gate(&self) -> &Gate {
+        &self.inner.gate
     }
 
     /// Whether every partition can commit: none has stopped after a disk failure.
@@ -372,25 +389,24 @@ impl Partitions {
     /// A partition's log, also of one that has ended; `None` = it is not kept, or never was.
     #[must_use]
     pub fn log(&self, at: PartitionId) -> Option<Tail> {
-        match self.map().is_live(at) {
-            true => Some(self.tail(at)),
-            false => self.ended_log(at),
-        }
+        let partition = self.at(at).map(Tail::live);
+        partition.or_else(|| self.ended_log(at))
     }
 
     /// Reads the log of a partition that has ended; `None` = it is not kept.
     #[must_use]
     pub fn ended_log(&self, at: PartitionId) -> Option<Tail> {
         let log = self.inner.set.load().ended.get(&at).cloned()?;
-        Some(Tail {
-            position: log.end.clone(),
-            of: Of::Ended(log),
-        })
+        Some(Tail::ended(log))
     }
 
     /// Gives the log up of a partition that has ended: nobody will read it. May block on the disk.
     pub fn let_go(&self, at: PartitionId) -> Result<(), OpenError> {
         let mut directory = self.directory();
+        if self.inner.is_changing.load(Ordering::SeqCst) {
+            // The manifest that would be replaced says what is being made; whoever calls comes again.
+            return Ok(());
+        }
         let set = self.inner.set.load_full();
         let map = set.map.without_log(at);
         directory.draft(&map)?;
@@ -405,28 +421,60 @@ impl Partitions {
         directory.sweep()
     }
 
-    /// Follows the committed batches of a partition.
-    ///
-    /// # Panics
-    /// If there is no such partition.
+    /// Follows the committed batches of a partition. Nothing comes any more of one that has ended.
     #[must_use]
     pub fn tail(&self, at: PartitionId) -> Tail {
-        let partition = self.at(at).expect("a live partition");
-        Tail {
-            position: partition.subscribe(),
-            of: Of::Live(partition),
+        if let Some(partition) = self.at(at) {
+            return Tail::live(partition);
         }
+        self.ended_log(at).unwrap_or_else(|| {
+            let ends = self.map().share(at).and_then(|share| share.ends);
+            Tail::gone(ends.unwrap_or_default())
+        })
     }
 
     /// Stops taking closures, commits what has queued, flushes the memtables and closes logs and images.
     pub async fn close(&self) {
         let set = self.inner.set.load_full();
         let ended = tokio::task::spawn_blocking(move || {
-            set.live().for_each(|partition| partition.close());
-            set.live().for_each(|partition| partition.join());
+            let all = || set.partitions.iter().flatten();
+            all().for_each(|partition| partition.close());
+            all().for_each(|partition| partition.join());
         });
         // A panic of a writer has ended the process already.
         let _ = ended.await;
+    }
+
+    /// Announces partitions that are going to be made. There is one change at a time.
+    fn begin_change(&self, outcome: &Outcome) -> Result<(), OpenError> {
+        let directory = self.directory();
+        if self.inner.is_changing.load(Ordering::SeqCst) {
+            let text = "another change is under way".to_owned();
+            return Err(OpenError::NotReshaped { text });
+        }
+        directory.draft(&outcome.map)?;
+        self.inner.is_changing.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// A change has come to its end; what was given up of one that is not done is cleared away.
+    fn end_change(&self, is_done: bool) {
+        let directory = self.directory();
+        self.inner.is_changing.store(false, Ordering::SeqCst);
+        let cleared = match is_done {
+            true => Ok(()),
+            false => directory.clear_draft(),
+        };
+        if let Err(error) = cleared {
+            tracing::warn!(%error, "what was made of partitions stays until the next start");
+        }
+    }
+
+    /// Opens a partition of the directory and starts its threads.
+    fn start(&self, id: PartitionId) -> Result<Arc<Shared>, OpenError> {
+        let inner = &self.inner;
+        let handed = (Arc::clone(&inner.rules), Arc::clone(&inner.clock));
+        start(id, &self.directory(), &inner.options, handed)
     }
 
     fn directory(&self) -> MutexGuard<'_, Directory> {
@@ -439,108 +487,26 @@ impl Partitions {
     }
 }
 
+fn start(
+    id: PartitionId,
+    directory: &Directory,
+    options: &Options,
+    handed: (Arc<dyn Rules>, Arc<Clock>),
+) -> Result<Arc<Shared>, OpenError> {
+    let (log_folder, image) = (directory.log(id), directory.image(id));
+    let storage = LocalStorage::new(&log_folder)
+        .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
+    let open_log = |covered| {
+        let (log, opened) = Log::open(Arc::new(storage), options.log, covered)?;
+        if let Some(cut) = &opened.cut {
+            tracing::info!(partition = %id, ?cut, "cut a batch that was not synced when the process ended");
+        }
+        Ok(log)
+    };
+    let started = recovery::start(id, open_log, &image, options, handed);
+    started.map_err(|error| error.within(&directory.folder(id)))
+}
+
 fn ended(id: PartitionId) -> ReadError {
     ReadError::new(format!("there is no partition {id}"))
-}
-
-/// A follower's handle on one partition's log.
-#[derive(Clone)]
-pub struct Tail {
-    position: watch::Receiver<Position>,
-    of: Of,
-}
-
-/// Whose log it is.
-#[derive(Clone)]
-enum Of {
-    Live(Arc<Shared>),
-    Ended(Arc<EndedLog>),
-}
-
-impl Tail {
-    /// The newest committed and visible position.
-    #[must_use]
-    pub fn position(&self) -> Position {
-        match &self.of {
-            Of::Live(partition) => partition.tail(),
-            Of::Ended(log) => log.last,
-        }
-    }
-
-    /// Bytes of the batches that were committed since the start.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        match &self.of {
-            Of::Live(partition) => partition.hold.published_bytes(),
-            Of::Ended(_) => 0,
-        }
-    }
-
-    fn log(&self) -> &LogReader {
-        match &self.of {
-            Of::Live(partition) => &partition.log,
-            Of::Ended(log) => &log.log,
-        }
-    }
-
-    /// Has the log keep every batch above `position`, whatever its age and the log's size, until the holder's next
-    /// call. See [`Options::holds_log`] for the time before the first one.
-    pub fn hold(&self, holder: Holder, position: Position) {
-        if let Of::Live(partition) = &self.of {
-            partition.hold.set(holder, position);
-        }
-    }
-
-    /// The first position that the log keeps, or will have.
-    #[must_use]
-    pub fn first(&self) -> Position {
-        self.pieces()
-            .first()
-            .map_or(Position(1), |(first, _)| *first)
-    }
-
-    /// The pieces in which the log keeps and lets go, oldest first: each one's first position and bytes.
-    #[must_use]
-    pub fn pieces(&self) -> Vec<(Position, u64)> {
-        self.log().pieces()
-    }
-
-    /// The first batch that was committed at or after a time, µs since 1970; the one behind the tail if there is none.
-    /// May block on the disk.
-    pub fn since(&self, commit_us: u64) -> Result<Position, ReadError> {
-        let since = self.log().since(commit_us);
-        let since = since.map_err(|error| ReadError::new(error.to_string()))?;
-        // No further than a view shows.
-        Ok(since.min(self.position().next()))
-    }
-
-    /// Waits until the tail is past `position`; `false` once the partition has closed. Cancel-safe.
-    pub async fn past(&mut self, position: Position) -> bool {
-        self.position
-            .wait_for(|tail| *tail > position)
-            .await
-            .is_ok()
-    }
-
-    /// Committed batches above `position` in order, from memory where they still are, else from disk; at least one if
-    /// there is one, then up to about `bytes_max`. May block on the disk: `Err` also if retention has removed them.
-    pub fn batches(
-        &self,
-        position: Position,
-        bytes_max: usize,
-    ) -> Result<Vec<Arc<Batch>>, ReadError> {
-        match &self.of {
-            Of::Live(partition) => partition.batches(position, bytes_max),
-            Of::Ended(log) => log.batches(position, bytes_max),
-        }
-    }
-
-    /// The same from memory; `None` = the disk has to be read for it. Never blocks on the disk.
-    #[must_use]
-    pub fn recent(&self, position: Position, bytes_max: usize) -> Option<Vec<Arc<Batch>>> {
-        match &self.of {
-            Of::Live(partition) => partition.recent(position, bytes_max),
-            Of::Ended(log) => log.log.recent(position, bytes_max),
-        }
-    }
 }

@@ -4,8 +4,26 @@
 //! thread that may not wait: it looks into files and LMDB.
 
 use super::Partitions;
-use super::shared::PartitionFigures;
+use crate::ids::Position;
 use crate::metrics::Partition;
+use crate::{image, log};
+
+/// A partition's gauges.
+#[derive(Default)]
+pub(super) struct PartitionFigures {
+    pub(super) queue_jobs: usize,
+    pub(super) queue_bytes: usize,
+    pub(super) queue_fill: f64,
+    pub(super) memtable_bytes: usize,
+    pub(super) memtable_rows: usize,
+    pub(super) frozen: usize,
+    pub(super) stopped: bool,
+    pub(super) tail: Position,
+    pub(super) log: log::LogFigures,
+    pub(super) image: image::Pressure,
+    /// `None` if the image could not be looked into.
+    pub(super) environment: Option<image::ReaderFigures>,
+}
 
 impl Partitions {
     /// Brings the gauges of queues, memtables, logs and images up to date. May block on the disk.
@@ -19,6 +37,11 @@ impl Partitions {
         server.partitions.count(set.live().count() as u64);
         server.reads_running.count(inner.reads.running() as u64);
     }
+}
+
+/// What is shown of a partition that has ended.
+pub(super) fn forget(metrics: &Partition) {
+    observe(metrics, &PartitionFigures::default(), 0);
 }
 
 fn observe(metrics: &Partition, figures: &PartitionFigures, now_ms: u64) {

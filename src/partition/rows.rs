@@ -49,6 +49,8 @@ struct Site {
     hash: u64,
     row: u32,
     group: u32,
+    /// Of the group's name, for a row that is new.
+    name_hash: u64,
 }
 
 /// A key and its newest version.
@@ -108,6 +110,7 @@ impl Rows {
             hash: self.hasher.hash_one(entry.key),
             row: NONE,
             group: NONE,
+            name_hash: 0,
         }));
         for site in &mut sites {
             let is_it = |&row: &u32| self.list[row as usize].hash == site.hash;
@@ -118,16 +121,21 @@ impl Rows {
             if site.row != NONE && self.key(site.row) != entry.key {
                 site.row = self.find_hashed(site.hash, entry.key).unwrap_or(NONE);
             }
-        }
-        // Most new rows come in pairs of one group: a message and its ID.
-        let mut last = (&[][..], NONE);
-        for (site, entry) in sites.iter_mut().zip(batch.entries()) {
             if site.row == NONE {
+                site.name_hash = self.hasher.hash_one(name_of(entry.key, rules));
+            }
+        }
+        for site in sites.iter_mut().filter(|site| site.row == NONE) {
+            let is_it = |&group: &u32| self.groups[group as usize].hash == site.name_hash;
+            let group = self.by_name.find(site.name_hash, is_it).copied();
+            site.group = group.unwrap_or(NONE);
+        }
+        for (site, entry) in sites.iter_mut().zip(batch.entries()) {
+            if site.group != NONE {
                 let name = name_of(entry.key, rules);
-                if last.0 != name {
-                    last = (name, self.find_group(name).unwrap_or(NONE));
+                if self.groups[site.group as usize].name != name {
+                    site.group = self.find_group(site.name_hash, name).unwrap_or(NONE);
                 }
-                site.group = last.1;
             }
         }
         for (site, entry) in sites.iter().zip(batch.entries()) {
@@ -157,7 +165,7 @@ impl Rows {
             .insert_unique(site.hash, row, |&row| list[row as usize].hash);
         let group = match site.group {
             // Unless an entry before it in the batch has made it.
-            NONE => self.group(name_of(entry.key, rules)),
+            NONE => self.group(site.name_hash, name_of(entry.key, rules)),
             group => group,
         };
         self.groups[group as usize].rows.push(row);
@@ -220,11 +228,10 @@ impl Rows {
     }
 
     /// The group of this name, made if there is none.
-    fn group(&mut self, name: &[u8]) -> u32 {
-        if let Some(group) = self.find_group(name) {
+    fn group(&mut self, hash: u64, name: &[u8]) -> u32 {
+        if let Some(group) = self.find_group(hash, name) {
             return group;
         }
-        let hash = self.hasher.hash_one(name);
         let group = number(self.groups.len());
         let name = Bytes::copy_from_slice(name);
         self.in_order.insert(name.clone(), group);
@@ -240,8 +247,7 @@ impl Rows {
         group
     }
 
-    fn find_group(&self, name: &[u8]) -> Option<u32> {
-        let hash = self.hasher.hash_one(name);
+    fn find_group(&self, hash: u64, name: &[u8]) -> Option<u32> {
         let is_it = |&group: &u32| {
             let group = &self.groups[group as usize];
             group.hash == hash && group.name == name

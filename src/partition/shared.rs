@@ -10,15 +10,17 @@ use std::thread::JoinHandle;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 
+use super::door::Door;
 use super::hold::Hold;
 use super::job::Job;
 use super::memtable::{Memtable, Spare};
+use super::observe::PartitionFigures;
 use super::pressure::Pressure;
 use super::reserve::Reserve;
 use super::view::View;
 use super::{Batch, Purpose, ReadError, Rules, StoreError};
 use crate::ids::Position;
-use crate::image::{self, Image};
+use crate::image::Image;
 use crate::log;
 use crate::metrics::{self, COMPACTION, DISK_SPACE, QUEUE_BYTES, QUEUE_JOBS};
 
@@ -40,22 +42,6 @@ pub(super) enum Queued {
     Close,
 }
 
-/// A partition's gauges.
-pub(super) struct PartitionFigures {
-    pub(super) queue_jobs: usize,
-    pub(super) queue_bytes: usize,
-    pub(super) queue_fill: f64,
-    pub(super) memtable_bytes: usize,
-    pub(super) memtable_rows: usize,
-    pub(super) frozen: usize,
-    pub(super) stopped: bool,
-    pub(super) tail: Position,
-    pub(super) log: log::LogFigures,
-    pub(super) image: image::Pressure,
-    /// `None` if the image could not be looked into.
-    pub(super) environment: Option<image::ReaderFigures>,
-}
-
 /// Writes that may wait for the writer; further ones are answered `busy`: a longer queue would only make all of them
 /// later. Less than a second of small writes at full speed.
 pub const QUEUE_JOBS_MAX: usize = 65_536;
@@ -64,12 +50,13 @@ pub const QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// One partition as everybody but its writer sees it.
 pub(super) struct Shared {
-    queue: mpsc::Sender<Queued>,
+    pub(super) queue: mpsc::Sender<Queued>,
     /// Closures in the queue.
-    queued: AtomicUsize,
+    pub(super) queued: AtomicUsize,
     queued_bytes: AtomicUsize,
-    is_closing: AtomicBool,
+    pub(super) door: Door,
     is_stopped: AtomicBool,
+    has_ended: AtomicBool,
     /// Flush and compaction have nothing to do.
     is_idle: AtomicBool,
     /// [`Pressure`] as a number.
@@ -104,8 +91,9 @@ impl Shared {
             queue,
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
-            is_closing: AtomicBool::new(false),
+            door: Door::default(),
             is_stopped: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
             pressure: AtomicU32::new(0),
             tail: AtomicU64::new(tail),
@@ -129,9 +117,6 @@ impl Shared {
         bytes: usize,
         job: Box<dyn Job>,
     ) -> Result<(), StoreError> {
-        if self.is_closing.load(Ordering::Acquire) {
-            return Err(StoreError::ShuttingDown);
-        }
         if self.is_stopped() {
             return Err(StoreError::Unavailable);
         }
@@ -148,7 +133,7 @@ impl Shared {
         // A bundle that is larger than a whole bound may pass alone.
         let passes = |before: usize, more: usize, max: usize| before == 0 || before + more <= max;
         let closures = job.closures();
-        let before = self.queued.fetch_add(closures, Ordering::AcqRel);
+        let before = self.queued.fetch_add(closures, Ordering::SeqCst);
         let bytes_before = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
         let limit = if !passes(before, closures, QUEUE_JOBS_MAX) {
             Some(QUEUE_JOBS)
@@ -161,6 +146,10 @@ impl Shared {
             self.dequeued(closures, bytes);
             return Err(self.busy(limit));
         }
+        // Counted by now, so that who has shut the door waits for it, or shut it before this look.
+        self.door
+            .admit(purpose)
+            .inspect_err(|_| self.dequeued(closures, bytes))?;
         self.queue
             .try_send(Queued::Job {
                 purpose,
@@ -178,7 +167,7 @@ impl Shared {
 
     /// The writer took jobs with so many closures and bytes out.
     pub(super) fn dequeued(&self, closures: usize, bytes: usize) {
-        self.queued.fetch_sub(closures, Ordering::AcqRel);
+        self.queued.fetch_sub(closures, Ordering::SeqCst);
         self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
     }
 
@@ -343,6 +332,16 @@ impl Shared {
         list.len() == 1 && list[0].is_empty() && self.is_idle.load(Ordering::Acquire)
     }
 
+    /// Whether others have taken its keys over. Reads go on for a while.
+    pub(super) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    /// Others have taken its keys over: nothing that it keeps matters any more.
+    pub(super) fn end(&self) {
+        self.has_ended.store(true, Ordering::Release);
+    }
+
     /// Whether a disk failure has ended writing. Reads go on.
     pub(super) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
@@ -370,7 +369,7 @@ impl Shared {
 
     /// Takes no more jobs; the writer commits what has queued and ends. Blocks while the queue is full.
     pub(super) fn close(&self) {
-        if !self.is_closing.swap(true, Ordering::AcqRel) {
+        if self.door.close() {
             let _ = self.queue.blocking_send(Queued::Close);
         }
     }

@@ -326,7 +326,10 @@ impl Writer {
 
     /// The last flush, then the log's mark that all was in order.
     fn finish(mut self) {
-        self.rotate();
+        // What has ended is others' by now.
+        if !self.shared.has_ended() {
+            self.rotate();
+        }
         let _ = self.flusher.send(Work::Close);
         if self.flushing.join().is_err() {
             tracing::error!("the flusher died");

@@ -196,6 +196,24 @@ impl Jobs {
         all.all(|desk| is_idle(&desk))
     }
 
+    /// Whether there is nothing left to do in these partitions, nor of their timelines in any. May block on the disk.
+    pub fn are_done(&self, partitions: &[PartitionId]) -> Result<bool, ReadError> {
+        for id in self.partitions.ids() {
+            let view = self.partitions.view(id)?;
+            let all = Key::new(JOBS, &[], 1);
+            let of = |source: &PartitionId| Key::new(JOBS, &[], 16).number(u64::from(source.0));
+            let mut jobs = match partitions.contains(&id) {
+                true => vec![all],
+                false => partitions.iter().map(of).collect(),
+            };
+            let found = jobs.drain(..).find_map(|key| scan_all(&view, &key).next());
+            if found.transpose()?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Counts entries of a partition's inboxes.
     pub(super) fn entries(&self, at: PartitionId) -> Counter {
         self.desks.of(at).metrics.entries.clone()
@@ -302,7 +320,7 @@ impl Jobs {
         };
         let written = self
             .partitions
-            .submit(Purpose::Adds, at, bytes, write)
+            .submit(Purpose::Derives, at, bytes, write)
             .await;
         match written {
             Ok(true) => self.desks.of(at).metrics.entries.increment(count),

@@ -15,7 +15,7 @@ mod target;
 mod tests;
 mod work;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -195,12 +195,40 @@ impl Relay {
     /// Whether everything that the logs hold has led to all that it leads to.
     #[must_use]
     pub fn is_through(&self) -> bool {
+        self.is_through_where(|_, _| true)
+    }
+
+    /// The same of the routes between these: source and destination.
+    #[must_use]
+    pub fn is_through_where(&self, is_asked: impl Fn(PartitionId, PartitionId) -> bool) -> bool {
         let sources = self.inner.sources.load();
-        sources.values().all(|source| {
+        sources.iter().all(|(id, source)| {
             let end = source.gate.tail.position();
-            let routes = source.targets.iter().flat_map(|one| one.done.values());
-            routes.into_iter().all(|done| *done.borrow() >= end)
+            let routes = source.targets.iter().flat_map(|one| &one.done);
+            let mut asked = routes.filter(|(destination, _)| is_asked(*id, **destination));
+            asked.all(|(_, done)| *done.borrow() >= end)
         })
+    }
+
+    /// How many bytes of a partition's changes are still to be derived from and written, of the target that has most.
+    #[must_use]
+    pub fn backlog(&self, source: PartitionId) -> u64 {
+        let sources = self.inner.sources.load();
+        let gate = sources.get(&source).map(|source| &source.gate);
+        let all = gate.map(|gate| {
+            (0..gate.done.len())
+                .map(|target| gate.backlog(target))
+                .max()
+        });
+        all.flatten().unwrap_or(0).max(0).cast_unsigned()
+    }
+
+    /// Whether it follows these partitions and no others.
+    #[must_use]
+    pub fn follows(&self, partitions: impl Iterator<Item = PartitionId>) -> bool {
+        let sources = self.inner.sources.load();
+        let all: BTreeSet<PartitionId> = partitions.collect();
+        sources.keys().eq(all.iter())
     }
 
     /// Brings the gauges up to date. May block on the disk.

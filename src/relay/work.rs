@@ -199,9 +199,12 @@ impl Step {
             }
             Ok(true)
         };
-        let submitted =
-            self.partitions
-                .submit(Purpose::Adds, self.destination, bytes + CURSOR_BYTES, write);
+        let submitted = self.partitions.submit(
+            Purpose::Derives,
+            self.destination,
+            bytes + CURSOR_BYTES,
+            write,
+        );
         async move {
             match submitted.await {
                 Ok(true) => Outcome::Wrote,

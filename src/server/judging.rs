@@ -17,11 +17,12 @@ use crate::metrics::Metrics;
 use crate::partition::Partitions;
 
 impl Server {
-    /// Takes over what of another configuration can be in force without a restart: `[auth]`, if there is one. With an
-    /// error everything stays as it was.
+    /// Puts those settings in force that may change while the server runs: `[auth]`, the rights of policies, and the
+    /// limits of addresses, users and keys. The certificate's files are read again, too. With an error everything stays
+    /// as it was.
     pub fn reload(&self, config: &Config) -> Result<(), ConfigError> {
         match (&self.access, config.token_sources()) {
-            (None, None) => Ok(()),
+            (None, None) => {}
             (Some(access), Some(sources)) => {
                 let rules = rules(config)?;
                 access
@@ -29,12 +30,15 @@ impl Server {
                     .reload(&sources)
                     .map_err(|why| ConfigError(format!("[auth]: {why}")))?;
                 access.gate.replace(rules);
-                Ok(())
             }
-            _ => Err(ConfigError(
-                "whether there is [auth] is decided at the start".to_owned(),
-            )),
+            _ => {
+                return Err(ConfigError(
+                    "whether there is [auth] is decided at the start".to_owned(),
+                ));
+            }
         }
+        self.gateway.reload(config.limits());
+        Ok(())
     }
 }
 

@@ -341,7 +341,7 @@ impl Tables {
     }
 
     /// Waits until no stream may begin and nobody decides what streams need of the logs, and keeps it so.
-    pub(super) async fn begin_streams(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub async fn begin_streams(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.inner.streams.lock().await
     }
 

@@ -53,6 +53,8 @@ use time::Time;
 use write::Site;
 
 pub use append::Prepared;
+#[cfg(test)]
+pub(crate) use changes::PLANTED_PAGE_BYTES;
 pub use changes::{ChangesPage, TimelineChange, What};
 pub use dump::{Dumped, StoredName, StoredTimelines};
 pub use error::Error;

@@ -22,6 +22,8 @@ const BODY_BYTES: usize = 256 << 10;
 const CELL_BYTES: usize = 64;
 /// Dead letters that are replayed between two posts.
 const REPLAYS_MAX: usize = 16;
+/// Dead letters that are looked at for the oldest that can be replayed.
+const KEPT_MAX: usize = 1_000;
 /// Bytes of an error that are kept.
 const ERROR_BYTES_MAX: usize = 360;
 
@@ -50,7 +52,7 @@ impl Hook {
             Err(FollowError::PositionLost) => return self.skip_lost().await,
             reader => reader?,
         };
-        self.show_dead().await?;
+        self.keep_dead().await?;
         loop {
             self.replay_dead().await?;
             let turned = tokio::select! {
@@ -189,7 +191,7 @@ impl Hook {
             ..DeadLetter::default()
         };
         self.dead.add(letter).await?;
-        self.show_dead().await
+        self.keep_dead().await
     }
 
     /// Stores the place; `false` = it was set from outside meanwhile.
@@ -239,7 +241,7 @@ impl Hook {
                 })
             });
             changed.await?;
-            self.show_dead().await?;
+            self.keep_dead().await?;
         }
         Ok(())
     }
@@ -263,9 +265,24 @@ impl Hook {
         Ok(())
     }
 
-    async fn show_dead(&self) -> Result<(), FollowError> {
+    /// Shows how many dead letters there are, and has the log kept for the oldest that it still has, so that they can
+    /// be replayed: by a named cursor, within the bounds of those.
+    async fn keep_dead(&self) -> Result<(), FollowError> {
         let count = self.dead.count().await?;
         self.figures.dead.count(count);
+        let cursor = format!("{}/dead", self.cursor());
+        let letters = self.dead.list(0, false, KEPT_MAX).await?;
+        let mut begins = letters.iter().filter_map(|letter| Places::parse(&letter.from));
+        let kept = begins.find(|places| self.tables.check_places(places).is_ok());
+        let Some(begin) = kept else {
+            self.tables.forget_cursor(&cursor).await?;
+            return Ok(());
+        };
+        let followed = &self.webhook.followed;
+        let opened = self.tables.open_cursor(&cursor, followed, begin.clone());
+        if opened.await? != begin {
+            self.tables.commit_cursor(&cursor, begin, true).await?;
+        }
         Ok(())
     }
 

@@ -33,6 +33,12 @@ pub(crate) trait Check {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure>;
 }
 
+impl<T: Check> Check for Box<T> {
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        (**self).check(limits)
+    }
+}
+
 /// Checks a user that is no parameter (of an HTTP header): 1 to 128 bytes without control characters.
 ///
 /// # Errors

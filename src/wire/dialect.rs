@@ -74,6 +74,14 @@ impl Incoming {
             Incoming::Several(calls) | Incoming::Batch(calls, _) => calls,
         }
     }
+
+    /// The calls, to refuse some before they begin.
+    pub fn calls_mut(&mut self) -> &mut [Call] {
+        match self {
+            Incoming::One(call) => std::slice::from_mut(call),
+            Incoming::Several(calls) | Incoming::Batch(calls, _) => calls,
+        }
+    }
 }
 
 /// The frame that answers a batch, while it is put together.

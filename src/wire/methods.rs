@@ -15,8 +15,8 @@ use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::needs::Needs;
 use super::{
-    conversation, feed, hide, key, member, message, pin, position, reaction, receipt, schedule,
-    session, sessions, signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, key, member, message, partition, pin, position, reaction, receipt,
+    schedule, session, sessions, signal, stream, sync, timeline, webhook,
 };
 use crate::access::{Right, Rights};
 
@@ -222,7 +222,7 @@ methods! {
         "key.revoke", changes, Server[Admin], "Take an API key back";
     Ping(session::Nothing) -> session::Pong,
         "ping", counts, Nothing[], "Ask for a sign of life";
-    TimelineCreate(timeline::Create) -> timeline::Created,
+    TimelineCreate(Box<timeline::Create>) -> timeline::Created,
         "timeline.create", changes, Any[Create], "Make a timeline, or find it";
     TimelineGet(timeline::Get) -> Box<timeline::Info>,
         "timeline.get", answers, Any[Read], "Read what is known of a timeline";
@@ -234,11 +234,11 @@ methods! {
         "timeline.trim", changes, Any[Manage], "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
         "timeline.list", answers, Any[Read], "List timelines by ID";
-    TimelineConfigure(timeline::Configure) -> timeline::Configured,
+    TimelineConfigure(Box<timeline::Configure>) -> timeline::Configured,
         "timeline.configure", changes, Any[Manage], "Change the settings";
     MemberAdd(member::Add) -> member::Added,
         "member.add", changes, Any[Members], "Add members, all or none";
-    MemberUpdate(member::Update) -> Box<member::Updated>,
+    MemberUpdate(Box<member::Update>) -> Box<member::Updated>,
         "member.update", shortens, Any[Members], "Change a member's role and attributes";
     MemberRemove(member::Remove) -> member::Removed,
         "member.remove", changes, Any[Members], "Remove members, or leave";
@@ -246,7 +246,7 @@ methods! {
         "member.get", answers, Any[Read], "Read one member";
     MemberList(member::List) -> member::Listed,
         "member.list", answers, Any[Read], "Read the members, or what changed among them";
-    MessageAppend(message::Append) -> message::AppendOutcome,
+    MessageAppend(Box<message::Append>) -> message::AppendOutcome,
         "message.append", changes, Any[Append], "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,
         "message.append_batch", claims, Any[Append], "Append messages, all or none";
@@ -254,7 +254,7 @@ methods! {
         "message.get", answers, Any[Read], "Read one message";
     MessageRange(message::Range) -> message::Page,
         "message.range", answers, Any[Read], "Read a page of messages";
-    MessageUpdate(message::Update) -> Box<message::Got>,
+    MessageUpdate(Box<message::Update>) -> Box<message::Got>,
         "message.update", shortens, Any[Edit, Moderate], "Edit a message";
     MessageDelete(message::Delete) -> message::Deleted,
         "message.delete", changes, Any[Edit, Moderate], "Make a message a tombstone";
@@ -316,9 +316,9 @@ methods! {
         "feed.followers", answers, Any[Read], "List who follows a timeline";
     FeedRange(feed::Range) -> feed::Page,
         "feed.range", answers, Session[], "Read one's feed, newest first";
-    Sync(sync::Sync) -> sync::Synced,
+    Sync(Box<sync::Sync>) -> sync::Synced,
         "sync", answers, Any[Read], "Read what is new in many timelines";
-    Subscribe(sync::Subscribe) -> sync::Following,
+    Subscribe(Box<sync::Subscribe>) -> sync::Following,
         "subscribe", answers, Any[Read], "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
         "unsubscribe", changes, Session[], "End a subscription";
@@ -338,6 +338,12 @@ methods! {
         "webhook.dead", answers, Server[Admin], "List changes that a webhook's receiver did not take";
     WebhookReplay(webhook::Replay) -> webhook::Replaying,
         "webhook.replay", changes, Server[Admin], "Have a webhook post changes again";
+    PartitionList(partition::List) -> partition::Listed,
+        "partition.list", answers, Server[Admin], "List the partitions, and how far a change of them is";
+    PartitionSplit(partition::Split) -> partition::Begun,
+        "partition.split", changes, Server[Admin], "Begin to make two partitions of one";
+    PartitionMerge(partition::Merge) -> partition::Begun,
+        "partition.merge", changes, Server[Admin], "Begin to make one partition of two neighbours";
     Signal(signal::Signal) -> signal::Signalled,
         "signal", changes, Any[Signal], "Say something in passing";
     PresenceGet(signal::Get) -> signal::Got,

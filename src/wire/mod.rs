@@ -33,6 +33,7 @@ pub mod new_member;
 mod news;
 mod openrpc;
 mod params;
+pub mod partition;
 pub mod pin;
 pub mod position;
 mod positions;

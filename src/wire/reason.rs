@@ -43,6 +43,8 @@ listed! {
         WebhookNotFound,
         /// The webhook has no dead letter of this number: it was taken, or never was. Ask `webhook.dead`.
         DeadLetterNotFound,
+        /// No partition of this number is served: it was split or merged, or never was. Ask `partition.list`.
+        PartitionNotFound,
         /// No such message is scheduled by this user: appended, cancelled or never scheduled. Read the timeline.
         ScheduledNotFound,
         /// `expect_head`, `expect_version` or `expect_change` did not hold; `actual` is the current one. Read, decide
@@ -123,6 +125,7 @@ impl Reason {
             CursorNotFound => (404, false, "cursor_not_found", "no such cursor"),
             WebhookNotFound => (404, false, "webhook_not_found", "no such webhook"),
             DeadLetterNotFound => (404, false, "dead_letter_not_found", "no such dead letter"),
+            PartitionNotFound => (404, false, "partition_not_found", "no such partition"),
             ScheduledNotFound => (
                 404,
                 false,

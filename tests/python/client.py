@@ -6,6 +6,7 @@ Must not: reconnect or repeat.
 
 import collections
 import json
+import time
 
 import msgpack
 from websockets.sync.client import connect
@@ -34,6 +35,8 @@ class Client:
         options.setdefault("subprotocols", [protocol])
         options.setdefault("compression", None)
         options.setdefault("max_size", 8 << 20)
+        if server.tls:
+            options.setdefault("ssl", server.tls)
         self.socket = connect(server.url, **options)
         self.number = 0
         self.replies = {}
@@ -131,6 +134,17 @@ class Client:
         for first in range(start, start + count, 100):
             many = [{"entry": {"n": n}} for n in range(first, min(first + 100, start + count))]
             self.call("message.append_batch", timeline=timeline, messages=many)
+
+
+def until(what, patience=PATIENCE):
+    """Waits until what() is true, and gives what it gave."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it did not come")
 
 
 def sequences(messages):

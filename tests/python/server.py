@@ -18,22 +18,24 @@ def free_port():
 
 
 class Server:
-    def __init__(self, directory, environment=None, config=None):
+    def __init__(self, directory, environment=None, config=None, tls=None):
         self.binary = os.environ["TIDELINE_BIN"]
         self.directory = str(directory)
         self.data = os.path.join(self.directory, "data")
         self.port = free_port()
         self.environment = environment or {}
         self.config = config
+        # What a client of a server with TLS trusts: an ssl.SSLContext.
+        self.tls = tls
         self.process = None
 
     @property
     def url(self):
-        return f"ws://127.0.0.1:{self.port}/v1/connect"
+        return f"{'wss' if self.tls else 'ws'}://127.0.0.1:{self.port}/v1/connect"
 
     @property
     def origin(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     def start(self):
         command = [self.binary, "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}"]
@@ -88,7 +90,10 @@ class Server:
 
     def http(self, method, path, body=None, headers=None):
         """One HTTP request; returns (status, headers, body bytes)."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        if self.tls:
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.tls)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             connection.request(method, path, body=body, headers=headers or {})
             response = connection.getresponse()

@@ -1,8 +1,14 @@
 """PROTOCOL.md, Slice 2: members_only and a member's own floor, on every method, page, catch-up, sync and push."""
 
+import os
+import time
+
 import pytest
 
 from client import Client, Refused, sequences
+
+# Needs a binary with the feature `faults`; tests/protocol.rs says whether it is one.
+faulty = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
 
 
 @pytest.fixture
@@ -290,3 +296,54 @@ def test_a_removal_is_heard_however_many_there_are(client, ann, ben, name):
     client.append(name)
     assert ben.push()["params"]["reason"] == "forbidden"
     assert sequences(ann.messages(name, 1)) == [1]
+
+
+def until_the_end(user):
+    """What a user is pushed before their subscription ends."""
+    told = []
+    while (push := user.push())["method"] != "subscription.ended":
+        told.append(push)
+    assert push["params"]["reason"] == "forbidden"
+    user.quiet()
+    return told
+
+
+@faulty
+def test_nothing_that_is_said_after_a_removal_reaches_the_removed_or_comes_from_them(own_server, name):
+    """However late the feed tells of the removal."""
+    own_server.environment = {"TIDELINE_FAULT": "late_feed"}
+    own_server.start()
+    with Client(own_server, user="ann") as ann, Client(own_server, user="ben") as ben:
+        members = [{"user": "ann"}, {"user": "ben"}]
+        ann.call("timeline.create", timeline=name, settings={"members_only": True}, members=members)
+        for user in (ann, ben):
+            user.call("subscribe", timeline=name, **{"with": ["signals"]})
+        for number in range(5):
+            ann.call("signal", timeline=name, signal={"n": number})
+        assert [ben.push("signal")["signal"] for _ in range(5)] == [{"n": number} for number in range(5)]
+        ann.call("member.remove", timeline=name, users=["ben"])
+        # One that does not subscribe sends one, too.
+        with Client(own_server, user="ann") as phone:
+            phone.call("signal", timeline=name, signal={"late": True})
+        ann.call("signal", timeline=name, signal={"late": True})
+        ben.call("signal", timeline=name, signal={"late": True})
+        assert until_the_end(ben) == []
+        assert ann.push("signal") == {"timeline": name, "user": "ann", "signal": {"late": True}}
+        ann.quiet()
+
+
+@faulty
+def test_who_comes_after_a_removal_is_not_shown_to_the_removed(own_server, name):
+    own_server.environment = {"TIDELINE_FAULT": "late_feed"}
+    own_server.start()
+    with Client(own_server, user="ann") as ann, Client(own_server, user="ben") as ben, Client(own_server, user="cay") as cay:
+        members = [{"user": user} for user in ("ann", "ben", "cay")]
+        ann.call("timeline.create", timeline=name, settings={"members_only": True}, members=members)
+        for user in (ann, ben):
+            user.call("subscribe", timeline=name, **{"with": ["presence"]})
+        time.sleep(1.5)  # what has gathered was pushed
+        ann.call("member.remove", timeline=name, users=["ben"])
+        cay.call("subscribe", timeline=name)
+        assert "cay" not in str(until_the_end(ben))
+        while "cay" not in str(ann.push("presence")):
+            pass

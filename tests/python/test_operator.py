@@ -1,11 +1,13 @@
 """What an operator is told when the server can't start: one clear line on standard error, exit code 1, at once."""
 
+import json
 import os
 import socket
 import subprocess
 
 import pytest
 
+from certificates import DAY, Authority, now
 from client import Client
 from server import free_port
 
@@ -166,3 +168,49 @@ def test_the_printed_number_of_partitions_fits_every_directory(own_server):
     # `tideline config` prints what fits every directory.
     printed = subprocess.run([own_server.binary, "config"], capture_output=True, text=True, timeout=20, env={})
     assert "partitions = 0\n" in printed.stdout
+
+
+def test_a_name_that_others_have_needs_the_same(own_server):
+    own_server.environment = {"TIDELINE_ALLOWED_HOSTS": "localhost,chat.example"}
+    with pytest.raises(RuntimeError, match="allowed_hosts has `chat.example`.*insecure = true"):
+        own_server.start()
+    own_server.environment["TIDELINE_INSECURE"] = "true"
+    own_server.start()
+    assert own_server.get("/", {"Host": "chat.example"})[0] == 200
+
+
+def test_the_doctor_says_what_would_hurt(own_server, tmp_path):
+    def doctor(config, *flags):
+        (tmp_path / "doctor.toml").write_text(config)
+        command = [own_server.binary, "doctor", own_server.data, "--config", str(tmp_path / "doctor.toml"), *flags]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return ended.returncode, ended.stdout
+
+    def state(config, check):
+        code, said = doctor(config, "--json")
+        found = [one for one in json.loads(said) if one["check"] == check]
+        assert len(found) == 1, said
+        assert (code == 1) == any(one["state"] == "fail" for one in json.loads(said))
+        return found[0]["state"], found[0]
+
+    code, said = doctor("")
+    assert code == 0 and all(line[:4] in ("ok  ", "warn") for line in said.splitlines()), said
+    for check in ["configuration", "descriptors", "file system", "disk sync", "map", "clock", "exposure"]:
+        assert f" {check}: " in said
+    assert not os.path.exists(own_server.data)
+    # Beside a server, too.
+    own_server.start()
+    assert doctor("")[0] == 0
+    assert state("heartbeat = 1\n", "configuration")[0] == "fail"
+    assert state('listen = "0.0.0.0:7070"\n', "exposure")[0] == "fail"
+    assert state('listen = "0.0.0.0:7070"\ninsecure = true\n', "exposure")[0] == "warn"
+    authority = Authority(tmp_path)
+    for end, expected in [(now() + 20 * DAY, "ok"), (now() + 10 * DAY, "warn"), (now() - DAY, "fail")]:
+        certificate, key = authority.issue("served", end)
+        tls = f'[tls]\ncertificate_file = "{certificate}"\nkey_file = "{key}"\n'
+        assert state(tls, "certificate")[0] == expected
+        assert state(tls, "secret")[0] == "ok"
+    os.chmod(key, 0o604)
+    assert state(tls, "secret")[0] == "fail"
+    with open(key) as text:
+        assert not set(text.read().splitlines()) & set(json.dumps(state(tls, "certificate")[1]).split("\\n"))

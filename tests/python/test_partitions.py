@@ -144,7 +144,7 @@ def test_split_and_merge_by_hand(own_server):
     own_server.kill()
     told = run(own_server, "partition", "split", own_server.data, "0")
     assert told.returncode == 0, told.stderr
-    assert "1 partitions end; about" in told.stdout
+    assert "1 partition ends; about" in told.stdout
     assert numbers(own_server) == [1, 2]
     before = dumped(own_server)
     assert run(own_server, "partition", "split", own_server.data, "2").returncode == 0

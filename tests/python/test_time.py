@@ -5,24 +5,11 @@ import uuid
 
 import pytest
 
-from client import Client, Refused, sequences
-
-PATIENCE = 10
+from client import Client, Refused, sequences, until
 
 
 def now_ms():
     return int(time.time() * 1000)
-
-
-def until(what, patience=PATIENCE):
-    """Waits until what() is true, and gives what it gave."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it did not come")
 
 
 def messages(client, timeline):

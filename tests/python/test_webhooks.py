@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from client import Client, Refused
+from client import Client, until as soon
 from server import free_port
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -86,6 +86,14 @@ class Receiver:
         return list(dict.fromkeys(told))
 
 
+def cursors(client):
+    return {one["cursor"]: one["position"] for one in client.call("stream.cursors")["cursors"]}
+
+
+def until(what):
+    return soon(what, PATIENCE)
+
+
 @pytest.fixture
 def receiver():
     running = Receiver()
@@ -116,16 +124,6 @@ give_up_ms = 600000
 def status(server):
     with Client(server) as client:
         return client.call("webhook.list")["webhooks"][0]
-
-
-def until(what):
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("it did not come")
 
 
 def test_changes_are_posted_signed_and_in_order(hooked, receiver):
@@ -196,6 +194,8 @@ def test_what_is_not_taken_in_time_is_a_dead_letter_and_delivery_goes_on(hooked,
         dead = until(lambda: client.call("webhook.dead", name="search")["dead"])[0]
         assert dead["number"] == 1 and dead["changes"] == 2 and "503" in dead["error"] and dead["replaying"] is False
         assert dead["from"] != dead["to"] and dead["failed_at"] > 0
+        # The log is kept for it, as for a back end.
+        assert until(lambda: cursors(client).get("$webhook/search/dead")) == dead["from"]
         receiver.answer = 200
         client.append("room/1", {"n": 2})
         until(lambda: receiver.numbers("room/1") == [2])
@@ -206,6 +206,7 @@ def test_what_is_not_taken_in_time_is_a_dead_letter_and_delivery_goes_on(hooked,
         assert client.call("webhook.replay", name="search", dead=1) == {}
         until(lambda: receiver.numbers("room/1") == [2, 1])
         until(lambda: not client.call("webhook.dead", name="search")["dead"])
+        until(lambda: list(cursors(client)) == ["$webhook/search"])
         refused(client, "webhook.replay", 404, "dead_letter_not_found", "dead", name="search", dead=1)
         receiver.answer = 503
         client.append("room/1", {"n": 3})

@@ -48,7 +48,7 @@ def test_own_keys_and_instances_replace_the_development_ones(configured):
 
 
 def test_the_development_key_is_for_this_machine_alone(configured):
-    server = configured(allowed_hosts="tideline.example")
+    server = configured(allowed_hosts="tideline.example", insecure="true")
     client = connect(server)
 
     def ask(**more):

@@ -520,3 +520,33 @@ def test_building_goes_on_wherever_the_process_ends(tmp_path, point):
         verified(server)
     finally:
         server.kill()
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
+def test_control_a_place_that_is_written_before_its_rows_loses_them(tmp_path):
+    """By a kill between the two batches: the index goes on behind rows that it does not have."""
+    fault = "backfill_place_first,backfill_brought:3"
+    server = Server(tmp_path).start()
+    try:
+        client = connect(server)
+        create(client, "base")
+        for first in range(0, 2000, 200):
+            items = [PutRowItem(Row([("gid", n), ("uid", "u")], [("s", "s"), ("i", n)]), IGNORE) for n in range(first, first + 200)]
+            request = BatchWriteRowRequest()
+            request.add(TableInBatchWriteRowItem("base", items))
+            assert client.batch_write_row(request).is_all_succeed()
+        server.stop()
+        server.environment = {"TIDELINE_FAULT": fault}
+        client = connect(server.start())
+        with contextlib.suppress(Exception):
+            client.create_secondary_index("base", SecondaryIndexMeta("by_s", ["s"], ["i"]), True)
+        assert server.process.wait(30) == -signal.SIGABRT, server.log()
+        server.environment = {}
+        client = connect(server.start())
+        found = ready(client, "by_s")
+        assert len(found) < 2000 and found != projected(rows(client, "base"), ["s"], ["i"])
+        server.stop()
+        with pytest.raises(AssertionError):
+            verified(server)
+    finally:
+        server.kill()

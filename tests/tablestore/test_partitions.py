@@ -2,11 +2,12 @@
 
 import os
 import subprocess
+import threading
 import time
 
 from tablestore import CapacityUnit, INF_MAX, INF_MIN, ReservedThroughput, Row, TableMeta, TableOptions
 
-from sdk import IGNORE, call, connect, field, put
+from sdk import IGNORE, call, connect, field, put, refused
 from test_streams import PUT, DELETE, describe_stream, fields, iterator, record, specify
 
 ROWS = 60
@@ -116,4 +117,170 @@ def test_a_stream_goes_on_in_the_children_of_its_shards(own_server):
     own_server.stop()
     listed = subprocess.run([own_server.binary, "partition", "list", own_server.data], capture_output=True, text=True)
     assert "ended" not in listed.stdout
+    verified(own_server)
+
+
+def served(server, *words):
+    return subprocess.run(
+        [server.binary, "partition", *map(str, words), "--url", server.origin],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def leaves(server):
+    """The partitions that are served."""
+    listed = served(server, "list")
+    assert listed.returncode == 0, listed.stderr
+    lines = [line for line in listed.stdout.splitlines() if line.startswith("partition ")]
+    return [int(line.split()[1].rstrip(":")) for line in lines if ", ended" not in line]
+
+
+class Writer(threading.Thread):
+    """Writes rows of its own, each again and again until it is answered."""
+
+    def __init__(self, server, number):
+        super().__init__()
+        self.server, self.number, self.stopped, self.rows, self.turn = server, number, False, {}, 0
+        self.failure = None
+
+    def run(self):
+        try:
+            client = connect(self.server)
+            while not self.stopped:
+                self.turn += 1
+                key = f"{self.number}-{self.turn * 7 % 40}"
+                self.until_done(lambda: self.write(client, key))
+        except Exception as failure:  # noqa: BLE001, shown by the test
+            self.failure = failure
+
+    def write(self, client, key):
+        if self.turn % 5 == 4:
+            client.delete_row("t", Row([("k", key)]), IGNORE)
+            self.rows.pop(key, None)
+        else:
+            put(client, "t", key, [("n", self.turn)])
+            self.rows[key] = {"n": self.turn}
+
+    def until_done(self, step):
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                return step()
+            except Exception:  # noqa: BLE001, the server is away for a moment
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+
+class Following(threading.Thread):
+    """Follows the stream while all goes on."""
+
+    def __init__(self, server, consumer):
+        super().__init__()
+        self.server, self.consumer, self.stopped = server, consumer, False
+
+    def run(self):
+        client = connect(self.server)
+        while not self.stopped:
+            try:
+                self.consumer.follow(client)
+            except AssertionError:
+                raise
+            except Exception:  # noqa: BLE001, the server is away for a moment
+                pass
+            time.sleep(0.02)
+
+
+def test_a_consumer_rebuilds_the_table_through_splits_a_merge_and_kills(own_server):
+    client = connect(own_server.start())
+    client.create_table(TableMeta("t", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+    stream = specify(client, "t")[1]
+    consumer, late = Consumer(stream), Consumer(stream)
+    following = Following(own_server, consumer)
+    following.start()
+    writers = [Writer(own_server, number) for number in range(8)]
+    for writer in writers:
+        writer.start()
+
+    def rest():
+        turns = [writer.turn for writer in writers]
+        deadline = time.monotonic() + 60
+        while any(writer.turn < turn + 30 for writer, turn in zip(writers, turns)):
+            assert time.monotonic() < deadline and not any(writer.failure for writer in writers)
+            time.sleep(0.02)
+
+    try:
+        rest()
+        assert served(own_server, "split", 0).returncode == 0
+        rest()
+        own_server.kill()
+        own_server.start()
+        rest()
+        ended = served(own_server, "split", leaves(own_server)[-1])
+        assert ended.returncode == 0, ended.stderr
+        # Killed while it changes.
+        one, other = leaves(own_server)[0], leaves(own_server)[1]
+        asked = threading.Thread(target=served, args=(own_server, "split", one))
+        asked.start()
+        time.sleep(0.03)
+        own_server.kill()
+        asked.join()
+        own_server.start()
+        rest()
+        one, other = leaves(own_server)[-2:]
+        ended = served(own_server, "merge", one, other)
+        assert ended.returncode == 0, ended.stderr
+        rest()
+        own_server.kill()
+        own_server.start()
+        rest()
+    finally:
+        for thread in [*writers, following]:
+            thread.stopped = True
+        for thread in [*writers, following]:
+            thread.join()
+    assert not any(writer.failure for writer in writers)
+    client = connect(own_server)
+    consumer.follow(client)
+    late.follow(client)
+    rows = table_rows(client, "t")
+    expected = {key: row for writer in writers for key, row in writer.rows.items()}
+    assert rows == expected
+    assert consumer.rows == rows and late.rows == rows
+    assert consumer.seen == late.seen
+    own_server.stop()
+    verified(own_server)
+
+
+def test_an_open_transaction_goes_on_through_a_split_and_a_merge(own_server):
+    client = connect(own_server.start())
+    key = [("p", "STRING"), ("k", "INTEGER")]
+    client.create_table(TableMeta("t", key), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+    firsts = [f"key-{number}" for number in range(12)]
+
+    def write(first, number, transaction=None):
+        row = Row([("p", first), ("k", number)], [("c", number)])
+        client.put_row("t", row, IGNORE, transaction_id=transaction)
+
+    def read(first, number):
+        return client.get_row("t", [("p", first), ("k", number)], max_version=1)[1]
+
+    opened = {first: client.start_local_transaction("t", [("p", first)]) for first in firsts}
+    for first, transaction in opened.items():
+        write(first, 1, transaction)
+    assert served(own_server, "split", 0).returncode == 0
+    for first, transaction in opened.items():
+        write(first, 2, transaction)
+        assert read(first, 1) is None
+        # Its key is locked as before.
+        with refused("OTSRowOperationConflict"):
+            write(first, 3)
+    assert served(own_server, "merge", *leaves(own_server)).returncode == 0
+    for first, transaction in opened.items():
+        client.commit_transaction(transaction)
+        assert read(first, 1) and read(first, 2) and read(first, 3) is None
+        write(first, 3)
+    own_server.stop()
     verified(own_server)

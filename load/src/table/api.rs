@@ -16,7 +16,7 @@ use tideline::wire::tablestore::signature::{
 use tokio::time::{sleep, timeout};
 
 use crate::exit::Stop;
-use crate::frame::place;
+use crate::frame::{dial, place};
 use crate::http::{self, Answer};
 use crate::machine::wall_micros;
 use crate::pipe::Pipe;
@@ -55,26 +55,28 @@ pub(super) async fn patient<T>(work: impl Future<Output = Result<T, String>>) ->
 
 /// A server and whom it knows.
 pub(super) struct Api {
+    url: String,
     host: String,
     account: Account,
 }
 
 impl Api {
-    /// Of the server behind a `ws://` address; the listener is the same.
+    /// Of the server behind a `ws://` or `wss://` address; the listener is the same.
     pub(super) fn new(url: &str, account: &Account) -> Result<Api, Stop> {
         let (host, _) = place(url).map_err(|error| Stop::Usage(error.to_string()))?;
         let account = account.clone();
-        Ok(Api { host, account })
+        let url = url.to_owned();
+        Ok(Api { url, host, account })
     }
 
     pub(super) async fn connect(&self) -> io::Result<Pipe> {
-        Pipe::connect(&self.host).await
+        dial(&self.url, None).await
     }
 
     /// Appends a signed request to `out`; its answer is checked with what is returned.
     pub(super) fn put(&self, out: &mut Vec<u8>, operation: Operation, body: &[u8]) -> Signer {
         let path = format!("/{}", operation.name());
-        let Api { host, account } = self;
+        let Api { host, account, .. } = self;
         let signer = Signer::new(&account.key_id, &account.key_secret, &path);
         let (length, now_ms) = (body.len(), wall_micros() / 1_000);
         // Writing into a vector can't fail.

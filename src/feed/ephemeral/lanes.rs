@@ -63,7 +63,7 @@ pub enum Pulled {
 
 /// What became of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sent {
+pub(in crate::feed) enum Sent {
     /// It is on its way.
     Sent,
     /// Nobody asked for signals of this timeline.

@@ -20,8 +20,8 @@ use super::fresh::FORMS_MAX;
 use super::mailbox::{Mailbox, Who};
 use crate::timeline::{Columns, MemberRow, Standing};
 
-pub(super) use lanes::{Due, Following, Lanes};
-pub use lanes::{Pulled, Sent};
+pub use lanes::Pulled;
+pub(super) use lanes::{Due, Following, Lanes, Sent};
 pub use membership::Receipt;
 pub use pace::Pace;
 pub(super) use presence::Presence;

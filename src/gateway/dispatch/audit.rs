@@ -4,6 +4,8 @@
 //! writing one's own, and for each of a key that acts for a user, allowed or not, once it is answered; none where there
 //! is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
 
+use std::net::IpAddr;
+
 use futures_util::FutureExt as _;
 
 use super::{Caller, Outcome, Work};
@@ -14,6 +16,7 @@ use crate::wire::{Method, Needs, Request};
 pub(super) struct Noted {
     who: String,
     for_user: Option<String>,
+    from: Option<IpAddr>,
     method: Method,
     name: String,
 }
@@ -38,6 +41,7 @@ impl Noted {
         (has_right || acts || sets).then(|| Noted {
             who: who(identity),
             for_user: identity.for_user.as_deref().map(str::to_owned),
+            from: caller.address,
             method,
             name: name.to_owned(),
         })
@@ -52,6 +56,7 @@ impl Noted {
             target: "audit",
             who = self.who,
             for_user = self.for_user,
+            from = self.from.map(tracing::field::display),
             method = self.method.name(),
             name = self.name,
             outcome,
@@ -73,7 +78,7 @@ impl Noted {
 }
 
 /// A user's name, or a key's with its ID.
-pub(super) fn who(identity: &Identity) -> String {
+pub(in crate::gateway) fn who(identity: &Identity) -> String {
     match &identity.who {
         Who::Anybody => String::new(),
         Who::User(user) => user.as_ref().to_owned(),

@@ -5,13 +5,14 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe`, `unsubscribe`, `stream.open`
 //! and `stream.close` belong to a session.
 
-mod audit;
+pub(super) mod audit;
 pub(super) mod conversation;
 mod feed;
 mod key;
 mod marks;
 mod member;
 pub(super) mod message;
+mod partition;
 mod position;
 mod receipt;
 mod schedule;
@@ -24,6 +25,7 @@ mod sync;
 mod timeline;
 mod webhook;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use audit::Noted;
@@ -50,6 +52,8 @@ pub(super) struct Caller {
     pub(super) device: Option<String>,
     /// How large integers go back.
     pub(super) integers: Integers,
+    /// From where it calls, where that is asked for.
+    pub(super) address: Option<IpAddr>,
     /// Its session, of one that has shown a credential.
     pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
@@ -174,29 +178,27 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::KeyCreate(create) => key::create(shared, caller, create),
         Request::KeyList(_) => key::list(shared, caller),
         Request::KeyRevoke(revoke) => key::revoke(shared, caller, revoke),
-        Request::Ping(Nothing {}) => Work::Now(Ok(Reply::Ping(Pong {
-            time: shared.clock.now_ms(),
-        }))),
+        Request::Ping(Nothing {}) => Work::Now(Ok(pong(shared))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
-        Request::TimelineCreate(create) => timeline::create(shared, caller, create),
+        Request::TimelineCreate(create) => timeline::create(shared, caller, *create),
         Request::TimelineGet(get) => timeline::get(shared, caller, get),
         Request::TimelineUpdate(update) => timeline::update(shared, caller, update),
         Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
-        Request::TimelineConfigure(configure) => timeline::configure(shared, caller, configure),
+        Request::TimelineConfigure(configure) => timeline::configure(shared, caller, *configure),
         Request::MemberAdd(add) => member::add(shared, caller, add),
-        Request::MemberUpdate(update) => member::update(shared, caller, update),
+        Request::MemberUpdate(update) => member::update(shared, caller, *update),
         Request::MemberRemove(remove) => member::remove(shared, caller, remove),
         Request::MemberGet(get) => member::get(shared, caller, get),
         Request::MemberList(list) => member::list(shared, caller, list),
-        Request::MessageAppend(append) => message::append(shared, caller, append).alone(shared),
+        Request::MessageAppend(append) => message::append(shared, caller, *append).alone(shared),
         Request::MessageAppendBatch(batch) => {
             message::append_batch(shared, caller, batch).alone(shared)
         }
         Request::MessageGet(get) => message::get(shared, caller, get),
         Request::MessageRange(range) => message::range(shared, caller, range),
-        Request::MessageUpdate(update) => message::update(shared, caller, update),
+        Request::MessageUpdate(update) => message::update(shared, caller, *update),
         Request::MessageDelete(delete) => message::delete(shared, caller, delete),
         Request::Signal(signal) => signal::signal(shared, caller, signal, None),
         Request::PresenceGet(get) => signal::presence(shared, caller, get),
@@ -229,25 +231,36 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::PositionSet(set) => position::set(shared, caller, set),
         Request::PositionList(list) => position::list(shared, caller, list),
         Request::PositionRemove(remove) => position::remove(shared, caller, remove),
-        Request::Sync(sync) => sync::sync(shared, caller, sync),
+        Request::Sync(sync) => sync::sync(shared, caller, *sync),
         Request::StreamCommit(commit) => stream::commit(shared, caller, commit),
         Request::StreamCursors(cursors) => stream::cursors(shared, caller, cursors),
         Request::StreamForget(forget) => stream::forget(shared, caller, forget),
         Request::WebhookList(_) => webhook::list(shared, caller),
         Request::WebhookDead(dead) => webhook::dead(shared, caller, dead),
         Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay),
+        Request::PartitionList(_) => partition::list(shared, caller),
+        Request::PartitionSplit(split) => partition::split(shared, caller, &split),
+        Request::PartitionMerge(merge) => partition::merge(shared, caller, &merge),
         Request::Subscribe(_)
         | Request::Unsubscribe(_)
         | Request::StreamOpen(_)
-        | Request::StreamClose(_) => Work::Now(Err(
-            Failure::new(Reason::MethodNotFound).saying("only over a WebSocket")
-        )),
+        | Request::StreamClose(_) => only_of_a_session(),
     }
+}
+
+fn only_of_a_session() -> Work {
+    let failure = Failure::new(Reason::MethodNotFound);
+    Work::Now(Err(failure.saying("only over a WebSocket")))
+}
+
+fn pong(shared: &Shared) -> Reply {
+    let time = shared.clock.now_ms();
+    Reply::Ping(Pong { time })
 }
 
 /// The answer to a token.
 pub(super) const NO_AUTHENTICATION: &str =
-    "this server has no authentication yet, so nobody checks the token: leave it out";
+    "this server has no authentication ([auth]), so nobody checks the token: leave it out";
 
 /// Every error of the timelines as a refusal.
 pub(super) fn refusal(error: Error) -> Failure {

@@ -90,7 +90,7 @@ fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
             Who::Key { .. } => before.identity.for_user.as_deref(),
             Who::User(_) | Who::Anybody => None,
         },
-        certificates: &[],
+        certificates: &live.certificates,
     };
     let credential = door.judge(shown, live.address)?;
     if !is_same_caller(&before, &credential) {

@@ -1,8 +1,9 @@
 //! What is never stored: `signal` and `presence.get`.
 //!
 //! Owns: the calls behind these methods. Promises: nobody sends signals to a timeline that they may not read, or learns
-//! who is online there; the signals of a connection that subscribes to the timeline keep their order. Must not: write
-//! anything.
+//! who is online there; the signals of a connection that subscribes to the timeline keep their order, unless its user's
+//! own membership is just changing; what a removal shuts out does not get signals that were sent after its answer. Must
+//! not: write anything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::wire::{Failure, Method, Reason, Reply};
 /// The connection that a signal comes from.
 pub(in crate::gateway) struct From<'s> {
     pub(in crate::gateway) mailbox: &'s Arc<Mailbox>,
-    /// It subscribes to the timeline, so it may read it.
-    pub(in crate::gateway) subscribes: bool,
+    /// It subscribes to the timeline and could read it at this turn, see [`feed::Subscription::turn`].
+    pub(in crate::gateway) turn: Option<u32>,
 }
 
 /// Sends a signal. One that the timeline has no room for is dropped without a word: its sender has done nothing wrong,
@@ -39,13 +40,13 @@ pub(in crate::gateway) fn signal(
     };
     if let Some(From {
         mailbox,
-        subscribes: true,
+        turn: turn @ Some(_),
     }) = from
         && caller
             .asking(Method::Signal)
             .is_allowed_by_name(timeline.as_bytes())
     {
-        shared.feed.signal(&timeline, body, Some(mailbox));
+        shared.feed.signal(&timeline, body, Some(mailbox), turn);
         return Work::Now(Ok(Reply::Signal(Signalled {})));
     }
     let (shared, mailbox) = (
@@ -55,7 +56,7 @@ pub(in crate::gateway) fn signal(
     let target = caller.target(Method::Signal, timeline.clone(), None);
     Work::Read(Box::pin(async move {
         shared.timelines.get(target).await.map_err(refusal)?;
-        shared.feed.signal(&timeline, body, mailbox.as_ref());
+        shared.feed.signal(&timeline, body, mailbox.as_ref(), None);
         Ok(Reply::Signal(Signalled {}))
     }))
 }

@@ -66,7 +66,7 @@ pub(super) fn replay(shared: &Arc<Shared>, caller: &Caller, request: webhook::Re
 }
 
 /// What a caller who has not named a user asks for.
-fn for_back_ends<F: Future<Output = Outcome> + Send + 'static>(
+pub(super) fn for_back_ends<F: Future<Output = Outcome> + Send + 'static>(
     caller: &Caller,
     work: impl FnOnce(F) -> Work,
     call: F,

@@ -4,18 +4,20 @@
 //! have come, not with those that a header announces, counts in the bound of all connections, and is given back with
 //! the message; what breaks RFC 6455 is never passed on. Must not: write; the library does that.
 
-use std::io::{self, Cursor};
+use std::io::Cursor;
+use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Control, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::{FrameHeader, Utf8Bytes};
+use tokio_util::io::poll_read_buf;
 
 use super::End;
 use crate::gateway::budget::{SMALL_BYTES, Share};
+use crate::gateway::socket::Socket;
 use crate::wire::{Close, Frames};
 
 /// A whole message, or a control frame.
@@ -87,7 +89,7 @@ impl Reader {
     /// The next message. After an error nothing more comes.
     pub(super) fn poll(
         &mut self,
-        socket: &TcpStream,
+        socket: &mut Socket,
         context: &mut Context<'_>,
     ) -> Poll<Result<Inbound, End>> {
         if self.message.is_none() {
@@ -112,7 +114,7 @@ impl Reader {
     /// Reads the socket once: into the message if that lacks bytes, so that these are not copied.
     fn poll_fill(
         &mut self,
-        socket: &TcpStream,
+        socket: &mut Socket,
         context: &mut Context<'_>,
     ) -> Poll<Result<usize, End>> {
         let into_message = match (&self.frame, &self.message) {
@@ -124,27 +126,25 @@ impl Reader {
         } else {
             self.buffer.reserve(BUFFER_BYTES / 2);
         }
-        loop {
-            ready!(socket.poll_read_ready(context)).map_err(|_| End::Gone)?;
-            let read = match (&mut self.frame, &mut self.message) {
-                (Some(frame), Some(message)) if into_message => {
-                    let from = message.payload.len();
-                    let room = frame.left.min(message.payload.capacity() - from);
-                    let read = socket.try_read_buf(&mut (&mut message.payload).limit(room));
-                    if let Ok(read) = read {
-                        frame.unmask(&mut message.payload[from..]);
-                        frame.left -= read;
-                    }
-                    read
+        let socket = Pin::new(socket);
+        let read = match (&mut self.frame, &mut self.message) {
+            (Some(frame), Some(message)) if into_message => {
+                let from = message.payload.len();
+                let room = frame.left.min(message.payload.capacity() - from);
+                let mut room = (&mut message.payload).limit(room);
+                let read = ready!(poll_read_buf(socket, context, &mut room));
+                if let Ok(read) = read {
+                    frame.unmask(&mut message.payload[from..]);
+                    frame.left -= read;
                 }
-                _ => socket.try_read_buf(&mut (&mut self.buffer).limit(BUFFER_BYTES)),
-            };
-            match read {
-                Ok(read) => return Poll::Ready(Ok(read)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Poll::Ready(Err(End::Gone)),
+                read
             }
-        }
+            _ => {
+                let mut room = (&mut self.buffer).limit(BUFFER_BYTES);
+                ready!(poll_read_buf(socket, context, &mut room))
+            }
+        };
+        Poll::Ready(read.map_err(|_| End::Gone))
     }
 
     /// Takes a message out of what has come, if one is whole.

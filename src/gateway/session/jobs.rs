@@ -28,12 +28,15 @@ use super::subscriptions::Fetch;
 use crate::feed::{Next, Pull};
 use crate::metrics::Held;
 use crate::people::OwnSide;
+use crate::reshape::Inside;
 use crate::timeline::Error;
 use crate::wire::{Dialect, Id};
 
 /// Everything under way on one connection.
 pub(super) struct Jobs {
     gathered: Gathered,
+    /// While calls are taken: they have passed the gate.
+    pub(super) inside: Option<Inside>,
     running: FuturesUnordered<Job>,
     /// Reads that wait for their turn.
     waiting: VecDeque<Job>,
@@ -51,6 +54,8 @@ struct Job {
     work: Kind,
     cost: Cost,
     _counted: Option<Held>,
+    /// What may write is waited for before partitions become others.
+    _inside: Option<Inside>,
 }
 
 enum Kind {
@@ -121,6 +126,7 @@ impl Jobs {
     pub(super) fn new(share: Share) -> Jobs {
         Jobs {
             gathered: Gathered::default(),
+            inside: None,
             running: FuturesUnordered::new(),
             waiting: VecDeque::new(),
             calls: 0,
@@ -182,6 +188,7 @@ impl Jobs {
                 work: Kind::Appends(bundle),
                 cost,
                 _counted: Some(shared.metrics.gateway.in_flight.hold(cost.calls)),
+                _inside: self.inside.clone(),
             });
         }
     }
@@ -199,11 +206,13 @@ impl Jobs {
         self.calls += cost.calls;
         self.hold(cost.bytes);
         let counted = Some(shared.metrics.gateway.in_flight.hold(1));
+        let may_write = cost.weight == Weight::Light || matches!(work, Kind::Many(_));
         let job = Job {
             shared: Arc::clone(shared),
             work,
             cost,
             _counted: counted,
+            _inside: self.inside.clone().filter(|_| may_write),
         };
         match cost.weight {
             Weight::Page if self.pages >= READS_MAX => {
@@ -263,6 +272,7 @@ impl Jobs {
             work,
             cost,
             _counted: None,
+            _inside: None,
         });
     }
 

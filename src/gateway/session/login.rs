@@ -12,14 +12,15 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::super::Shared;
+use super::super::arrival::{Arrival, PATIENCE};
 use super::super::dispatch::session::{is_same_caller, open, take};
 use super::super::dispatch::{Caller, Outcome};
 use super::super::door::Door;
+use super::super::limits::Places;
 use super::super::live::{Kept, Live};
 use super::super::outbound::expiring;
 use super::{End, Session};
@@ -30,23 +31,29 @@ use crate::wire::{Close, Failure, Incoming, Reason, Request};
 
 /// What was known of a connection when it became a WebSocket.
 pub(in crate::gateway) struct Entered {
-    pub(in crate::gateway) peer: IpAddr,
+    pub(in crate::gateway) address: IpAddr,
+    /// DNS names of the client's certificate.
+    pub(in crate::gateway) certificates: Arc<[String]>,
     /// What its handshake has shown.
     pub(in crate::gateway) credential: Option<Credential>,
     /// Its place among those that have shown none.
-    pub(in crate::gateway) place: Option<OwnedSemaphorePermit>,
+    pub(in crate::gateway) waits: Option<Arc<Arrival>>,
+    /// Count it as one of its user and its key.
+    pub(in crate::gateway) places: Places,
 }
 
 /// The credential of a session.
 pub(super) struct Login {
-    peer: IpAddr,
-    place: Option<OwnedSemaphorePermit>,
-    /// A credential must be shown until then.
-    shown_by: Instant,
+    address: IpAddr,
+    certificates: Arc<[String]>,
+    waits: Option<Arc<Arrival>>,
+    began: Instant,
     kept: Option<Kept>,
     over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// A frame that waits for the keys that its token is verified with.
     parked: Option<(Incoming, usize, BoxFuture<'static, ()>)>,
+    /// One that has waited.
+    ready: Option<(Incoming, usize)>,
     leaving: Leaving,
     /// When the token that the client was warned of expires, ms.
     warned_of: Option<u64>,
@@ -76,12 +83,14 @@ impl Login {
         entered: Entered,
     ) -> Login {
         let mut login = Login {
-            peer: entered.peer,
-            place: entered.place,
-            shown_by: Instant::now() + LOGIN_TIME_MAX,
+            address: entered.address,
+            certificates: entered.certificates,
+            waits: entered.waits,
+            began: Instant::now(),
             kept: None,
             over: None,
             parked: None,
+            ready: None,
             leaving: Leaving::No,
             warned_of: None,
         };
@@ -93,7 +102,7 @@ impl Login {
 
     /// Whether frames are not to be taken now.
     pub(super) fn holds_frames(&self) -> bool {
-        self.parked.is_some() || self.leaving != Leaving::No
+        self.parked.is_some() || self.ready.is_some() || self.leaving != Leaving::No
     }
 
     /// Whether the connection is to close, now that all was written.
@@ -106,11 +115,15 @@ impl Login {
         caller.claimed(Arc::clone(&claim));
         let now = shared.clock.now_ms();
         let shown = (credential, claim);
-        let kept = door.sessions.add(&door.authority, shown, self.peer, now);
+        let from = (self.address, Arc::clone(&self.certificates));
+        let kept = door.sessions.add(&door.authority, shown, from, now);
+        caller.address = Some(self.address);
         caller.live = Some(Arc::clone(&kept.live));
         self.over = Some(Box::pin(kept.live.over.clone().cancelled_owned()));
         self.kept = Some(kept);
-        self.place = None;
+        if let Some(waits) = self.waits.take() {
+            waits.arrived();
+        }
     }
 
     fn live(&self) -> Option<&Live> {
@@ -132,27 +145,30 @@ impl Login {
         shared: &Shared,
         door: &Door,
         caller: &mut Caller,
+        places: &mut Places,
         open: &Open,
     ) -> Result<(), Failure> {
+        let certificates = Arc::clone(&self.certificates);
         let bearer = open.token.as_ref().map(|token| token.0.as_str());
         let mut shown = Shown {
             bearer,
             user: open.user.as_deref(),
-            certificates: &[],
+            certificates: &certificates,
         };
         let Some(before) = self.live().map(Live::credential) else {
-            let credential = door.judge(shown, self.peer)?;
+            let credential = self.judge(door, shown)?;
+            *places = shared.per_client.enter_as(&credential.identity)?;
             self.keep(shared, door, caller, credential);
             return Ok(());
         };
         let before_for = before.identity.for_user.as_deref();
         shown.user = shown.user.or(before_for);
         let credential = match (bearer, shown.user) {
-            (Some(_), _) => door.judge(shown, self.peer)?,
+            (Some(_), _) => self.judge(door, shown)?,
             (None, None) => return Ok(()),
             (None, Some(user)) => {
                 let acting = door.authority.acting_for(&before, user);
-                acting.map_err(|why| door.refuse(why, None, self.peer))?
+                acting.map_err(|why| door.refuse(why, None, self.address))?
             }
         };
         // A back end that has acted for nobody may begin to act for a user, and then for that one only.
@@ -166,16 +182,33 @@ impl Login {
         if !is_same_caller(&compared, &credential) {
             return Err(Reason::Forbidden.into());
         }
+        if let (None, Some(user)) = (before_for, &credential.identity.for_user) {
+            shared.per_client.enter(user, places)?;
+        }
         if let Some(live) = self.live() {
             take(door, caller, live, credential);
         }
         Ok(())
     }
 
+    /// Whoever shows a bad one leaves.
+    fn judge(&mut self, door: &Door, shown: Shown<'_>) -> Result<Credential, Failure> {
+        let judged = door.judge(shown, self.address);
+        if let Err(failure) = &judged
+            && matches!(
+                failure.reason,
+                Reason::Unauthenticated | Reason::RateLimited
+            )
+        {
+            self.leaving = Leaving::Answering;
+        }
+        judged
+    }
+
     /// When this is to be looked at again.
     pub(super) fn due(&self, shared: &Shared, now: Instant) -> Option<Instant> {
         let Some(live) = self.live() else {
-            return Some(self.shown_by);
+            return Some((now + PATIENCE).min(self.began + LOGIN_TIME_MAX));
         };
         let credential = live.credential();
         let expires_at = credential.expires_at?;
@@ -190,7 +223,11 @@ impl Login {
     /// Whether the connection's time is over.
     pub(super) fn is_over(&self, shared: &Shared, now: Instant) -> bool {
         match self.live() {
-            None => now >= self.shown_by,
+            None => {
+                let waited = now.duration_since(self.began);
+                let waits = self.waits.as_ref().filter(|_| waited >= PATIENCE);
+                waited >= LOGIN_TIME_MAX || waits.is_some_and(|waits| waits.is_in_the_way())
+            }
             Some(live) => {
                 let ends_at = live.credential().ends_at;
                 ends_at.is_some_and(|at| shared.clock.now_ms() >= at)
@@ -218,17 +255,25 @@ pub(super) fn open_session(
     shared: &Arc<Shared>,
     login: Option<&mut Login>,
     caller: &mut Caller,
+    places: &mut Places,
     asked: Open,
 ) -> Outcome {
-    if let (Some(login), Some(door)) = (login, &shared.door)
-        && let Err(failure) = login.show(shared, door, caller, &asked)
-    {
-        if failure.reason == Reason::Unauthenticated {
-            login.leaving = Leaving::Answering;
-        }
-        return Err(failure);
+    if let (Some(login), Some(door)) = (login, &shared.door) {
+        login.show(shared, door, caller, places, &asked)?;
+        return open(shared, caller, asked);
     }
-    open(shared, caller, asked)
+    // As another user than before only if that user may have one more connection.
+    let other = asked.user.as_deref();
+    let other = other.filter(|user| *user != caller.asker.user());
+    let mut entered = None;
+    if let Some(user) = other {
+        shared.per_client.enter(user, entered.get_or_insert_default())?;
+    }
+    let opened = open(shared, caller, asked)?;
+    if let Some(entered) = entered {
+        *places = entered;
+    }
+    Ok(opened)
 }
 
 impl Session {
@@ -284,10 +329,14 @@ impl Session {
         if fetch.as_mut().poll(context).is_pending() {
             return Ok(false);
         }
-        if let Some((incoming, bytes, _)) = login.parked.take() {
-            self.begin_all(incoming, bytes);
-        }
+        let parked = login.parked.take();
+        login.ready = parked.map(|(incoming, bytes, _)| (incoming, bytes));
         Ok(true)
+    }
+
+    /// A frame that has waited for keys.
+    pub(super) fn unparked(&mut self) -> Option<(Incoming, usize)> {
+        self.login.as_mut()?.ready.take()
     }
 
     /// Warns a client whose token ends soon.

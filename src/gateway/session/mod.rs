@@ -29,7 +29,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::SinkExt as _;
-use tokio::net::TcpStream;
+use futures_util::future::BoxFuture;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
@@ -41,10 +41,13 @@ use super::budget::Share;
 use super::dispatch::{Caller, stream};
 use super::form::Form;
 use super::http::Upgraded;
+use super::limits::{Place, Places};
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::patience::farewell;
+use super::socket::Socket;
 use crate::feed::Pace;
 use crate::metrics::Held;
+use crate::reshape::Inside;
 use crate::wire::Close;
 use inbound::{Inbound, Reader};
 use jobs::Jobs;
@@ -65,7 +68,7 @@ enum End {
 struct Session {
     shared: Arc<Shared>,
     /// Writes. What comes in is read past it, for it never gives back the memory of a long message.
-    socket: WebSocketStream<TcpStream>,
+    socket: WebSocketStream<Socket>,
     reader: Reader,
     form: Form,
     caller: Caller,
@@ -85,6 +88,8 @@ struct Session {
     unread: Share,
     /// The last sign of life.
     heard: Instant,
+    /// It waits for partitions to become others.
+    passing: Option<BoxFuture<'static, Inside>>,
     /// The socket was not read when it could have been.
     is_deaf: bool,
     /// The last look found the client out of time.
@@ -93,7 +98,9 @@ struct Session {
     timer: Pin<Box<Sleep>>,
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
     draining: Draining,
-    _counted: Held,
+    /// Count it as a connection of its user and its key.
+    places: Places,
+    _counted: (Held, Option<Place>),
 }
 
 /// How far a shutdown has come on this connection.
@@ -149,10 +156,12 @@ impl Session {
     async fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
         let Upgraded {
             socket,
+            place,
             read,
             form,
-            entered,
+            mut entered,
         } = upgraded;
+        let places = std::mem::take(&mut entered.places);
         let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
         let limits = &shared.options.limits;
         let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
@@ -180,13 +189,15 @@ impl Session {
             news: Vec::new(),
             unread: shared.answers.share(),
             heard: now,
+            passing: None,
             is_deaf: false,
             is_doubted: false,
             ping_at,
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
-            _counted: shared.metrics.gateway.connections.hold(1),
+            places,
+            _counted: (shared.metrics.gateway.connections.hold(1), place),
             shared,
         });
         session.arm(now);
@@ -311,7 +322,7 @@ impl Session {
                 return;
             }
             // The client answers with a close of its own, perhaps behind much else that is under way.
-            let socket = socket.get_ref();
+            let socket = socket.get_mut();
             while let Ok(message) = poll_fn(|context| reader.poll(socket, context)).await {
                 if matches!(message, Inbound::Close(_)) {
                     break;

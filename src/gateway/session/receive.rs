@@ -23,6 +23,7 @@ use super::login::open_session;
 use super::opening;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
+use crate::reshape::Inside;
 use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Together};
 
 impl Session {
@@ -39,9 +40,35 @@ impl Session {
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        let Some(inside) = self.poll_pass(context) else {
+            return Ok(false);
+        };
+        self.jobs.inside = Some(inside);
         let received = self.poll_frames(context);
         self.submit_appends();
+        self.jobs.inside = None;
         received
+    }
+
+    /// Passes the gate at which calls wait while partitions become others: until then the socket is not read.
+    fn poll_pass(&mut self, context: &mut Context<'_>) -> Option<Inside> {
+        if self.passing.is_none() {
+            let inside = self.shared.gate.enter();
+            if inside.is_some() {
+                return inside;
+            }
+            self.passing = Some(self.shared.gate.clone().pass().boxed());
+        }
+        match self.passing.as_mut()?.as_mut().poll(context) {
+            Poll::Ready(inside) => {
+                self.passing = None;
+                Some(inside)
+            }
+            Poll::Pending => {
+                self.is_deaf = true;
+                None
+            }
+        }
     }
 
     fn submit_appends(&mut self) {
@@ -50,6 +77,10 @@ impl Session {
 
     fn poll_frames(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let mut received = false;
+        if let Some((incoming, bytes)) = self.unparked() {
+            self.begin_all(incoming, bytes);
+            return Ok(true);
+        }
         for _ in 0..FRAMES_MAX {
             if !self.reads() {
                 self.is_deaf = true;
@@ -58,7 +89,7 @@ impl Session {
             if std::mem::take(&mut self.is_deaf) {
                 self.reader.excuse(Instant::now());
             }
-            let message = match self.reader.poll(self.socket.get_ref(), context) {
+            let message = match self.reader.poll(self.socket.get_mut(), context) {
                 Poll::Pending => return Ok(received),
                 Poll::Ready(message) => message?,
             };
@@ -89,7 +120,9 @@ impl Session {
         received.increment(frame.len() as u64);
         let dialect = self.form.dialect;
         match dialect.decode(frame, &self.shared.options.limits) {
-            Ok(incoming) => {
+            Ok(mut incoming) => {
+                let limits = &self.shared.per_client;
+                limits.bound(&self.caller.asker, &mut incoming, frame.len());
                 if let Some(incoming) = self.park(incoming, frame.len()) {
                     self.begin_all(incoming, frame.len());
                 }
@@ -144,7 +177,7 @@ impl Session {
         let Call { id, request } = call;
         let appending = match self.admit(request) {
             Ok(Request::MessageAppend(append)) => {
-                message::append(&self.shared, &self.caller, append)
+                message::append(&self.shared, &self.caller, *append)
             }
             Ok(Request::MessageAppendBatch(batch)) => {
                 message::append_batch(&self.shared, &self.caller, batch)
@@ -178,6 +211,7 @@ impl Session {
             streams,
             signals,
             login,
+            places,
             ..
         } = self;
         answer::begin(call, dialect, |request| match request {
@@ -191,7 +225,7 @@ impl Session {
             Request::StreamOpen(open) => streams.begin(shared, caller, open),
             Request::StreamClose(close) => now(streams.close(&close)),
             Request::SessionOpen(open) => {
-                let opened = open_session(shared, login.as_deref_mut(), caller, open);
+                let opened = open_session(shared, login.as_deref_mut(), caller, places, open);
                 subscriptions.name(caller.who());
                 now(opened)
             }
@@ -209,7 +243,7 @@ fn start(
     may_wait: bool,
 ) -> (Pending, Weight) {
     match request {
-        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, subscribe),
+        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, *subscribe),
         Request::Unsubscribe(unsubscribe) => now(opening::end(subscriptions, unsubscribe)),
         request if !may_wait && conversation::waits(&request) => {
             let limit = WAITS_MAX as u64;
@@ -230,12 +264,12 @@ fn now(outcome: Outcome) -> (Pending, Weight) {
 fn signalling(
     shared: &Arc<Shared>,
     caller: &Caller,
-    subscriptions: &Subscriptions,
+    subscriptions: &mut Subscriptions,
     request: wire::signal::Signal,
 ) -> (Pending, Weight) {
     let from = signal::From {
+        turn: subscriptions.turn(&request.timeline),
         mailbox: &subscriptions.mailbox,
-        subscribes: subscriptions.is_live(&request.timeline),
     };
     answer::pending(signal::signal(shared, caller, request, Some(from)))
 }

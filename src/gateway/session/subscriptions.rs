@@ -85,11 +85,12 @@ impl Subscriptions {
         self.slots.find(timeline).is_some()
     }
 
-    /// Whether this timeline's subscribe was answered and its subscription goes on.
-    pub(super) fn is_live(&self, timeline: &str) -> bool {
-        let place = self.slots.find(timeline);
-        let slot = place.and_then(|place| self.slots.get(place));
-        slot.is_some_and(|slot| slot.live.is_some())
+    /// If this timeline's subscribe was answered and its subscription goes on: up to where its right to read was
+    /// checked, unless it must be checked again.
+    pub(super) fn turn(&mut self, timeline: &str) -> Option<u32> {
+        let place = self.slots.find(timeline)?;
+        let live = self.slots.get_mut(place)?.live.as_mut()?;
+        live.subscription.turn()
     }
 
     /// The user and the device of the connection, from now on.

@@ -4,6 +4,7 @@
 //! signature is right; every refusal is an answer of the protocol, with its code and status; between two requests
 //! nothing is kept but partition keys' rates. Must not: know how a table is stored.
 
+mod audit;
 mod batch;
 mod dispatch;
 mod export;
@@ -23,12 +24,14 @@ use hyper::{Method, Request, StatusCode};
 
 use super::Shared;
 use super::body::{self, Unread};
+use super::door::Visitor;
 use super::respond::{Answer, counted, full};
 use super::seldom::Seldom;
 use crate::metrics::Metrics;
 use crate::table::Tables;
 use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
 use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
+use audit::Noted;
 
 /// Who may call, and how fast.
 #[derive(Clone, Debug, Default)]
@@ -112,12 +115,14 @@ pub(super) fn is_for(request: &Request<Incoming>) -> bool {
 pub(super) async fn serve(
     request: &mut Request<Incoming>,
     is_direct: bool,
+    visitor: Visitor<'_>,
     shared: &Arc<Shared>,
 ) -> Answer {
     let began = Instant::now();
     let path = request.uri().path().to_owned();
     let mut signer = None;
-    let done = perform(request, &path, is_direct, &mut signer, shared).await;
+    let from = (is_direct, visitor);
+    let done = perform(request, &path, from, &mut signer, shared).await;
     let operation = Operation::of_path(&path).ok();
     let mut done = done.map(|reply| reply.encode());
     let mut unread = shared.answers.share();
@@ -152,7 +157,7 @@ pub(super) async fn serve(
 async fn perform(
     request: &mut Request<Incoming>,
     path: &str,
-    is_direct: bool,
+    (is_direct, visitor): (bool, Visitor<'_>),
     signer: &mut Option<Signer>,
     shared: &Arc<Shared>,
 ) -> Result<Reply, Failure> {
@@ -180,9 +185,9 @@ async fn perform(
     *signer = Some(verified?);
     let mut caller = None;
     if let Some(door) = &shared.door {
-        let credential = door.authority.signed_by(&key_id, &[]);
+        let credential = door.authority.signed_by(&key_id, visitor.certificates);
         let credential = credential.map_err(|why| {
-            tracing::debug!(why = why.label(), key_id, "refused a signed request");
+            tracing::debug!(why = why.label(), key_id, address = %visitor.address, "refused a signed request");
             Failure::new(Code::NoPermissionAccess)
         })?;
         caller = Some(door.claim(&credential));
@@ -201,7 +206,14 @@ async fn perform(
     let decoded = wire::Request::decode(operation, body.bytes.into())?;
     // The body counts as long as what was made of it.
     let _share = body.share;
-    dispatch::call(shared, &caller, decoded).await
+    let inside = shared.gate.clone().pass().await;
+    let _inside = (!operation.is_read()).then_some(inside);
+    let noted = caller.as_ref().and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
+    let done = dispatch::call(shared, &caller, decoded).await;
+    if let Some(noted) = noted {
+        noted.answered(&done);
+    }
+    done
 }
 
 fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {

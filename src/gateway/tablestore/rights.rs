@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::access::{Claim, Right, Rights};
 use crate::gateway::Shared;
-use crate::model::{ReturnContent, RowWrite};
+use crate::model::{Error, ReturnContent, RowWrite};
 use crate::table::{ShardIterator, Table};
 use crate::wire::tablestore::{Code, Failure, Request};
 
@@ -20,8 +20,8 @@ const ANY: Rights = READ.or(WRITE).or(MANAGE);
 /// Who calls; `None` = there is no `[auth]`.
 pub(super) type Caller = Option<Arc<Claim>>;
 
-/// Refuses what the caller has no right to. Of a transaction only its start is decided here: who does not know its ID
-/// can't end it, and what is done in it names its tables.
+/// Refuses what the caller has no right to. A transaction is ended by those who may write to its table; to others it is
+/// one that is not there. What is done in one names its tables.
 pub(super) async fn check(
     shared: &Shared,
     caller: &Caller,
@@ -69,11 +69,14 @@ pub(super) async fn check(
             Some(iterator) => stream(shared, claim, &iterator.stream).await,
             None => Ok(()),
         },
-        Request::ListTable
-        | Request::ListStream(None)
-        | Request::ListSearchIndex(None)
-        | Request::CommitTransaction(_)
-        | Request::AbortTransaction(_) => Ok(()),
+        Request::CommitTransaction(id) | Request::AbortTransaction(id) => {
+            let hidden = |table: &Arc<Table>| !claim.on_table(&table.name).has_any(WRITE);
+            match tables.transaction_table(*id).filter(hidden) {
+                Some(_) => Err(Error::TransactionNotFound.into()),
+                None => Ok(()),
+            }
+        }
+        Request::ListTable | Request::ListStream(None) | Request::ListSearchIndex(None) => Ok(()),
     }
 }
 

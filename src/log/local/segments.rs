@@ -39,7 +39,7 @@ pub(super) struct Segments {
 }
 
 /// What a log keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct LogFigures {
     /// The oldest position that is still there.
     pub first: Position,

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tokio_util::sync::CancellationToken;
 
 use super::{OF_EACH, OF_NOBODY, ToyRules, UNFINISHED, UNKNOWN};
 use crate::partition::*;
@@ -22,6 +23,12 @@ enum Step {
     Equal(u16, bool),
     Split(usize, bool),
     Merge(usize, bool),
+    /// A split or a merge while writers go on: what they write in each round.
+    Served(bool, usize, bool, Vec<Vec<(Vec<u8>, u8)>>),
+}
+
+fn rows() -> impl Strategy<Value = Vec<(Vec<u8>, u8)>> {
+    prop::collection::vec((key(), any::<u8>()), 0..6)
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -40,12 +47,19 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1u16..5, any::<bool>()).prop_map(|(count, keeps)| Step::Equal(count, keeps)),
         2 => (0usize..5, any::<bool>()).prop_map(|(at, keeps)| Step::Split(at, keeps)),
         2 => (0usize..5, any::<bool>()).prop_map(|(at, keeps)| Step::Merge(at, keeps)),
+        3 => (any::<bool>(), 0usize..5, any::<bool>(), prop::collection::vec(rows(), 0..5))
+            .prop_map(|(splits, at, keeps, rounds)| Step::Served(splits, at, keeps, rounds)),
     ]
 }
 
 fn open(dir: &Path, partitions: u16, clock: &Arc<Clock>) -> Partitions {
+    open_with(dir, partitions, clock, None)
+}
+
+fn open_with(dir: &Path, partitions: u16, clock: &Arc<Clock>, fault: Option<Fault>) -> Partitions {
     let options = Options {
         partitions,
+        fault,
         memtable_bytes: 1 << 10,
         ..Options::default()
     };
@@ -132,7 +146,7 @@ impl Bed {
     fn reshape(&mut self, reshape: Option<Reshape>, keeps_logs: bool) {
         let Some(reshape) = reshape else { return };
         let before = self.partitions().map();
-        let last = |id| reshape::last_us(&self.partitions().at(id).expect("live")).expect("read");
+        let last = |id| making::last_us(&self.partitions().at(id).expect("live")).expect("read");
         let last_us: BTreeMap<_, _> = before.ids().map(|id| (id, last(id))).collect();
         // A clock that is set back meanwhile makes no time fall.
         self.clock.set(self.clock.now_ms() - 10);
@@ -158,6 +172,27 @@ impl Bed {
             let batches = tail.batches(Position(share.begins.0 - 1), 1).expect("read");
             let time_us = batches[0].commit_us();
             assert!(parents.iter().all(|parent| last_us[parent] < time_us));
+        }
+        self.take_over(&before, &after);
+        for share in after.shares().filter(|share| share.ends.is_some()) {
+            let folder = self
+                .home
+                .path()
+                .join(format!("partition-{:04}", share.id.0));
+            assert_eq!(folder.join("log").exists(), share.keeps_log);
+            assert!(!folder.join("image").exists());
+        }
+    }
+
+    /// What those that begin have of rows of which each has its own.
+    fn take_over(&mut self, before: &Map, after: &Map) {
+        for id in after.ids().filter(|id| !before.is_live(*id)) {
+            let share = after.share(id).expect("there");
+            let overlaps = |old: &PartitionId| {
+                let old = before.share(*old).expect("there");
+                old.first <= share.last && old.last >= share.first
+            };
+            let parents: Vec<PartitionId> = before.ids().filter(overlaps).collect();
             let keys: Vec<Vec<u8>> = self.of_each.keys().map(|(_, key)| key.clone()).collect();
             for key in keys {
                 let of = parents.iter().map(|parent| (*parent, key.clone()));
@@ -168,13 +203,78 @@ impl Bed {
             }
         }
         self.of_each.retain(|(id, _), _| after.is_live(*id));
-        for share in after.shares().filter(|share| share.ends.is_some()) {
-            let folder = self
-                .home
-                .path()
-                .join(format!("partition-{:04}", share.id.0));
-            assert_eq!(folder.join("log").exists(), share.keeps_log);
-            assert!(!folder.join("image").exists());
+    }
+
+    /// The same while the partitions are served: rows are written beside, in rounds.
+    fn reshape_served(
+        &mut self,
+        reshape: Option<Reshape>,
+        keeps_logs: bool,
+        rounds: &[Vec<(Vec<u8>, u8)>],
+    ) {
+        let Some(reshape) = reshape else { return };
+        let before = self.partitions().map();
+        let never = CancellationToken::new();
+        let mut making = Making::begin(self.partitions(), &reshape, never).expect("begun");
+        let other = Making::begin(self.partitions(), &reshape, CancellationToken::new());
+        assert!(
+            other
+                .err()
+                .expect("refused")
+                .to_string()
+                .contains("under way")
+        );
+        for (number, rows) in rounds.iter().enumerate() {
+            for (key, value) in rows {
+                match value % 4 {
+                    3 => self.delete(key),
+                    _ => self.write(key, *value),
+                }
+            }
+            // The last ones are left to the end.
+            if number + 1 < rounds.len() {
+                making.catch_up().expect("caught up");
+            }
+        }
+        let parents = making.parents();
+        let tails: Vec<Tail> = parents
+            .iter()
+            .map(|id| self.partitions().tail(*id))
+            .collect();
+        let doors = self.partitions().pause(&parents);
+        let submit = |purpose| {
+            let nothing = |_: &mut Txn<'_>| Ok::<_, ()>(());
+            let at = parents[0];
+            self.runtime
+                .block_on(self.partitions().submit(purpose, at, 0, nothing))
+        };
+        let busy = Err(SubmitError::Failed(StoreError::Busy));
+        assert_eq!(submit(Purpose::Adds), busy);
+        assert_eq!(submit(Purpose::Derives), Ok(()));
+        self.runtime.block_on(doors.seal()).expect("sealed");
+        assert_eq!(submit(Purpose::Derives), busy);
+        making.cut(doors, keeps_logs, || true).expect("cut");
+        assert_eq!(submit(Purpose::Derives), busy);
+        let after = self.partitions().map();
+        self.take_over(&before, &after);
+        self.partitions().retire(&parents);
+        for tail in tails {
+            // It can be read to its end.
+            let mut at = Position(tail.first().0 - 1);
+            while at < tail.position() {
+                at = tail
+                    .batches(at, 1 << 20)
+                    .expect("kept")
+                    .last()
+                    .expect("more")
+                    .position;
+            }
+        }
+        if keeps_logs {
+            self.partitions().clear(&parents).expect("cleared");
+            for parent in &parents {
+                assert!(self.partitions().ended_log(*parent).is_some());
+            }
         }
     }
 
@@ -223,11 +323,66 @@ proptest! {
                     let (one, other) = (ids[at % ids.len()], ids[(at + 1) % ids.len()]);
                     bed.reshape(Reshape::merge(&map, one, other), keeps);
                 }
+                Step::Served(splits, at, keeps, rounds) => {
+                    let (one, other) = (ids[at % ids.len()], ids[(at + 1) % ids.len()]);
+                    let reshape = match splits {
+                        true => Reshape::split(&map, one),
+                        false => Reshape::merge(&map, one, other),
+                    };
+                    bed.reshape_served(reshape, keeps, &rounds);
+                }
             }
             bed.check();
         }
         bed.close();
     }
+}
+
+fn with_rows(fault: Option<Fault>) -> (Bed, Reshape) {
+    let mut bed = Bed::new(1);
+    for number in 0..100u8 {
+        bed.write(&[number % 4, number], number);
+    }
+    bed.close();
+    bed.partitions = Some(open_with(bed.home.path(), 0, &bed.clock, fault));
+    (bed, Reshape::equal(2))
+}
+
+#[test]
+fn what_is_given_up_leaves_no_trace_and_what_was_let_in_goes_on() {
+    let (mut bed, reshape) = with_rows(None);
+    let stop = CancellationToken::new();
+    let mut making = Making::begin(bed.partitions(), &reshape, stop.clone()).expect("begun");
+    bed.write(&[1, 2], 3);
+    making.catch_up().expect("caught up");
+    let doors = bed.partitions().pause(&making.parents());
+    bed.runtime.block_on(doors.seal()).expect("sealed");
+    assert!(making.cut(doors, true, || false).is_err());
+    assert_eq!(bed.partitions().ids().len(), 1);
+    assert!(!bed.home.path().join("partition-0001").exists());
+    bed.write(&[1, 3], 4);
+    bed.check();
+    // A stop ends it early.
+    let mut making = Making::begin(bed.partitions(), &reshape, stop.clone()).expect("begun");
+    stop.cancel();
+    bed.write(&[1, 4], 5);
+    assert!(making.catch_up().is_err());
+    drop(making);
+    assert!(!bed.home.path().join("directory.toml.new").exists());
+    bed.reshape_served(Some(reshape), false, &[]);
+    bed.check();
+    bed.reopen();
+    bed.check();
+    bed.close();
+}
+
+#[test]
+#[should_panic(expected = "left == right")]
+fn a_control_forgets_what_was_written_meanwhile() {
+    let (mut bed, reshape) = with_rows(Some(Fault::ReshapeForgets));
+    let rounds = [vec![(vec![1, 2], 8)], vec![(vec![2, 2], 12)]];
+    bed.reshape_served(Some(reshape), false, &rounds);
+    bed.check();
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -117,6 +117,16 @@ impl Bed {
         self.partitions.close().await;
     }
 
+    /// The same while all goes on.
+    pub(super) async fn reshape_served(&self, count: u16) {
+        let through = async || self.through().await;
+        let reshape = Reshape::equal(count);
+        self.partitions.reshape_served(reshape, through).await;
+        while !self.relay.follows(self.partitions.ids()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     /// Ends all that runs by itself.
     async fn end(&self) {
         self.relay.stop();

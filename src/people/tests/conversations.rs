@@ -41,6 +41,8 @@ enum Command {
     Restart,
     /// The next start has so many partitions.
     Reshape(u16),
+    /// From now on there are so many.
+    Served(u16),
 }
 
 fn command() -> impl Strategy<Value = Command> {
@@ -59,6 +61,7 @@ fn command() -> impl Strategy<Value = Command> {
         1 => Just(Command::Flush),
         1 => Just(Command::Restart),
         1 => (1..5u16).prop_map(Command::Reshape),
+        1 => (1..5u16).prop_map(Command::Served),
     ]
 }
 
@@ -324,6 +327,7 @@ impl World {
                 self.sync(&mut copies[who], who, limit, false).await;
             }
             Command::Flush => self.flush().await,
+            Command::Served(count) => self.bed.reshape_served(count).await,
             Command::Restart | Command::Reshape(_) => unreachable!("by the caller"),
         }
     }

@@ -69,6 +69,8 @@ enum Step {
     Restart,
     /// The next start has so many partitions.
     Reshape(u16),
+    /// From now on there are so many.
+    Served(u16),
     Flush,
 }
 
@@ -95,6 +97,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => timeline().prop_map(|timeline| Step::Recreate { timeline }),
         1 => Just(Step::Restart),
         1 => (1..5u16).prop_map(Step::Reshape),
+        1 => (1..5u16).prop_map(Step::Served),
         1 => Just(Step::Flush),
     ]
 }
@@ -490,6 +493,7 @@ async fn play(steps: Vec<Step>) {
                 };
             }
             Step::Flush => world.flush().await,
+            Step::Served(count) => world.bed.reshape_served(*count).await,
             step => world.run(step).await,
         }
         if count % 16 == 15 {

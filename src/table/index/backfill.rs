@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::faults::Point;
+use super::faults::{self, Point};
 use crate::ids::{PartitionId, TableId};
 use crate::metrics::{self, Metrics};
 use crate::model::{Direction, Error, ValueRef};
@@ -142,9 +142,17 @@ async fn slice(
     };
     Point::Found.reached();
     let bytes = rows.keys.iter().map(Bytes::len).sum::<usize>() + 256;
-    let (table, catalog) = (Arc::clone(table), tables.catalog().clone());
-    let write = move |txn: &mut Txn<'_>| bring(txn, &catalog, table, index, &rows);
-    let done = tables.partitions().submit(Purpose::Adds, at, bytes, write);
+    let (table, catalog, rows) = (Arc::clone(table), tables.catalog().clone(), Arc::new(rows));
+    let write = |puts: bool| {
+        let (table, catalog, rows) = (Arc::clone(&table), catalog.clone(), Arc::clone(&rows));
+        let write = move |txn: &mut Txn<'_>| bring(txn, &catalog, table, index, (&rows, puts));
+        tables.partitions().submit(Purpose::Adds, at, bytes, write)
+    };
+    if faults::writes_place_first() {
+        write(false).await?;
+        Point::Brought.reached();
+    }
+    let done = write(true);
     Point::Submitted.reached();
     let brought = done.await?;
     Point::Brought.reached();
@@ -193,13 +201,13 @@ fn find(view: &View, table: TableId, index: TableId) -> Result<Option<Rows>, Rea
     Ok(Some(Rows { keys, is_end }))
 }
 
-/// Runs on the writer's thread: the rows as they are now, and the place behind them.
+/// Runs on the writer's thread: the rows as they are now, unless a control leaves them out, and the place behind them.
 fn bring(
     txn: &mut Txn<'_>,
     catalog: &Catalog,
     table: Arc<Table>,
     index: TableId,
-    rows: &Rows,
+    (rows, puts): (&Rows, bool),
 ) -> Result<Brought, Error> {
     let table = catalog.newest(table);
     let mut brought = Brought::default();
@@ -218,10 +226,10 @@ fn bring(
         let values = decode(key).map_err(bad)?;
         if let Some(value) = txn.get_some(key, names.as_deref())?.value {
             match index.row(&values, &value).map_err(bad)? {
-                Ok(Some(row)) => {
+                Ok(Some(row)) if puts => {
                     txn.put(row.key.as_bytes(), row.value);
                 }
-                Ok(None) => {}
+                Ok(_) => {}
                 Err(_) => brought.left_out += 1,
             }
         }

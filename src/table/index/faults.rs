@@ -1,7 +1,8 @@
-//! Where bringing rows into an index can be ended as if by a kill, for tests. Only in builds with the feature `faults`.
+//! Where bringing rows into an index can be ended as if by a kill, and a promise of it that can be broken, for tests.
+//! Only in builds with the feature `faults`.
 //!
-//! Owns: the names of the points. Promises: nothing happens unless the environment variable `TIDELINE_FAULT` names one.
-//! Must not: be in a release.
+//! Owns: the names of the points and of the control. Promises: nothing happens unless the environment variable
+//! `TIDELINE_FAULT` names one. Must not: be in a release.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,19 +25,8 @@ pub(super) enum Point {
 impl Point {
     /// Ends the process here if the environment names the point, at the arrival that it names: `backfill_brought:3`.
     pub(super) fn reached(self) {
-        static NAMED: OnceLock<Option<(String, AtomicU32)>> = OnceLock::new();
-        if !cfg!(feature = "faults") {
-            return;
-        }
-        let named = NAMED.get_or_init(|| {
-            let text = std::env::var("TIDELINE_FAULT").ok()?;
-            let (name, count) = text.split_once(':').unwrap_or((&text, "1"));
-            Some((name.to_owned(), AtomicU32::new(count.parse().ok()?)))
-        });
-        if let Some((name, countdown)) = named
-            && name == self.name()
-            && countdown.fetch_sub(1, Ordering::SeqCst) == 1
-        {
+        let named = named().iter().find(|(name, _)| name == self.name());
+        if named.is_some_and(|(_, countdown)| countdown.fetch_sub(1, Ordering::SeqCst) == 1) {
             std::process::abort();
         }
     }
@@ -50,4 +40,25 @@ impl Point {
             Point::Complete => "backfill_complete",
         }
     }
+}
+
+/// The control: a slice's place is written in a batch before the one that has its rows.
+pub(super) fn writes_place_first() -> bool {
+    named()
+        .iter()
+        .any(|(name, _)| name == "backfill_place_first")
+}
+
+/// What the environment names, between commas, each with its countdown.
+fn named() -> &'static [(String, AtomicU32)] {
+    static NAMED: OnceLock<Vec<(String, AtomicU32)>> = OnceLock::new();
+    NAMED.get_or_init(|| {
+        let text = std::env::var("TIDELINE_FAULT").unwrap_or_default();
+        let parts = text.split(',').filter(|_| cfg!(feature = "faults"));
+        let one = |part: &str| {
+            let (name, count) = part.split_once(':').unwrap_or((part, "1"));
+            (name.to_owned(), AtomicU32::new(count.parse().unwrap_or(1)))
+        };
+        parts.map(one).collect()
+    })
 }

@@ -269,6 +269,14 @@ struct Told {
     was_near: AtomicBool,
 }
 
+impl Drop for Told {
+    /// Of a partition that has ended nothing is told any more.
+    fn drop(&mut self) {
+        self.figures.log_bytes.count(0);
+        self.figures.log_fill.set(0.0);
+    }
+}
+
 impl Held {
     /// Tells operators, in the log only when something changes.
     fn tell(&self, share: u64, Told { figures, was_near }: &Told) {

@@ -16,6 +16,8 @@ mod read;
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
 pub(super) use cursors::CURSORS;
 pub use cursors::{Cursor, DEAD_LETTERS, FollowError, Followed};
 pub(super) use index::Index;
@@ -29,7 +31,7 @@ use super::schema::Table;
 use super::tables::Tables;
 use crate::ids::{PartitionId, Position};
 use crate::model::{ChangeSink, Error, Stream, units};
-use crate::partition::{ReadError, Share, Tail};
+use crate::partition::{Map, ReadError, Share, Tail};
 
 /// A part of a stream whose changes are in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +91,12 @@ impl Tables {
         let (partitions, map) = (self.partitions(), self.partitions().map());
         let log = |share: &Share| Some((share.id, partitions.log(share.id)?));
         map.shares().filter_map(log).collect()
+    }
+
+    /// Who waits for news of all logs must know when there are others.
+    #[must_use]
+    pub fn watch_partitions(&self) -> watch::Receiver<Arc<Map>> {
+        self.partitions().watch()
     }
 
     /// The partitions whose keys this one took over, and where their logs end: a reader reads those first.

@@ -44,6 +44,14 @@ impl Place {
     pub fn before(position: Position) -> Place {
         Place { position, index: 0 }
     }
+
+    /// Reads its two numbers, the next of these parts. Positions begin at 1.
+    pub(super) fn of<'t>(parts: &mut impl Iterator<Item = &'t str>) -> Option<Place> {
+        Some(Place {
+            position: Position(parts.next()?.parse().ok().filter(|at| *at > 0)?),
+            index: parts.next()?.parse().ok()?,
+        })
+    }
 }
 
 impl ShardId {
@@ -73,10 +81,7 @@ impl ShardIterator {
         let iterator = ShardIterator {
             stream: parts.next()?.to_owned(),
             shard: ShardId::parse(parts.next()?)?,
-            place: Place {
-                position: Position(parts.next()?.parse().ok().filter(|at| *at > 0)?),
-                index: parts.next()?.parse().ok()?,
-            },
+            place: Place::of(&mut parts)?,
         };
         (iterator.to_string() == text).then_some(iterator)
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::place::Place;
-use crate::ids::{HistoryId, PartitionId, Position};
+use crate::ids::{HistoryId, PartitionId};
 
 /// Whose changes places are counted in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,11 +84,7 @@ impl Places {
         let place = |part: &str| {
             let mut numbers = part.split('-');
             let partition = PartitionId(numbers.next()?.parse().ok()?);
-            let place = Place {
-                position: Position(numbers.next()?.parse().ok().filter(|at| *at > 0)?),
-                index: numbers.next()?.parse().ok()?,
-            };
-            Some((partition, place))
+            Some((partition, Place::of(&mut numbers)?))
         };
         let places = Places {
             history,
@@ -118,6 +114,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::ids::Position;
 
     proptest! {
         #[test]

@@ -64,6 +64,8 @@ enum Command {
     Restart,
     /// The next start has so many partitions.
     Reshape(u16),
+    /// From now on there are so many.
+    Served(u16),
 }
 
 fn put() -> impl Strategy<Value = PutCell> {
@@ -112,6 +114,7 @@ fn command() -> impl Strategy<Value = Command> {
         2 => Just(Command::Settle),
         2 => Just(Command::Restart),
         2 => (1u16..5).prop_map(Command::Reshape),
+        2 => (1u16..5).prop_map(Command::Served),
     ]
 }
 
@@ -258,6 +261,18 @@ impl World {
         self.kept
     }
 
+    /// The same while all goes on, a backfill too.
+    async fn reshape_served(&mut self, count: u16) {
+        if let Some(follower) = &mut self.kept.follower {
+            follower.follow(&self.tables, 100).await;
+        }
+        let reshape = Reshape::equal(count);
+        self.partitions.reshape_served(reshape, async || {}).await;
+        if let Some(follower) = &mut self.kept.follower {
+            follower.go_over(&self.tables).await;
+        }
+    }
+
     async fn stop_backfill(&self) {
         self.backfill.stop();
         self.tasks.close();
@@ -357,6 +372,7 @@ impl World {
                 let metrics = Metrics::default();
                 self.backfill = Backfill::start(&self.tables, &metrics, &self.tasks);
             }
+            Command::Served(count) => self.reshape_served(count).await,
             Command::Restart | Command::Reshape(_) => unreachable!("the player does it"),
         }
     }

@@ -123,7 +123,7 @@ const METHOD_SHOWN_BYTES: usize = 64;
 /// The request of `sync` and its parameters.
 pub(super) fn sync(mut params: Sync, asked: Asked, limits: &Limits) -> Result<Request, Failure> {
     params.check(limits)?;
-    let request = Request::Sync(params);
+    let request = Request::Sync(Box::new(params));
     no_wait_in_batch(&request, asked)?;
     Ok(request)
 }

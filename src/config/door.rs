@@ -1,0 +1,201 @@
+//! The tables `[tls]` and `[limits]`.
+//!
+//! Owns: how they are read, shown and checked. Promises: a key that is none is refused by name. Must not: read the
+//! files that they name.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use super::ConfigError;
+use super::key::Key;
+use crate::gateway::{CallerLimits, LimitOptions};
+use crate::tls::Files;
+
+/// `[tls]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TlsKey {
+    /// The certificate, and those between it and its authority, in PEM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_file: Option<PathBuf>,
+    /// Its private key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// Authorities whose clients' certificates count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_ca_file: Option<PathBuf>,
+}
+
+/// `[limits]`; 0 = none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LimitsKey {
+    /// Of one address.
+    pub address: AddressKey,
+    /// Of one user.
+    pub user: CallerKey,
+    /// Of one API key.
+    pub key: CallerKey,
+}
+
+/// What one address may take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AddressKey {
+    /// Open connections.
+    pub connections: u32,
+    /// Connections that it opens in a second.
+    pub handshakes_per_s: u32,
+    /// Credentials that are refused in a minute.
+    pub failures_per_min: u32,
+}
+
+impl Default for AddressKey {
+    fn default() -> AddressKey {
+        AddressKey {
+            connections: 0,
+            handshakes_per_s: 0,
+            failures_per_min: 60,
+        }
+    }
+}
+
+/// What one user or key may take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CallerKey {
+    /// Open WebSocket connections.
+    pub connections: u32,
+    /// Calls in a second.
+    pub requests_per_s: u32,
+    /// Bytes of calls in a second.
+    pub bytes_per_s: u32,
+}
+
+macro_rules! tables {
+    ($($kind:ty)+) => { $(
+        impl Key for $kind {
+            fn read(value: &Value) -> Result<$kind, String> {
+                <$kind>::deserialize(value.clone()).map_err(|error| error.message().to_owned())
+            }
+            fn parse(text: &str) -> Result<$kind, String> {
+                let table: Table = format!("table = {text}")
+                    .parse()
+                    .map_err(|error: toml::de::Error| error.message().to_owned())?;
+                Key::read(&table["table"])
+            }
+            fn show(&self) -> String {
+                Value::try_from(self).map_or_else(|error| error.to_string(), |shown| shown.to_string())
+            }
+        }
+    )+ };
+}
+
+tables! { TlsKey LimitsKey }
+
+impl TlsKey {
+    /// The files, if all are named that are needed.
+    pub(super) fn files(&self) -> Result<Option<Files>, ConfigError> {
+        let TlsKey {
+            certificate_file,
+            key_file,
+            client_ca_file,
+        } = self.clone();
+        match (certificate_file, key_file, client_ca_file) {
+            (Some(certificate), Some(key), client_ca) => Ok(Some(Files {
+                certificate,
+                key,
+                client_ca,
+            })),
+            (None, None, None) => Ok(None),
+            _ => Err(ConfigError(
+                "tls: certificate_file and key_file are needed, both of them".to_owned(),
+            )),
+        }
+    }
+}
+
+impl LimitsKey {
+    pub(super) fn options(&self) -> LimitOptions {
+        LimitOptions {
+            address_connections: self.address.connections,
+            address_handshakes_per_s: self.address.handshakes_per_s,
+            address_failures_per_min: self.address.failures_per_min,
+            user: self.user.limits(),
+            key: self.key.limits(),
+        }
+    }
+}
+
+impl CallerKey {
+    fn limits(&self) -> CallerLimits {
+        CallerLimits {
+            connections: self.connections,
+            requests_per_s: self.requests_per_s,
+            bytes_per_s: self.bytes_per_s,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Config;
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let table: Table = text.parse().unwrap();
+        let mut config = Config::default();
+        for (name, value) in &table {
+            config.set(name, value).map_err(|error| error.0)?;
+        }
+        config.check().map_err(|error| error.0)?;
+        Ok(config)
+    }
+
+    const WHOLE: &str = "[tls]\ncertificate_file = \"c\"\nkey_file = \"k\"\nclient_ca_file = \"a\"\n\
+                         [limits]\naddress = { connections = 1, handshakes_per_s = 2 }\n\
+                         user = { connections = 3, requests_per_s = 4, bytes_per_s = 5 }\n\
+                         key = { connections = 6, requests_per_s = 7 }\n";
+
+    #[test]
+    fn the_tables_come_back_as_they_were_written() {
+        let config = read(WHOLE).unwrap();
+        assert_eq!(config.tls.files().unwrap().unwrap().key, PathBuf::from("k"));
+        let options = config.limits.options();
+        assert_eq!(
+            (
+                options.address_handshakes_per_s,
+                options.user.bytes_per_s,
+                options.key.requests_per_s
+            ),
+            (2, 5, 7)
+        );
+        assert_eq!(options.address_failures_per_min, 60, "by itself");
+        let shown = config.to_toml();
+        let again = read(&shown).unwrap();
+        assert_eq!(again, config);
+        let shown: Table = shown.parse().unwrap();
+        let mut by_text = Config::default();
+        for name in ["tls", "limits"] {
+            by_text.set_text(name, &shown[name].to_string()).unwrap();
+        }
+        assert_eq!((by_text.tls, by_text.limits), (config.tls, config.limits));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (from, to, why) in [
+            ("key_file = \"k\"\n", "", "both of them"),
+            ("certificate_file = \"c\"\n", "", "both of them"),
+            ("key_file", "key", "unknown field `key`"),
+            ("bytes_per_s = 5", "bytes = 5", "unknown field `bytes`"),
+            ("connections = 1", "connections = -1", "invalid value"),
+            ("connections = 1", "connections = \"1\"", "invalid type"),
+        ] {
+            let refused = read(&WHOLE.replace(from, to)).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Who can reach the server, and who can read its secrets.
+//!
+//! Owns: what is told of addresses, files of secrets and the certificate. Promises: no secret is read. Must not: know
+//! the machine.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use rustix::process::geteuid;
+
+use super::{Finding, State, now};
+use crate::config::{Config, ConfigError};
+use crate::tls::Unfit;
+
+pub(super) fn examine(config: &Config) -> Vec<Finding> {
+    let mut findings = vec![exposure(config)];
+    let keys = config.tls.key_file.iter();
+    let shared = config.auth.iter().flat_map(|auth| &auth.hs256_secret_files);
+    let webhooks = config.webhook.iter().map(|webhook| &webhook.secret_file);
+    let secrets = keys.chain(shared).chain(webhooks);
+    findings.extend(secrets.map(|path| secret(path)));
+    findings.extend(certificate(config));
+    findings
+}
+
+fn exposure(config: &Config) -> Finding {
+    const NAME: &str = "exposure";
+    let listen = config.listen;
+    if let Err(ConfigError(why)) = config.check_exposure() {
+        return Finding::of(NAME, State::Fail, why, "the server would not start");
+    }
+    if config.auth.is_some() {
+        return of_asked(config);
+    }
+    if config.insecure {
+        return Finding::of(
+            NAME,
+            State::Warn,
+            format!("insecure: whoever reaches {listen} may do everything, as anybody"),
+            "leave insecure out, unless a proxy or a firewall decides who may come in",
+        );
+    }
+    Finding::ok(NAME, format!("{listen} is reached from this machine alone"))
+}
+
+/// The same where everybody is asked who they are.
+fn of_asked(config: &Config) -> Finding {
+    const NAME: &str = "exposure";
+    let listen = config.listen;
+    if config.insecure && config.tls.certificate_file.is_none() {
+        return Finding::of(
+            NAME,
+            State::Warn,
+            format!("insecure: credentials that are sent to {listen} can be read on their way"),
+            "set [tls]; or trusted_proxies, if a proxy before the server speaks TLS; and leave insecure out",
+        );
+    }
+    let who = match (config.is_exposed(), config.serves_proxies_only()) {
+        (false, _) => "from this machine, or through a proxy on it,",
+        (true, true) => "through trusted proxies",
+        (true, false) => "by everybody",
+    };
+    Finding::ok(NAME, format!("{listen} is reached {who} with a credential"))
+}
+
+fn secret(path: &Path) -> Finding {
+    const NAME: &str = "secret";
+    let shown = path.display();
+    let found = match fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) => {
+            return Finding::of(
+                NAME,
+                State::Fail,
+                format!("{shown}: {error}"),
+                "the server would not start",
+            );
+        }
+    };
+    if found.permissions().mode() & 0o007 != 0 {
+        let told = format!("other users of this machine may read {shown}");
+        return Finding::of(
+            NAME,
+            State::Fail,
+            told,
+            "chmod o-rwx it, or make a new secret",
+        );
+    }
+    let owner = found.uid();
+    if owner != 0 && owner != geteuid().as_raw() {
+        let told = format!("{shown} belongs to the user {owner}, neither root nor who runs this");
+        return Finding::of(NAME, State::Warn, told, "its owner can change it: chown it");
+    }
+    Finding::ok(NAME, format!("{shown} is closed to other users"))
+}
+
+fn certificate(config: &Config) -> Option<Finding> {
+    const NAME: &str = "certificate";
+    let served = match config.certificate() {
+        Ok(served) => served?,
+        Err(Unfit(why)) => {
+            return Some(Finding::of(
+                NAME,
+                State::Fail,
+                why,
+                "the server would not start",
+            ));
+        }
+    };
+    let end = UNIX_EPOCH + Duration::from_secs(served.ends_at());
+    let shown = humantime::format_rfc3339_seconds(end);
+    let left = end.duration_since(now());
+    Some(match left {
+        Err(_) => Finding::of(
+            NAME,
+            State::Fail,
+            format!("it ended at {shown}"),
+            "clients refuse it: renew it",
+        ),
+        Ok(left) if left < SOON => Finding::of(
+            NAME,
+            State::Warn,
+            format!("it ends at {shown}"),
+            "renew it; a running server reads the files again",
+        ),
+        Ok(_) => Finding::ok(NAME, format!("it ends at {shown}")),
+    })
+}
+
+/// As the alert.
+const SOON: Duration = Duration::from_secs(14 * 86_400);

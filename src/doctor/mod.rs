@@ -1,0 +1,176 @@
+//! `tideline doctor`: what of the machine and the settings would hurt a server, before it does.
+//!
+//! Owns: which checks there are, and how they are told. Promises: it changes nothing but a file of its own, which it
+//! removes; no secret is in what it tells; a server may run meanwhile. Must not: open a data directory.
+
+mod door;
+mod machine;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::ids::Clock;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// It may hurt.
+    Warn,
+    /// The server will not start, or will harm.
+    Fail,
+}
+
+/// What one check has found.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    check: &'static str,
+    state: State,
+    /// What is so.
+    found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, found: impl Into<String>) -> Finding {
+        Finding {
+            check,
+            state: State::Ok,
+            found: found.into(),
+            advice: None,
+        }
+    }
+
+    fn of(
+        check: &'static str,
+        state: State,
+        found: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            advice: Some(advice.into()),
+            state,
+            ..Finding::ok(check, found)
+        }
+    }
+}
+
+/// Looks at everything. `config`: the settings, or why there are none; then the defaults are looked at.
+#[must_use]
+pub fn examine(config: Result<&Config, &str>) -> Vec<Finding> {
+    let mut findings = vec![match config {
+        Ok(_) => Finding::ok("configuration", "every setting is known and in its range"),
+        Err(why) => Finding::of(
+            "configuration",
+            State::Fail,
+            why,
+            "mend it; what follows is of the defaults",
+        ),
+    }];
+    let defaults = Config::default();
+    let config = config.unwrap_or(&defaults);
+    findings.extend(machine::examine(config));
+    findings.extend(door::examine(config));
+    findings
+}
+
+/// Writes what was found, a line for each check or all as JSON; whether nothing failed.
+pub fn tell(findings: &[Finding], as_json: bool, out: &mut dyn Write) -> io::Result<bool> {
+    if as_json {
+        serde_json::to_writer(&mut *out, findings)?;
+        writeln!(out)?;
+    } else {
+        for Finding {
+            check,
+            state,
+            found,
+            advice,
+        } in findings
+        {
+            let state = match state {
+                State::Ok => "ok  ",
+                State::Warn => "warn",
+                State::Fail => "FAIL",
+            };
+            write!(out, "{state}  {check}: {found}")?;
+            if let Some(advice) = advice {
+                write!(out, " -> {advice}")?;
+            }
+            writeln!(out)?;
+        }
+    }
+    out.flush()?;
+    Ok(findings.iter().all(|finding| finding.state != State::Fail))
+}
+
+/// What the machine takes for the time.
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(Clock::system().now_ms())
+}
+
+/// The folder itself, or the nearest one above it that is there.
+fn nearest(folder: &Path) -> &Path {
+    let above = folder.ancestors().find(|path| path.is_dir());
+    above.unwrap_or_else(|| Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of<'f>(findings: &'f [Finding], check: &str) -> Vec<&'f Finding> {
+        findings.iter().filter(|one| one.check == check).collect()
+    }
+
+    #[test]
+    fn a_machine_like_this_one_passes() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config {
+            data: dir.path().join("data"),
+            ..Config::default()
+        };
+        let findings = examine(Ok(&config));
+        let mut told = Vec::new();
+        assert!(tell(&findings, false, &mut told).unwrap(), "{findings:?}");
+        assert_eq!(
+            String::from_utf8(told).unwrap().lines().count(),
+            findings.len()
+        );
+        for check in [
+            "descriptors",
+            "file system",
+            "disk sync",
+            "map",
+            "clock",
+            "exposure",
+        ] {
+            assert_eq!(of(&findings, check).len(), 1, "{check}");
+        }
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            0,
+            "nothing is left"
+        );
+    }
+
+    #[test]
+    fn what_would_refuse_the_start_fails() {
+        let exposed = Config {
+            listen: "0.0.0.0:7070".parse().unwrap(),
+            ..Config::default()
+        };
+        let findings = examine(Ok(&exposed));
+        assert_eq!(of(&findings, "exposure")[0].state, State::Fail);
+        assert!(!tell(&findings, true, &mut Vec::new()).unwrap());
+        let findings = examine(Err("heartbeat: unknown"));
+        assert_eq!(of(&findings, "configuration")[0].state, State::Fail);
+    }
+}

@@ -1,0 +1,250 @@
+//! How far the follower of each partition has told what was committed, and what waits for it.
+//!
+//! Owns: the position that a tailer has told, and a bounded queue of what is to be done behind it. Promises: what is
+//! pushed but never stored comes behind everything that was committed when it was asked for, so it reaches nobody whom
+//! an earlier change shuts out; in the order in which it was asked for; at once where nothing is left to tell. Must
+//! not: read a log, or know what it does.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::mailbox::lock;
+use crate::ids::{PartitionId, Position};
+use crate::metrics;
+use crate::partition::{Each, Partitions, Tail};
+use crate::timeline::Timelines;
+
+/// The followers of all partitions. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Followers {
+    each: Arc<Each<Follower>>,
+    timelines: Timelines,
+}
+
+/// How far one is, its metrics, and what waits for it.
+pub(super) struct Follower {
+    pub(super) tail: Tail,
+    pub(super) metrics: metrics::Follower,
+    told: Told,
+}
+
+/// How far one is, and what waits for it.
+#[derive(Default)]
+struct Told {
+    position: AtomicU64,
+    waiting: Mutex<VecDeque<Waiting>>,
+    /// As many as there are in `waiting`, so that nobody takes the lock to see that there are none.
+    waiting_count: AtomicUsize,
+}
+
+/// What is to be done once everything up to a position is told.
+struct Waiting {
+    committed: Position,
+    run: Box<dyn FnOnce() + Send>,
+}
+
+impl Followers {
+    pub(super) fn new(partitions: &Partitions, timelines: Timelines) -> Followers {
+        let follower = |partitions: &Partitions, id: PartitionId| {
+            Follower::new(partitions.tail(id), partitions.metrics().follower(id.0))
+        };
+        Followers {
+            each: Arc::new(Each::new(partitions, follower)),
+            timelines,
+        }
+    }
+
+    pub(super) fn of(&self, partition: PartitionId) -> Arc<Follower> {
+        self.each.of(partition)
+    }
+
+    /// Whether all that these partitions have committed was told.
+    pub(super) fn have_told(&self, partitions: &[PartitionId]) -> bool {
+        let followers = self.each.made();
+        let told = |id| {
+            followers
+                .get(id)
+                .is_some_and(|follower| follower.has_told())
+        };
+        partitions.iter().all(told)
+    }
+
+    /// Whether each of these partitions has its follower.
+    pub(super) fn are_there(&self, mut partitions: impl Iterator<Item = PartitionId>) -> bool {
+        let followers = self.each.made();
+        partitions.all(|id| followers.contains_key(&id))
+    }
+
+    /// Brings the gauges up to date. May block on the disk.
+    pub(super) fn observe(&self) {
+        for follower in self.each.made().values() {
+            follower.observe(self.timelines.now_ms());
+        }
+    }
+
+    /// Runs `run` once everything is told that is committed in the timeline's partition now. `false` = too much waits
+    /// already, and it will not run.
+    pub(super) fn once_told(&self, timeline: &str, run: impl FnOnce() + Send + 'static) -> bool {
+        let followers = self.each.made();
+        match followers.get(&self.timelines.partition_of(timeline)) {
+            Some(follower) => follower.told.once(follower.tail.position(), run),
+            // Its task has not begun: it has no watchers to tell of anything from before.
+            None => {
+                run();
+                true
+            }
+        }
+    }
+}
+
+impl Told {
+    /// Everything up to here is told.
+    fn tell(&self, position: Position) {
+        self.position.store(position.0, Ordering::SeqCst);
+        if self.waiting_count.load(Ordering::SeqCst) > 0 {
+            self.run_due(&mut lock(&self.waiting));
+        }
+    }
+
+    /// Runs `run` once everything up to `committed` is told.
+    fn once(&self, committed: Position, run: impl FnOnce() + Send + 'static) -> bool {
+        let is_told = self.position.load(Ordering::SeqCst) >= committed.0;
+        if is_told && self.waiting_count.load(Ordering::SeqCst) == 0 {
+            run();
+            return true;
+        }
+        let mut waiting = lock(&self.waiting);
+        if waiting.len() >= WAITING_MAX {
+            return false;
+        }
+        waiting.push_back(Waiting {
+            committed,
+            run: Box::new(run),
+        });
+        self.waiting_count.store(waiting.len(), Ordering::SeqCst);
+        // The tailer may have looked for it before it was there.
+        self.run_due(&mut waiting);
+        true
+    }
+
+    /// The count goes down behind the runs, so that nothing newer is run before them.
+    fn run_due(&self, waiting: &mut VecDeque<Waiting>) {
+        let told = self.position.load(Ordering::SeqCst);
+        let is_due = |next: &Waiting| next.committed.0 <= told;
+        while waiting.front().is_some_and(is_due) {
+            if let Some(Waiting { run, .. }) = waiting.pop_front() {
+                run();
+            }
+        }
+        self.waiting_count.store(waiting.len(), Ordering::SeqCst);
+    }
+}
+
+impl Follower {
+    fn new(tail: Tail, metrics: metrics::Follower) -> Follower {
+        let follower = Follower {
+            told: Told::default(),
+            tail,
+            metrics,
+        };
+        follower.told(follower.tail.position());
+        follower
+    }
+
+    fn has_told(&self) -> bool {
+        self.told.position.load(Ordering::SeqCst) >= self.tail.position().0
+    }
+
+    /// Everything up to here is told.
+    pub(super) fn told(&self, position: Position) {
+        self.told.tell(position);
+    }
+
+    fn observe(&self, now_ms: u64) {
+        let (batches, since_ms) = self.lag();
+        self.metrics.lag.count(batches);
+        let age_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+        self.metrics.lag_seconds.set(age_ms as f64 / 1e3);
+    }
+
+    /// Batches that are not announced yet, and the commit time of the oldest of them.
+    fn lag(&self) -> (u64, Option<u64>) {
+        let told = self.told.position.load(Ordering::Relaxed);
+        let behind = self.tail.position().0.saturating_sub(told);
+        if behind == 0 {
+            return (0, None);
+        }
+        let next = self.tail.batches(Position(told), 1).ok();
+        (
+            behind,
+            next.and_then(|batches| Some(batches.first()?.commit_ms)),
+        )
+    }
+}
+
+/// What may wait for one follower: some milliseconds of signals, of all connections.
+const WAITING_MAX: usize = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn what_waits_runs_behind_what_was_committed_and_in_order() {
+        let told = Told::default();
+        let (ran, seen) = mpsc::channel();
+        let ask = |committed: u64, number: usize| {
+            let ran = ran.clone();
+            told.once(Position(committed), move || ran.send(number).unwrap())
+        };
+        let seen = || seen.try_iter().collect::<Vec<_>>();
+        assert!(ask(0, 1));
+        assert_eq!(seen(), [1], "nothing is left to tell");
+        assert!(ask(2, 2) && ask(3, 3) && ask(3, 4));
+        told.tell(Position(1));
+        assert_eq!(seen(), [0; 0]);
+        told.tell(Position(2));
+        assert_eq!(seen(), [2]);
+        told.tell(Position(3));
+        assert_eq!(seen(), [3, 4]);
+    }
+
+    #[test]
+    fn only_so_much_waits() {
+        let (told, committed) = (Told::default(), Position(1));
+        assert!((0..WAITING_MAX).all(|_| told.once(committed, || {})));
+        assert!(!told.once(committed, || unreachable!("there is no room for it")));
+        told.tell(committed);
+        assert!(told.once(committed, || {}));
+    }
+
+    /// Two ask while the tailer tells: each of theirs runs, in their order.
+    #[test]
+    fn nothing_is_forgotten_or_overtakes() {
+        for _ in 0..300 {
+            let told = Told::default();
+            let (ran, seen) = mpsc::channel();
+            std::thread::scope(|scope| {
+                for thread in 0..2 {
+                    let (ran, told) = (ran.clone(), &told);
+                    scope.spawn(move || {
+                        for number in 0..20 {
+                            let ran = ran.clone();
+                            let run = move || ran.send((thread, number)).unwrap();
+                            assert!(told.once(Position(1), run));
+                        }
+                    });
+                }
+                scope.spawn(|| told.tell(Position(1)));
+            });
+            let seen: Vec<(usize, usize)> = seen.try_iter().collect();
+            for thread in 0..2 {
+                let of = seen.iter().filter(|(of, _)| *of == thread);
+                assert!(of.map(|(_, number)| *number).eq(0..20));
+            }
+        }
+    }
+}

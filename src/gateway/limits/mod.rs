@@ -1,0 +1,319 @@
+//! What one address, one user and one API key may take of the server.
+//!
+//! Owns: the counts of their connections and the rates of what they do. Promises: without limits nothing is looked up;
+//! what is remembered of them is bounded; other limits than before leave the counts as they are. Must
+//! not: know what a user or a key may do.
+
+mod rate;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+
+use super::address::block;
+use crate::access::{Asker, Identity};
+use crate::metrics::{
+    ADDRESS_CONNECTIONS, ADDRESS_FAILURES, ADDRESS_HANDSHAKES, KEY_BYTES, KEY_CONNECTIONS,
+    KEY_REQUESTS, USER_BYTES, USER_CONNECTIONS, USER_REQUESTS,
+};
+use crate::wire::{Failure, Incoming, Reason};
+use rate::Rate;
+
+/// Limits; 0 = none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitOptions {
+    /// Open connections of one address.
+    pub address_connections: u32,
+    /// Connections that one address opens in a second.
+    pub address_handshakes_per_s: u32,
+    /// Credentials of one address that are refused in a minute.
+    pub address_failures_per_min: u32,
+    /// Of one user.
+    pub user: CallerLimits,
+    /// Of one API key.
+    pub key: CallerLimits,
+}
+
+/// What one user or key may take; 0 = no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallerLimits {
+    /// Open WebSocket connections.
+    pub connections: u32,
+    /// Calls in a second.
+    pub requests_per_s: u32,
+    /// Bytes of calls in a second.
+    pub bytes_per_s: u32,
+}
+
+/// A limit that was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) limit: &'static str,
+    max: u32,
+    pub(super) retry_after: Duration,
+}
+
+impl Reached {
+    /// For `Retry-After`.
+    pub(super) fn retry_after_s(&self) -> u64 {
+        self.retry_after
+            .as_millis()
+            .div_ceil(1_000)
+            .max(1)
+            .try_into()
+            .unwrap_or(u64::MAX)
+    }
+}
+
+impl From<Reached> for Failure {
+    fn from(reached: Reached) -> Failure {
+        let max = u64::from(reached.max);
+        let wait_ms = u32::try_from(reached.retry_after.as_millis()).unwrap_or(u32::MAX);
+        Failure::new(Reason::RateLimited)
+            .saying(format!("more than [limits] {} allows", reached.limit))
+            .over(max, max + 1)
+            .named(reached.limit)
+            .retry_after(wait_ms.saturating_add(1))
+    }
+}
+
+/// The limits in force, and what counts against them.
+pub(super) struct Limits {
+    rules: ArcSwap<Rules>,
+    hasher: RandomState,
+    addresses: Arc<Counts>,
+    users: Arc<Counts>,
+    keys: Arc<Counts>,
+}
+
+struct Rules {
+    options: LimitOptions,
+    handshakes: Option<Rate>,
+    failures: Option<Rate>,
+    user: Rates,
+    key: Rates,
+}
+
+/// How fast one user or key may call.
+struct Rates {
+    requests: Option<Rate>,
+    bytes: Option<Rate>,
+}
+
+/// The places of one WebSocket among those of its user and of its key.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    user: Option<Place>,
+    key: Option<Place>,
+}
+
+impl Limits {
+    pub(super) fn new(options: LimitOptions) -> Limits {
+        Limits {
+            rules: ArcSwap::from_pointee(Rules::new(options)),
+            hasher: RandomState::new(),
+            addresses: Arc::default(),
+            users: Arc::default(),
+            keys: Arc::default(),
+        }
+    }
+
+    /// Puts other limits in force. What was used up of a rate is forgotten.
+    pub(super) fn set(&self, options: LimitOptions) {
+        if self.rules.load().options != options {
+            self.rules.store(Arc::new(Rules::new(options)));
+        }
+    }
+
+    /// An address opens a connection.
+    pub(super) fn arrive(&self, ip: IpAddr) -> Result<Place, Reached> {
+        let rules = self.rules.load();
+        let key = self.key(&block(ip));
+        if let Some(rate) = &rules.handshakes {
+            rate.take(key, 1)?;
+        }
+        let max = rules.options.address_connections;
+        Counts::enter(&self.addresses, key, ADDRESS_CONNECTIONS, max)
+    }
+
+    /// A credential of an address was refused.
+    pub(super) fn fail(&self, ip: IpAddr) -> Result<(), Reached> {
+        match &self.rules.load().failures {
+            Some(rate) => rate.take(self.key(&block(ip)), 1),
+            None => Ok(()),
+        }
+    }
+
+    /// A connection becomes one of a user.
+    pub(super) fn enter(&self, user: &str, places: &mut Places) -> Result<(), Reached> {
+        let max = self.rules.load().options.user.connections;
+        let place = Counts::enter(&self.users, self.key(user), USER_CONNECTIONS, max)?;
+        places.user = Some(place);
+        Ok(())
+    }
+
+    /// A connection becomes one of a user, a key, or a key that acts for a user.
+    pub(super) fn enter_as(&self, identity: &Identity) -> Result<Places, Reached> {
+        let mut places = Places::default();
+        if let Some(user) = identity.user() {
+            self.enter(user, &mut places)?;
+        }
+        if let Some(id) = identity.key() {
+            let max = self.rules.load().options.key.connections;
+            let place = Counts::enter(&self.keys, self.key(id), KEY_CONNECTIONS, max)?;
+            places.key = Some(place);
+        }
+        Ok(places)
+    }
+
+    /// Refuses those calls that go too far for their user or their key; they came in so many bytes.
+    pub(super) fn bound(&self, asker: &Asker, incoming: &mut Incoming, bytes: usize) {
+        let rules = self.rules.load();
+        let user = Some(asker.user()).filter(|user| !user.is_empty());
+        let id = asker.claim().and_then(|claim| claim.identity().key());
+        for (rates, of) in [(&rules.user, user), (&rules.key, id)] {
+            if let Some(of) = of
+                && !rates.are_none()
+            {
+                rates.bound(self.key(of), incoming, bytes);
+            }
+        }
+    }
+
+    /// Two names that share a key share their limits too, once in many millions.
+    fn key(&self, of: &(impl Hash + ?Sized)) -> u64 {
+        self.hasher.hash_one(of)
+    }
+}
+
+impl Rules {
+    fn new(options: LimitOptions) -> Rules {
+        Rules {
+            options,
+            handshakes: Rate::new(ADDRESS_HANDSHAKES, options.address_handshakes_per_s),
+            failures: Rate::per_minute(ADDRESS_FAILURES, options.address_failures_per_min),
+            user: Rates {
+                requests: Rate::new(USER_REQUESTS, options.user.requests_per_s),
+                bytes: Rate::new(USER_BYTES, options.user.bytes_per_s),
+            },
+            key: Rates {
+                requests: Rate::new(KEY_REQUESTS, options.key.requests_per_s),
+                bytes: Rate::new(KEY_BYTES, options.key.bytes_per_s),
+            },
+        }
+    }
+}
+
+impl Rates {
+    fn are_none(&self) -> bool {
+        self.requests.is_none() && self.bytes.is_none()
+    }
+
+    fn bound(&self, key: u64, incoming: &mut Incoming, bytes: usize) {
+        let bytes = bytes / incoming.calls().len().max(1);
+        for call in incoming.calls_mut() {
+            for (rate, count) in [(&self.requests, 1), (&self.bytes, bytes)] {
+                if let (Some(rate), Ok(_)) = (rate, &call.request)
+                    && let Err(reached) = rate.take(key, count)
+                {
+                    call.request = Err(reached.into());
+                }
+            }
+        }
+    }
+}
+
+/// How many connections there are of each.
+#[derive(Debug, Default)]
+struct Counts(Mutex<HashMap<u64, u32>>);
+
+/// A connection that is counted until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    counts: Arc<Counts>,
+    key: u64,
+}
+
+impl Counts {
+    fn enter(
+        counts: &Arc<Counts>,
+        key: u64,
+        limit: &'static str,
+        max: u32,
+    ) -> Result<Place, Reached> {
+        let mut open = counts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = open.entry(key).or_default();
+        if max > 0 && *open >= max {
+            return Err(Reached {
+                limit,
+                max,
+                retry_after: CONNECTIONS_PAUSE,
+            });
+        }
+        *open += 1;
+        Ok(Place {
+            counts: Arc::clone(counts),
+            key,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut entry) = open.entry(self.key) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+}
+
+/// Nobody knows when a connection will be closed.
+const CONNECTIONS_PAUSE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn connections_of_an_address_are_counted_until_they_are_closed() {
+        let options = LimitOptions {
+            address_connections: 2,
+            ..LimitOptions::default()
+        };
+        let limits = Limits::new(LimitOptions::default());
+        let many: Vec<Place> = (0..9).map(|_| limits.arrive(ip("::1")).unwrap()).collect();
+        limits.set(options);
+        assert!(
+            limits.arrive(ip("::2")).is_err(),
+            "counted before, and of the same /64"
+        );
+        drop(many);
+        let one = limits.arrive(ip("192.0.2.1")).unwrap();
+        let _two = limits.arrive(ip("192.0.2.1")).unwrap();
+        let reached = limits.arrive(ip("192.0.2.1")).unwrap_err();
+        assert_eq!(
+            (reached.limit, reached.retry_after_s()),
+            (ADDRESS_CONNECTIONS, 5)
+        );
+        let _other = limits.arrive(ip("192.0.2.2")).unwrap();
+        drop(one);
+        let _again = limits.arrive(ip("192.0.2.1")).unwrap();
+        drop((_two, _other, _again));
+        assert!(
+            limits.addresses.0.lock().unwrap().is_empty(),
+            "nothing is kept"
+        );
+    }
+}

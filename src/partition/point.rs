@@ -1,0 +1,71 @@
+//! Where a change of the partitions can be ended as if by a kill, for tests. Only in builds with the feature `faults`.
+//!
+//! Owns: the names of the points. Promises: nothing happens unless the environment variable `TIDELINE_FAULT` names one.
+//! Must not: be in a release.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A point between two steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The directory says what is being made.
+    Announced,
+    /// Those that are made have all that there was at the beginning.
+    Loaded,
+    /// Calls wait.
+    Paused,
+    /// Nothing comes into those that end any more.
+    Sealed,
+    /// Those that are made have all rows.
+    Brought,
+    /// Their logs and marks are there.
+    Made,
+    /// They are open.
+    Opened,
+    /// The directory says that they count.
+    Counted,
+    /// They are served.
+    Served,
+    /// Calls go on.
+    Resumed,
+    /// What is left of those that have ended is cleared away.
+    Cleared,
+}
+
+impl Point {
+    /// Ends the process here if the environment names the point, at the arrival that it names: `reshape_sealed:2`.
+    pub fn reached(self) {
+        static NAMED: OnceLock<Option<(String, AtomicU32)>> = OnceLock::new();
+        if !cfg!(feature = "faults") {
+            return;
+        }
+        let named = NAMED.get_or_init(|| {
+            let text = std::env::var("TIDELINE_FAULT").ok()?;
+            let (name, count) = text.split_once(':').unwrap_or((&text, "1"));
+            Some((name.to_owned(), AtomicU32::new(count.parse().ok()?)))
+        });
+        if let Some((name, countdown)) = named
+            && name == self.name()
+            && countdown.fetch_sub(1, Ordering::SeqCst) == 1
+        {
+            std::process::abort();
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Point::Announced => "reshape_announced",
+            Point::Loaded => "reshape_loaded",
+            Point::Paused => "reshape_paused",
+            Point::Sealed => "reshape_sealed",
+            Point::Brought => "reshape_brought",
+            Point::Made => "reshape_made",
+            Point::Opened => "reshape_opened",
+            Point::Counted => "reshape_counted",
+            Point::Served => "reshape_served",
+            Point::Resumed => "reshape_resumed",
+            Point::Cleared => "reshape_cleared",
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Partitions that become others while they are served.
+//!
+//! Owns: which change is under way, how it ends, and when one begins by itself. Promises: one change at a time; those
+//! who call wait for a second at most, or it is tried later; whatever ends when, the partitions of before or those of
+//! after count. Must not: know how a partition is made (`partition/making.rs`), or what a row means.
+
+mod auto;
+mod cut;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::feed::Feed;
+use crate::ids::{Clock, PartitionId, Position};
+use crate::metrics;
+pub use crate::partition::{Gate, Inside};
+use crate::partition::{Making, Map, OpenError, Partitions, Reshape, Share};
+use crate::people::Jobs;
+use crate::relay::Relay;
+use crate::table::Tables;
+use cut::Cut;
+
+/// When partitions are split by themselves; 0 = never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// One whose rows take more bytes than this.
+    pub split_bytes: u64,
+    /// One whose log grows by more bytes than this a second, for a minute.
+    pub split_bytes_per_s: u64,
+}
+
+/// Partitions that are served at most.
+pub const PARTITIONS_MAX: usize = 64;
+
+/// Changes partitions. Cheap to clone.
+#[derive(Clone)]
+pub struct Reshaper {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    partitions: Partitions,
+    tables: Tables,
+    relay: Relay,
+    feed: Feed,
+    jobs: Arc<Jobs>,
+    clock: Arc<Clock>,
+    metrics: metrics::Reshapes,
+    /// The last one.
+    change: Mutex<Option<Change>>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// This partition becomes two halves.
+    Split(PartitionId),
+    /// These two, which are neighbours, become one.
+    Merge(PartitionId, PartitionId),
+}
+
+/// Why a change does not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such partition, or it owns a single hash.
+    NoSuchPartition,
+    /// They own no hashes beside each other.
+    NotNeighbours,
+    /// There are as many as there may be.
+    TooMany,
+    /// Another change is under way.
+    Busy,
+}
+
+/// A change, under way or ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What was asked for.
+    pub asked: Asked,
+    /// When, ms.
+    pub since: u64,
+    /// What it is at.
+    pub stage: Stage,
+    /// How often calls waited in vain.
+    pub given_up: u64,
+}
+
+/// How far a change is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// What there was at its beginning is written anew.
+    Copies,
+    /// What has come since is taken over.
+    CatchesUp,
+    /// Calls wait, and the new partitions take over.
+    Cuts,
+    /// It is done; calls have waited so long.
+    Done(Duration),
+    /// All is as it was before, for this reason.
+    Failed(String),
+}
+
+/// A partition as operators are shown it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Its number.
+    pub id: PartitionId,
+    /// The lowest and the highest hash that it owns, or owned.
+    pub hashes: (u64, u64),
+    /// Whose keys it took over.
+    pub parents: Vec<PartitionId>,
+    /// The first position of its log.
+    pub begins: Position,
+    /// The last one, if it has ended.
+    pub ends: Option<Position>,
+    /// What its rows take; 0 if it has ended.
+    pub bytes: u64,
+    /// What its log takes.
+    pub log_bytes: u64,
+}
+
+/// How often the cut is tried.
+const ATTEMPTS: u32 = 10;
+/// A round that took no longer leaves little for the cut.
+const SHORT: Duration = Duration::from_millis(100);
+/// After so many rounds writers are faster than what is made for them.
+const ROUNDS_MAX: u32 = 500;
+/// How long what has ended is kept for those who have just asked for it.
+const KEPT: Duration = Duration::from_secs(60);
+
+impl Reshaper {
+    /// Over what runs on these partitions. Begins changes by itself, if the options say so.
+    #[must_use]
+    pub fn start(
+        (partitions, tables): (&Partitions, &Tables),
+        (relay, jobs, feed): (&Relay, &Arc<Jobs>, &Feed),
+        clock: &Arc<Clock>,
+        options: Options,
+        tasks: &TaskTracker,
+    ) -> Reshaper {
+        let inner = Arc::new(Inner {
+            metrics: partitions.metrics().reshapes(),
+            partitions: partitions.clone(),
+            tables: tables.clone(),
+            relay: relay.clone(),
+            feed: feed.clone(),
+            jobs: Arc::clone(jobs),
+            clock: Arc::clone(clock),
+            change: Mutex::default(),
+            stop: CancellationToken::new(),
+            tasks: tasks.clone(),
+        });
+        let reshaper = Reshaper { inner };
+        if options != Options::default() {
+            tasks.spawn(auto::watch(reshaper.clone(), options));
+        }
+        reshaper
+    }
+
+    /// Ends what is under way: all stays as it is. What is at its last step is done first.
+    pub fn stop(&self) {
+        self.inner.stop.cancel();
+    }
+
+    /// Begins a change. It goes on whoever waits for it; [`Reshaper::last`] says how far it is.
+    pub fn begin(&self, asked: Asked) -> Result<(), Refused> {
+        let inner = &self.inner;
+        let reshape = inner.enter(asked)?;
+        inner.metrics.running.count(1);
+        inner.tasks.spawn(Arc::clone(inner).run(asked, reshape));
+        Ok(())
+    }
+
+    /// Where calls wait.
+    #[must_use]
+    pub fn gate(&self) -> Gate {
+        self.inner.partitions.gate().clone()
+    }
+
+    /// The change that is under way, or the last one since the start.
+    #[must_use]
+    pub fn last(&self) -> Option<Change> {
+        self.inner.change().clone()
+    }
+
+    /// The partitions, parents before children; of those that have ended the ones whose logs are kept.
+    pub async fn list(&self) -> Vec<Shown> {
+        let partitions = self.inner.partitions.clone();
+        blocking(move || {
+            let map = partitions.map();
+            let is_kept = |share: &&Share| share.ends.is_none() || share.keeps_log;
+            let show = |share: &Share| Shown {
+                id: share.id,
+                hashes: (share.first, share.last),
+                parents: share.parents.clone(),
+                begins: share.begins,
+                ends: share.ends,
+                bytes: match share.ends {
+                    None => partitions.bytes_of(share.id),
+                    Some(_) => 0,
+                },
+                log_bytes: partitions.log_bytes(share.id),
+            };
+            map.shares().filter(is_kept).map(show).collect()
+        })
+        .await
+    }
+}
+
+impl Change {
+    /// Whether it has not ended.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        !matches!(self.stage, Stage::Done(_) | Stage::Failed(_))
+    }
+}
+
+impl Asked {
+    fn reshape(self, map: &Map) -> Result<Reshape, Refused> {
+        match self {
+            Asked::Split(id) => {
+                let reshape = Reshape::split(map, id).ok_or(Refused::NoSuchPartition)?;
+                match map.ids().len() < PARTITIONS_MAX {
+                    true => Ok(reshape),
+                    false => Err(Refused::TooMany),
+                }
+            }
+            Asked::Merge(one, other) if map.is_live(one) && map.is_live(other) => {
+                Reshape::merge(map, one, other).ok_or(Refused::NotNeighbours)
+            }
+            Asked::Merge(..) => Err(Refused::NoSuchPartition),
+        }
+    }
+}
+
+impl Inner {
+    /// Notes that a change is under way, if none is: from here on the map is no other's to change.
+    fn enter(&self, asked: Asked) -> Result<Reshape, Refused> {
+        let mut change = self.change();
+        if change.as_ref().is_some_and(Change::is_under_way) || self.stop.is_cancelled() {
+            return Err(Refused::Busy);
+        }
+        let reshape = asked.reshape(&self.partitions.map())?;
+        *change = Some(Change {
+            asked,
+            since: self.clock.now_ms(),
+            stage: Stage::Copies,
+            given_up: 0,
+        });
+        Ok(reshape)
+    }
+
+    async fn run(self: Arc<Inner>, asked: Asked, reshape: Reshape) {
+        let done = self.change_to(reshape).await;
+        self.metrics.running.count(0);
+        match done {
+            Ok(pause) => {
+                match asked {
+                    Asked::Split(_) => &self.metrics.splits,
+                    Asked::Merge(..) => &self.metrics.merges,
+                }
+                .increment(1);
+                self.metrics.pause_seconds.record(pause.as_secs_f64());
+                let map = self.partitions.map();
+                let partitions: Vec<u16> = map.ids().map(|id| id.0).collect();
+                let pause_ms = pause.as_secs_f64() * 1e3;
+                tracing::info!(
+                    ?asked,
+                    pause_ms,
+                    ?partitions,
+                    "partitions have become others"
+                );
+                self.at(Stage::Done(pause));
+            }
+            Err(error) => {
+                self.metrics.failures.increment(1);
+                tracing::warn!(?asked, error, "partitions stay as they are");
+                self.at(Stage::Failed(error));
+            }
+        }
+    }
+
+    async fn change_to(self: &Arc<Inner>, reshape: Reshape) -> Result<Duration, String> {
+        let (partitions, stop) = (self.partitions.clone(), self.stop.clone());
+        let begun = blocking(move || Making::begin(&partitions, &reshape, stop)).await;
+        let mut making = begun.map_err(told)?;
+        let mut rest = REST_MIN;
+        for _ in 0..ATTEMPTS {
+            self.at(Stage::CatchesUp);
+            making = self.catch_up(making).await?;
+            self.at(Stage::Cuts);
+            match self.cut(making).await {
+                Cut::Done(pause) => return Ok(pause),
+                Cut::Failed(error) => return Err(told(error)),
+                Cut::GivenUp(back, why) => {
+                    making = *back;
+                    self.metrics.given_up.increment(1);
+                    tracing::info!(why, ?rest, "calls have waited in vain; it is tried again");
+                    if let Some(change) = &mut *self.change() {
+                        change.given_up += 1;
+                    }
+                }
+            }
+            if self
+                .stop
+                .run_until_cancelled(tokio::time::sleep(rest))
+                .await
+                .is_none()
+            {
+                return Err(STOPS.to_owned());
+            }
+            rest = (rest * 2).min(REST_MAX);
+        }
+        Err(
+            "what changes lead to elsewhere was not written in time, however often it was tried"
+                .to_owned(),
+        )
+    }
+
+    /// Takes over what was written meanwhile, until the last of it took little time.
+    async fn catch_up(&self, mut making: Making) -> Result<Making, String> {
+        for _ in 0..ROUNDS_MAX {
+            let begun = tokio::time::Instant::now();
+            let round = blocking(move || {
+                let round = making.catch_up();
+                (making, round)
+            });
+            let (back, round) = round.await;
+            making = back;
+            let round = round.map_err(told)?;
+            if !round.is_behind && begun.elapsed() <= SHORT {
+                return Ok(making);
+            }
+        }
+        Err("writes come faster than they can be taken over".to_owned())
+    }
+
+    /// Notes how far it is.
+    fn at(&self, stage: Stage) {
+        if let Some(change) = &mut *self.change() {
+            change.stage = stage;
+        }
+    }
+
+    fn change(&self) -> MutexGuard<'_, Option<Change>> {
+        self.change.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const STOPS: &str = "the server stops";
+
+/// After a cut that was given up.
+const REST_MIN: Duration = Duration::from_secs(1);
+const REST_MAX: Duration = Duration::from_secs(30);
+
+fn told(error: OpenError) -> String {
+    error.to_string()
+}
+
+async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}

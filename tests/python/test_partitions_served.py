@@ -1,0 +1,308 @@
+"""Partitions of a running server become others: clients go on, whatever ends when."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from client import Client
+from server import Server
+from test_partitions import People, add, fill, run, verified
+
+faulty = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
+
+
+def partition(server, *words):
+    return run(server, "partition", *words, "--url", server.origin)
+
+
+def change(server, *words):
+    """Splits or merges; what was printed."""
+    ended = partition(server, *words)
+    assert ended.returncode == 0, ended.stderr + server.log()
+    return ended.stdout
+
+
+def numbers(server):
+    """The partitions that are served, in the order of their ranges."""
+    with Client(server) as client:
+        listed = client.call("partition.list")["partitions"]
+    served = sorted((one["first"], one["partition"]) for one in listed if "ends" not in one)
+    return [number for _, number in served]
+
+
+class Writers:
+    """Append to timelines of their own until they are told to stop; nothing may be refused."""
+
+    def __init__(self, server, count=4):
+        self.server, self.stopped, self.acked, self.failures = server, False, {}, []
+        self.longest = 0
+        self.threads = [threading.Thread(target=self.write, args=(n,)) for n in range(count)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped = True
+        for thread in self.threads:
+            thread.join()
+
+    def write(self, number):
+        names = [f"written-{number}-{n}" for n in range(8)]
+        try:
+            with Client(self.server, user="ann") as client:
+                turn = 0
+                while not self.stopped:
+                    begun = time.monotonic()
+                    asked = []
+                    for name in names:
+                        asked.append(client.ask("message.append", timeline=name, entry={"n": turn}))
+                        asked.append(client.ask("message.append", timeline=name, entry={"n": turn + 1}))
+                    answers = [client.take(one)["sequence"] for one in asked]
+                    # The calls of a connection keep their order.
+                    assert answers == [turn + 1, turn + 2] * len(names)
+                    turn += 2
+                    self.longest = max(self.longest, time.monotonic() - begun)
+                    for name in names:
+                        self.acked[name] = turn
+        except Exception as failure:  # noqa: BLE001, shown by the test
+            self.failures.append(failure)
+
+    def check(self, server):
+        assert not self.failures, self.failures
+        with Client(server) as client:
+            for name, count in self.acked.items():
+                found = []
+                while True:
+                    asked = {"timeline": name, "from": len(found) + 1, "limit": 1000}
+                    page = client.call("message.range", **asked)["messages"]
+                    found += [(one["sequence"], one["entry"]["n"]) for one in page]
+                    if not page:
+                        break
+                assert found == [(n + 1, n) for n in range(count)], name
+
+
+class BackEnd(threading.Thread):
+    """Follows all changes of some timelines by `stream.open`, and notes the messages of each."""
+
+    def __init__(self, server, prefix):
+        super().__init__()
+        self.client, self.seen, self.stopped = Client(server), {}, False
+        self.client.call("stream.open", timelines=prefix, **{"from": "start"})
+
+    def run(self):
+        while not self.stopped:
+            try:
+                push = self.client.receive(0.1)
+            except TimeoutError:
+                continue
+            assert push["method"] == "stream.changes", push
+            for change in push["params"]["changes"]:
+                if change["kind"] == "message":
+                    seen = self.seen.setdefault(change["timeline"], [])
+                    seen += [message["sequence"] for message in change["messages"]]
+
+    def end(self, acked):
+        expected = {name: list(range(1, count + 1)) for name, count in acked.items()}
+        deadline = time.monotonic() + 20
+        while self.seen != expected and time.monotonic() < deadline and self.is_alive():
+            time.sleep(0.05)
+        self.stopped = True
+        self.join()
+        self.client.close()
+        assert self.seen == expected
+
+
+class Follower(threading.Thread):
+    """Subscribes to a timeline and notes what is pushed."""
+
+    def __init__(self, server, name):
+        super().__init__()
+        self.client, self.seen, self.stopped = Client(server), [], False
+        self.note(self.client.call("subscribe", timeline=name, after=0))
+
+    def run(self):
+        for push in self.client.pushes:
+            self.note(push.get("params", {}))
+        while not self.stopped:
+            try:
+                push = self.client.receive(0.1)
+            except TimeoutError:
+                continue
+            self.note(push.get("params", {}))
+
+    def note(self, params):
+        for message in params.get("messages", []):
+            self.seen.append(message["sequence"])
+
+    def end(self, count):
+        deadline = time.monotonic() + 20
+        while len(self.seen) < count and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.stopped = True
+        self.join()
+        self.client.close()
+        assert self.seen == list(range(1, count + 1))
+
+
+def test_clients_go_on_through_splits_and_merges(own_server):
+    own_server.start()
+    fill(own_server)
+    people = People()
+    people.learn(own_server)
+    with Writers(own_server) as writers:
+        while len(writers.acked) < 32 and not writers.failures:
+            time.sleep(0.01)
+        followers = [Follower(own_server, f"written-{n}-0") for n in range(4)]
+        back_end = BackEnd(own_server, "written-")
+        for thread in [*followers, back_end]:
+            thread.start()
+        told = change(own_server, "split", "0")
+        assert "partition 1: hashes 0000000000000000 to 7fffffffffffffff" in told and "calls waited for" in told
+        assert numbers(own_server) == [1, 2]
+        change(own_server, "split", "2")
+        assert numbers(own_server) == [1, 3, 4]
+        people.check(own_server)
+        change(own_server, "merge", "3", "1")
+        assert numbers(own_server) == [5, 4]
+        change(own_server, "merge", "5", "4")
+        assert numbers(own_server) == [6]
+        change(own_server, "split", "6")
+        time.sleep(0.2)
+    writers.check(own_server)
+    for number, follower in enumerate(followers):
+        follower.end(writers.acked[f"written-{number}-0"])
+    back_end.end(writers.acked)
+    people.check(own_server)
+    add(own_server, "after all")
+    metrics = own_server.get("/metrics")[2].decode()
+    assert "tideline_partition_splits_total 3\n" in metrics and "tideline_partition_merges_total 2\n" in metrics
+    assert "tideline_partition_pause_seconds_count 5\n" in metrics
+    assert own_server.stop() == 0
+    verified(own_server)
+    own_server.start()
+    writers.check(own_server)
+    add(own_server, "after a restart")
+    own_server.stop()
+    verified(own_server)
+
+
+def test_what_cannot_be_changed_is_refused(own_server, refused):
+    own_server.start()
+    with Client(own_server) as client, Client(own_server, user="ann") as user:
+        refused(client, "partition.split", 404, "partition_not_found", "partition", partition=7)
+        refused(client, "partition.merge", 404, "partition_not_found", "partition", partition=0, **{"with": 7})
+        refused(client, "partition.merge", -32602, "invalid_params", "with", partition=0, **{"with": 0})
+        refused(client, "partition.split", -32602, "invalid_params", "partition", partition=-1)
+        for method, params in [("list", {}), ("split", {"partition": 0}), ("merge", {"partition": 0, "with": 1})]:
+            refused(user, f"partition.{method}", 403, "forbidden", **params)
+        listed = client.call("partition.list")
+        assert "change" not in listed and [one["partition"] for one in listed["partitions"]] == [0]
+    for words, why in [(("split", "9"), "partition_not_found"), (("merge", "0", "0"), "invalid_params")]:
+        ended = partition(own_server, *words)
+        assert ended.returncode == 1 and why in ended.stderr, ended.stderr
+    neither = run(own_server, "partition", "split", "0")
+    assert neither.returncode == 1 and "either a data directory or a running server" in neither.stderr
+    nobody = run(own_server, "partition", "list", "--url", "http://127.0.0.1:1")
+    assert nobody.returncode == 1 and "127.0.0.1:1" in nobody.stderr
+
+
+def test_a_stop_ends_a_change_soon_and_leaves_nothing_half(own_server):
+    own_server.start()
+    fill(own_server)
+    for delay in [0, 0.005, 0.02, 0.05, 0.1]:
+        before = numbers(own_server)
+        with Client(own_server) as client:
+            client.call("partition.split", partition=before[0])
+        time.sleep(delay)
+        begun = time.monotonic()
+        assert own_server.stop() == 0
+        assert time.monotonic() - begun < 10
+        verified(own_server)
+        assert not os.path.exists(os.path.join(own_server.data, "directory.toml.new"))
+        own_server.start()
+        assert len(numbers(own_server)) in (len(before), len(before) + 1)
+    add(own_server, "after all")
+
+
+def test_a_large_partition_is_split_by_itself(own_server):
+    own_server.config = "partition_split_bytes = 200000\n"
+    own_server.start()
+    with Client(own_server) as client:
+        for number in range(300):
+            client.call("message.append", timeline=f"t-{number}", entry={"text": "x" * 1000})
+        deadline = time.monotonic() + 30
+        while len(numbers(own_server)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        for number in range(300):
+            assert client.call("timeline.get", timeline=f"t-{number}")["head"] == 1
+    own_server.stop()
+    own_server.config = "partition_split_bytes = 200000\npartitions = 2\n"
+    with pytest.raises(RuntimeError, match="must be 0 where partitions are split by themselves"):
+        own_server.start()
+
+
+POINTS = ["announced", "loaded", "paused", "sealed", "brought", "made", "opened", "counted", "served", "resumed"]
+
+
+@faulty
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("merges", [False, True])
+def test_a_kill_at_any_step(tmp_path, point, merges):
+    """The directory has the partitions of before or those of after, whole, with all that was answered."""
+    fault = f"reshape_{point}:{2 if merges else 1}"
+    server = Server(tmp_path, environment={"TIDELINE_FAULT": fault}).start()
+    try:
+        fill(server)
+        people = People()
+        people.learn(server)
+        with Writers(server, 2) as writers:
+            while len(writers.acked) < 16 and not writers.failures:
+                time.sleep(0.01)
+            if merges:
+                change(server, "split", "0")
+            ended = partition(server, *(("merge", "1", "2") if merges else ("split", "0")))
+            if point != "resumed":
+                assert ended.returncode != 0, ended.stdout
+            server.process.wait(20)
+        writers.failures.clear()
+        count = {False: (1, 2), True: (2, 1)}[merges]
+        done = POINTS.index(point) >= POINTS.index("counted")
+        server.environment = {}
+        verified(server)
+        server.start()
+        assert len(numbers(server)) == count[done]
+        with Client(server) as client:
+            for name, least in writers.acked.items():
+                # The last ones were perhaps not answered.
+                first = max(1, least - 50)
+                page = client.call("message.range", timeline=name, limit=1000, **{"from": first})["messages"]
+                sequences = [one["sequence"] for one in page]
+                assert sequences == list(range(first, sequences[-1] + 1)) and sequences[-1] >= least
+        people.check(server)
+        change(server, "split", str(numbers(server)[0]))
+        people.check(server)
+        add(server, "after the kill")
+        assert server.stop() == 0
+        verified(server)
+    finally:
+        server.kill()
+
+
+@faulty
+def test_a_control_loses_what_was_written_meanwhile(tmp_path):
+    server = Server(tmp_path, environment={"TIDELINE_FAULT": "reshape_forgets"}).start()
+    try:
+        with Writers(server, 2) as writers:
+            while len(writers.acked) < 16 and not writers.failures:
+                time.sleep(0.01)
+            change(server, "split", "0")
+            time.sleep(0.1)
+        with pytest.raises(AssertionError):
+            writers.check(server)
+    finally:
+        server.kill()
