@@ -12,8 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::Request;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -86,7 +86,9 @@ impl Endpoint {
     /// The result of a call.
     pub async fn ask(&self, method: &str, params: &Value) -> Result<Value, RemoteError> {
         let answered = timeout(PATIENCE, self.answer(method, params)).await;
-        let answered = answered.map_err(RemoteError::from).and_then(|answer| answer);
+        let answered = answered
+            .map_err(RemoteError::from)
+            .and_then(|answer| answer);
         let mut answer = answered.map_err(|error| {
             // The error itself tells only at which step it was.
             let cause = error.source().and_then(|error| error.source());

@@ -111,7 +111,8 @@ const SIX: &[&str] = &[
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
-    "config", "server", "store", "remote", "verify", "doctor", "dump", "export", "keys", "main", "lib",
+    "config", "server", "store", "remote", "verify", "doctor", "dump", "export", "keys", "main",
+    "lib",
 ];
 
 const FORBIDDEN_NAMES: &[&str] = &[

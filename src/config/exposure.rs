@@ -91,7 +91,10 @@ mod tests {
             ..local
         };
         let why = exposed.check_exposure().unwrap_err().0;
-        assert!(why.contains("[tls]") && why.contains("0.0.0.0:7070"), "{why}");
+        assert!(
+            why.contains("[tls]") && why.contains("0.0.0.0:7070"),
+            "{why}"
+        );
         let proxied = Config {
             trusted_proxies: vec!["10.0.0.0/8".to_owned()],
             ..exposed.clone()

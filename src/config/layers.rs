@@ -29,7 +29,9 @@ impl Config {
         let mut names = started.differing(self);
         let settings = |config: &Config| -> Vec<_> {
             let policies = config.policy.iter();
-            policies.map(|one| (one.prefix.clone(), one.settings.clone())).collect()
+            policies
+                .map(|one| (one.prefix.clone(), one.settings.clone()))
+                .collect()
         };
         let only_rights = self.auth.is_some() && settings(self) == settings(started);
         names.retain(|name| match *name {

@@ -139,7 +139,9 @@ impl Subscription {
     /// again.
     #[must_use]
     pub fn turn(&mut self) -> Option<u32> {
-        let is_concerned = self.watch.topic.concerns(&mut self.cursor, &self.user);
+        let user = self.asker.user();
+        let is_concerned =
+            self.cursor.must_look() || self.watch.topic.concerns(&mut self.cursor, user);
         (!is_concerned).then_some(self.cursor.turn)
     }
 

@@ -48,7 +48,9 @@ pub(super) async fn serve(
     let mut writes = false;
     let reply = match decoded {
         Ok(mut incoming) => {
-            shared.per_client.bound(&caller.asker, &mut incoming, length);
+            shared
+                .per_client
+                .bound(&caller.asker, &mut incoming, length);
             let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
             writes = requests.any(|request| request.method().has_effect());
             let inside = shared.gate.clone().pass().await;

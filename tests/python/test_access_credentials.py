@@ -44,8 +44,9 @@ def token(sub="ann", secret=SECRET, kid="main", header=None, **claims):
 class Guarded(Server):
     """A server with [auth], a shared secret and an administrator's key."""
 
-    def __init__(self, directory, auth="", before=""):
-        super().__init__(directory)
+    def __init__(self, directory, auth="", before="", limits=LIMITS, tls=None):
+        super().__init__(directory, tls=tls)
+        self.limits = limits
         self.secret_file("main.key", SECRET)
         self.auth = auth
         self.before = before
@@ -55,7 +56,7 @@ class Guarded(Server):
     def configure(self, auth, files=("main.key",)):
         paths = json.dumps([os.path.join(self.directory, name) for name in files])
         self.config = (
-            f"limits = {LIMITS}\n{self.before}\n[auth]\nissuer = \"me\"\naudience = [\"chat\"]\nleeway_s = 1\n"
+            f"limits = {self.limits}\n{self.before}\n[auth]\nissuer = \"me\"\naudience = [\"chat\"]\nleeway_s = 1\n"
             f"hs256_secret_files = {paths}\n{auth}\n"
         )
         with open(self.config_path, "w") as file:

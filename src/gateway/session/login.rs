@@ -267,7 +267,9 @@ pub(super) fn open_session(
     let other = other.filter(|user| *user != caller.asker.user());
     let mut entered = None;
     if let Some(user) = other {
-        shared.per_client.enter(user, entered.get_or_insert_default())?;
+        shared
+            .per_client
+            .enter(user, entered.get_or_insert_default())?;
     }
     let opened = open(shared, caller, asked)?;
     if let Some(entered) = entered {

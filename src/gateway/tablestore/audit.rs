@@ -46,7 +46,9 @@ impl Noted {
 
     /// Writes the line.
     pub(super) fn answered(&self, outcome: &Outcome) {
-        let outcome = outcome.as_ref().map_or_else(|failure| failure.code.name(), |_| "ok");
+        let outcome = outcome
+            .as_ref()
+            .map_or_else(|failure| failure.code.name(), |_| "ok");
         tracing::info!(
             target: "audit",
             who = self.who,

@@ -208,7 +208,9 @@ async fn perform(
     let _share = body.share;
     let inside = shared.gate.clone().pass().await;
     let _inside = (!operation.is_read()).then_some(inside);
-    let noted = caller.as_ref().and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
+    let noted = caller
+        .as_ref()
+        .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
     let done = dispatch::call(shared, &caller, decoded).await;
     if let Some(noted) = noted {
         noted.answered(&done);
