@@ -191,7 +191,9 @@ async fn by_call(
     what: KeyCommand,
     out: &mut (dyn Write + Send),
 ) -> Result<(), KeyFailure> {
-    let ask = async |method, params| server.ask(method, &params).await.map_err(wrong);
+    let ask = async |method: &'static str, params: Value| {
+        server.ask(method, &params).await.map_err(wrong)
+    };
     match what {
         KeyCommand::Create(create) => {
             let mut params = json!({

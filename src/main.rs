@@ -239,29 +239,23 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
         return doctor(loaded.map(|(config, _)| config), json);
     }
     let (config, unknown) = loaded.map_err(|error| error.0)?;
+    let limits = config.timeline_limits();
     let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
         Command::Serve { .. } => serve(&flags, &config, &unknown),
         Command::Verify { data, .. } => {
-            let is_whole = verify(&data, &config.timeline_limits(), &mut stdout)
-                .map_err(|error| error.to_string())?;
-            if is_whole {
-                Ok(())
-            } else {
-                Err("the data directory is damaged".into())
+            match verify(&data, &limits, &mut stdout).map_err(|error| error.to_string())? {
+                true => Ok(()),
+                false => Err("the data directory is damaged".into()),
             }
         }
-        Command::Dump { data, timeline, .. } => dump(
-            &data,
-            timeline.as_deref(),
-            &config.timeline_limits(),
-            &mut stdout,
-        )
-        .or_else(|error| match error {
-            // Whoever reads has seen enough, like `tideline dump … | head`.
-            DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            error => Err(error.to_string().into()),
-        }),
+        Command::Dump { data, timeline, .. } => {
+            dump(&data, timeline.as_deref(), &limits, &mut stdout).or_else(|error| match error {
+                // Whoever reads has seen enough, like `tideline dump … | head`.
+                DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                error => Err(error.to_string().into()),
+            })
+        }
         Command::Key { what, at, .. } => {
             let runtime = tokio::runtime::Runtime::new()?;
             Ok(runtime.block_on(keys(&config, &at, what, &mut stdout))?)

@@ -38,6 +38,7 @@ pub(super) struct Door {
     pub(super) gate: Arc<Gate>,
     pub(super) sessions: Arc<Sessions>,
     limits: Arc<Limits>,
+    metrics: Arc<Metrics>,
     refused: Seldom,
 }
 
@@ -54,12 +55,13 @@ pub(super) struct Visitor<'c> {
 const LOOK_MS: u64 = 60_000;
 
 impl Door {
-    pub(super) fn new(access: Access, limits: Arc<Limits>, metrics: &Metrics) -> Door {
+    pub(super) fn new(access: Access, limits: Arc<Limits>, metrics: &Arc<Metrics>) -> Door {
         Door {
             authority: access.authority,
             gate: access.gate,
             sessions: Sessions::new(metrics.access.sessions.clone()),
             limits,
+            metrics: Arc::clone(metrics),
             refused: Seldom::default(),
         }
     }
@@ -72,7 +74,12 @@ impl Door {
     ) -> Result<Credential, Failure> {
         let shown = shown(headers, visitor.certificates);
         let judged = self.authority.verify_fetching(shown).await;
-        judged.map_err(|why| self.refuse(why, shown.bearer, visitor.address))
+        let judged = judged.map_err(|why| self.refuse(why, shown.bearer, visitor.address));
+        judged.inspect_err(|failure| {
+            if let Some(limit) = failure.limit_name {
+                self.metrics.refused(limit, 1);
+            }
+        })
     }
 
     /// The credential that a session shows.

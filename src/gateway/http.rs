@@ -7,17 +7,14 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{
-    AUTHORIZATION, CONNECTION, EXPECT, HeaderMap, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE,
-    WWW_AUTHENTICATE,
-};
+use hyper::header::{CONNECTION, EXPECT, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
@@ -25,14 +22,15 @@ use hyper_util::rt::TokioTimer;
 use tokio::time::timeout;
 
 use super::arrival::Arrival;
-use super::door::{self, Visitor};
+use super::door;
+use super::entrance::{Accepted, Ends, comes_without_a_credential, connect, shows_token};
 use super::form::Form;
-use super::limits::{Place, Places, Reached};
+use super::limits::Place;
 use super::patience::{Impatient, farewell};
-use super::respond::{Answer, as_page, full, limited, not_allowed, say};
+use super::respond::{Answer, as_page, full, not_allowed, say};
 use super::session::login::Entered;
 use super::socket::Socket;
-use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
+use super::{Shared, cors, dispatch, rpc, tablestore};
 use crate::access::Right;
 use crate::wire::{Failure, Reason};
 
@@ -45,28 +43,6 @@ pub(super) struct Upgraded {
     pub(super) read: Bytes,
     pub(super) form: Form,
     pub(super) entered: Entered,
-}
-
-/// What a handshake leaves to the session.
-type Accepted = Mutex<Option<(Form, Entered, Option<Place>)>>;
-
-/// What is known of a connection below HTTP.
-#[derive(Clone)]
-struct Ends {
-    peer: IpAddr,
-    local: IpAddr,
-    /// DNS names of the client's certificate.
-    certificates: Arc<[String]>,
-    arrival: Arc<Arrival>,
-}
-
-impl Ends {
-    fn visitor(&self, headers: &HeaderMap, shared: &Shared) -> Visitor<'_> {
-        Visitor {
-            address: shared.proxies.client(self.peer, headers),
-            certificates: &self.certificates,
-        }
-    }
 }
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
@@ -283,21 +259,6 @@ async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>
     }
 }
 
-/// Whether a client wants to prove who it is. Other schemes are of a proxy that asks for a password and passes it on.
-fn shows_token(headers: &HeaderMap) -> bool {
-    headers.get_all(AUTHORIZATION).iter().any(|value| {
-        let scheme = value.as_bytes().get(.."bearer ".len());
-        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
-    })
-}
-
-/// Whether a request makes a connection that keeps its place among those that nobody knows.
-fn comes_without_a_credential(request: &Request<Incoming>, shared: &Shared) -> bool {
-    shared.door.is_some()
-        && request.uri().path() == "/v1/connect"
-        && !shows_token(request.headers())
-}
-
 /// If the call were taken and its token ignored, the sender would believe that the token was checked.
 fn no_authentication() -> Answer {
     let mut answer = say(StatusCode::UNAUTHORIZED, dispatch::NO_AUTHENTICATION);
@@ -330,83 +291,6 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
             text,
         ),
         Err(_) => say(StatusCode::INTERNAL_SERVER_ERROR, "the scrape failed"),
-    }
-}
-
-/// What a handshake shows of who comes.
-async fn enter(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<Entered, Answer> {
-    let visitor = ends.visitor(headers, shared);
-    let mut entered = Entered {
-        address: visitor.address,
-        certificates: Arc::clone(&ends.certificates),
-        credential: None,
-        waits: None,
-        places: Places::default(),
-    };
-    match &shared.door {
-        Some(door) if shows_token(headers) => {
-            let admitted = door.admit(headers, visitor).await;
-            let credential = admitted.map_err(|failure| door::refusal(&failure))?;
-            let places = shared.per_client.enter_as(&credential.identity);
-            entered.places = places.map_err(|reached| {
-                shared.metrics.refused(reached.limit, 1);
-                limited(&reached)
-            })?;
-            entered.credential = Some(credential);
-        }
-        Some(_) => entered.waits = Some(Arc::clone(&ends.arrival)),
-        None => {}
-    }
-    Ok(entered)
-}
-
-/// Counts a WebSocket that came by a trusted proxy as a connection of its client.
-fn arrive(headers: &HeaderMap, peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
-    if !shared.proxies.has(peer) {
-        return Ok(None);
-    }
-    let client = shared.proxies.client(peer, headers);
-    let place = shared.per_client.arrive(client);
-    place
-        .map(Some)
-        .inspect_err(|reached| shared.metrics.refused(reached.limit, 1))
-}
-
-async fn connect(
-    request: &Request<Incoming>,
-    ends: &Ends,
-    shared: &Arc<Shared>,
-    upgraded: &Accepted,
-) -> Answer {
-    if shared.draining.is_cancelled() {
-        return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
-    }
-    let entered = match enter(request.headers(), ends, shared).await {
-        Ok(entered) => entered,
-        Err(answer) => return answer,
-    };
-    match upgrade::accept(request.headers(), request.version(), &shared.dialects) {
-        Ok((response, form)) => {
-            let place = match arrive(request.headers(), ends.peer, shared) {
-                Ok(place) => place,
-                Err(reached) => return limited(&reached),
-            };
-            let mut accepted = upgraded
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *accepted = Some((form, entered, place));
-            response.map(|()| Full::default())
-        }
-        Err((status, why)) => {
-            let mut answer = say(status, &why);
-            if status == StatusCode::UPGRADE_REQUIRED {
-                let headers = answer.headers_mut();
-                headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-                headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-                headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-            }
-            answer
-        }
     }
 }
 

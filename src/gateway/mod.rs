@@ -13,6 +13,7 @@ mod cors;
 mod counters;
 mod dispatch;
 mod door;
+mod entrance;
 mod form;
 mod http;
 mod limits;
