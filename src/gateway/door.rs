@@ -4,12 +4,14 @@
 //! refused. Promises: a bad credential gets the same bytes whatever is wrong with it; nothing of it is logged but the
 //! name of its key. Must not: judge a credential; the authority does.
 
+use std::future::pending;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::limits::Limits;
@@ -35,7 +37,7 @@ pub struct Access {
 /// What the gateway has of a server with `[auth]`.
 pub(super) struct Door {
     pub(super) authority: Arc<Authority>,
-    pub(super) gate: Arc<Gate>,
+    gate: Arc<Gate>,
     pub(super) sessions: Arc<Sessions>,
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
@@ -86,6 +88,11 @@ impl Door {
     pub(super) fn judge(&self, shown: Shown<'_>, address: IpAddr) -> Result<Credential, Failure> {
         let judged = self.authority.verify(shown);
         judged.map_err(|why| self.refuse(why, shown.bearer, address))
+    }
+
+    /// Tells of other rules than those in force now.
+    pub(super) fn turns(&self) -> watch::Receiver<u64> {
+        self.gate.replaced()
     }
 
     /// What is decided with a credential.
@@ -147,6 +154,16 @@ impl Door {
             },
         }
     }
+}
+
+/// Ends when the rules are others than when `turns` was taken; never where nothing is decided.
+pub(super) async fn other_rules(turns: &mut Option<watch::Receiver<u64>>) {
+    if let Some(turns) = turns
+        && turns.changed().await.is_ok()
+    {
+        return;
+    }
+    pending().await
 }
 
 /// What the headers show.

@@ -144,6 +144,22 @@ def test_sync_says_forbidden_and_lists_leave_out(house):
     assert conversations("bill") == [] and house.call(who("bill"), "conversation.count")["conversations"] == 0
 
 
+def test_what_one_follows_and_may_not_read_any_more_is_left_out(house):
+    names = ["feeds/a", "feeds/b", "feeds/c"]
+    sees = who("fay", "read", on="feeds/*")
+    for name in names:
+        house.call(house.admin, "message.append", timeline=name, entry=MESSAGE)
+        house.call(sees, "feed.follow", timeline=name)
+    following = lambda bearer, **page: house.call(bearer, "feed.following", **page)
+    assert [one["timeline"] for one in following(sees)["timelines"]] == names
+    some = who("fay", "read", on="feeds/b")
+    assert [one["timeline"] for one in following(some)["timelines"]] == ["feeds/b"]
+    assert following(who("fay"))["timelines"] == []
+    page = following(some, limit=1)
+    assert [one["timeline"] for one in page["timelines"]] == ["feeds/b"] and page.get("next") is None
+    assert following(sees, limit=1)["next"] == "feeds/a"
+
+
 def test_maps_say_it_for_each(house):
     marks = {name: {"read": 1} for name in ["room/1", "room/none"]}
     answer = house.call(who("eve"), "read.set", positions=marks)["timelines"]
@@ -246,6 +262,23 @@ def ended(client):
         assert pushed["method"] != "message", pushed
         if pushed["method"] == "subscription.ended":
             return pushed["params"]["reason"]
+
+
+def test_a_waiting_sync_is_answered_when_the_rules_change(tmp_path):
+    house = house_in(tmp_path)
+    try:
+        head = house.call(who("eve"), "timeline.get", timeline="open/1")["head"]
+        with house.open(who("eve")) as client:
+            asked = client.ask("sync", positions={"open/1": {"after": head}}, wait_ms=30_000)
+            time.sleep(0.3)
+            house.auth = POLICIES.replace('others = ["read"]', "others = []")
+            house.configure(house.auth)
+            began = time.monotonic()
+            house.process.send_signal(signal.SIGHUP)
+            assert client.take(asked)["timelines"]["open/1"]["state"] == "forbidden"
+            assert time.monotonic() - began < 5
+    finally:
+        house.kill()
 
 
 def test_a_scheduled_message_is_decided_when_it_is_due(tmp_path):

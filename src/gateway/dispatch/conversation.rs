@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::feed::{Mailbox, Watch};
+use crate::gateway::door::{Door, other_rules};
 use crate::ids::{PartitionId, Position};
 use crate::people::{
     Filter, ListConversations, People, Shown, SyncConversations, SyncedConversations,
@@ -269,6 +270,7 @@ async fn wait(
     }
     let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
+    let mut turns = shared.door.as_ref().map(Door::turns);
     let mut names = shared
         .people
         .names(asked.asker.user())
@@ -287,6 +289,7 @@ async fn wait(
         }
         tokio::select! {
             _ = mailbox.take() => {}
+            () = other_rules(&mut turns) => {}
             () = sleep_until(until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
         }

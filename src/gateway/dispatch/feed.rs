@@ -45,9 +45,9 @@ pub(super) fn unfollow(shared: &Arc<Shared>, caller: &Caller, request: feed::Unf
 pub(super) fn following(shared: &Arc<Shared>, caller: &Caller, request: feed::Following) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Read(Box::pin(async move {
-        let user = caller.user()?;
+        let asker = caller.person(Method::FeedFollowing)?;
         let (after, limit) = (request.after.as_deref(), size(request.limit));
-        let page = shared.people.following(&user, after, limit).await;
+        let page = shared.people.following(&asker, after, limit).await;
         let (follows, next) = page.map_err(refusal)?;
         let timelines = follows.into_iter().map(|follow| feed::FollowedTimeline {
             timeline: follow.timeline,

@@ -17,6 +17,7 @@ use super::subscribe::REWIND;
 use super::{Caller, Shared, Work, conversation, refusal};
 use crate::access::Asker;
 use crate::feed::{Mailbox, Watch};
+use crate::gateway::door::{Door, other_rules};
 use crate::metrics::{Metrics, News};
 use crate::people::{SetPositions, SyncDevice};
 use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
@@ -145,6 +146,7 @@ async fn wait_by_device(
     }
     let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
+    let mut turns = shared.door.as_ref().map(Door::turns);
     loop {
         let names = shared
             .people
@@ -165,6 +167,7 @@ async fn wait_by_device(
                 slots = mailbox.take() => slots,
                 () = tokio::time::sleep_until(until) => return Ok(looked),
                 () = shared.waits_over.cancelled() => return Ok(looked),
+                () = other_rules(&mut turns) => vec![OWN_SIDE],
             };
             if slots.contains(&OWN_SIDE) {
                 // Perhaps there are other conversations now.
@@ -191,6 +194,7 @@ async fn wait(
     }
     let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
+    let mut turns = shared.door.as_ref().map(Door::turns);
     let watches: Vec<Watch> = (0u32..)
         .zip(positions)
         .map(|(slot, position)| shared.feed.watch(position.timeline, &mailbox, slot))
@@ -207,6 +211,7 @@ async fn wait(
             slots = mailbox.take() => slots,
             () = tokio::time::sleep_until(until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
+            () = other_rules(&mut turns) => (0u32..).take(positions.len()).collect(),
         };
         asked = slots
             .iter()

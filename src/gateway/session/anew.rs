@@ -42,7 +42,7 @@ impl Session {
         };
         let decided = self.decided.get_or_insert_with(|| Decided {
             by: None,
-            replaced: replaced(door.gate.replaced()),
+            replaced: replaced(door.turns()),
         });
         let claim = self.caller.asker.claim();
         let mut is_new = decided.by.as_ref().map(Arc::as_ptr) != claim.map(Arc::as_ptr);
