@@ -478,7 +478,7 @@ def test_a_reload_takes_keys_in_and_out(own_guarded):
         # A bad one changes nothing.
         server.configure("", ["main.key", "missing.key"])
         server.process.send_signal(signal.SIGHUP)
-        until(lambda: "stays in force" in server.log())
+        until(lambda: "the settings stay as they were" in server.log())
         assert server.rpc(new, "ping")[0] == 200
         server.configure("", ["next.key"])
         server.process.send_signal(signal.SIGHUP)
