@@ -220,9 +220,9 @@ keys! {
         /// Addresses of proxies before the server, or networks of them like "10.0.0.0/8", whose X-Forwarded-For says
         /// truly from where requests come. Nobody else's does.
         trusted_proxies: Vec<String> = Vec::new();
-        /// What one address and one user may take, as a table at the end of the file: [limits] with address
-        /// {connections, handshakes_per_s} and user {connections, requests_per_s, bytes_per_s}. 0 = no limit. Read
-        /// again on SIGHUP.
+        /// What one address, one user and one API key may take, as a table at the end of the file: [limits] with address
+        /// {connections, handshakes_per_s, failures_per_min = 60}, user and key {connections, requests_per_s,
+        /// bytes_per_s}. 0 = no limit. Read again on SIGHUP.
         limits: LimitsKey = LimitsKey::default();
         /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a
         /// part of it is kept for the store.
