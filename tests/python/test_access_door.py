@@ -234,3 +234,17 @@ def test_credentials_go_along_when_partitions_are_split(guard):
         assert server.rpc(key, "ping")[0] == 200
     assert server.rpc(made[1], "ping")[0] == 401
     assert server.rpc(token("eve"), "ping")[0] == 401 and server.rpc(token("ann"), "ping")[0] == 200
+
+
+def test_two_keys_of_one_name_are_one_sender(guard):
+    server = guard()
+    first, second = (server.key("create", "shop", "--allow", "*=read,append,create") for _ in range(2))
+    server.start()
+    params = {"timeline": "orders", "entry": {"n": 1}, "message_id": "order-1"}
+    assert server.call(first, "message.append", **params)["sequence"] == 1
+    again = server.call(second, "message.append", **params)
+    assert again["sequence"] == 1 and again["duplicate"]
+    assert server.call(second, "message.get", timeline="orders", sequence=1)["message"]["sender"] == "$key/shop"
+    server.call(server.admin, "key.revoke", id=first[3:15])
+    assert server.rpc(first, "ping")[0] == 401
+    assert server.call(second, "message.append", **params)["duplicate"]

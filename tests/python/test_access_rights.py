@@ -97,10 +97,11 @@ def test_the_matrix_over_http(house, method, params, of_ann):
     check_matrix(lambda bearer, timeline: json.loads(house.rpc(bearer, method, timeline=timeline, **params)[2]), of_ann)
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["json", "msgpack"])
 @pytest.mark.parametrize("method,params,of_ann", OF_TIMELINES, ids=[f"{one[0]}-{index}" for index, one in enumerate(OF_TIMELINES)])
-def test_the_matrix_over_a_websocket(house, method, params, of_ann):
+def test_the_matrix_over_a_websocket(house, method, params, of_ann, packed):
     def call(bearer, timeline):
-        with house.open(bearer) as client:
+        with house.open(bearer, packed=packed) as client:
             try:
                 return {"result": client.call(method, timeline=timeline, **params)}
             except Refused as refused:
