@@ -23,7 +23,7 @@ use crate::model::{
     Throughput, Value, ValueRef,
 };
 use crate::table::{
-    Batch, Key, ReadError, RowWriter, Table, Touched, View, VirtualRows, Walk, key_of, scan,
+    Batch, Key, ReadError, RowWriter, Table, Touched, View, VirtualRows, Walk, key_of,
 };
 
 use super::covered;
