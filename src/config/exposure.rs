@@ -1,7 +1,8 @@
 //! Who can reach the server, and whether that may be.
 //!
 //! Owns: the rule for starts, and for requests that proxies pass on. Promises: without authentication only this machine
-//! is served, and without TLS or a trusted proxy no credential is asked of others, unless the operator says so. Must not: know what is done with a request.
+//! is served, and without TLS or a trusted proxy no credential is asked of others, unless the operator says so. Must
+//! not: know what is done with a request.
 
 use super::{Config, ConfigError};
 

@@ -127,9 +127,9 @@ keys! {
         /// Address (or name) and port of WebSocket and HTTP. Off loopback, or with a name in allowed_hosts that others
         /// have, the server starts only with [auth], and then with [tls] or trusted_proxies; or with `insecure`.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7070));
-        /// Whether to serve others than this machine though there is no authentication: an address that is not loopback,
-        /// and what comes through a proxy. Whoever reaches it may read, write and delete everything, as anybody. With
-        /// [auth]: whether to serve them though there is no TLS, so that credentials can be read on the way.
+        /// Whether to serve others than this machine though there is no authentication: an address that is not
+        /// loopback, and what comes through a proxy. Whoever reaches it may read, write and delete everything, as
+        /// anybody. With [auth]: whether to serve them though there is no TLS, so that credentials can be read.
         insecure: bool = false;
         /// What is logged to standard error: error, warn, info, debug, or per module as in
         /// "info,tideline::gateway=debug".
@@ -220,8 +220,8 @@ keys! {
         /// Addresses of proxies before the server, or networks of them like "10.0.0.0/8", whose X-Forwarded-For says
         /// truly from where requests come. Nobody else's does.
         trusted_proxies: Vec<String> = Vec::new();
-        /// What one address, one user and one API key may take, as a table at the end of the file: [limits] with address
-        /// {connections, handshakes_per_s, failures_per_min = 60}, user and key {connections, requests_per_s,
+        /// What one address, one user and one API key may take, as a table at the end of the file: [limits] with
+        /// address {connections, handshakes_per_s, failures_per_min = 60}, user and key {connections, requests_per_s,
         /// bytes_per_s}. 0 = no limit. Read again on SIGHUP.
         limits: LimitsKey = LimitsKey::default();
         /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a

@@ -1,8 +1,8 @@
 //! The way of a connection from its handshake to a session.
 //!
-//! Owns: what is known of a connection below HTTP, and what a handshake leaves of it to the session. Promises: who shows
-//! a bad credential, or has too many connections, gets no session; who shows none keeps the place of those that nobody
-//! knows. Must not: read or write the socket.
+//! Owns: what is known of a connection below HTTP, and what a handshake leaves of it to the session. Promises: who
+//! shows a bad credential, or has too many connections, gets no session; who shows none keeps the place of those that
+//! nobody knows. Must not: read or write the socket.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
