@@ -43,7 +43,6 @@ impl Inner {
     pub(super) async fn cut(self: &Arc<Inner>, making: Making) -> Cut {
         let ending: Arc<[PartitionId]> = making.parents().into();
         let unites = making.unites();
-        self.calm(&ending).await;
         let tables = self.tables.clone();
         let _streams = tables.begin_streams().await;
         let begun = Instant::now();
@@ -84,8 +83,8 @@ impl Inner {
         Cut::Done(pause)
     }
 
-    /// Waits a while until calls would not wait long.
-    async fn calm(&self, ending: &Arc<[PartitionId]>) {
+    /// Waits a while until what is derived would not keep calls waiting long.
+    pub(super) async fn calm(&self, ending: &Arc<[PartitionId]>) {
         let by = Instant::now() + CALM_MAX;
         while Instant::now() < by && !self.stop.is_cancelled() {
             let is_near = ending.iter().all(|id| self.relay.backlog(*id) < CALM_BYTES);

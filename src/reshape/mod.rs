@@ -292,6 +292,8 @@ impl Inner {
         let mut rest = REST_MIN;
         for _ in 0..ATTEMPTS {
             self.at(Stage::CatchesUp);
+            // First: what is written while it waits is to be taken over, too.
+            self.calm(&making.parents().into()).await;
             making = self.catch_up(making).await?;
             self.at(Stage::Cuts);
             match self.cut(making).await {

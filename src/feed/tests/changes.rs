@@ -229,12 +229,9 @@ fn together(all: Vec<(String, Told)>) -> Vec<(String, Told)> {
 /// A timeline, plainly.
 #[derive(Clone, Debug, Default)]
 struct Room {
-    /// Which of the timelines of its name, from 1 on.
-    number: usize,
     head: u64,
     floor: u64,
     change: u64,
-    meta: i64,
     meta_version: u64,
     messages: BTreeMap<u64, Said>,
     reacted: BTreeMap<(u64, usize), Vec<String>>,
@@ -290,7 +287,6 @@ impl Model {
     fn make(&mut self, at: usize) {
         self.made[at] += 1;
         let room = Room {
-            number: self.made[at],
             floor: 1,
             meta_version: 1,
             ..Room::default()
