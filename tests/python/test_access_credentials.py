@@ -224,10 +224,19 @@ def test_before_a_credential_only_ping_is_answered(guarded):
             ("session.renew", {"token": token()}),
             ("key.create", {"name": "x", "rights": []}),
             ("rpc.discover", {}),
+            # What is wrong with a call is not looked at before.
+            ("message.append", {}),
+            ("timeline.get", {"timeline": 7, "nonsense": True}),
+            ("sync", {"positions": {}, "deep": json.loads("[" * 40 + "]" * 40)}),
+            ("nonsense", {}),
         ]:
             with pytest.raises(Refused) as refused:
                 client.call(method, **params)
             assert refused.value.reason == "unauthenticated", method
+        for method, params in [("ping", {"x": 1}), ("session.open", {"token": 7})]:
+            with pytest.raises(Refused) as refused:
+                client.call(method, **params)
+            assert refused.value.code == -32602, method
         # In a batch too; what is behind the session.open counts.
         batch = [
             {"jsonrpc": "2.0", "id": 101, "method": "timeline.list", "params": {}},
@@ -539,6 +548,11 @@ def test_credentials_of_tablestore_are_keys(tmp_path):
 
 def list_tables(server, key_id, secret):
     """The status of a signed ListTable."""
+    return signed(server, "ListTable", key_id, secret)[0]
+
+
+def signed(server, operation, key_id, secret):
+    """A signed request without a body to Tablestore's API: status, headers and body."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
     headers = {
         "x-ots-accesskeyid": key_id,
@@ -547,10 +561,10 @@ def list_tables(server, key_id, secret):
         "x-ots-date": now,
         "x-ots-instancename": "tideline",
     }
-    text = "/ListTable\nPOST\n\n" + "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    text = f"/{operation}\nPOST\n\n" + "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
     signature = hmac.new(secret.encode(), text.encode(), hashlib.sha1).digest()
     headers["x-ots-signature"] = base64.b64encode(signature).decode()
-    return server.http("POST", "/ListTable", b"", headers)[0]
+    return server.http("POST", f"/{operation}", b"", headers)
 
 
 class Issuer:
