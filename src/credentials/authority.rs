@@ -161,7 +161,7 @@ impl Authority {
         judged
     }
 
-    pub(super) fn count(&self, by: &str, judged: &Result<Credential, Refused>) {
+    pub(super) fn count(&self, by: &'static str, judged: &Result<Credential, Refused>) {
         let result = judged.as_ref().map_or_else(|why| why.label(), |_| "ok");
         let judged = &self.metrics.access.credentials;
         judged.of(&[by, result]).increment(1);
