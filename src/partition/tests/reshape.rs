@@ -338,6 +338,14 @@ impl Bed {
         }
     }
 
+    /// How many batches of the first partition have waited.
+    fn slowed(&self) -> u64 {
+        let text = self.partitions().metrics().render();
+        let name = "tideline_commit_slowed_batches_total{partition=\"0\"} ";
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.expect("shown").parse().expect("a number")
+    }
+
     fn check(&self) {
         let (partitions, map) = (self.partitions(), self.partitions().map());
         for id in map.ids() {
@@ -434,6 +442,22 @@ fn what_is_given_up_leaves_no_trace_and_what_was_let_in_goes_on() {
     bed.check();
     bed.reopen();
     bed.check();
+    bed.close();
+}
+
+#[test]
+fn writers_wait_as_long_as_they_are_held_back() {
+    let (mut bed, reshape) = with_rows(None);
+    let making = Making::begin(bed.partitions(), &reshape, CancellationToken::new());
+    let mut making = Some(making.expect("begun"));
+    for (steps, slowed) in [(0, 0), (2, 1), (3, 2), (0, 2), (2, 3)] {
+        making.as_ref().expect("there").hold_back(steps);
+        bed.write(&[1, 2], 3);
+        assert_eq!(bed.slowed(), slowed);
+    }
+    making.take();
+    bed.write(&[1, 2], 3);
+    assert_eq!(bed.slowed(), 3);
     bed.close();
 }
 
