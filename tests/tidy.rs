@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 const LAYERS: &[(&str, &[&str])] = &[
     ("disk", &[]),
     ("entry", &[]),
+    ("faults", &[]),
     ("ids", &[]),
     ("ordered", &[]),
     ("tls", &[]),
@@ -24,12 +25,20 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "partition",
         &[
-            "disk", "entry", "ids", "ordered", "metrics", "model", "log", "image",
+            "disk", "entry", "faults", "ids", "ordered", "metrics", "model", "log", "image",
         ],
     ),
     (
         "table",
-        &["entry", "ids", "ordered", "metrics", "model", "partition"],
+        &[
+            "entry",
+            "faults",
+            "ids",
+            "ordered",
+            "metrics",
+            "model",
+            "partition",
+        ],
     ),
     (
         "timeline",
@@ -38,6 +47,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "feed",
         &[
+            "faults",
             "ids",
             "ordered",
             "metrics",
@@ -50,7 +60,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("timers", &["metrics", "partition", "timeline"]),
     (
         "relay",
-        &["ids", "ordered", "metrics", "model", "partition", "table"],
+        &[
+            "faults",
+            "ids",
+            "ordered",
+            "metrics",
+            "model",
+            "partition",
+            "table",
+        ],
     ),
     (
         "people",

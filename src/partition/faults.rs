@@ -4,6 +4,8 @@
 //! Owns: the names of the faults. Promises: nothing changes unless a test's options or, with the feature, the
 //! environment variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
+use crate::faults;
+
 /// A broken promise of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -21,15 +23,13 @@ pub enum Fault {
 impl Fault {
     /// The one that the environment names, in builds that have the feature.
     pub(super) fn from_environment() -> Option<Fault> {
-        if !cfg!(feature = "faults") {
-            return None;
-        }
-        match std::env::var("TIDELINE_FAULT").ok()?.as_str() {
-            "ack_before_log" => Some(Fault::AckBeforeLog),
-            "ack_before_sync" => Some(Fault::AckBeforeSync),
-            "late_tail" => Some(Fault::LateTail),
-            "reshape_forgets" => Some(Fault::ReshapeForgets),
-            _ => None,
-        }
+        let all = [
+            ("ack_before_log", Fault::AckBeforeLog),
+            ("ack_before_sync", Fault::AckBeforeSync),
+            ("late_tail", Fault::LateTail),
+            ("reshape_forgets", Fault::ReshapeForgets),
+        ];
+        let named = all.into_iter().find(|(name, _)| faults::is_named(name));
+        named.map(|(_, fault)| fault)
     }
 }

@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::faults;
 use crate::ids::{PartitionId, Position};
 use crate::model::{Error, KeyValue, PrimaryKey, RowSink, Selection};
 use crate::partition::{Batch, ReadError, View};
@@ -96,8 +97,8 @@ impl Tables {
                 if batch.position > view.position() || changed.bytes >= CHANGES_BYTES {
                     break;
                 }
-                #[cfg(feature = "faults")]
-                if forgets_changes() {
+                // A control of the tests: what others have changed meanwhile is left out.
+                if faults::is_named("export_no_changes") {
                     changed.page.position = batch.position;
                     continue;
                 }
@@ -119,14 +120,6 @@ impl Tables {
             false => Err(Error::Unavailable("no such partition to export".to_owned())),
         }
     }
-}
-
-/// A control, if the environment names it: what others have changed meanwhile is left out.
-#[cfg(feature = "faults")]
-fn forgets_changes() -> bool {
-    static NAMED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    let named = || std::env::var("TIDELINE_FAULT").is_ok_and(|text| text == "export_no_changes");
-    *NAMED.get_or_init(named)
 }
 
 /// A page of changes while it is made.

@@ -272,7 +272,9 @@ impl Hook {
         self.figures.dead.count(count);
         let cursor = format!("{}/dead", self.cursor());
         let letters = self.dead.list(0, false, KEPT_MAX).await?;
-        let mut begins = letters.iter().filter_map(|letter| Places::parse(&letter.from));
+        let mut begins = letters
+            .iter()
+            .filter_map(|letter| Places::parse(&letter.from));
         let kept = begins.find(|places| self.tables.check_places(places).is_ok());
         let Some(begin) = kept else {
             self.tables.forget_cursor(&cursor).await?;
