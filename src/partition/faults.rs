@@ -16,7 +16,7 @@ pub enum Fault {
     /// Waits between showing a batch to those who follow the log and showing its rows to readers. Breaks nothing, as
     /// long as followers get no batch whose rows can't be read yet.
     LateTail,
-    /// Partitions that take over do so without what was written while they were made.
+    /// New partitions take over without what was written while they were made.
     ReshapeForgets,
 }
 

@@ -10,25 +10,25 @@ use crate::faults;
 pub enum Point {
     /// The directory says what is being made.
     Announced,
-    /// Those that are made have all that there was at the beginning.
+    /// The new partitions have everything that was there at the beginning.
     Loaded,
     /// Calls wait.
     Paused,
-    /// Nothing comes into those that end any more.
+    /// The ending partitions take no more writes.
     Sealed,
-    /// Those that are made have all rows.
+    /// The new partitions have all rows.
     Brought,
-    /// Their logs and marks are there.
+    /// Their logs and marks are written.
     Made,
     /// They are open.
     Opened,
-    /// The directory says that they count.
+    /// The directory says that they are in force.
     Counted,
     /// They are served.
     Served,
     /// Calls go on.
     Resumed,
-    /// What is left of those that have ended is cleared away.
+    /// What was left of the ended partitions is cleared away.
     Cleared,
 }
 

@@ -27,11 +27,11 @@ use super::virtual_table::Touched;
 pub struct Exported<Rows> {
     /// With all versions that live.
     pub rows: Rows,
-    /// Keys of changed rows that are there no more.
+    /// Keys of changed rows that no longer exist.
     pub gone: Vec<Vec<KeyValue>>,
-    /// Keys: what was read of rows with the same first value and a lower key is there no more, but for these `rows`.
+    /// Keys: rows that were read before with the same first value and a lower key no longer exist, except these `rows`.
     pub gone_below: BTreeSet<Vec<KeyValue>>,
-    /// Of rows: the position that they were read at. Of changes: up to where they are told.
+    /// Of rows: the position that they were read at. Of changes: the position up to which they are here.
     pub position: Position,
     /// Of rows: where the next page begins; `None` = there is nothing more.
     pub next: Option<Vec<KeyValue>>,
