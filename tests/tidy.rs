@@ -32,12 +32,12 @@ const LAYERS: &[(&str, &[&str])] = &[
         "table",
         &[
             "entry",
-            "faults",
             "ids",
             "ordered",
             "metrics",
             "model",
             "partition",
+            "faults",
         ],
     ),
     (
@@ -47,7 +47,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "feed",
         &[
-            "faults",
             "ids",
             "ordered",
             "metrics",
@@ -55,6 +54,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "partition",
             "table",
             "timeline",
+            "faults",
         ],
     ),
     ("timers", &["metrics", "partition", "timeline"]),

@@ -114,8 +114,8 @@ impl Subscription {
         Some(pulled)
     }
 
-    /// The last change of the timeline's readers up to which the user's right to read was checked; `None` = it must be
-    /// checked again.
+    /// Up to which change of the timeline's readers its user's right to read was checked; `None` = it has to be checked
+    /// again.
     #[must_use]
     pub fn turn(&mut self) -> Option<u32> {
         let is_concerned = self.watch.topic.concerns(&mut self.cursor, &self.user);

@@ -1,7 +1,7 @@
 //! Connections that have asked for nothing yet.
 //!
-//! Owns: how many there are. Promises: when there are too many, further ones wait to be accepted, and slow ones are
-//! closed. Must not: know what is asked.
+//! Owns: how many there are. Promises: others wait before they are accepted, and those who dawdle make room for them.
+//! Must not: know what is asked.
 
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,7 +57,7 @@ impl Arrival {
         place.unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Ends when it has sent no request in time while others wait for a place.
+    /// Ends if it has taken its time while others waited for its place.
     pub(super) async fn outstays(&self) {
         loop {
             sleep(PATIENCE).await;
@@ -71,7 +71,7 @@ impl Arrival {
     }
 }
 
-/// Each may take a TLS handshake's memory before anything is known of its client.
+/// Each takes up to a TLS handshake's memory, and nobody knows who they are.
 const ARRIVALS_MAX: usize = 1_024;
 /// A handshake and a request take a fraction of it.
 const PATIENCE: Duration = Duration::from_secs(1);
