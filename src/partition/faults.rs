@@ -4,8 +4,6 @@
 //! Owns: the names of the faults. Promises: nothing changes unless a test's options or, with the feature, the
 //! environment variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
-use crate::faults;
-
 /// A broken promise of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -23,13 +21,14 @@ pub enum Fault {
 impl Fault {
     /// The one that the environment names, in builds that have the feature.
     pub(super) fn from_environment() -> Option<Fault> {
-        let all = [
-            ("ack_before_log", Fault::AckBeforeLog),
-            ("ack_before_sync", Fault::AckBeforeSync),
-            ("late_tail", Fault::LateTail),
-            ("reshape_forgets", Fault::ReshapeForgets),
-        ];
-        let named = all.into_iter().find(|(name, _)| faults::is_named(name));
-        named.map(|(_, fault)| fault)
+        crate::faults::named()
+            .iter()
+            .find_map(|one| match &one.name[..] {
+                "ack_before_log" => Some(Fault::AckBeforeLog),
+                "ack_before_sync" => Some(Fault::AckBeforeSync),
+                "late_tail" => Some(Fault::LateTail),
+                "reshape_forgets" => Some(Fault::ReshapeForgets),
+                _ => None,
+            })
     }
 }
