@@ -21,14 +21,13 @@ pub enum Fault {
 impl Fault {
     /// The one that the environment names, in builds that have the feature.
     pub(super) fn from_environment() -> Option<Fault> {
-        crate::faults::named()
-            .iter()
-            .find_map(|one| match &one.name[..] {
-                "ack_before_log" => Some(Fault::AckBeforeLog),
-                "ack_before_sync" => Some(Fault::AckBeforeSync),
-                "late_tail" => Some(Fault::LateTail),
-                "reshape_forgets" => Some(Fault::ReshapeForgets),
-                _ => None,
-            })
+        let mut names = crate::faults::named().iter().map(|one| &one.name[..]);
+        names.find_map(|name| match name {
+            "ack_before_log" => Some(Fault::AckBeforeLog),
+            "ack_before_sync" => Some(Fault::AckBeforeSync),
+            "late_tail" => Some(Fault::LateTail),
+            "reshape_forgets" => Some(Fault::ReshapeForgets),
+            _ => None,
+        })
     }
 }
