@@ -6,6 +6,7 @@
 //! deterministic; batches of one job, held apart by a channel. Must not: repeat the crash tests.
 
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
