@@ -73,10 +73,9 @@ enum Command {
         #[command(subcommand)]
         what: PartitionCommand,
     },
-    /// Check the machine and the settings for what would hurt a server: settings, descriptors, file system, room, the
-    /// disk's sync, address space, clock, who can reach it, who can read its secrets, when its certificate ends. Prints
-    /// a line for each with advice; exit code 1 if one fails: the server would not start, or its data or secrets are at
-    /// risk. Changes nothing; a server may run meanwhile.
+    /// Check what would hurt a server: settings, descriptors, file system, room, the disk's sync, address space, clock,
+    /// who can reach it, who can read its secrets, when its certificate ends. Prints a line for each, with advice; exit
+    /// code 1 if one fails. Changes nothing; a server may run meanwhile.
     Doctor {
         /// The data directory [default: that of the settings].
         data: Option<PathBuf>,
@@ -98,9 +97,6 @@ enum Command {
 enum PartitionCommand {
     /// Print each partition: the hashes of keys that it owns, where its log begins, whose keys it took over, its bytes;
     /// of a running server also the last change.
-    #[command(
-        override_usage = "tideline partition list <DATA>\n       tideline partition list --url <URL>"
-    )]
     List {
         /// The data directory, if no server uses it.
         #[arg(required_unless_present = "url", conflicts_with = "url")]
@@ -111,12 +107,8 @@ enum PartitionCommand {
     /// Make two of one, each with half of its hashes. What it owns is written anew; the disk needs room for that. An
     /// interrupted change leaves all as it was, or is complete. A running server serves on; calls wait for less than a
     /// second.
-    #[command(
-        override_usage = "tideline partition split [OPTIONS] <DATA> <PARTITION>\n       \
-                          tideline partition split --url <URL> <PARTITION>"
-    )]
     Split {
-        /// The data directory, if no server uses it, and the number of the partition.
+        /// Without --url the data directory, which no server may use; then the number of the partition.
         #[arg(value_names = ["DATA", "PARTITION"], num_args = 1..=2, required = true)]
         of: Vec<String>,
         #[command(flatten)]
@@ -125,12 +117,8 @@ enum PartitionCommand {
         settings: ConfigFile,
     },
     /// Make one of two whose hashes are neighbours. Otherwise like split.
-    #[command(
-        override_usage = "tideline partition merge [OPTIONS] <DATA> <ONE> <OTHER>\n       \
-                          tideline partition merge --url <URL> <ONE> <OTHER>"
-    )]
     Merge {
-        /// The data directory, if no server uses it, and the numbers of both.
+        /// Without --url the data directory, which no server may use; then the numbers of both.
         #[arg(value_names = ["DATA", "ONE", "OTHER"], num_args = 2..=3, required = true)]
         of: Vec<String>,
         #[command(flatten)]
@@ -317,7 +305,7 @@ fn partition(
     let (data, numbers) = of.split_at(of.len() - numbers.min(of.len()));
     let parse = |text: &String| {
         text.parse::<u16>()
-            .map_err(|_| format!("`{text}` is not the number of a partition; {PLACE}"))
+            .map_err(|_| format!("expected the number of a partition, found `{text}`"))
     };
     let numbers: Vec<u16> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
     let change = match numbers[..] {
@@ -334,11 +322,9 @@ fn partition(
             let runtime = tokio::runtime::Runtime::new()?;
             Ok(runtime.block_on(change_partitions(&config, change, out))?)
         }
-        _ => Err(PLACE.into()),
+        _ => Err("name either a data directory or a running server (--url)".into()),
     }
 }
-
-const PLACE: &str = "name either a data directory or a running server (--url), and then each partition by its number";
 
 fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log)

@@ -1,8 +1,8 @@
 //! Where calls wait while partitions become others.
 //!
 //! Owns: [`Gate`]. Promises: a call that has passed is counted until it is done, so that whoever shuts the gate can
-//! wait for it; no call is refused. An open gate costs a call two counts of an atomic; a shut one opens when [`Shut`] is
-//! dropped. Must not: know what a call is.
+//! wait for it; no call is refused. An open gate costs a call two counts of an atomic; a shut one opens when [`Shut`]
+//! is dropped. Must not: know what a call is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
