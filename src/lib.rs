@@ -2,8 +2,10 @@
 //!
 //! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it.
 
+pub mod access;
 pub mod admin;
 pub mod config;
+pub mod credentials;
 mod disk;
 pub mod doctor;
 pub mod dump;
@@ -14,6 +16,7 @@ pub mod feed;
 pub mod gateway;
 pub mod ids;
 mod image;
+pub mod keys;
 mod log;
 pub mod metrics;
 pub mod model;

@@ -191,6 +191,16 @@ pub fn client_of_nobody() -> ClientConfig {
     config.with_no_client_auth()
 }
 
+/// The DNS names that a certificate is of; its chain was verified before.
+#[must_use]
+pub fn dns_names(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let parsed = webpki::EndEntityCert::try_from(certificate);
+    parsed.map_or_else(
+        |_| Vec::new(),
+        |parsed| parsed.valid_dns_names().map(str::to_owned).collect(),
+    )
+}
+
 // The tags of DER that lie on the way to a certificate's validity.
 const INTEGER: u8 = 0x02;
 const UTC_TIME: u8 = 0x17;

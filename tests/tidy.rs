@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("access", &["ids", "metrics", "model"]),
     ("disk", &[]),
     ("entry", &[]),
     ("faults", &[]),
@@ -42,11 +43,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "timeline",
-        &["entry", "ids", "ordered", "metrics", "model", "table"],
+        &[
+            "access", "entry", "ids", "ordered", "metrics", "model", "table",
+        ],
     ),
     (
         "feed",
         &[
+            "access",
             "ids",
             "ordered",
             "metrics",
@@ -73,7 +77,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "people",
         &[
-            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
+            "access", "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+            "relay",
         ],
     ),
     (
@@ -81,6 +86,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
         ],
+    ),
+    (
+        "credentials",
+        &["access", "ids", "ordered", "metrics", "model", "table"],
     ),
     (
         "reshape",
@@ -100,15 +109,28 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("gateway", SIX),
     ("admin", &["gateway"]),
 ];
-const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
+const ZERO: &[&str] = &["access", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook",
-    "reshape", "wire", "tls",
+    "access",
+    "credentials",
+    "ids",
+    "ordered",
+    "metrics",
+    "model",
+    "table",
+    "timeline",
+    "feed",
+    "people",
+    "webhook",
+    "reshape",
+    "wire",
+    "tls",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
-    "config", "server", "store", "remote", "verify", "doctor", "dump", "export", "main", "lib",
+    "config", "server", "store", "remote", "verify", "doctor", "dump", "export", "keys", "main",
+    "lib",
 ];
 
 const FORBIDDEN_NAMES: &[&str] = &[

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::metrics::Metrics;
 use crate::partition::Partitions;
@@ -103,12 +104,12 @@ impl Feed {
     pub fn subscription(
         &self,
         watch: Watch,
-        user: Arc<str>,
+        asker: Arc<Asker>,
         cursor: Cursor,
         with: With,
         standing: Option<Standing>,
     ) -> Subscription {
-        Subscription::new(watch, user, cursor, (with, standing))
+        Subscription::new(watch, asker, cursor, (with, standing))
     }
 
     /// Sends a signal to the subscriptions of a timeline that asked for signals, after everything that is committed

@@ -136,7 +136,9 @@ impl Tailer {
         }
         let asks_membership = self.registry.asks_membership();
         for (timeline, changes) in by_timeline {
-            let moved = changes.iter().filter(|change| change.moved);
+            // Where rights are decided, any change of a member may be one of their role.
+            let decides = self.registry.timelines.decides();
+            let moved = changes.iter().filter(|change| change.moved || decides);
             let own_floor = |change: &MemberChange| change.row.as_ref().map(MemberRow::own_floor);
             let moves: Vec<_> = moved
                 .map(|change| (Box::from(change.user.as_str()), own_floor(change)))

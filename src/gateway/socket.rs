@@ -16,6 +16,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::tls::dns_names;
+
 /// A connection that was accepted.
 pub(super) enum Socket {
     Plain(TcpStream),
@@ -40,6 +42,17 @@ impl Socket {
             Ok(Err((error, socket))) => Shaken::Failed(error, socket),
             Err(_) => Shaken::TooSlow,
         }
+    }
+
+    /// DNS names of the certificate that the client has shown.
+    pub(super) fn client_names(&self) -> Vec<String> {
+        let Socket::Tls(stream) = self else {
+            return Vec::new();
+        };
+        let shown = stream.get_ref().1.peer_certificates();
+        shown
+            .and_then(<[_]>::first)
+            .map_or_else(Vec::new, dns_names)
     }
 
     pub(super) fn tcp(&self) -> &TcpStream {
