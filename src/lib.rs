@@ -2,17 +2,21 @@
 //!
 //! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it.
 
+pub mod access;
 pub mod admin;
 pub mod config;
+pub mod credentials;
 mod disk;
 pub mod doctor;
 pub mod dump;
 mod entry;
 pub mod export;
+mod faults;
 pub mod feed;
 pub mod gateway;
 pub mod ids;
 mod image;
+pub mod keys;
 mod log;
 pub mod metrics;
 pub mod model;

@@ -14,7 +14,8 @@ use tideline::config::{self, Config, ConfigError, Flags};
 use tideline::doctor::{examine, tell};
 use tideline::dump::{DumpError, dump};
 use tideline::export::{Account, Export, export};
-use tideline::remote::{Remote, change_served, list_served};
+use tideline::keys::{KeyCommand, KeyPlace, keys};
+use tideline::remote::{Remote, RunningServer, change_served, list_served};
 use tideline::server::Server;
 use tideline::store::{Change, change_partitions, list_partitions};
 use tideline::verify::verify;
@@ -68,14 +69,24 @@ enum Command {
         #[command(flatten)]
         account: Account,
     },
+    /// Make, list or revoke the API keys of a data directory that no server uses, or with --url those of a running
+    /// server, as the administrator whose key is in TIDELINE_KEY.
+    Key {
+        #[command(subcommand)]
+        what: KeyCommand,
+        #[command(flatten)]
+        at: KeyPlace,
+        #[command(flatten)]
+        settings: ConfigFile,
+    },
     /// Show or change the partitions of a running server, or of a data directory that no server uses.
     Partition {
         #[command(subcommand)]
         what: PartitionCommand,
     },
-    /// Look at what would hurt a server: descriptors, file system, the disk's sync, address space, clock, settings, who
-    /// can reach it, who can read its secrets, when its certificate ends. A line for each with advice; exit code 1 if
-    /// the server would not start or would harm. Changes nothing; a server may run meanwhile.
+    /// Check what would hurt a server: settings, descriptors, file system, room, the disk's sync, address space, clock,
+    /// who can reach it, who can read its secrets, when its certificate ends. Prints a line for each, with advice; exit
+    /// code 1 if one fails. Changes nothing; a server may run meanwhile.
     Doctor {
         /// The data directory [default: that of the settings].
         data: Option<PathBuf>,
@@ -108,7 +119,7 @@ enum PartitionCommand {
     /// interrupted change leaves all as it was, or is complete. A running server serves on; calls wait for less than a
     /// second.
     Split {
-        /// The data directory, if no server uses it, and the number of the partition.
+        /// Without --url the data directory, which no server may use; then the number of the partition.
         #[arg(value_names = ["DATA", "PARTITION"], num_args = 1..=2, required = true)]
         of: Vec<String>,
         #[command(flatten)]
@@ -116,9 +127,9 @@ enum PartitionCommand {
         #[command(flatten)]
         settings: ConfigFile,
     },
-    /// Make one of two whose hashes are neighbours.
+    /// Make one of two whose hashes are neighbours. Otherwise like split.
     Merge {
-        /// The data directory, if no server uses it, and the numbers of both.
+        /// Without --url the data directory, which no server may use; then the numbers of both.
         #[arg(value_names = ["DATA", "ONE", "OTHER"], num_args = 2..=3, required = true)]
         of: Vec<String>,
         #[command(flatten)]
@@ -129,15 +140,8 @@ enum PartitionCommand {
 }
 
 #[derive(Debug, Args)]
-struct RunningServer {
-    /// The running server, as in http://127.0.0.1:7070; then no data directory is named.
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-}
-
-#[derive(Debug, Args)]
 struct ConfigFile {
-    /// The server's TOML file: how long message IDs are remembered is part of what is looked at.
+    /// The server's TOML file: it says how long message IDs are remembered.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -153,8 +157,8 @@ struct Options {
     /// Address (or name) and port to listen on [default: 127.0.0.1:7070].
     #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
     listen: Option<SocketAddr>,
-    /// Serve an address that is not loopback, though there is no authentication yet: whoever reaches it may read, write
-    /// and delete everything.
+    /// Serve an address that is not loopback though there is no authentication ([auth]): whoever reaches it may read,
+    /// write and delete everything. With [auth]: though there is no TLS.
     #[arg(long)]
     insecure: bool,
     /// How many partitions the data directory is to have: one that has another number is changed before it is served,
@@ -210,6 +214,11 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             config: limits.config.take(),
             ..Options::default()
         },
+        Command::Key { at, settings, .. } => Options {
+            config: settings.config.take(),
+            data: at.data.take(),
+            ..Options::default()
+        },
         Command::Partition {
             what:
                 PartitionCommand::Split { settings, .. } | PartitionCommand::Merge { settings, .. },
@@ -230,29 +239,27 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
         return doctor(loaded.map(|(config, _)| config), json);
     }
     let (config, unknown) = loaded.map_err(|error| error.0)?;
+    let limits = config.timeline_limits();
     let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
         Command::Serve { .. } => serve(&flags, &config, &unknown),
         Command::Verify { data, .. } => {
-            let is_whole = verify(&data, &config.timeline_limits(), &mut stdout)
-                .map_err(|error| error.to_string())?;
-            if is_whole {
-                Ok(())
-            } else {
-                Err("the data directory is damaged".into())
+            match verify(&data, &limits, &mut stdout).map_err(|error| error.to_string())? {
+                true => Ok(()),
+                false => Err("the data directory is damaged".into()),
             }
         }
-        Command::Dump { data, timeline, .. } => dump(
-            &data,
-            timeline.as_deref(),
-            &config.timeline_limits(),
-            &mut stdout,
-        )
-        .or_else(|error| match error {
-            // Whoever reads has seen enough, like `tideline dump … | head`.
-            DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            error => Err(error.to_string().into()),
-        }),
+        Command::Dump { data, timeline, .. } => {
+            dump(&data, timeline.as_deref(), &limits, &mut stdout).or_else(|error| match error {
+                // Whoever reads has seen enough, like `tideline dump … | head`.
+                DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+                error => Err(error.to_string().into()),
+            })
+        }
+        Command::Key { what, at, .. } => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            Ok(runtime.block_on(keys(&config, &at, what, &mut stdout))?)
+        }
         Command::Partition { what } => partition(&config, &what, &mut stdout),
         Command::Export { what, account } => {
             let done = export(&account, &what, stdout).map_err(|error| error.to_string())?;
@@ -280,7 +287,7 @@ fn doctor(config: Result<Config, ConfigError>, as_json: bool) -> Result<(), Fail
     };
     match tell(&findings, as_json, &mut std::io::stdout().lock())? {
         true => Ok(()),
-        false => Err("the server would not start, or would harm".into()),
+        false => Err("a check has failed".into()),
     }
 }
 
@@ -292,7 +299,7 @@ fn partition(
     let (of, server, numbers) = match what {
         PartitionCommand::List { data, server } => {
             return match (&server.url, data) {
-                (Some(url), _) => list_served(&Remote::new(url)?, out),
+                (Some(url), _) => list_served(&Remote::new(url, server.ca_file.as_deref())?, out),
                 (None, data) => Ok(list_partitions(
                     data.as_deref().unwrap_or(&config.data),
                     out,
@@ -305,7 +312,7 @@ fn partition(
     let (data, numbers) = of.split_at(of.len() - numbers.min(of.len()));
     let parse = |text: &String| {
         text.parse::<u16>()
-            .map_err(|_| format!("`{text}` is no number"))
+            .map_err(|_| format!("expected the number of a partition, found `{text}`"))
     };
     let numbers: Vec<u16> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
     let change = match numbers[..] {
@@ -313,7 +320,10 @@ fn partition(
         _ => Change::Split(numbers[0]),
     };
     match (&server.url, data) {
-        (Some(url), []) => change_served(&Remote::new(url)?, change, out),
+        (Some(url), []) => {
+            let server = Remote::new(url, server.ca_file.as_deref())?;
+            change_served(&server, change, out)
+        }
         (None, [data]) => {
             let config = Config {
                 data: data.into(),
@@ -370,11 +380,11 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
 
 /// Reads the settings again; bad ones change nothing.
 fn reload(server: &Server, flags: &Flags, started: &Config) {
-    match config::load(flags, environment()) {
-        Ok((config, _)) => {
-            server.reload(&config);
-            let mut waiting = started.differing(&config);
-            waiting.retain(|name| *name != "limits");
+    let loaded = config::load(flags, environment());
+    let reloaded = loaded.and_then(|(config, _)| server.reload(&config).map(|()| config));
+    match reloaded {
+        Ok(config) => {
+            let waiting = config.waiting_since(started);
             if waiting.is_empty() {
                 tracing::info!("the settings were read again");
             } else {

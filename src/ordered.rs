@@ -90,6 +90,13 @@ pub(crate) fn push_string(out: &mut Vec<u8>, value: &str) {
     push_escaped(out, value.as_bytes());
 }
 
+/// Appends the bound below every text from these bytes on; it is no column.
+pub(crate) fn push_text_from(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(STRING);
+    push_escaped(out, bytes);
+    out.truncate(out.len() - 2);
+}
+
 /// Appends bytes.
 pub(crate) fn push_binary(out: &mut Vec<u8>, value: &[u8]) {
     out.push(BINARY);

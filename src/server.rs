@@ -3,6 +3,8 @@
 //! Owns: start and stop. Promises: nothing is served before everything below it is open; a stop takes nothing new,
 //! answers what it took, tells the clients, and flushes last. Must not: know how any layer does its part.
 
+mod judging;
+
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::admin::Admin;
 use crate::config::{Config, ConfigError};
 use crate::feed::Feed;
-use crate::gateway::{Gateway, Options as GatewayOptions, changes_body};
+use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{FROZEN_MAX, Partitions, READS_MAX};
@@ -32,6 +34,7 @@ use crate::tls::{Unfit, install_crypto};
 use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
+use judging::judge;
 
 /// A running server.
 pub struct Server {
@@ -42,6 +45,9 @@ pub struct Server {
     timers: Timers,
     backfill: Backfill,
     webhooks: Webhooks,
+    access: Option<Access>,
+    /// Ends the fetches of keys.
+    keys: CancellationToken,
     reshaper: Reshaper,
     /// Ends the hold of streams on the logs.
     streams: CancellationToken,
@@ -67,6 +73,8 @@ pub enum StartError {
     Thread(io::Error),
     /// A webhook can't work as it is configured.
     Webhook(String),
+    /// Credentials can't be judged as it is configured.
+    Auth(String),
 }
 
 impl fmt::Display for StartError {
@@ -85,6 +93,7 @@ impl fmt::Display for StartError {
             }
             StartError::Store(error) => write!(out, "{error}"),
             StartError::Webhook(why) => write!(out, "{why}"),
+            StartError::Auth(why) => write!(out, "[auth]: {why}"),
             StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
         }
     }
@@ -122,9 +131,13 @@ impl Server {
             tables,
         } = store.map_err(StartError::Store)?;
         let tasks = TaskTracker::new();
+        let (access, keys) = judge(config, &partitions, &clock, &metrics, &tasks).await?;
         let (targets, jobs) = People::targets(&partitions, &timelines);
         let options = config.relay_options();
         let relay = Relay::start(&partitions, targets, options, &metrics, &tasks);
+        if let Some(access) = &access {
+            timelines.decide_by(Arc::clone(&access.gate));
+        }
         jobs.start(&tasks);
         bound_posts(&timelines, &relay, &jobs);
         let people = People::new(partitions.clone(), timelines.clone(), relay.clone());
@@ -181,7 +194,7 @@ impl Server {
                 ..config.gateway_options(&metrics)
             },
             (timelines, people),
-            (tables, webhooks.clone(), reshaper.clone()),
+            (tables, webhooks.clone(), reshaper.clone(), access.clone()),
             feed.clone(),
             clock,
             Arc::<Admin>::clone(&admin),
@@ -199,6 +212,8 @@ impl Server {
             timers,
             backfill,
             webhooks,
+            access,
+            keys,
             reshaper,
             streams,
             partitions,
@@ -215,12 +230,6 @@ impl Server {
         self.gateway.address()
     }
 
-    /// Puts those settings in force that may change while the server runs: the limits of addresses and users. The
-    /// certificate's files are read again, too.
-    pub fn reload(&self, config: &Config) {
-        self.gateway.reload(config.limits());
-    }
-
     /// Stops everything, in the reverse order of the start.
     pub async fn stop(self) {
         let Server {
@@ -231,6 +240,8 @@ impl Server {
             timers,
             backfill,
             webhooks,
+            access: _,
+            keys,
             reshaper,
             streams,
             partitions,
@@ -255,6 +266,7 @@ impl Server {
         backfill.stop();
         webhooks.stop();
         streams.cancel();
+        keys.cancel();
         feed.stop();
         relay.stop();
         jobs.stop();
@@ -306,7 +318,12 @@ fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
 
 /// Logs what is open to other machines, so that the operator knows it.
 fn say_who_may_come(config: &Config) {
-    if config.insecure {
+    if config.insecure && config.auth.is_some() {
+        tracing::warn!(
+            address = %config.listen,
+            "insecure: without TLS credentials can be read on their way here"
+        );
+    } else if config.insecure {
         tracing::warn!(
             address = %config.listen,
             "insecure: whoever reaches this address, also through a proxy, may read, write and delete everything, as \

@@ -7,6 +7,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::credentials::verify_stored;
 use crate::ids::{Clock, PartitionId};
 use crate::partition::{Inspected, Inspection, OpenError};
 use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
@@ -141,6 +142,7 @@ fn check_partition(
     let now = Clock::system().now_ms().cast_signed();
     let indexed = verify_indexes(catalog, &inspected.view, now, &mut problem)
         .map_err(|error| error.to_string())?;
+    verify_stored(&inspected.view, &mut problem).map_err(|error| error.0)?;
     let mut changed = Changed::default();
     let read = inspection.log(&inspected, &mut |batch| {
         if changed.take(batch).is_err() {

@@ -13,12 +13,14 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tideline::access::Right;
 use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Push, Reason, Reply, Request, Said, conversation, feed,
-    hide, member, message, openrpc, partition, pin, position, push, reaction, receipt, schedule,
-    schemas, session, signal, stream, sync, timeline, webhook,
+    Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
+    conversation, feed, hide, key, member, message, openrpc, partition, pin, position, push,
+    reaction, receipt, schedule, schemas, session, sessions, signal, stream, sync, timeline,
+    webhook,
 };
 
 fn root() -> PathBuf {
@@ -74,6 +76,47 @@ fn files_are_as_the_types_make_them() {
             "{name} is made by no type: remove it"
         );
     }
+}
+
+/// What each right allows, from the list of methods.
+fn rights() -> String {
+    let mut table = "| right | what it allows | methods |\n|---|---|---|\n".to_owned();
+    let mut row = |name: &str, what: &str, is_of: &dyn Fn(Needs) -> bool| {
+        let of = Method::ALL.iter().filter(|method| is_of(method.needs()));
+        let of: Vec<String> = of.map(|method| format!("`{}`", method.name())).collect();
+        table.push_str(&format!("| {name} | {what} | {} |\n", of.join(", ")));
+    };
+    row("none", "Before a credential was shown.", &|needs| {
+        matches!(needs, Needs::Nothing(_))
+    });
+    let what = "Any credential; what the caller may not read is left out.";
+    row("none", what, &|needs| matches!(needs, Needs::Session(_)));
+    for right in Right::ALL {
+        let is_of = |needs: Needs| needs.rights().has(*right);
+        row(&format!("`{right}`"), right.summary(), &is_of);
+    }
+    table
+}
+
+#[test]
+fn the_page_on_access_has_the_right_of_every_method() {
+    let path = root().join("../docs/ACCESS.md");
+    let page = fs::read_to_string(&path).expect("readable");
+    let (before, rest) = page
+        .split_once("<!-- rights -->\n")
+        .expect("the table's place");
+    let (found, behind) = rest.split_once("<!-- end of rights -->").expect("its end");
+    if std::env::var_os("TIDELINE_BLESS").is_some() {
+        let table = rights();
+        let page = format!("{before}<!-- rights -->\n{table}<!-- end of rights -->{behind}");
+        fs::write(&path, page).expect("writable");
+        return;
+    }
+    assert_eq!(
+        found,
+        rights(),
+        "TIDELINE_BLESS=1 cargo test --test schemas"
+    );
 }
 
 #[test]
@@ -220,6 +263,13 @@ fn reply(method: &str, result: &Value) -> Reply {
         "stream.commit" => Reply::StreamCommit(of::<stream::Committed>(result)),
         "stream.cursors" => Reply::StreamCursors(of::<stream::CursorsPage>(result)),
         "stream.forget" => Reply::StreamForget(of::<stream::Forgotten>(result)),
+        "session.renew" => Reply::SessionRenew(of::<sessions::Renewed>(result)),
+        "session.list" => Reply::SessionList(of::<sessions::Listed>(result)),
+        "session.close" => Reply::SessionClose(of::<sessions::Closed>(result)),
+        "session.revoke" => Reply::SessionRevoke(of::<sessions::Revoked>(result)),
+        "key.create" => Reply::KeyCreate(of::<key::Created>(result)),
+        "key.list" => Reply::KeyList(of::<key::Listed>(result)),
+        "key.revoke" => Reply::KeyRevoke(of::<key::Revoked>(result)),
         "webhook.list" => Reply::WebhookList(of::<webhook::Listed>(result)),
         "webhook.dead" => Reply::WebhookDead(of::<webhook::DeadPage>(result)),
         "webhook.replay" => Reply::WebhookReplay(of::<webhook::Replaying>(result)),
@@ -319,6 +369,7 @@ fn pushed(name: &str, params: &Value) -> Push<'static> {
         "stream.changes" => Push::StreamChanges(stream_changes(params)),
         "stream.ended" => Push::StreamEnded(of::<push::StreamEnded>(params)),
         "subscription.ended" => Push::SubscriptionEnded(of::<push::SubscriptionEnded>(params)),
+        "session.expiring" => Push::SessionExpiring(of::<push::SessionExpiring>(params)),
         "draining" => Push::Draining(of::<push::Draining>(params)),
         unknown => panic!("nobody decodes {unknown}"),
     }

@@ -12,8 +12,10 @@ use std::sync::OnceLock;
 
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("access", &["ids", "metrics", "model"]),
     ("disk", &[]),
     ("entry", &[]),
+    ("faults", &[]),
     ("ids", &[]),
     ("ordered", &[]),
     ("tls", &[]),
@@ -24,20 +26,31 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "partition",
         &[
-            "disk", "entry", "ids", "ordered", "metrics", "model", "log", "image",
+            "disk", "entry", "faults", "ids", "ordered", "metrics", "model", "log", "image",
         ],
     ),
     (
         "table",
-        &["entry", "ids", "ordered", "metrics", "model", "partition"],
+        &[
+            "entry",
+            "ids",
+            "ordered",
+            "metrics",
+            "model",
+            "partition",
+            "faults",
+        ],
     ),
     (
         "timeline",
-        &["entry", "ids", "ordered", "metrics", "model", "table"],
+        &[
+            "access", "entry", "ids", "ordered", "metrics", "model", "table",
+        ],
     ),
     (
         "feed",
         &[
+            "access",
             "ids",
             "ordered",
             "metrics",
@@ -45,17 +58,27 @@ const LAYERS: &[(&str, &[&str])] = &[
             "partition",
             "table",
             "timeline",
+            "faults",
         ],
     ),
     ("timers", &["metrics", "partition", "timeline"]),
     (
         "relay",
-        &["ids", "ordered", "metrics", "model", "partition", "table"],
+        &[
+            "faults",
+            "ids",
+            "ordered",
+            "metrics",
+            "model",
+            "partition",
+            "table",
+        ],
     ),
     (
         "people",
         &[
-            "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "relay",
+            "access", "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
+            "relay",
         ],
     ),
     (
@@ -63,6 +86,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
         ],
+    ),
+    (
+        "credentials",
+        &["access", "ids", "ordered", "metrics", "model", "table"],
     ),
     (
         "reshape",
@@ -82,15 +109,28 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("gateway", SIX),
     ("admin", &["gateway"]),
 ];
-const ZERO: &[&str] = &["ids", "ordered", "metrics", "model"];
+const ZERO: &[&str] = &["access", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
-    "ids", "ordered", "metrics", "model", "table", "timeline", "feed", "people", "webhook",
-    "reshape", "wire", "tls",
+    "access",
+    "credentials",
+    "ids",
+    "ordered",
+    "metrics",
+    "model",
+    "table",
+    "timeline",
+    "feed",
+    "people",
+    "webhook",
+    "reshape",
+    "wire",
+    "tls",
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
-    "config", "server", "store", "remote", "verify", "doctor", "dump", "export", "main", "lib",
+    "config", "server", "store", "remote", "verify", "doctor", "dump", "export", "keys", "main",
+    "lib",
 ];
 
 const FORBIDDEN_NAMES: &[&str] = &[

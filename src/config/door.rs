@@ -10,7 +10,7 @@ use toml::{Table, Value};
 
 use super::ConfigError;
 use super::key::Key;
-use crate::gateway::LimitOptions;
+use crate::gateway::{CallerLimits, LimitOptions};
 use crate::tls::Files;
 
 /// `[tls]`.
@@ -35,23 +35,37 @@ pub struct LimitsKey {
     /// Of one address.
     pub address: AddressKey,
     /// Of one user.
-    pub user: UserKey,
+    pub user: CallerKey,
+    /// Of one API key.
+    pub key: CallerKey,
 }
 
 /// What one address may take.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct AddressKey {
     /// Open connections.
     pub connections: u32,
     /// Connections that it opens in a second.
     pub handshakes_per_s: u32,
+    /// Credentials that are refused in a minute.
+    pub failures_per_min: u32,
 }
 
-/// What one user may take.
+impl Default for AddressKey {
+    fn default() -> AddressKey {
+        AddressKey {
+            connections: 0,
+            handshakes_per_s: 0,
+            failures_per_min: 60,
+        }
+    }
+}
+
+/// What one user or key may take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct UserKey {
+pub struct CallerKey {
     /// Open WebSocket connections.
     pub connections: u32,
     /// Calls in a second.
@@ -108,9 +122,19 @@ impl LimitsKey {
         LimitOptions {
             address_connections: self.address.connections,
             address_handshakes_per_s: self.address.handshakes_per_s,
-            user_connections: self.user.connections,
-            user_requests_per_s: self.user.requests_per_s,
-            user_bytes_per_s: self.user.bytes_per_s,
+            address_failures_per_min: self.address.failures_per_min,
+            user: self.user.limits(),
+            key: self.key.limits(),
+        }
+    }
+}
+
+impl CallerKey {
+    fn limits(&self) -> CallerLimits {
+        CallerLimits {
+            connections: self.connections,
+            requests_per_s: self.requests_per_s,
+            bytes_per_s: self.bytes_per_s,
         }
     }
 }
@@ -132,7 +156,8 @@ mod tests {
 
     const WHOLE: &str = "[tls]\ncertificate_file = \"c\"\nkey_file = \"k\"\nclient_ca_file = \"a\"\n\
                          [limits]\naddress = { connections = 1, handshakes_per_s = 2 }\n\
-                         user = { connections = 3, requests_per_s = 4, bytes_per_s = 5 }\n";
+                         user = { connections = 3, requests_per_s = 4, bytes_per_s = 5 }\n\
+                         key = { connections = 6, requests_per_s = 7 }\n";
 
     #[test]
     fn the_tables_come_back_as_they_were_written() {
@@ -140,9 +165,14 @@ mod tests {
         assert_eq!(config.tls.files().unwrap().unwrap().key, PathBuf::from("k"));
         let options = config.limits.options();
         assert_eq!(
-            (options.address_handshakes_per_s, options.user_bytes_per_s),
-            (2, 5)
+            (
+                options.address_handshakes_per_s,
+                options.user.bytes_per_s,
+                options.key.requests_per_s
+            ),
+            (2, 5, 7)
         );
+        assert_eq!(options.address_failures_per_min, 60, "by itself");
         let shown = config.to_toml();
         let again = read(&shown).unwrap();
         assert_eq!(again, config);

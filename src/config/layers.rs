@@ -23,6 +23,25 @@ const _: () = {
 };
 
 impl Config {
+    /// Names of the settings that are others than at the start, and wait for a restart.
+    #[must_use]
+    pub fn waiting_since(&self, started: &Config) -> Vec<&'static str> {
+        let mut names = started.differing(self);
+        let settings = |config: &Config| -> Vec<_> {
+            let policies = config.policy.iter();
+            policies
+                .map(|one| (one.prefix.clone(), one.settings.clone()))
+                .collect()
+        };
+        let only_rights = self.auth.is_some() && settings(self) == settings(started);
+        names.retain(|name| match *name {
+            "limits" | "auth" => false,
+            "policy" => !only_rights,
+            _ => true,
+        });
+        names
+    }
+
     /// For the partitions.
     #[must_use]
     pub fn partition_options(&self, metrics: &Arc<Metrics>) -> partition::Options {
@@ -94,6 +113,15 @@ impl Config {
         timeline::Policies::new(self.policy.iter().map(policy).collect())
     }
 
+    /// What policies give to users.
+    #[must_use]
+    pub fn policy_rights(&self) -> Vec<crate::access::PolicyRights> {
+        self.policy
+            .iter()
+            .map(|policy| policy.rights.clone())
+            .collect()
+    }
+
     /// What clients may send and get.
     #[must_use]
     pub fn wire_limits(&self) -> wire::Limits {
@@ -118,6 +146,7 @@ impl Config {
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
             takes_proxied: self.takes_proxied(),
+            serves_proxies_only: self.serves_proxies_only(),
             trusted_proxies: self.trusted_networks().unwrap_or_default(),
             per_client: self.limits(),
             certificate: None,
@@ -140,8 +169,9 @@ impl Config {
     }
 
     fn tablestore_options(&self) -> gateway::TablestoreOptions {
-        let listed = self.tablestore_credentials.iter();
+        let listed = self.tablestore_credentials.0.iter();
         let counts = listed.filter(|text| *text != DEVELOPMENT || self.takes_development_key());
+        let counts = counts.filter(|_| self.auth.is_none());
         let credentials = counts.filter_map(|text| {
             let (id, secret) = text.split_once(':')?;
             Some(gateway::Credential {
@@ -167,7 +197,9 @@ mod tests {
         let ids = |listen: &str, credentials: &[&str]| -> Vec<String> {
             let config = Config {
                 listen: listen.parse().unwrap(),
-                tablestore_credentials: credentials.iter().map(ToString::to_string).collect(),
+                tablestore_credentials: crate::config::Secrets(
+                    credentials.iter().map(ToString::to_string).collect(),
+                ),
                 ..Config::default()
             };
             config.check().unwrap();

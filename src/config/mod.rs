@@ -8,21 +8,25 @@
 //! the clients (origins, sizes, patience) and what the data is worth (retention, windows). Each layer has its own
 //! `Options`, with the defaults that its tests need too; `layers.rs` fills them.
 
+mod auth;
 mod door;
 mod exposure;
 mod key;
 mod layers;
 mod load;
 mod policy;
+mod secrets;
 mod webhook;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub use door::{AddressKey, LimitsKey, TlsKey, UserKey};
+pub use auth::AuthKey;
+pub use door::{AddressKey, CallerKey, LimitsKey, TlsKey};
 pub use key::address;
 pub use load::{Flags, load};
 pub use policy::PolicyKey;
+pub use secrets::Secrets;
 pub use webhook::WebhookKey;
 
 use crate::{gateway, partition, timeline, wire};
@@ -121,11 +125,11 @@ keys! {
         /// Directory that holds everything. Made if it is not there.
         data: PathBuf = PathBuf::from("./data");
         /// Address (or name) and port of WebSocket and HTTP. Off loopback, or with a name in allowed_hosts that others
-        /// have, the server starts only with `insecure`.
+        /// have, the server starts only with [auth], and then with [tls] or trusted_proxies; or with `insecure`.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7070));
-        /// Whether to serve others than this machine, though there is no authentication yet: an address that is not
+        /// Whether to serve others than this machine though there is no authentication: an address that is not
         /// loopback, and what comes through a proxy. Whoever reaches it may read, write and delete everything, as
-        /// anybody.
+        /// anybody. With [auth]: whether to serve them though there is no TLS, so that credentials can be read.
         insecure: bool = false;
         /// What is logged to standard error: error, warn, info, debug, or per module as in
         /// "info,tideline::gateway=debug".
@@ -133,6 +137,14 @@ keys! {
         /// Longest time that a shutdown waits for requests and slow sockets, in ms. What is committed is flushed after
         /// it.
         drain_ms_max: u64 = 10_000, 0 to 600_000;
+    }
+    "access" {
+        /// Who may come in. false = nobody is asked who they are. As a table at the end of the file, [auth] with any of
+        /// issuer, audience (what tokens must name), leeway_s = 30 (by how much clocks may differ), hs256_secret_files
+        /// and public_key_files (keys of tokens; a file's name without its ending is the key's ID), jwks_file,
+        /// jwks_url, jwks_refresh_s = 300, rights (of all users, each { on, allow }). API keys are made by `tideline
+        /// key`. SIGHUP has this section read again.
+        auth: Option<AuthKey> = None;
     }
     "store" {
         /// Partitions of the data directory. Each costs a writer thread and a log. An existing directory that has
@@ -182,7 +194,8 @@ keys! {
         fresh_bytes_max: usize = 67_108_864, 1_048_576 to 17_179_869_184;
         /// Settings of timelines that have none of their own, by how their IDs begin; the longest prefix counts. As
         /// tables at the end of the file, [[policy]] with prefix and any of retention (age_ms, messages, bytes),
-        /// members_only, fan_out, fan_out_members_max, edit (by, window_ms).
+        /// members_only, fan_out, fan_out_members_max, edit (by, window_ms); and where there is [auth] the rights of
+        /// users: others = [...], members = [...], roles = { NAME = [...] }, creator = "NAME" (of who creates).
         policy: Vec<PolicyKey> = Vec::new();
         /// Bytes of a partition's log that lists, inboxes and followers may be behind; beyond it changes of members
         /// and messages that go into inboxes are answered `busy`. The log keeps that much, whatever its own limits.
@@ -207,9 +220,9 @@ keys! {
         /// Addresses of proxies before the server, or networks of them like "10.0.0.0/8", whose X-Forwarded-For says
         /// truly from where requests come. Nobody else's does.
         trusted_proxies: Vec<String> = Vec::new();
-        /// What one address and one user may take, as a table at the end of the file: [limits] with address
-        /// {connections, handshakes_per_s} and user {connections, requests_per_s, bytes_per_s}. 0 = no limit. Read
-        /// again on SIGHUP.
+        /// What one address, one user and one API key may take, as a table at the end of the file: [limits] with
+        /// address {connections, handshakes_per_s, failures_per_min = 60}, user and key {connections, requests_per_s,
+        /// bytes_per_s}. 0 = no limit. Read again on SIGHUP.
         limits: LimitsKey = LimitsKey::default();
         /// Open connections at most; further ones get 503. Fewer if the limit of open files (ulimit -n) is lower: a
         /// part of it is kept for the store.
@@ -237,7 +250,7 @@ keys! {
     "Tablestore" {
         /// Keys that Tablestore's requests are signed with, each "ID:secret". Without any, nobody may call. The
         /// default counts only alone, on loopback and not through a proxy: its secret is known to everybody.
-        tablestore_credentials: Vec<String> = vec![DEVELOPMENT.to_owned()];
+        tablestore_credentials: Secrets = Secrets(vec![DEVELOPMENT.to_owned()]);
         /// Instance names that this server answers to.
         tablestore_instances: Vec<String> = vec!["tideline".to_owned()];
         /// Capacity units (of 4 KiB, reads and writes together) per second of one partition key; beyond it requests
@@ -266,6 +279,7 @@ impl Config {
         self.check_names()?;
         policy::check(&self.policy)?;
         webhook::check(&self.webhook)?;
+        auth::check(self.auth.as_ref())?;
         self.tls.files()?;
         self.trusted_networks()?;
         self.check_splits()?;
@@ -287,7 +301,7 @@ impl Config {
     /// Whether the well-known key opens the tables: only while no other is set, and only to this machine.
     #[must_use]
     pub fn takes_development_key(&self) -> bool {
-        !self.is_exposed() && self.tablestore_credentials == [DEVELOPMENT]
+        self.auth.is_none() && !self.is_exposed() && self.tablestore_credentials.0 == [DEVELOPMENT]
     }
 
     /// The networks of trusted proxies.
@@ -327,7 +341,14 @@ impl Config {
     }
 
     fn check_tablestore(&self) -> Result<(), ConfigError> {
-        for (at, credential) in self.tablestore_credentials.iter().enumerate() {
+        if self.auth.is_some() && self.tablestore_credentials.0 != [DEVELOPMENT] {
+            return Err(ConfigError(
+                "tablestore_credentials has no meaning beside [auth]: make keys with `tideline key create NAME \
+                 --signing`"
+                    .to_owned(),
+            ));
+        }
+        for (at, credential) in self.tablestore_credentials.0.iter().enumerate() {
             // A secret is not to be shown, and a broken one may be anywhere in the text.
             if !credential
                 .split_once(':')
@@ -336,6 +357,13 @@ impl Config {
                 return Err(ConfigError(format!(
                     "tablestore_credentials: number {} is not a key ID of letters, digits, '.', '_' and '-', a colon, \
                      and a secret",
+                    at + 1
+                )));
+            }
+            if credential.ends_with(&format!(":{}", secrets::HIDDEN)) {
+                return Err(ConfigError(format!(
+                    "tablestore_credentials: number {} has its secret hidden, as `tideline config` prints it: put the \
+                     secret in its place",
                     at + 1
                 )));
             }
@@ -421,6 +449,7 @@ mod tests {
             "log",
             "partitions",
             "message_id_window_count",
+            "auth",
             "policy",
             "webhook",
             "allowed_origins",

@@ -1,15 +1,16 @@
-//! Policies: settings of timelines by how their IDs begin.
+//! Policies: settings and rights of timelines by how their IDs begin.
 //!
 //! Owns: how a policy is read, shown and checked. Promises: a key that is no setting is refused by name, and no prefix
-//! has two policies. Must not: know what a setting does.
+//! has two policies. Must not: know what a setting or a right does.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::ConfigError;
 use super::key::Key;
+use crate::access::{PolicyRights, Right, Rights};
 use crate::wire::settings::SettingsPatch;
 
 /// One `[[policy]]`.
@@ -19,6 +20,8 @@ pub struct PolicyKey {
     pub prefix: String,
     /// What is not set here is as by default.
     pub settings: SettingsPatch,
+    /// What users may do there, beside what their tokens say; only where there is `[auth]`.
+    pub rights: PolicyRights,
 }
 
 impl PolicyKey {
@@ -31,9 +34,15 @@ impl PolicyKey {
             Some(other) => return Err(format!("prefix: expected a text, found {other}")),
             None => return Err("a policy needs a prefix".to_owned()),
         };
-        let settings = SettingsPatch::deserialize(Value::Table(table))
-            .map_err(|error| format!("the policy of {prefix:?}: {}", error.message()))?;
-        Ok(PolicyKey { prefix, settings })
+        let named = |why: String| format!("the policy of {prefix:?}: {why}");
+        let rights = take_rights(&mut table, &prefix).map_err(named)?;
+        let settings = SettingsPatch::deserialize(Value::Table(table));
+        let settings = settings.map_err(|error| named(error.message().to_owned()))?;
+        Ok(PolicyKey {
+            prefix,
+            settings,
+            rights,
+        })
     }
 
     fn to_value(&self) -> Value {
@@ -42,8 +51,91 @@ impl PolicyKey {
         if let Ok(Value::Table(settings)) = Value::try_from(&self.settings) {
             table.extend(settings);
         }
+        let PolicyRights {
+            prefix: _,
+            others,
+            members,
+            roles,
+            creator,
+        } = &self.rights;
+        let mut put = |name: &str, rights: &Rights| {
+            if !rights.is_empty() {
+                table.insert(name.to_owned(), names(*rights));
+            }
+        };
+        put("others", others);
+        put("members", members);
+        if !roles.is_empty() {
+            let roles = roles
+                .iter()
+                .map(|(role, rights)| (role.clone(), names(*rights)));
+            table.insert("roles".to_owned(), Value::Table(roles.collect()));
+        }
+        if let Some(creator) = creator {
+            table.insert("creator".to_owned(), Value::String(creator.clone()));
+        }
         Value::Table(table)
     }
+}
+
+fn names(rights: Rights) -> Value {
+    let names = rights
+        .iter()
+        .map(|right| Value::String(right.name().to_owned()));
+    Value::Array(names.collect())
+}
+
+/// Takes what is said of rights out of a policy's table.
+fn take_rights(table: &mut Table, prefix: &str) -> Result<PolicyRights, String> {
+    let mut rights = PolicyRights {
+        prefix: prefix.to_owned(),
+        ..PolicyRights::default()
+    };
+    for (name, rights) in [
+        ("others", &mut rights.others),
+        ("members", &mut rights.members),
+    ] {
+        if let Some(list) = table.remove(name) {
+            *rights = read_rights(&list).map_err(|why| format!("{name}: {why}"))?;
+        }
+    }
+    rights.roles = match table.remove("roles") {
+        None => BTreeMap::new(),
+        Some(Value::Table(roles)) => {
+            let role = |(role, list): (String, Value)| match read_rights(&list) {
+                Ok(rights) => Ok((role, rights)),
+                Err(why) => Err(format!("roles.{role}: {why}")),
+            };
+            roles.into_iter().map(role).collect::<Result<_, _>>()?
+        }
+        Some(other) => return Err(format!("roles: expected a table, found {other}")),
+    };
+    rights.creator = match table.remove("creator") {
+        None => None,
+        Some(Value::String(role)) if !role.is_empty() => Some(role),
+        Some(other) => return Err(format!("creator: expected a role, found {other}")),
+    };
+    Ok(rights)
+}
+
+/// Rights on timelines: `observe` and `admin` are given on everything, and tables have no policies.
+fn read_rights(list: &Value) -> Result<Rights, String> {
+    let list = list.as_array();
+    let list = list.ok_or("expected a list of rights")?;
+    let right = |one: &Value| {
+        let right = one.as_str().and_then(Right::from_name);
+        let right = right.filter(|right| {
+            let elsewhere = [
+                Right::Observe,
+                Right::Admin,
+                Right::TablesRead,
+                Right::TablesWrite,
+            ];
+            !elsewhere.contains(right) && *right != Right::TablesManage
+        });
+        right.ok_or_else(|| format!("{one} is no right that a policy gives"))
+    };
+    list.iter().map(right).collect()
 }
 
 impl Key for Vec<PolicyKey> {
@@ -68,7 +160,10 @@ impl Key for Vec<PolicyKey> {
 /// Prefixes that IDs can have, each once, and numbers in their ranges.
 pub(super) fn check(policies: &[PolicyKey]) -> Result<(), ConfigError> {
     let mut seen = HashSet::new();
-    for PolicyKey { prefix, settings } in policies {
+    for policy in policies {
+        let PolicyKey {
+            prefix, settings, ..
+        } = policy;
         let refuse = |why: &str| Err(ConfigError(format!("the policy of {prefix:?}: {why}")));
         if prefix.len() > 255 || prefix.starts_with('$') || prefix.contains(char::is_control) {
             return refuse("no timeline that clients write to has an ID like that");
@@ -87,6 +182,7 @@ pub(super) fn check(policies: &[PolicyKey]) -> Result<(), ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::super::Config;
+    use crate::access::Right;
 
     fn read(text: &str) -> Result<Config, String> {
         let table: toml::Table = text.parse().unwrap();
@@ -101,6 +197,8 @@ mod tests {
     #[test]
     fn a_policy_comes_back_as_it_was_written() {
         let text = "[[policy]]\nprefix = \"room/\"\nmembers_only = true\nedit = { by = \"sender\", window_ms = 60000 }\n\
+                    others = [\"read\"]\nmembers = [\"read\", \"append\"]\ncreator = \"owner\"\n\
+                    roles = { owner = [\"read\", \"manage\"] }\n\
                     [[policy]]\nprefix = \"\"\nretention = { age_ms = 1 }\nfan_out = \"write\"\n";
         let config = read(text).unwrap();
         assert_eq!(config.policy.len(), 2);
@@ -111,6 +209,10 @@ mod tests {
         let mut again = Config::default();
         again.set("policy", &shown["policy"]).unwrap();
         assert_eq!(again.policy, config.policy);
+        let rights = &config.policy[0].rights;
+        assert_eq!(rights.prefix, "room/");
+        assert!(rights.others.has(Right::Read) && rights.roles["owner"].has(Right::Manage));
+        assert_eq!(rights.creator.as_deref(), Some("owner"));
         let mut by_text = Config::default();
         by_text
             .set_text("policy", &shown["policy"].to_string())
@@ -125,8 +227,24 @@ mod tests {
             ("policy = [1]", "expected tables"),
             ("[[policy]]\nmembers_only = true", "needs a prefix"),
             (
+                "[[policy]]\nprefix = \"a\"\nmember = true",
+                "unknown field `member`",
+            ),
+            (
                 "[[policy]]\nprefix = \"a\"\nmembers = true",
-                "unknown field `members`",
+                "members: expected a list",
+            ),
+            (
+                "[[policy]]\nprefix = \"a\"\nothers = [\"read\", \"admin\"]",
+                "others: \"admin\" is no right",
+            ),
+            (
+                "[[policy]]\nprefix = \"a\"\nroles = { owner = [\"own\"] }",
+                "roles.owner: \"own\" is no right",
+            ),
+            (
+                "[[policy]]\nprefix = \"a\"\ncreator = 1",
+                "creator: expected a role",
             ),
             ("[[policy]]\nprefix = \"$a\"", "no timeline"),
             (

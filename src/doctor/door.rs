@@ -1,6 +1,6 @@
 //! Who can reach the server, and who can read its secrets.
 //!
-//! Owns: what is told of addresses, files of secrets and the certificate. Promises: no secret is read. Must not: know
+//! Owns: the checks of addresses, files of secrets and the certificate. Promises: no secret is read. Must not: know
 //! the machine.
 
 use std::fs;
@@ -17,7 +17,9 @@ use crate::tls::Unfit;
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
     let mut findings = vec![exposure(config)];
     let keys = config.tls.key_file.iter();
-    let secrets = keys.chain(config.webhook.iter().map(|webhook| &webhook.secret_file));
+    let shared = config.auth.iter().flat_map(|auth| &auth.hs256_secret_files);
+    let webhooks = config.webhook.iter().map(|webhook| &webhook.secret_file);
+    let secrets = keys.chain(shared).chain(webhooks);
     findings.extend(secrets.map(|path| secret(path)));
     findings.extend(certificate(config));
     findings
@@ -29,6 +31,9 @@ fn exposure(config: &Config) -> Finding {
     if let Err(ConfigError(why)) = config.check_exposure() {
         return Finding::of(NAME, State::Fail, why, "the server would not start");
     }
+    if config.auth.is_some() {
+        return of_asked(config);
+    }
     if config.insecure {
         return Finding::of(
             NAME,
@@ -38,6 +43,26 @@ fn exposure(config: &Config) -> Finding {
         );
     }
     Finding::ok(NAME, format!("{listen} is reached from this machine alone"))
+}
+
+/// The same where everybody is asked who they are.
+fn of_asked(config: &Config) -> Finding {
+    const NAME: &str = "exposure";
+    let listen = config.listen;
+    if config.insecure && config.tls.certificate_file.is_none() {
+        return Finding::of(
+            NAME,
+            State::Warn,
+            format!("insecure: credentials that are sent to {listen} can be read on their way"),
+            "set [tls]; or trusted_proxies, if a proxy before the server speaks TLS; and leave insecure out",
+        );
+    }
+    let who = match (config.is_exposed(), config.serves_proxies_only()) {
+        (false, _) => "from this machine, or through a proxy on it,",
+        (true, true) => "through trusted proxies",
+        (true, false) => "by everybody",
+    };
+    Finding::ok(NAME, format!("{listen} is reached {who} with a credential"))
 }
 
 fn secret(path: &Path) -> Finding {

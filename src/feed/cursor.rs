@@ -31,6 +31,8 @@ pub struct Cursor {
     pub(super) turn: u32,
     /// The last page ended early: there is more in the store, whatever the log says.
     pub(super) more: bool,
+    /// Its user may read as a member only, as their role says: each change of it concerns them.
+    pub(super) by_role: bool,
 }
 
 impl Cursor {
@@ -47,7 +49,17 @@ impl Cursor {
             floor: 0,
             turn,
             more: false,
+            by_role: false,
         }
+    }
+
+    /// The store has to be asked before anything newer goes out.
+    pub(super) fn look_first(&mut self) {
+        self.doubt = NEVER;
+    }
+
+    pub(super) fn must_look(&self) -> bool {
+        self.doubt == NEVER
     }
 
     #[cfg(test)]
@@ -62,6 +74,7 @@ impl Cursor {
             floor: 0,
             turn: 0,
             more: false,
+            by_role: false,
         }
     }
 
@@ -82,6 +95,9 @@ impl Cursor {
         self
     }
 }
+
+/// No topic has doubted so often.
+const NEVER: u64 = u64::MAX;
 
 /// What comes next for a cursor.
 #[derive(Debug)]

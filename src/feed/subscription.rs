@@ -11,6 +11,7 @@ use super::fresh::Fresh;
 use super::mailbox::{Mailbox, Who};
 use super::registry::{Registry, Watch};
 use super::topic::Topic;
+use crate::access::Asker;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target};
 
 /// Why a subscription ended.
@@ -42,8 +43,8 @@ pub enum Pull {
 /// One client's subscription on one timeline.
 pub struct Subscription {
     watch: Watch,
-    /// Whose it is; empty = a back end's.
-    user: Arc<str>,
+    /// Whose it is.
+    asker: Arc<Asker>,
     cursor: Cursor,
     /// `None` = it asked for no lane.
     following: Option<Box<Following>>,
@@ -52,15 +53,16 @@ pub struct Subscription {
 impl Subscription {
     pub(super) fn new(
         watch: Watch,
-        user: Arc<str>,
+        asker: Arc<Asker>,
         mut cursor: Cursor,
         (with, standing): (With, Option<Standing>),
     ) -> Subscription {
         cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
+        cursor.by_role = !asker.reads_by_name(watch.timeline().as_bytes());
         Subscription {
             following: watch.subscribe(with, standing),
             watch,
-            user,
+            asker,
             cursor,
         }
     }
@@ -80,7 +82,7 @@ impl Subscription {
     /// What comes next; a look at memory only. Send fresh messages, and call [`Subscription::sent`].
     #[must_use]
     pub fn look(&mut self) -> Next {
-        match self.watch.topic.next(&mut self.cursor, &self.user) {
+        match self.watch.topic.next(&mut self.cursor, self.asker.user()) {
             // Not to be shown any more, before the log says so: the store leaves it out.
             Next::Fresh(fresh) if fresh.has_expired(|| self.watch.registry.timelines.now_ms()) => {
                 Next::Read {
@@ -101,7 +103,8 @@ impl Subscription {
     /// The next ephemeral push of those that it asked for; `own` is the connection's mailbox.
     pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
         let following = self.following.as_mut()?;
-        if self.watch.topic.concerns(&mut self.cursor, &self.user) {
+        let user = self.asker.user();
+        if self.cursor.must_look() || self.watch.topic.concerns(&mut self.cursor, user) {
             // Perhaps it is not for them any more: the look comes first.
             return None;
         }
@@ -114,11 +117,31 @@ impl Subscription {
         Some(pulled)
     }
 
+    /// Its session's credential, or what the configuration gives, is another now: before anything newer goes out it is
+    /// decided again, with a look at the store where only membership tells. Whether it has to look.
+    pub fn decide_anew(&mut self, asker: &Arc<Asker>) -> bool {
+        self.asker = Arc::clone(asker);
+        self.cursor.by_role = !asker.reads_by_name(self.timeline().as_bytes());
+        if self.cursor.by_role {
+            self.cursor.look_first();
+        }
+        self.cursor.must_look()
+    }
+
+    /// The same, if it began before the session was decided anew.
+    pub fn decide_again(&mut self, asker: &Arc<Asker>) {
+        if asker.claim().is_some() && !Arc::ptr_eq(&self.asker, asker) {
+            self.decide_anew(asker);
+        }
+    }
+
     /// Up to which change of the timeline's readers its user's right to read was checked; `None` = it has to be checked
     /// again.
     #[must_use]
     pub fn turn(&mut self) -> Option<u32> {
-        let is_concerned = self.watch.topic.concerns(&mut self.cursor, &self.user);
+        let user = self.asker.user();
+        let is_concerned =
+            self.cursor.must_look() || self.watch.topic.concerns(&mut self.cursor, user);
         (!is_concerned).then_some(self.cursor.turn)
     }
 
@@ -138,7 +161,7 @@ impl Subscription {
         let look = Look {
             registry: Arc::clone(&self.watch.registry),
             topic: Arc::clone(&self.watch.topic),
-            user: Arc::clone(&self.user),
+            asker: Arc::clone(&self.asker),
         };
         let meta = matches!(next, Next::Meta);
         async move {
@@ -185,7 +208,7 @@ impl Subscription {
 struct Look {
     registry: Arc<Registry>,
     topic: Arc<Topic>,
-    user: Arc<str>,
+    asker: Arc<Asker>,
 }
 
 impl Look {
@@ -193,7 +216,7 @@ impl Look {
         Target {
             timeline: self.topic.name.as_ref().to_owned(),
             epoch: Some(key.epoch.as_ref().to_owned()),
-            user: self.user.as_ref().to_owned(),
+            asker: Asker::clone(&self.asker),
         }
     }
 
@@ -211,7 +234,10 @@ impl Look {
                 return Ok(Pull::Ended(Ended::EpochChanged));
             }
             let mut floor = 0;
-            if page.changed.admission.bound && !self.user.is_empty() {
+            // What is open to all is decided by rights that are given by name.
+            let name = self.topic.name.as_bytes();
+            let bound = page.changed.admission.bound && !self.asker.user().is_empty();
+            if bound || !self.asker.reads_by_name(name) {
                 let timelines = &self.registry.timelines;
                 floor = timelines.admission(self.target(&key)).await?.floor;
             }
@@ -256,9 +282,12 @@ impl Look {
         match error {
             Error::TimelineNotFound => {
                 // Perhaps it is there, but not for this user.
+                if !self.asker.reads_by_name(self.topic.name.as_bytes()) {
+                    return Ended::Forbidden;
+                }
                 let timelines = &self.registry.timelines;
                 match timelines.head(&self.topic.name).await {
-                    Ok(Some(_)) if !self.user.is_empty() => Ended::Forbidden,
+                    Ok(Some(_)) if !self.asker.user().is_empty() => Ended::Forbidden,
                     _ => Ended::Deleted,
                 }
             }
@@ -277,7 +306,7 @@ pub const PAGE_BYTES: usize = 256 << 10;
 fn resume(timeline: &str, key: &PageKey) -> Resume {
     Resume {
         timeline: timeline.to_owned(),
-        user: String::new(),
+        asker: Asker::default(),
         after: Some(key.sequence),
         rewind: None,
         epoch: Some(key.epoch.as_ref().to_owned()),

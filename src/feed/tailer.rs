@@ -64,7 +64,7 @@ impl Tailer {
                             self.follower.metrics.resyncs.increment(1);
                             self.registry.doubt_all();
                         }
-                        self.is_told();
+                        self.note_told();
                     }
                 }
                 Err(error) => {
@@ -72,14 +72,14 @@ impl Tailer {
                     self.follower.metrics.resyncs.increment(1);
                     self.position = self.tail.position();
                     self.registry.doubt_all();
-                    self.is_told();
+                    self.note_told();
                 }
             }
         }
     }
 
-    /// Everything up to the position is told: what waited for that goes out.
-    fn is_told(&self) {
+    /// Notes that everything up to the position is announced; what waited for that goes out.
+    fn note_told(&self) {
         let told = || self.follower.told(self.position);
         if caught("telling what waited for a batch", told).is_none() {
             self.panics.increment(1);
@@ -136,7 +136,9 @@ impl Tailer {
         }
         let asks_membership = self.registry.asks_membership();
         for (timeline, changes) in by_timeline {
-            let moved = changes.iter().filter(|change| change.moved);
+            // Where rights are decided, any change of a member may be one of their role.
+            let decides = self.registry.timelines.decides();
+            let moved = changes.iter().filter(|change| change.moved || decides);
             let own_floor = |change: &MemberChange| change.row.as_ref().map(MemberRow::own_floor);
             let moves: Vec<_> = moved
                 .map(|change| (Box::from(change.user.as_str()), own_floor(change)))

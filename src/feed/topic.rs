@@ -210,7 +210,13 @@ impl State {
     }
 
     fn concerns(&self, cursor: &mut Cursor, user: &str) -> bool {
-        self.readers.concern(user, cursor.floor, &mut cursor.turn)
+        // No member has this floor.
+        let floor = if cursor.by_role {
+            u64::MAX
+        } else {
+            cursor.floor
+        };
+        self.readers.concern(user, floor, &mut cursor.turn)
     }
 
     fn next(&self, cursor: &mut Cursor, user: &str) -> Next {

@@ -1,4 +1,5 @@
-//! Connections that have asked for nothing yet.
+//! Connections that nobody knows yet: they have asked for nothing, or on a server with `[auth]` have become WebSockets
+//! without a credential.
 //!
 //! Owns: how many there are. Promises: others wait before they are accepted, and those who dawdle make room for them.
 //! Must not: know what is asked.
@@ -18,7 +19,8 @@ pub(super) struct Arrivals {
     metrics: Arc<Metrics>,
 }
 
-/// A connection, from when it was accepted until its first request has come.
+/// A connection, from when it was accepted until its first request has come; of a WebSocket on a server with `[auth]`,
+/// until its credential has.
 pub(super) struct Arrival {
     place: Mutex<Option<OwnedSemaphorePermit>>,
     places: Arc<Semaphore>,
@@ -46,7 +48,7 @@ impl Arrivals {
 }
 
 impl Arrival {
-    /// A request has come: the place is free.
+    /// What was waited for has come: the place is free.
     pub(super) fn arrived(&self) {
         let place = self.place.lock();
         place.unwrap_or_else(PoisonError::into_inner).take();
@@ -57,6 +59,11 @@ impl Arrival {
         place.unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
+    /// Whether others wait for its place; who sees it leaves.
+    pub(super) fn is_in_the_way(&self) -> bool {
+        !self.has_arrived() && self.places.available_permits() == 0
+    }
+
     /// Ends if it has taken its time while others waited for its place.
     pub(super) async fn outstays(&self) {
         loop {
@@ -64,7 +71,7 @@ impl Arrival {
             if self.has_arrived() {
                 return pending().await;
             }
-            if self.places.available_permits() == 0 {
+            if self.is_in_the_way() {
                 return self.metrics.refused(ARRIVALS, 1);
             }
         }
@@ -74,4 +81,4 @@ impl Arrival {
 /// Each takes up to a TLS handshake's memory, and nobody knows who they are.
 const ARRIVALS_MAX: usize = 1_024;
 /// A handshake and a request take a fraction of it.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);

@@ -7,17 +7,14 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{
-    AUTHORIZATION, CONNECTION, EXPECT, HeaderMap, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE,
-    WWW_AUTHENTICATE,
-};
+use hyper::header::{CONNECTION, EXPECT, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
@@ -25,12 +22,17 @@ use hyper_util::rt::TokioTimer;
 use tokio::time::timeout;
 
 use super::arrival::Arrival;
+use super::door;
+use super::entrance::{Accepted, Ends, comes_without_a_credential, connect, shows_token};
 use super::form::Form;
-use super::limits::{Place, Reached};
+use super::limits::Place;
 use super::patience::{Impatient, farewell};
-use super::respond::{Answer, as_page, full, limited, not_allowed, say};
+use super::respond::{Answer, as_page, full, not_allowed, say};
+use super::session::login::Entered;
 use super::socket::Socket;
-use super::{Shared, cors, dispatch, rpc, tablestore, upgrade};
+use super::{Shared, cors, dispatch, rpc, tablestore};
+use crate::access::Right;
+use crate::wire::{Failure, Reason};
 
 /// A connection that has become a WebSocket.
 pub(super) struct Upgraded {
@@ -40,16 +42,7 @@ pub(super) struct Upgraded {
     /// What came behind the handshake.
     pub(super) read: Bytes,
     pub(super) form: Form,
-}
-
-/// What a handshake leaves to the session.
-type Accepted = Mutex<Option<(Form, Option<Place>)>>;
-
-/// Both ends of a connection.
-#[derive(Clone, Copy)]
-struct Ends {
-    peer: IpAddr,
-    local: IpAddr,
+    pub(super) entered: Entered,
 }
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
@@ -63,31 +56,28 @@ pub(super) async fn serve(
     let ends = Ends {
         peer,
         local: local.ip(),
+        certificates: socket.client_names().into(),
+        arrival: Arc::clone(&arrival),
     };
     let upgraded: Arc<Accepted> = Arc::default();
     let time_max = shared.options.request_time_max;
     let draining = shared.draining.clone();
-    let http = serve_http(
-        socket,
-        ends,
-        Arc::clone(&arrival),
-        shared,
-        Arc::clone(&upgraded),
-    );
+    let http = serve_http(socket, ends, shared, Arc::clone(&upgraded));
     let (socket, read) = tokio::select! {
         served = Box::pin(http) => served,
         () = arrival.outstays() => return None,
     };
-    let form = upgraded
+    let accepted = upgraded
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
-    if let Some((form, place)) = form {
+    if let Some((form, entered, place)) = accepted {
         return Some(Upgraded {
             socket,
             place,
             read,
             form,
+            entered,
         });
     }
     tokio::select! {
@@ -100,7 +90,6 @@ pub(super) async fn serve(
 async fn serve_http(
     socket: Socket,
     ends: Ends,
-    arrival: Arc<Arrival>,
     shared: Arc<Shared>,
     upgraded: Arc<Accepted>,
 ) -> (Socket, Bytes) {
@@ -110,9 +99,12 @@ async fn serve_http(
         let shared = Arc::clone(&shared);
         service_fn(
             move |request| -> BoxFuture<'static, Result<Answer, Infallible>> {
-                arrival.arrived();
+                if !comes_without_a_credential(&request, &shared) {
+                    ends.arrival.arrived();
+                }
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
-                Box::pin(async move { Ok(answer(request, ends, &shared, &upgraded).await) })
+                let ends = ends.clone();
+                Box::pin(async move { Ok(answer(request, &ends, &shared, &upgraded).await) })
             },
         )
     };
@@ -141,7 +133,7 @@ async fn serve_http(
 /// can go on; otherwise the answer says that it is the last one, and [`farewell`] takes what still comes.
 async fn answer(
     mut request: Request<Incoming>,
-    ends: Ends,
+    ends: &Ends,
     shared: &Arc<Shared>,
     upgraded: &Accepted,
 ) -> Answer {
@@ -178,10 +170,16 @@ const UNWANTED_TIME: Duration = Duration::from_secs(1);
 
 async fn route(
     request: &mut Request<Incoming>,
-    ends: Ends,
+    ends: &Ends,
     shared: &Arc<Shared>,
     upgraded: &Accepted,
 ) -> Answer {
+    let is_own = ends.peer.is_loopback() || shared.proxies.has(ends.peer);
+    if shared.options.serves_proxies_only && !is_own {
+        shared.metrics.gateway.refused_origin.increment(1);
+        let why = "without TLS only trusted proxies are served; see [tls] and trusted_proxies";
+        return say(StatusCode::FORBIDDEN, why);
+    }
     let admitted = match shared.origins.admit(request.headers(), ends.local) {
         Ok(admitted) => admitted,
         Err(foreign) => {
@@ -194,7 +192,7 @@ async fn route(
     };
     let mut answer = match cors::preflight(request.method(), request.headers()) {
         Some(answer) => answer,
-        None => page(request, admitted.is_direct, ends.peer, shared, upgraded).await,
+        None => page(request, admitted.is_direct, ends, shared, upgraded).await,
     };
     if let Some(origin) = admitted.origin {
         cors::open(&mut answer, origin);
@@ -205,32 +203,40 @@ async fn route(
 async fn page(
     request: &mut Request<Incoming>,
     is_direct: bool,
-    peer: IpAddr,
+    ends: &Ends,
     shared: &Arc<Shared>,
     upgraded: &Accepted,
 ) -> Answer {
     let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     match request.uri().path() {
-        "/v1/connect" | "/v1/rpc" if shows_token(request.headers()) => no_authentication(),
+        "/v1/connect" | "/v1/rpc" if shared.door.is_none() && shows_token(request.headers()) => {
+            no_authentication()
+        }
         "/v1/connect" if *request.method() == Method::GET => {
-            connect(request, peer, shared, upgraded)
+            connect(request, ends, shared, upgraded).await
         }
         "/v1/connect" => not_allowed("GET"),
-        "/v1/rpc" if *request.method() == Method::POST => rpc::serve(request, shared).await,
+        "/v1/rpc" if *request.method() == Method::POST => {
+            let visitor = ends.visitor(request.headers(), shared);
+            rpc::serve(request, visitor, shared).await
+        }
         "/v1/rpc" => not_allowed("POST"),
         "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" if !read => {
             not_allowed("GET, HEAD")
         }
         "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" => {
-            as_page(own_page(request.uri().path(), shared).await)
+            as_page(own_page(request, ends, shared).await)
         }
-        _ if tablestore::is_for(request) => tablestore::serve(request, is_direct, shared).await,
+        _ if tablestore::is_for(request) => {
+            let visitor = ends.visitor(request.headers(), shared);
+            tablestore::serve(request, is_direct, visitor, shared).await
+        }
         _ => as_page(say(StatusCode::NOT_FOUND, "no such page; see /")),
     }
 }
 
-async fn own_page(path: &str, shared: &Arc<Shared>) -> Answer {
-    match path {
+async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>) -> Answer {
+    match request.uri().path() {
         "/" => full(
             StatusCode::OK,
             "text/html; charset=utf-8",
@@ -246,16 +252,11 @@ async fn own_page(path: &str, shared: &Arc<Shared>) -> Answer {
             Ok(()) => say(StatusCode::OK, "ready"),
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
-        _ => scrape(shared).await,
+        _ => match may_observe(request.headers(), ends, shared).await {
+            Ok(()) => scrape(shared).await,
+            Err(failure) => door::refusal(&failure),
+        },
     }
-}
-
-/// Whether a client wants to prove who it is. Other schemes are of a proxy that asks for a password and passes it on.
-fn shows_token(headers: &HeaderMap) -> bool {
-    headers.get_all(AUTHORIZATION).iter().any(|value| {
-        let scheme = value.as_bytes().get(.."bearer ".len());
-        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
-    })
 }
 
 /// If the call were taken and its token ignored, the sender would believe that the token was checked.
@@ -264,6 +265,19 @@ fn no_authentication() -> Answer {
     let bearer = HeaderValue::from_static("Bearer");
     answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);
     answer
+}
+
+/// What the server says of itself is for those who have `observe`.
+async fn may_observe(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<(), Failure> {
+    let Some(door) = &shared.door else {
+        return Ok(());
+    };
+    let visitor = ends.visitor(headers, shared);
+    let credential = door.admit(headers, visitor).await?;
+    match door.claim(&credential).everywhere().has(Right::Observe) {
+        true => Ok(()),
+        false => Err(Reason::Forbidden.into()),
+    }
 }
 
 /// Off the threads that serve clients: it looks into files and locks of the stores.
@@ -277,52 +291,6 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
             text,
         ),
         Err(_) => say(StatusCode::INTERNAL_SERVER_ERROR, "the scrape failed"),
-    }
-}
-
-/// Counts a WebSocket that came by a trusted proxy as a connection of its client.
-fn arrive(headers: &HeaderMap, peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
-    if !shared.proxies.has(peer) {
-        return Ok(None);
-    }
-    let client = shared.proxies.client(peer, headers);
-    let place = shared.per_client.arrive(client);
-    place
-        .map(Some)
-        .inspect_err(|reached| shared.metrics.refused(reached.limit, 1))
-}
-
-fn connect(
-    request: &Request<Incoming>,
-    peer: IpAddr,
-    shared: &Arc<Shared>,
-    upgraded: &Accepted,
-) -> Answer {
-    if shared.draining.is_cancelled() {
-        return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
-    }
-    match upgrade::accept(request.headers(), request.version(), &shared.dialects) {
-        Ok((response, form)) => {
-            let place = match arrive(request.headers(), peer, shared) {
-                Ok(place) => place,
-                Err(reached) => return limited(&reached),
-            };
-            let mut accepted = upgraded
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *accepted = Some((form, place));
-            response.map(|()| Full::default())
-        }
-        Err((status, why)) => {
-            let mut answer = say(status, &why);
-            if status == StatusCode::UPGRADE_REQUIRED {
-                let headers = answer.headers_mut();
-                headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-                headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-                headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-            }
-            answer
-        }
     }
 }
 

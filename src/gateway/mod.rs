@@ -12,10 +12,13 @@ mod changes;
 mod cors;
 mod counters;
 mod dispatch;
+mod door;
+mod entrance;
 mod form;
 mod http;
 mod limits;
 mod listener;
+mod live;
 mod origin;
 mod outbound;
 mod patience;
@@ -31,7 +34,8 @@ mod upgrade;
 pub use address::Network;
 pub use changes::body as changes_body;
 pub(crate) use dispatch::shape;
-pub use limits::LimitOptions;
+pub use door::Access;
+pub use limits::{CallerLimits, LimitOptions};
 pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
@@ -55,6 +59,7 @@ use crate::webhook::Webhooks;
 use crate::wire::{Dialect, Limits};
 use budget::Budget;
 use counters::Counters;
+use door::Door;
 use form::Dialects;
 use tablestore::Tablestore;
 
@@ -82,6 +87,8 @@ pub struct Options {
     pub allowed_hosts: Vec<String>,
     /// Whether requests are served that came through a proxy: without authentication nobody knows whose they are.
     pub takes_proxied: bool,
+    /// Whether of others than this machine only trusted proxies are served.
+    pub serves_proxies_only: bool,
     /// Proxies that say truly from where requests come.
     pub trusted_proxies: Vec<Network>,
     /// What addresses and users may take.
@@ -146,8 +153,10 @@ struct Shared {
     /// Answers that wait for their readers.
     answers: Arc<Budget>,
     origins: origin::Allowed,
+    /// `None` = there is no `[auth]`.
+    door: Option<Door>,
     proxies: address::Proxies,
-    per_client: limits::Limits,
+    per_client: Arc<limits::Limits>,
     /// Waiting calls are to be answered now.
     waits_over: CancellationToken,
     /// Connections are to finish what they have begun, and then to close.
@@ -162,7 +171,7 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        (tables, webhooks, reshaper): (Tables, Webhooks, Reshaper),
+        (tables, webhooks, reshaper, access): (Tables, Webhooks, Reshaper, Option<Access>),
         feed: Feed,
         clock: Arc<Clock>,
         pages: Arc<dyn Pages>,
@@ -177,14 +186,16 @@ impl Gateway {
         let budget = |limit, bytes_max, gauge| {
             Budget::new(bytes_max, gauge, metrics.families.refusals.of(&[limit]))
         };
+        let options_metrics = Arc::clone(&metrics);
         let gauges = &metrics.gateway;
         let dialects = Dialects::new(options.dialects);
+        let per_client = Arc::new(limits::Limits::new(options.per_client));
         let shared = Arc::new(Shared {
             inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
             answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
             tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
             proxies: address::Proxies::new(&options.trusted_proxies),
-            per_client: limits::Limits::new(options.per_client),
+            per_client: Arc::clone(&per_client),
             options,
             timelines,
             people,
@@ -199,6 +210,7 @@ impl Gateway {
             metrics,
             dialects,
             origins,
+            door: access.map(|access| Door::new(access, per_client, &options_metrics)),
             waits_over: CancellationToken::new(),
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
@@ -211,6 +223,12 @@ impl Gateway {
             sessions: TaskTracker::new(),
             renewal: Arc::default(),
         };
+        let (sweeping, stopped) = (Arc::clone(&gateway.shared), gateway.accepting.clone());
+        gateway.acceptor.spawn(async move {
+            if let Some(door) = &sweeping.door {
+                stopped.run_until_cancelled(door.sweep()).await;
+            }
+        });
         if let Some(certificate) = gateway.shared.options.certificate.clone() {
             let (wake, metrics) = (&gateway.renewal, &gateway.shared.metrics);
             let renew = renewal::renew(certificate, Arc::clone(wake), Arc::clone(metrics));

@@ -201,6 +201,12 @@ pub(super) fn draining(reconnect_in_ms: u64, form: Form) -> Bytes {
     form.dialect.push(&Push::Draining(push))
 }
 
+/// `session.expiring`.
+pub(super) fn expiring(in_ms: u64, form: Form) -> Bytes {
+    let push = push::SessionExpiring { in_ms };
+    form.dialect.push(&Push::SessionExpiring(push))
+}
+
 /// Around the messages of a push: names, the timeline's ID at its longest and escaped, the epoch.
 const ENVELOPE_BYTES: usize = 2_048;
 

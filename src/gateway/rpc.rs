@@ -6,32 +6,34 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use bytes::Bytes;
+use hyper::body::Incoming as Streaming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 
 use super::Shared;
 use super::body::{self, Body, Unread};
-use super::dispatch::Caller;
+use super::dispatch::{Caller, conversation};
+use super::door::{self, USER, Visitor};
 use super::respond::{Answer, busy, counted, full, say};
 use super::session::batch;
+use crate::access::Asker;
+use crate::credentials::Credential;
 use crate::wire::jsonrpc::JSON;
-use crate::wire::{Dialect, Id, check_user};
+use crate::wire::{Dialect, Failure, Id, Incoming, check_user};
 
 /// Answers one request.
-pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>) -> Answer {
+pub(super) async fn serve(
+    request: &mut Request<Streaming>,
+    visitor: Visitor<'_>,
+    shared: &Arc<Shared>,
+) -> Answer {
+    let (mut caller, credential) = match caller(request.headers(), visitor, shared).await {
+        Ok(known) => known,
+        Err(answer) => return answer,
+    };
     if !is_json(request.headers()) {
         return say(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
-    }
-    let mut caller = Caller::default();
-    if let Some(user) = request.headers().get(USER) {
-        let Some(user) = user.to_str().ok().filter(|user| check_user(user).is_ok()) else {
-            return say(
-                StatusCode::BAD_REQUEST,
-                "Tideline-User must be 1 to 128 bytes of text",
-            );
-        };
-        caller.user = user.to_owned();
     }
     let limits = &shared.options.limits;
     let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
@@ -46,13 +48,19 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
     let mut writes = false;
     let reply = match decoded {
         Ok(mut incoming) => {
-            shared.per_client.bound(&caller.user, &mut incoming, length);
+            shared
+                .per_client
+                .bound(&caller.asker, &mut incoming, length);
             let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
             writes = requests.any(|request| request.method().has_effect());
             let inside = shared.gate.clone().pass().await;
             // What may write is waited for before partitions become others; who only waits for news is not.
             let _inside = writes.then_some(inside);
-            batch::run(shared, &mut caller, incoming, dialect).await
+            let reply = perform(incoming, shared, &mut caller, credential.as_ref());
+            match reply.await {
+                Ok(reply) => reply,
+                Err(failure) => return door::refusal(&failure),
+            }
         }
         Err(failure) => {
             shared.counters.count(None, Err(&failure), Duration::ZERO);
@@ -82,6 +90,55 @@ pub(super) async fn serve(request: &mut Request<Incoming>, shared: &Arc<Shared>)
     full(StatusCode::OK, "application/json", counted(reply, unread))
 }
 
+/// Who sends a request, by its headers.
+async fn caller(
+    headers: &HeaderMap,
+    visitor: Visitor<'_>,
+    shared: &Shared,
+) -> Result<(Caller, Option<Credential>), Answer> {
+    let mut caller = Caller::default();
+    if let Some(door) = &shared.door {
+        let credential = door.admit(headers, visitor).await;
+        let credential = credential.map_err(|failure| door::refusal(&failure))?;
+        caller.claimed(door.claim(&credential));
+        caller.address = Some(visitor.address);
+        return Ok((caller, Some(credential)));
+    }
+    if let Some(user) = headers.get(USER) {
+        let user = user.to_str().ok().filter(|user| check_user(user).is_ok());
+        let user = user.ok_or_else(|| {
+            say(
+                StatusCode::BAD_REQUEST,
+                "Tideline-User must be 1 to 128 bytes of text",
+            )
+        })?;
+        caller.asker = Asker::believed(user);
+    }
+    Ok((caller, None))
+}
+
+/// Does what was asked for. `Err` = the credential has ended while it waited.
+async fn perform(
+    incoming: Incoming,
+    shared: &Arc<Shared>,
+    caller: &mut Caller,
+    credential: Option<&Credential>,
+) -> Result<Option<Bytes>, Failure> {
+    let waits = incoming.calls().iter().any(|call| {
+        let request = call.request.as_ref();
+        request.is_ok_and(conversation::waits)
+    });
+    let claim = caller.asker.claim().cloned();
+    let reply = batch::run(shared, caller, incoming, &JSON);
+    match (&shared.door, credential, claim) {
+        (Some(door), Some(credential), Some(claim)) if waits => tokio::select! {
+            reply = reply => Ok(reply),
+            failure = door.until_over(credential, &claim, &shared.clock) => Err(failure),
+        },
+        _ => Ok(reply.await),
+    }
+}
+
 fn refuse(why: &Unread) -> Answer {
     match why {
         Unread::TooLarge => say(
@@ -103,6 +160,3 @@ fn is_json(headers: &HeaderMap) -> bool {
             kind.eq_ignore_ascii_case("application/json")
         })
 }
-
-/// Names the sender while no authentication is configured.
-const USER: &str = "tideline-user";

@@ -1,6 +1,6 @@
 //! One connection's bytes, with TLS or without.
 //!
-//! Owns: the handshake of TLS. Promises: without TLS a read or a write is one of the socket; a handshake ends in time.
+//! Owns: the handshake of TLS. Promises: without TLS it adds nothing to a read or a write; a handshake ends in time.
 //! Must not: know what is said.
 
 use std::io::{self, IoSlice};
@@ -16,6 +16,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use crate::tls::dns_names;
+
 /// A connection that was accepted.
 pub(super) enum Socket {
     Plain(TcpStream),
@@ -26,7 +28,7 @@ pub(super) enum Socket {
 /// What a handshake came to.
 pub(super) enum Shaken {
     Done(Socket),
-    /// Whoever has this is to let the client read why.
+    /// The caller keeps the socket open until the client has read why.
     Failed(io::Error, TcpStream),
     TooSlow,
 }
@@ -40,6 +42,17 @@ impl Socket {
             Ok(Err((error, socket))) => Shaken::Failed(error, socket),
             Err(_) => Shaken::TooSlow,
         }
+    }
+
+    /// DNS names of the certificate that the client has shown.
+    pub(super) fn client_names(&self) -> Vec<String> {
+        let Socket::Tls(stream) = self else {
+            return Vec::new();
+        };
+        let shown = stream.get_ref().1.peer_certificates();
+        shown
+            .and_then(<[_]>::first)
+            .map_or_else(Vec::new, dns_names)
     }
 
     pub(super) fn tcp(&self) -> &TcpStream {

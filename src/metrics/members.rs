@@ -49,7 +49,7 @@ const CLOSED_FOR: [&str; 7] = [
     "too_big",
 ];
 /// Places where the server refuses that no client's error names: the queue, the stores, the listener.
-const REFUSED_AT: [&str; 14] = [
+const REFUSED_AT: [&str; 18] = [
     QUEUE_JOBS,
     QUEUE_BYTES,
     COMPACTION,
@@ -61,9 +61,13 @@ const REFUSED_AT: [&str; 14] = [
     ARRIVALS,
     ADDRESS_CONNECTIONS,
     ADDRESS_HANDSHAKES,
+    ADDRESS_FAILURES,
     USER_CONNECTIONS,
     USER_REQUESTS,
     USER_BYTES,
+    KEY_CONNECTIONS,
+    KEY_REQUESTS,
+    KEY_BYTES,
 ];
 /// Refused for `queue_jobs_max`.
 pub const QUEUE_JOBS: &str = "queue_jobs_max";
@@ -77,18 +81,26 @@ pub const DISK_SPACE: &str = "disk_space";
 pub const CONNECTIONS: &str = "connections_max";
 /// Refused or closed for `inbound_bytes_max`.
 pub const INBOUND_BYTES: &str = "inbound_bytes_max";
-/// Closed because it was opened and not used while many others waited.
+/// Closed because nobody knew yet whose it was, while many others waited.
 pub const ARRIVALS: &str = "arrivals";
 /// Refused for `address.connections`.
 pub const ADDRESS_CONNECTIONS: &str = "address.connections";
 /// Refused for `address.handshakes_per_s`.
 pub const ADDRESS_HANDSHAKES: &str = "address.handshakes_per_s";
+/// Refused for `address.failures_per_min`.
+pub const ADDRESS_FAILURES: &str = "address.failures_per_min";
 /// Refused for `user.connections`.
 pub const USER_CONNECTIONS: &str = "user.connections";
 /// Refused for `user.requests_per_s`.
 pub const USER_REQUESTS: &str = "user.requests_per_s";
 /// Refused for `user.bytes_per_s`.
 pub const USER_BYTES: &str = "user.bytes_per_s";
+/// Refused for `key.connections`.
+pub const KEY_CONNECTIONS: &str = "key.connections";
+/// Refused for `key.requests_per_s`.
+pub const KEY_REQUESTS: &str = "key.requests_per_s";
+/// Refused for `key.bytes_per_s`.
+pub const KEY_BYTES: &str = "key.bytes_per_s";
 /// Refused because too many transactions of tables are open, or what they have written takes too much memory.
 pub const OPEN_TRANSACTIONS: &str = "open_transactions";
 /// Refused or closed for `answers_bytes_max`.

@@ -8,6 +8,7 @@
 #[macro_use]
 mod groups;
 
+mod access;
 mod catalogue;
 mod door;
 mod handles;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use ::metrics::Label;
 
+pub use access::Access;
 pub use catalogue::*;
 pub use door::Door;
 pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
@@ -46,7 +48,7 @@ pub enum Kind {
 /// All metrics by part of the server.
 fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
     let rest = tables::GROUPS.iter().chain(door::GROUPS);
-    catalogue::GROUPS.iter().chain(rest)
+    catalogue::GROUPS.iter().chain(rest).chain(access::GROUPS)
 }
 
 /// One line of the catalogue.
@@ -86,6 +88,8 @@ pub struct Metrics {
     pub feed: Feed,
     /// Sockets and sessions.
     pub gateway: Gateway,
+    /// Credentials.
+    pub access: Access,
     /// Who comes in, and how.
     pub door: Door,
     process: Process,
@@ -113,6 +117,8 @@ impl Default for Metrics {
         let registry = Registry::new();
         let families = Families::bind(&registry, &[]);
         families.bind_known();
+        let access = Access::bind(&registry, &[]);
+        access.bind_known();
         let door = Door::bind(&registry, &[]);
         door.bind_known();
         Metrics {
@@ -125,6 +131,7 @@ impl Default for Metrics {
             follows: Follows::bind(&registry, &[]),
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
+            access,
             door,
             process: Process::bind(&registry, &[]),
             registry,

@@ -167,6 +167,13 @@ impl ConversationRow {
     }
 }
 
+/// Whether a row has all of these attributes.
+pub(super) fn has_all(row: Option<&ConversationRow>, wanted: &Columns) -> bool {
+    wanted
+        .iter()
+        .all(|one| row.is_some_and(|row| row.attributes.contains(one)))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use crate::access::Asker;
 use crate::table::View;
 use crate::timeline::{Error, SyncAsker, SyncPosition, SyncState, Synced};
 
@@ -18,7 +19,7 @@ use super::{People, memberships::Mine};
 #[derive(Clone, Debug)]
 pub struct SyncDevice {
     /// Whose.
-    pub user: String,
+    pub asker: Asker,
     /// Its name.
     pub device: String,
     /// Of a conversation without a position: so many of its newest messages.
@@ -37,12 +38,12 @@ impl People {
         sync: &SyncDevice,
         turn: usize,
     ) -> Result<(Vec<Synced>, bool), Error> {
-        let mine = self.mine(&sync.user).await?;
-        let places = self.places_of(&sync.user, &sync.device).await?;
+        let mine = self.mine(sync.asker.user()).await?;
+        let places = self.places_of(sync.asker.user(), &sync.device).await?;
         let positions = positions_of(&mine, &places, sync.rewind);
         let start = turn.checked_rem(positions.len()).unwrap_or(0);
         let asker = SyncAsker {
-            user: &sync.user,
+            asker: &sync.asker,
             is_member: true,
             limit: sync.limit,
         };
@@ -50,7 +51,7 @@ impl People {
             .timelines
             .sync(&positions, asker, sync.bytes_max, start);
         let (synced, more) = synced.await?;
-        let gone = |one: &&Synced| one.state == SyncState::Deleted;
+        let gone = |one: &&Synced| matches!(one.state, SyncState::Deleted | SyncState::Forbidden);
         let gone: Vec<&str> = synced
             .iter()
             .filter(gone)
@@ -58,7 +59,7 @@ impl People {
             .collect();
         if !gone.is_empty() {
             // Who meets a membership that has ended marks it, so that it is not met again.
-            self.shown(&sync.user, &gone, Some(&[]), &Vec::new())
+            self.shown(&sync.asker, &gone, Some(&[]), &Vec::new())
                 .await?;
         }
         Ok((synced, more))

@@ -11,6 +11,7 @@
 use sha2::{Digest as _, Sha256};
 
 use super::People;
+use crate::access::{Asker, Decision, Membership};
 use crate::timeline::{
     AddMembers, Columns, Create, Error, NewMember, SettingsPatch, Target, TimelineInfo,
 };
@@ -24,8 +25,14 @@ impl People {
 
     /// Makes the conversation of a user with another, of which both are members and which only they may read; or finds
     /// it, and sees to it that the user is a member. Whether it was made now.
-    pub async fn direct(&self, user: &str, other: &str) -> Result<(TimelineInfo, bool), Error> {
+    pub async fn direct(&self, asker: &Asker, other: &str) -> Result<(TimelineInfo, bool), Error> {
+        let user = asker.user();
         let id = id_of(user, other);
+        match asker.decide(asker.rights(id.as_bytes(), Membership::default())) {
+            Decision::Allowed => {}
+            Decision::Forbidden => return Err(Error::NoRight),
+            Decision::Hidden => return Err(Error::ConversationNotFound),
+        }
         let members_only = SettingsPatch {
             members_only: Some(Some(true)),
             ..SettingsPatch::default()

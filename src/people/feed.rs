@@ -17,6 +17,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::access::{Asker, Rights};
 use crate::ids::PartitionId;
 use crate::timeline::{
     AskNewest, Columns, Error, FeedMessage, Place, Pulse, Range, StoredEntry, Stretch, Timelines,
@@ -29,7 +30,7 @@ use super::cursor::{Older, Read};
 #[derive(Clone, Debug)]
 pub struct FeedRange {
     /// Whose.
-    pub user: String,
+    pub asker: Asker,
     /// `next` of the page before.
     pub before: Option<String>,
     /// Messages at most; at least one.
@@ -176,7 +177,7 @@ impl Entries {
 impl People {
     /// A page of a user's feed.
     pub async fn feed(&self, range: FeedRange) -> Result<FeedPage, Error> {
-        let followed = self.follows(&range.user).await?;
+        let followed = self.follows(range.asker.user()).await?;
         let follows = followed.all();
         let names: Vec<&str> = follows.iter().map(|one| one.timeline.as_str()).collect();
         let matter = |at: usize, _: PartitionId, pulse: Option<Pulse>| {
@@ -220,7 +221,7 @@ impl People {
         loop {
             // One more than is given, to know whether that was all.
             let wanted = range.limit - page.messages.len() + 1;
-            let inbox = (range.user.as_str(), sources);
+            let inbox = (&range.asker, sources);
             self.look(inbox, &mut entries, behind, wanted).await?;
             let (places, until) = entries.first(wanted);
             let single = |place: Place| Stretch {
@@ -228,7 +229,7 @@ impl People {
                 first: place,
             };
             let asked = AskNewest {
-                user: range.user.clone(),
+                asker: range.asker.clone(),
                 timelines: Arc::clone(&sources.timelines),
                 stretches: places
                     .into_iter()
@@ -247,7 +248,7 @@ impl People {
                 let bytes = message.json_bytes_max();
                 let is_full = bytes > room && !page.messages.is_empty();
                 if is_full || page.messages.len() == range.limit {
-                    page.next = Some(self.next(sources, &range.user, behind, &mut entries));
+                    page.next = Some(self.next(sources, range.asker.user(), behind, &mut entries));
                     return Ok(page);
                 }
                 room = room.saturating_sub(bytes);
@@ -260,7 +261,7 @@ impl People {
             behind = until;
             entries.pass(behind);
             if looked + entries.looked >= LOOKED_MAX {
-                page.next = Some(self.next(sources, &range.user, behind, &mut entries));
+                page.next = Some(self.next(sources, range.asker.user(), behind, &mut entries));
                 return Ok(page);
             }
         }
@@ -271,7 +272,7 @@ impl People {
         let Some(before) = &range.before else {
             return Ok((Place::FIRST, FROM_HEAD));
         };
-        match Older::read(&range.user, self.history(), before) {
+        match Older::read(range.asker.user(), self.history(), before) {
             Read::Here(older) => {
                 let (at, sequence) = match sources.find(&older.timeline) {
                     Ok(at) => (at, older.sequence),
@@ -300,7 +301,7 @@ impl People {
     /// Looks at entries of the inbox until the first ones behind a place are known, or enough were looked at.
     async fn look(
         &self,
-        (user, sources): (&str, &Sources),
+        (asker, sources): (&Asker, &Sources),
         entries: &mut Entries,
         behind: Place,
         wanted: usize,
@@ -314,8 +315,8 @@ impl People {
                 break;
             }
             let read = self.timelines.range(Range {
-                user: user.to_owned(),
-                timeline: Timelines::inbox_of(user),
+                asker: asker.needing(Rights::NONE),
+                timeline: Timelines::inbox_of(asker.user()),
                 from: Some(from),
                 to: None,
                 limit: ENTRIES.max(wanted),

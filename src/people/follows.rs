@@ -11,6 +11,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use crate::access::Asker;
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
 use crate::model::ValueRef;
@@ -269,7 +270,7 @@ impl People {
     /// sequence in the feed; of one that they follow already, that of then.
     pub async fn follow(
         &self,
-        user: &str,
+        asker: &Asker,
         timeline: &str,
         epoch: Option<String>,
         copy: u64,
@@ -277,8 +278,9 @@ impl People {
         let target = Target {
             timeline: timeline.to_owned(),
             epoch,
-            user: user.to_owned(),
+            asker: asker.clone(),
         };
+        let user = asker.user();
         let (incarnation, head) = self.timelines.incarnation(target).await?;
         let follows = self.follows(user).await?;
         let count = follows.all.len() as u64;
@@ -318,27 +320,46 @@ impl People {
             .await
     }
 
-    /// A page of the timelines that a user follows, behind a name, and where the next page begins.
+    /// A page of the timelines that a user follows and may read, behind a name, and where the next page begins.
     pub async fn following(
         &self,
-        user: &str,
+        asker: &Asker,
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<Follow>, Option<String>), Error> {
-        let all = self.follows(user).await?;
+        let all = self.follows(asker.user()).await?;
         let behind = |follow: &&Follow| after.is_none_or(|after| follow.timeline.as_str() > after);
-        let mut page: Vec<Follow> = all
-            .all
-            .iter()
-            .filter(behind)
-            .take(limit + 1)
-            .cloned()
-            .collect();
+        let mut page: Vec<Follow> = Vec::new();
+        for follow in all.all.iter().filter(behind) {
+            if self.is_shown(asker, &follow.timeline).await? {
+                page.push(follow.clone());
+            }
+            if page.len() > limit {
+                break;
+            }
+        }
         let more = page.len() > limit;
         page.truncate(limit);
         let next = page.last().filter(|_| more);
         let next = next.map(|follow| follow.timeline.clone());
         Ok((page, next))
+    }
+
+    /// Whether a timeline's name may be told. Where nothing is decided users know what they follow.
+    async fn is_shown(&self, asker: &Asker, timeline: &str) -> Result<bool, Error> {
+        if asker.claim().is_none() {
+            return Ok(true);
+        }
+        let asker = asker.clone();
+        let target = Target {
+            asker,
+            ..Target::from(timeline)
+        };
+        match self.timelines.admission(target).await {
+            Ok(_) => Ok(true),
+            Err(Error::TimelineNotFound) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 

@@ -7,12 +7,13 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
 use crate::table::{Purpose, View};
-use crate::timeline::{Columns, Conversation, Error, Pulse};
+use crate::timeline::{Columns, Conversation, Error, Looked, Pulse};
 
-use super::conversation_row::{ConversationRow, Membership};
+use super::conversation_row::{ConversationRow, Membership, has_all};
 use super::conversations;
 use super::cursor::{Behind, Read, Since};
 use super::memberships::{Entry, Mine};
@@ -64,7 +65,7 @@ pub struct Filter {
 #[derive(Clone, Debug)]
 pub struct ListConversations {
     /// Whose.
-    pub user: String,
+    pub asker: Asker,
     /// `next` of the page before.
     pub after: Option<String>,
     /// Conversations at most; at least one.
@@ -122,20 +123,21 @@ impl People {
     /// A page of a user's list.
     pub async fn list(&self, list: ListConversations) -> Result<ListedConversations, Error> {
         let ListConversations {
-            user,
+            asker,
             after,
             limit,
             filter,
             columns,
             bytes_max,
         } = list;
-        let cursor = Since::from_now(self).text(&user, self.history());
-        let behind = match after.map(|text| Behind::read(&user, self.history(), &text)) {
+        let user = asker.user();
+        let cursor = Since::from_now(self).text(user, self.history());
+        let behind = match after.map(|text| Behind::read(user, self.history(), &text)) {
             None => None,
             Some(Read::Here(behind)) => Some(behind),
             Some(Read::Elsewhere | Read::Wrong) => return Err(Error::WrongCursor("after")),
         };
-        let mine = self.mine(&user).await?;
+        let mine = self.mine(user).await?;
         let mut places = self.places(&mine).await?;
         if filter.unread == Some(true) {
             places.retain(|place| place.has_news);
@@ -154,7 +156,7 @@ impl People {
                 .take(count)
                 .map(|one| one.name)
                 .collect();
-            let read = self.shown(&user, &chunk, columns.as_deref(), &filter.attributes);
+            let read = self.shown(&asker, &chunk, columns.as_deref(), &filter.attributes);
             for one in read.await? {
                 if let Found::Shown(one) = one
                     && filter
@@ -178,7 +180,7 @@ impl People {
                 activity: last.order.1.0,
                 timeline: last.name.to_owned(),
             };
-            behind.text(&user, self.history())
+            behind.text(user, self.history())
         });
         Ok(ListedConversations {
             conversations: shown,
@@ -188,12 +190,17 @@ impl People {
     }
 
     /// Counts what the list holds.
-    pub async fn count(&self, user: &str, filter: Filter) -> Result<Count, Error> {
-        let mine = self.mine(user).await?;
+    pub async fn count(&self, asker: &Asker, filter: Filter) -> Result<Count, Error> {
+        let mine = self.mine(asker.user()).await?;
         let mut places = self.places(&mine).await?;
+        let names = places.iter().map(|place| place.name).collect();
+        let hidden = self.hidden(asker, names).await?;
+        places.retain(|place| !hidden.contains(place.name));
         if !filter.attributes.is_empty() {
             let names: Vec<&str> = places.iter().map(|place| place.name).collect();
-            let fits = self.that_fit(user, &names, &filter.attributes).await?;
+            let fits = self
+                .that_fit(asker.user(), &names, &filter.attributes)
+                .await?;
             let mut fits = fits.into_iter();
             places.retain(|_| fits.next().unwrap_or(false));
         }
@@ -206,7 +213,7 @@ impl People {
         count.more = news.len() > COUNTED_MAX;
         let mut gone = 0;
         for chunk in news[..news.len().min(COUNTED_MAX)].chunks(CHUNK) {
-            for one in self.shown(user, chunk, Some(&[]), &Columns::new()).await? {
+            for one in self.shown(asker, chunk, Some(&[]), &Columns::new()).await? {
                 let Found::Shown(one) = one else {
                     gone += 1;
                     continue;
@@ -235,8 +242,10 @@ impl People {
     }
 
     /// One conversation.
-    pub async fn conversation(&self, user: &str, timeline: &str) -> Result<Shown, Error> {
-        let found = self.shown(user, &[timeline], None, &Columns::new()).await?;
+    pub async fn conversation(&self, asker: &Asker, timeline: &str) -> Result<Shown, Error> {
+        let found = self
+            .shown(asker, &[timeline], None, &Columns::new())
+            .await?;
         match found.into_iter().next() {
             Some(Found::Shown(one)) => Ok(*one),
             _ => Err(Error::ConversationNotFound),
@@ -281,11 +290,12 @@ impl People {
     /// Reads conversations at the user and at their timelines, in order. Marks those that have ended.
     pub(super) async fn shown(
         &self,
-        user: &str,
+        asker: &Asker,
         names: &[&str],
         columns: Option<&[String]>,
         attributes: &Columns,
     ) -> Result<Vec<Found>, Error> {
+        let user = asker.user();
         let rows = self.rows(user, names).await?;
         let fits = |row: &Option<ConversationRow>| has_all(row.as_ref(), attributes);
         let wanted: Vec<&str> = names
@@ -293,7 +303,10 @@ impl People {
             .zip(&rows)
             .filter_map(|(name, row)| fits(row).then_some(*name))
             .collect();
-        let found = self.timelines.conversations(user, &wanted, columns).await?;
+        let found = self
+            .timelines
+            .conversations(asker, &wanted, columns)
+            .await?;
         let (mut found, now_ms) = (found.into_iter(), self.timelines.now_ms());
         let mut shown = Vec::with_capacity(names.len());
         for (name, row) in names.iter().zip(rows) {
@@ -301,12 +314,19 @@ impl People {
                 shown.push(Found::Unfit);
                 continue;
             }
-            let Some(conversation) = found.next().flatten() else {
-                if let Some(row) = row.filter(|row| row.removed == 0) {
-                    self.mark_ended(user, name, row.membership);
+            let conversation = match found.next() {
+                Some(Looked::Shown(conversation)) => *conversation,
+                Some(Looked::Hidden) => {
+                    shown.push(Found::Unfit);
+                    continue;
                 }
-                shown.push(Found::Ended);
-                continue;
+                Some(Looked::NoMember) | None => {
+                    if let Some(row) = row.filter(|row| row.removed == 0) {
+                        self.mark_ended(user, name, row.membership);
+                    }
+                    shown.push(Found::Ended);
+                    continue;
+                }
             };
             let membership = Membership {
                 incarnation: conversation.incarnation,
@@ -372,17 +392,9 @@ impl People {
     }
 }
 
-/// What became of one that was to be shown.
+/// What became of one that was to be shown: it is not, if its attributes are others or the user may not read it.
 pub(super) enum Found {
     Shown(Box<Shown>),
-    /// Its attributes are others.
     Unfit,
-    /// The user is no member.
     Ended,
-}
-
-fn has_all(row: Option<&ConversationRow>, wanted: &Columns) -> bool {
-    wanted
-        .iter()
-        .all(|one| row.is_some_and(|row| row.attributes.contains(one)))
 }

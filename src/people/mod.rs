@@ -13,6 +13,7 @@ mod dump;
 mod feed;
 mod followers;
 mod follows;
+mod hidden;
 mod inboxes;
 mod jobs;
 mod list;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::access::Asker;
 use crate::ids::{HistoryId, PartitionId, Position, TableId};
 use crate::relay::{self, RELAYS, Relay, Target};
 use crate::table::{
@@ -200,28 +202,29 @@ impl People {
     /// Asks a timeline for the user's membership, and changes their own attributes of it. Gives all of them.
     pub async fn update_attributes(
         &self,
-        user: &str,
+        asker: &Asker,
         timeline: &str,
         set: Columns,
         remove: Vec<String>,
     ) -> Result<Columns, Error> {
-        self.change_own(user, timeline, |_| OwnChange::Attributes { set, remove })
+        self.change_own(asker, timeline, |_| OwnChange::Attributes { set, remove })
             .await
     }
 
     /// Takes a conversation off the list until a message comes.
-    pub async fn hide(&self, user: &str, timeline: &str) -> Result<(), Error> {
-        let change = self.change_own(user, timeline, |head| OwnChange::Hide { head });
+    pub async fn hide(&self, asker: &Asker, timeline: &str) -> Result<(), Error> {
+        let change = self.change_own(asker, timeline, |head| OwnChange::Hide { head });
         change.await.map(drop)
     }
 
     async fn change_own(
         &self,
-        user: &str,
+        asker: &Asker,
         timeline: &str,
         change: impl FnOnce(u64) -> OwnChange,
     ) -> Result<Columns, Error> {
-        let found = self.timelines.membership(user, timeline).await?;
+        let user = asker.user();
+        let found = self.timelines.membership(asker, timeline).await?;
         let (incarnation, member, head) = found.ok_or(Error::ConversationNotFound)?;
         let (home, timeline, change) = (Home::new(user), timeline.to_owned(), change(head));
         let (of, bytes) = (home.clone(), SMALL_BYTES + change.bytes());

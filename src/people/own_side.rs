@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::access::Asker;
 use crate::timeline::{Columns, Error};
 
 use super::People;
@@ -40,11 +41,12 @@ impl People {
     /// What has changed at a user after `after`; `None` = all conversations. `device`: whose positions are wanted.
     pub async fn own_side(
         &self,
-        user: &str,
+        asker: &Asker,
         device: Option<&str>,
         after: Option<&OwnPosition>,
         bytes_max: usize,
     ) -> Result<OwnSide, Error> {
+        let user = asker.user();
         let partition = self.place(&Home::new(user));
         let mut side = OwnSide {
             reached: OwnPosition {
@@ -84,7 +86,7 @@ impl People {
         for chunk in changed.chunks(CHUNK) {
             let current = chunk.iter().filter(|(_, is_ended)| !is_ended);
             let names: Vec<&str> = current.map(|(at, _)| at.name.as_str()).collect();
-            let shown = self.shown(user, &names, None, &Columns::new()).await?;
+            let shown = self.shown(asker, &names, None, &Columns::new()).await?;
             let mut shown = shown.into_iter();
             for (at, is_ended) in chunk {
                 match (!is_ended).then(|| shown.next()).flatten() {

@@ -3,6 +3,7 @@
 //! Owns: `conversation.sync`. Promises: a cursor is taken before anything is looked at, so nothing is left out: what
 //! comes meanwhile is above it, and comes again; with nothing new no store is read. Must not: wait.
 
+use crate::access::Asker;
 use crate::ids::{PartitionId, Position};
 use crate::timeline::{Columns, Error, Pulse};
 
@@ -15,7 +16,7 @@ use super::tables::Home;
 #[derive(Clone, Debug)]
 pub struct SyncConversations {
     /// Whose.
-    pub user: String,
+    pub asker: Asker,
     /// Of the last sync or list; `None` = all come.
     pub cursor: Option<String>,
     /// Conversations at most; at least one.
@@ -64,25 +65,26 @@ impl People {
     /// What has changed since a cursor.
     pub async fn sync(&self, sync: SyncConversations) -> Result<SyncedConversations, Error> {
         let SyncConversations {
-            user,
+            asker,
             cursor,
             limit,
             columns,
             bytes_max,
         } = sync;
-        let (mut since, reset) = self.since(&user, cursor.as_deref())?;
+        let user = asker.user();
+        let (mut since, reset) = self.since(user, cursor.as_deref())?;
         let now = self.ends();
         if since.until.is_empty() {
             since.until.clone_from(&now);
         }
-        let names = self.changed(&user, &since).await?;
+        let names = self.changed(user, &since).await?;
         let (mut conversations, mut removed) = (Vec::new(), Vec::new());
         let (mut room, mut count, mut is_full) = (bytes_max, 0, false);
         let any = Columns::new();
         for chunk in names.chunks(CHUNK) {
             let current = chunk.iter().filter(|one| !one.is_ended);
             let asked: Vec<&str> = current.map(|one| one.name.as_str()).collect();
-            let shown = self.shown(&user, &asked, columns.as_deref(), &any);
+            let shown = self.shown(&asker, &asked, columns.as_deref(), &any);
             let mut shown = shown.await?.into_iter();
             for one in chunk {
                 let found = if one.is_ended { None } else { shown.next() };
@@ -119,7 +121,7 @@ impl People {
         Ok(SyncedConversations {
             conversations,
             removed,
-            cursor: next.text(&user, self.history()),
+            cursor: next.text(user, self.history()),
             done: !is_full,
             reset,
         })

@@ -31,6 +31,13 @@ impl Key {
         self
     }
 
+    /// Makes it the bound below all rows whose next column is a text from these bytes on.
+    #[must_use]
+    pub fn text_from(mut self, bytes: &[u8]) -> Key {
+        ordered::push_text_from(&mut self.0, bytes);
+        self
+    }
+
     /// Adds an integer column that is not negative.
     #[must_use]
     pub fn number(mut self, value: u64) -> Key {
@@ -117,6 +124,9 @@ mod tests {
             partition_prefix(row.as_bytes()),
             Ok(&row.as_bytes()[..4 + name.len()])
         );
+        let from = |bytes: &[u8]| Key::new(TableId(3), &[], 0).text_from(bytes);
+        assert!(from(b"a") < row && from(b"ab") < row && from(b"ab\0") > row && from(b"ac") > row);
+        assert!(from(b"ab\0") < Key::new(TableId(3), &[], 0).string("ab!"));
         assert!(partition_prefix(&[0, 0, 0, 1, 0x30, b'a']).is_err());
     }
 }

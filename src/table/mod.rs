@@ -58,7 +58,7 @@ pub use primary_key::key_of;
 pub use range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 pub use read::Got;
 pub use row::{Row, RowWriter};
-pub use rules::{Retention, TableRules, owner_of_text};
+pub use rules::{API_KEYS, REVOCATIONS, Retention, TableRules, owner_of_text};
 pub use schema::Table;
 pub use stream::{
     CHANGES_MAX, Cursor, DEAD_LETTERS, FollowError, Followed, PageBounds, Place, Places, Scope,

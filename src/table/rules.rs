@@ -202,7 +202,7 @@ impl Rules for TableRules {
             TABLES => Some(Owner::Hash(0)),
             COUNTERS => counter::numbered(columns).map(Owner::Hash),
             index::BACKFILLS => Some(Owner::Each),
-            CURSORS | DEAD_LETTERS => owner_of_text(columns),
+            CURSORS | DEAD_LETTERS | API_KEYS | REVOCATIONS => owner_of_text(columns),
             table if table < USER_TABLES_FROM => self.retention.owner(table, columns),
             table => match self.catalog.standing_of_rows(table) {
                 Standing::Exists(table) => table.home(columns).ok().map(Owner::Hash),
@@ -224,6 +224,11 @@ impl Rules for TableRules {
         key::split_key(key).map_or(TableId(0), |(table, _)| table)
     }
 }
+
+/// API keys, placed by their IDs, and revocations, placed by their users (`src/credentials/stored.rs`).
+pub const API_KEYS: TableId = TableId(51);
+/// See [`API_KEYS`].
+pub const REVOCATIONS: TableId = TableId(52);
 
 /// What share of a table's cells has expired, if their versions lie evenly between the lowest and the highest. If they
 /// don't, a rewrite finds less and leaves a lowest version that has not expired, or the survey finds more.

@@ -58,6 +58,12 @@ impl Table {
         }
     }
 
+    /// Whether a layer above makes its rows.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.kind, Kind::Virtual(_))
+    }
+
     /// A table of the catalog, and its indexes, each a table to those who read.
     pub(super) fn of_catalog(definition: Definition) -> Result<(Table, Vec<Table>), Error> {
         let mut tables = Vec::with_capacity(definition.indexes.len());

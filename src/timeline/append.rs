@@ -5,6 +5,7 @@
 //! (encoding, hashing, keys) is done by the caller; the writer's thread looks up, numbers and puts. Must not: check
 //! names and sizes; the caller has.
 
+use crate::access::{Asker, Given};
 use crate::ids::PartitionId;
 use crate::table::{Action, ReadError, RowWriter, StoreError, Txn, load, put, record};
 
@@ -22,8 +23,8 @@ pub struct Prepared {
     partition: PartitionId,
     timeline: String,
     name: Name,
-    /// Decides whether they may append.
-    user: String,
+    /// Whether they may append is decided in the batch.
+    asker: Asker,
     messages: Vec<PreparedMessage>,
     when: When,
     expect_head: Option<u64>,
@@ -75,7 +76,7 @@ impl Prepared {
     ) -> Prepared {
         let Append {
             timeline,
-            sender,
+            asker,
             messages,
             expect_head,
             create,
@@ -92,13 +93,13 @@ impl Prepared {
             let expires_at = expires_in_ms.map(|ms| now_ms().saturating_add(ms));
             let stamp = Stamp {
                 message_id: &message_id,
-                sender: &sender,
+                sender: asker.sender(),
                 expires_at,
                 ..Stamp::default()
             };
             let row = MessageRow::new(&message.entry, &stamp);
             let known_by = by_client.then(|| KnownBy {
-                columns: id_columns(&sender, &message_id),
+                columns: id_columns(asker.sender(), &message_id),
                 hash: row.entry_hash(),
             });
             let mentions = unread::named(&message.entry);
@@ -106,6 +107,7 @@ impl Prepared {
                 when = When::Later(Box::new(Later {
                     deliver_at,
                     expires_in_ms,
+                    given: Given::of(&asker, &timeline),
                     entry: message.entry,
                 }));
             }
@@ -125,7 +127,7 @@ impl Prepared {
             timeline,
             messages,
             when,
-            user: sender,
+            asker,
             expect_head,
             create,
             epoch,
@@ -166,9 +168,8 @@ impl Prepared {
         let found = HeadRow::load_to_write(txn, &self.name)?;
         let existing = found.filter(|head| !head.dropped);
         let epoch = self.epoch.as_deref();
-        if site.is_shut_out(txn, &self.name, existing.as_ref(), &self.user)? {
-            return Err(site.as_unknown(&self.name, self.create, epoch));
-        }
+        let may_create = (self.create, epoch);
+        site.check_asker(txn, &self.name, existing.as_ref(), &self.asker, may_create)?;
         site.check_epoch_or_create(&self.name, &existing, self.create, epoch)?;
         let mut head = existing.unwrap_or_else(|| new_head(txn, found));
         if let When::Delivery(incarnation) = self.when
@@ -186,7 +187,7 @@ impl Prepared {
                 return Err(Error::ConditionFailed { actual: head.last });
             }
             if matches!(self.when, When::Later(_)) {
-                self.schedule(txn, site, (&head, existing.is_none()))?;
+                self.schedule(txn, site, (&mut head, existing.is_none()))?;
             } else {
                 site.turn_by_policy(txn, &self.name, &mut head)?;
                 if head.inbox_from > 0 && !site.has_room() {
@@ -194,6 +195,7 @@ impl Prepared {
                 }
                 if existing.is_none() {
                     put_new_meta(txn, &self.name, Meta::new());
+                    site.add_creator(txn, &self.name, &mut head, &self.asker)?;
                 }
                 self.write(txn, site, &mut head)?;
             }
@@ -242,7 +244,7 @@ impl Prepared {
         &mut self,
         txn: &mut Txn<'_>,
         site: &Site,
-        (head, is_new): (&HeadRow, bool),
+        (head, is_new): (&mut HeadRow, bool),
     ) -> Result<(), Error> {
         let (When::Later(later), [message]) = (&self.when, &mut self.messages[..]) else {
             return Ok(());
@@ -253,6 +255,7 @@ impl Prepared {
         site.check_later(txn, &self.name, later, &by.columns)?;
         if is_new {
             put_new_meta(txn, &self.name, Meta::new());
+            site.add_creator(txn, &self.name, head, &self.asker)?;
             put_head(txn, &self.name, head);
         }
         site.schedule(txn, (&self.name, head), later, (&by.columns, by.hash));
@@ -296,7 +299,7 @@ impl Prepared {
                 .iter()
                 .filter(|message| !message.answer.duplicate);
             let new = new.map(|message| (message.answer.sequence, message.mentions.as_slice()));
-            unread::appended(txn, &self.name, head, &self.user, new)?;
+            unread::appended(txn, &self.name, head, self.asker.sender(), new)?;
         }
         head.last_at = now;
         site.keep(txn, &self.name, head, (bytes, false))?;

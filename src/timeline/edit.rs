@@ -36,7 +36,7 @@ impl Timelines {
         reason: String,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         self.make_room(target, move |txn, site, target| {
-            let by = target.user.clone();
+            let by = target.asker.sender().to_owned();
             site.bury_message(txn, target, sequence, Burial::Recalled { by, reason })
         })
     }
@@ -49,19 +49,15 @@ impl Site {
         update: UpdateMessage,
     ) -> Result<Message, Error> {
         let name = Name::new(&update.timeline);
-        let (mut head, reader) = self.admit(txn, &name, update.epoch.as_deref(), &update.user)?;
+        let (mut head, reader) = self.admit(txn, &name, update.epoch.as_deref(), &update.asker)?;
         let message = load(txn, &name, &reader.sees(head), update.sequence)?;
         let mut message = shown(message, &self.time);
         let Some(entry) = &mut message.entry else {
             return Err(Error::Deleted);
         };
         let (timestamp, change) = (message.timestamp, message.change);
-        self.check_edit(
-            txn,
-            (&name, &head),
-            &update.user,
-            (timestamp, &message.sender),
-        )?;
+        let written = (timestamp, message.sender.as_str());
+        self.check_edit(txn, (&name, &head), (&update.asker, &reader), written)?;
         if update
             .expect_change
             .is_some_and(|expected| expected != change)
@@ -88,14 +84,14 @@ impl Site {
         burial: Burial,
     ) -> Result<bool, Error> {
         let name = Name::new(&target.timeline);
-        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
         let message = load(txn, &name, &reader.sees(head), sequence)?;
         let message = shown(message, &self.time);
         if message.entry.is_none() {
             return Ok(false);
         }
         let written = (message.timestamp, message.sender.as_str());
-        self.check_edit(txn, (&name, &head), &target.user, written)?;
+        self.check_edit(txn, (&name, &head), (&target.asker, &reader), written)?;
         bury(txn, &name, &mut head, message, burial)?;
         put_head(txn, &name, &head);
         Ok(true)

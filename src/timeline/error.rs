@@ -38,6 +38,8 @@ pub enum Error {
     },
     /// The user is no member.
     MemberNotFound,
+    /// The caller may read the timeline, but has no right to do this.
+    NoRight,
     /// The timeline's settings do not let this user do it, or not any more.
     Forbidden,
     /// A message is to be appended in the past, or further ahead than one may be scheduled.

@@ -6,6 +6,7 @@
 
 use super::marks::Reactions;
 use super::members::Configured;
+use crate::access::Asker;
 use crate::model::{Value, json_bytes, json_text_bytes};
 
 /// A column name and its value; names are unique within an entry, sorted bytewise when they come out of the store.
@@ -22,8 +23,8 @@ pub struct Target {
     pub timeline: String,
     /// Refuse unless this is the timeline's epoch.
     pub epoch: Option<String>,
-    /// The user, who may see only some of it; empty = a back end.
-    pub user: String,
+    /// Who calls, and for what; a user may see only some of it.
+    pub asker: Asker,
 }
 
 /// A back end's call, of whatever epoch.
@@ -32,7 +33,7 @@ impl From<&str> for Target {
         Target {
             timeline: timeline.to_owned(),
             epoch: None,
-            user: String::new(),
+            asker: Asker::default(),
         }
     }
 }
@@ -55,8 +56,8 @@ pub struct AppendOne {
 pub struct Append {
     /// Where.
     pub timeline: String,
-    /// Stamped on each message.
-    pub sender: Sender,
+    /// Who appends: their name is stamped on each message.
+    pub asker: Asker,
     /// In order; at least one; no message ID twice.
     pub messages: Vec<AppendOne>,
     /// Refuse unless the head is this, tested after message IDs.
@@ -94,8 +95,8 @@ pub struct EntryLimits {
 /// An edit of one message.
 #[derive(Clone, Debug)]
 pub struct UpdateMessage {
-    /// Who asks; empty = a back end.
-    pub user: String,
+    /// Who asks.
+    pub asker: Asker,
     /// Where.
     pub timeline: String,
     /// Which message.
@@ -115,8 +116,8 @@ pub struct UpdateMessage {
 /// An update of a timeline's meta: columns are merged into what is there.
 #[derive(Clone, Debug)]
 pub struct UpdateMeta {
-    /// Who asks; empty = a back end.
-    pub user: String,
+    /// Who asks.
+    pub asker: Asker,
     /// Where.
     pub timeline: String,
     /// Columns that get a new value, unique names.
@@ -263,8 +264,8 @@ pub struct TimelineInfo {
 /// Which timelines a list should hold.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// Who asks; empty = a back end.
-    pub user: String,
+    /// Who asks.
+    pub asker: Asker,
     /// Only names that begin with this.
     pub prefix: String,
     /// Only names above this.
@@ -287,8 +288,8 @@ pub struct Listed {
 /// Which messages a page should hold. `from` inclusive and `to` exclusive in both directions.
 #[derive(Clone, Debug)]
 pub struct Range {
-    /// Who asks; empty = a back end.
-    pub user: String,
+    /// Who asks.
+    pub asker: Asker,
     /// Where.
     pub timeline: String,
     /// Default: the floor forward, the head backward.

@@ -6,6 +6,7 @@
 
 mod append;
 mod changes;
+mod covered;
 mod create;
 mod dump;
 mod edit;
@@ -40,6 +41,7 @@ mod tests;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
+use crate::access::Gate;
 use crate::ids::{Clock, PartitionId};
 use crate::table::{Batch, Catalog, Partitions, Purpose, Retention, Rules, TableRules, Txn, View};
 
@@ -64,7 +66,7 @@ pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub(crate) use members::INBOX;
 pub use members::{
     AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
-    ListMembers, ListedMembers, Member, MemberChange, MemberRow, MembersChanged, NewMember,
+    ListMembers, ListedMembers, Looked, Member, MemberChange, MemberRow, MembersChanged, NewMember,
     NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
     memberships,
 };
@@ -100,6 +102,7 @@ struct Inner {
     ids: IdMaker,
     time: Arc<Time>,
     room: Arc<Room>,
+    gate: Arc<OnceLock<Arc<Gate>>>,
 }
 
 /// Whether a partition takes messages that go into inboxes; unset = it does.
@@ -131,6 +134,7 @@ impl Timelines {
                 ids: IdMaker::new(Arc::clone(&clock)),
                 time: Arc::new(Time::new(clock, &partitions)),
                 room: Arc::default(),
+                gate: Arc::default(),
                 partitions,
             }),
         }
@@ -141,6 +145,18 @@ impl Timelines {
     pub fn refuse_posts_unless(&self, room: impl Fn(PartitionId) -> bool + Send + Sync + 'static) {
         let set = self.inner.room.set(Box::new(room));
         assert!(set.is_ok(), "called once");
+    }
+
+    /// Decides on what is due by these rules: on messages that were scheduled. To be called once, if there is `[auth]`.
+    pub fn decide_by(&self, gate: Arc<Gate>) {
+        let set = self.inner.gate.set(gate);
+        assert!(set.is_ok(), "called once");
+    }
+
+    /// Whether rights are decided.
+    #[must_use]
+    pub fn decides(&self) -> bool {
+        self.inner.gate.get().is_some()
     }
 
     /// Whether writes can be committed: `false` for good once a disk failure has stopped a partition. Reads may go on.

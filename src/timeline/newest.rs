@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
+use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::table::View;
 
@@ -77,7 +78,7 @@ pub struct Stretch {
 #[derive(Clone, Debug)]
 pub struct AskNewest {
     /// Who asks; tombstones and what they may not see are left out.
-    pub user: String,
+    pub asker: Asker,
     /// The timelines, in the order of their IDs, and which of its name each is. Places count in this list.
     pub timelines: Arc<[(String, u64)]>,
     /// Which of their messages.
@@ -196,7 +197,7 @@ impl Timelines {
 impl AskNewest {
     fn without_stretches(&self) -> AskNewest {
         AskNewest {
-            user: self.user.clone(),
+            asker: self.asker.clone(),
             timelines: Arc::clone(&self.timelines),
             stretches: Vec::new(),
             ..*self
@@ -316,7 +317,7 @@ impl<'v> Walk<'v> {
         let Some(head) = head.filter(|head| head.incarnation == *incarnation) else {
             return Ok(None);
         };
-        match self.site.reader(self.view, &name, &head, &self.asked.user) {
+        match self.site.reader(self.view, &name, &head, &self.asked.asker) {
             Ok(reader) => Ok(Some(Door {
                 head: reader.sees(head),
                 name,
@@ -335,7 +336,7 @@ impl<'v> Walk<'v> {
         };
         let message = load_held(view, name, head, place.sequence())?;
         let message = shown(message, &site.time);
-        let reader = (asked.user.as_str(), reader);
+        let reader = (asked.asker.user(), reader);
         if message.entry.is_none()
             || unread::is_hidden(view, (name, head), reader, message.sequence)?
         {

@@ -4,12 +4,13 @@
 //! are of. Must not: hold a rule, or touch rows.
 
 use super::{Head, Message};
+use crate::access::Asker;
 
 /// A reader's position in one timeline, for `subscribe` and for a subscription's next page.
 #[derive(Clone, Debug)]
 pub struct Resume {
-    /// Who asks; empty = a back end.
-    pub user: String,
+    /// Who asks.
+    pub asker: Asker,
     /// Where.
     pub timeline: String,
     /// `Some(n)`: everything above n. `None` with `rewind` `None`: from now.
@@ -86,8 +87,8 @@ pub struct SyncPosition<'a> {
 /// Who asks a `sync`, and for how much.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncAsker<'a> {
-    /// Empty = a back end.
-    pub user: &'a str,
+    /// Who.
+    pub asker: &'a Asker,
     /// They are known to be a member of all of it: where there is nothing new, their rows need not be read.
     pub is_member: bool,
     /// Messages of a timeline at most.
@@ -107,6 +108,8 @@ pub enum SyncState {
     Deleted,
     /// There was no position: the newest messages.
     New,
+    /// They may not read it, whether there is one or not.
+    Forbidden,
 }
 
 /// One timeline of a sync's reply.

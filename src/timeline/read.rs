@@ -4,9 +4,11 @@
 //! partition; a list shows the names of all partitions in order, none twice, none left out between `after` and `next`.
 //! Must not: keep a view while it waits for another.
 
+use crate::access::Asker;
 use crate::model::{Direction, json_bytes};
 use crate::table::{Key, View, scan};
 
+use super::covered;
 use super::edit::load;
 use super::head::HeadRow;
 use super::members::Reader;
@@ -28,15 +30,15 @@ impl Site {
         view: &View,
         name: &Name,
         epoch: Option<&str>,
-        user: &str,
+        asker: &Asker,
     ) -> Result<(HeadRow, Reader), Error> {
-        let (head, reader) = self.admit(view, name, epoch, user)?;
+        let (head, reader) = self.admit(view, name, epoch, asker)?;
         Ok((reader.sees(head), reader))
     }
 
     pub(super) fn get(&self, view: &View, target: Target) -> Result<TimelineInfo, Error> {
         let name = Name::new(&target.timeline);
-        let (head, _) = self.seen(view, &name, target.epoch.as_deref(), &target.user)?;
+        let (head, _) = self.seen(view, &name, target.epoch.as_deref(), &target.asker)?;
         Ok(self.info(view, target.timeline, &head)?)
     }
 
@@ -48,16 +50,16 @@ impl Site {
     ) -> Result<Message, Error> {
         let name = Name::new(&target.timeline);
         let epoch = target.epoch.as_deref();
-        let (head, reader) = self.seen(view, &name, epoch, &target.user)?;
+        let (head, reader) = self.seen(view, &name, epoch, &target.asker)?;
         let mut message = shown(load(view, &name, &head, sequence)?, &self.time);
-        let reader = (target.user.as_str(), &reader);
+        let reader = (target.asker.user(), &reader);
         unread::mask(view, (&name, &head), reader, [&mut message])?;
         Ok(message)
     }
 
     pub(super) fn range(&self, view: &View, mut range: Range) -> Result<Page, Error> {
         let name = Name::new(&range.timeline);
-        let (head, reader) = self.seen(view, &name, range.epoch.as_deref(), &range.user)?;
+        let (head, reader) = self.seen(view, &name, range.epoch.as_deref(), &range.asker)?;
         let below = head.floor - 1;
         let (first, end) = if range.backward {
             let first = range.from.map_or(head.last, |from| from.min(head.last));
@@ -85,7 +87,7 @@ impl Site {
             columns: range.columns.as_deref(),
         };
         let (mut messages, next) = run.read(view, &mut room, &self.time)?;
-        let reader = (range.user.as_str(), &reader);
+        let reader = (range.asker.user(), &reader);
         unread::mask(view, (&name, &head), reader, &mut messages)?;
         Ok(Page {
             messages,
@@ -107,13 +109,21 @@ impl Site {
                 }
                 scanned += 1;
                 let name = Name::new(&timeline);
-                if !head.dropped && !self.is_shut_out(view, &name, Some(&head), &list.user)? {
+                // An unseen one is skipped without a word.
+                let reader = match head.dropped {
+                    true => None,
+                    false => match self.reader(view, &name, &head, &list.asker) {
+                        Err(Error::TimelineNotFound) => None,
+                        reader => Some(reader?),
+                    },
+                };
+                if let Some(reader) = reader {
                     if found.len() == list.limit {
                         let last: Option<&TimelineInfo> = found.last();
                         let reached = last.map(|info| info.timeline.clone());
                         return Ok((found, reached));
                     }
-                    let seen = self.reader(view, &name, &head, &list.user)?.sees(head);
+                    let seen = reader.sees(head);
                     found.push(self.info(view, timeline.clone(), &seen)?);
                 }
                 if scanned == HEADS_SCANNED_MAX {
@@ -125,7 +135,8 @@ impl Site {
     }
 }
 
-/// The keys of heads to walk: above `after`, from the prefix on, without the server's own names.
+/// The keys of heads to walk: above `after`, from the prefix on, without the server's own names and what nobody but
+/// members may read.
 fn segments(list: &List) -> Vec<(Key, Key)> {
     let heads = || Key::new(HEADS, &[], list.prefix.len() + 8);
     let start = match &list.after {
@@ -135,9 +146,10 @@ fn segments(list: &List) -> Vec<(Key, Key)> {
     let own = heads().string("$");
     let behind_own = heads().string("%");
     let end = heads().above_all();
-    let mut segments = vec![(start.clone(), own), (start.max(behind_own), end)];
-    segments.retain(|(from, to)| from < to);
-    segments
+    let segments = [(start.clone(), own), (start.max(behind_own), end)];
+    let coverage = list.asker.coverage();
+    let covered = |bounds| covered::ranges(&coverage, bounds);
+    segments.into_iter().flat_map(covered).collect()
 }
 
 impl Timelines {
@@ -147,7 +159,7 @@ impl Timelines {
         let site = self.site(partition);
         self.read(partition, move |view| {
             let name = Name::new(&target.timeline);
-            let (head, _) = site.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+            let (head, _) = site.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
             Ok(head.membership())
         })
         .await
@@ -159,7 +171,7 @@ impl Timelines {
         let site = self.site(partition);
         self.read(partition, move |view| {
             let name = Name::new(&target.timeline);
-            let (head, _) = site.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+            let (head, _) = site.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
             Ok((head.incarnation, head.last))
         })
         .await
@@ -219,12 +231,14 @@ impl Timelines {
                 next = found.last().map(|info| info.timeline.clone());
             }
             if !found.is_empty() || next.is_none() {
+                // The name of one that is shown: another may be hidden.
+                let next = next.and(found.last()).map(|info| info.timeline.clone());
                 return Ok(Listed {
                     timelines: found,
                     next,
                 });
             }
-            // Nothing but deleted timelines so far: go on behind them with fresh views.
+            // Nothing but deleted or hidden timelines so far: go on behind them with fresh views.
             list.after = next;
         }
     }

@@ -47,7 +47,7 @@ impl Timelines {
         let read = self.read(partition, move |view| {
             let name = Name::new(&target.timeline);
             let epoch = target.epoch.as_deref();
-            let (head, reader) = site.admit(view, &name, epoch, &target.user)?;
+            let (head, reader) = site.admit(view, &name, epoch, &target.asker)?;
             Ok(site.admission(&name, &head, &reader))
         });
         read.await
@@ -94,13 +94,13 @@ impl Site {
         (floor, first_anyway): (u64, bool),
     ) -> Result<Changed, Error> {
         let name = Name::new(&resume.timeline);
-        let (head, reader) = self.admit(view, &name, None, &resume.user)?;
+        let (head, reader) = self.admit(view, &name, None, &resume.asker)?;
         let mut seen = reader.sees(head);
         seen.floor = seen.floor.max(floor);
         let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
         page.admission = self.admission(&name, &head, &reader);
         let shown = page.changed.iter_mut().flatten().chain(&mut page.messages);
-        unread::mask(view, (&name, &head), (&resume.user, &reader), shown)?;
+        unread::mask(view, (&name, &head), (resume.asker.user(), &reader), shown)?;
         Ok(page)
     }
 

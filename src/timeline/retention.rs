@@ -320,6 +320,7 @@ mod tests {
             let row = ScheduledRow {
                 deliver_at: 99,
                 expires_in_ms: None,
+                given: crate::access::Given::default(),
                 incarnation: INCARNATION,
                 refused,
                 entry: vec![],

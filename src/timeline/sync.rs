@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::table::View;
 
@@ -29,7 +30,8 @@ const FRAME_BYTES: usize = 256;
 enum News {
     None,
     Some,
-    Deleted,
+    /// There is none, or none for this reader.
+    Deleted(SyncState),
 }
 
 impl Timelines {
@@ -82,7 +84,7 @@ impl Timelines {
                 News::None => {}
                 News::Some => asked.push(Resume {
                     timeline: position.timeline.to_owned(),
-                    user: asker.user.to_owned(),
+                    asker: asker.asker.clone(),
                     after: position.rewind.is_none().then_some(position.after),
                     rewind: position.rewind,
                     epoch: position.epoch.map(str::to_owned),
@@ -90,9 +92,9 @@ impl Timelines {
                     limit: asker.limit,
                     bytes_max: 0,
                 }),
-                News::Deleted => reply.add(Synced {
+                News::Deleted(state) => reply.add(Synced {
                     timeline: position.timeline.to_owned(),
-                    state: SyncState::Deleted,
+                    state,
                     page: None,
                 }),
             }
@@ -145,14 +147,17 @@ impl Timelines {
 
     /// The same of a timeline that its user sees as everybody does; `None` also where only the store tells what they
     /// may see.
-    pub async fn open_head(&self, timeline: &str, user: &str) -> Result<Option<Head>, Error> {
+    pub async fn open_head(&self, timeline: &str, asker: &Asker) -> Result<Option<Head>, Error> {
+        if !asker.reads_by_name(timeline.as_bytes()) {
+            return Ok(None);
+        }
         let partition = self.place(timeline);
         let site = self.site(partition);
         let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
         let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
         let is_open = |head: &HeadRow| {
             let bound = head.members > 0 || site.is_members_only(&Name::new(timeline), head);
-            user.is_empty() || !bound
+            asker.user().is_empty() || !bound
         };
         let head = head.filter(is_open);
         Ok(head.map(|head| site.epochs.head(timeline, &head)))
@@ -202,9 +207,17 @@ impl Site {
         asker: SyncAsker<'_>,
     ) -> News {
         let Some(head) = head else {
+            let state = without_page(position.timeline, asker.asker);
+            if state == SyncState::Forbidden {
+                return News::Deleted(state);
+            }
             // The reader never had anything of it: nothing yet.
             let is_new = position.after == 0 && position.epoch.is_none();
-            return if is_new { News::None } else { News::Deleted };
+            return if is_new {
+                News::None
+            } else {
+                News::Deleted(state)
+            };
         };
         if position.rewind.is_some() {
             return if head.last > 0 {
@@ -222,8 +235,11 @@ impl Site {
         // Whether they may still read only their row tells.
         let is_bound = || {
             let name = Name::new(position.timeline);
-            let is_known = asker.user.is_empty() || asker.is_member;
-            !is_known && self.is_members_only(&name, head)
+            match asker.is_member {
+                true => !asker.asker.reads_in_any_role(name.id()),
+                false if !asker.asker.reads_by_name(name.id()) => true,
+                false => !asker.asker.user().is_empty() && self.is_members_only(&name, head),
+            }
         };
         if is_foreign || has_changes || head.last != position.after || is_bound() {
             News::Some
@@ -239,14 +255,16 @@ impl Site {
             let is_first = part.synced.is_empty();
             let page = match self.resume(view, &resume, (0, is_first)) {
                 Ok(page) => page,
-                // Deleted since its head was looked up; a reader that had nothing of it yet need not hear of that.
-                Err(Error::TimelineNotFound) if resume.is_from_nothing() => continue,
                 Err(Error::TimelineNotFound) => {
-                    part.add(Synced {
-                        timeline: resume.timeline,
-                        state: SyncState::Deleted,
-                        page: None,
-                    });
+                    let state = without_page(&resume.timeline, &resume.asker);
+                    // Deleted since its head was looked up; who had nothing of it yet need not hear of that.
+                    if state == SyncState::Forbidden || !resume.is_from_nothing() {
+                        part.add(Synced {
+                            timeline: resume.timeline,
+                            state,
+                            page: None,
+                        });
+                    }
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -275,6 +293,15 @@ impl Site {
             });
         }
         Ok(())
+    }
+}
+
+/// What is said of a timeline that is not there for a reader: whether it exists does not matter to those who could not
+/// read it anyway.
+fn without_page(timeline: &str, asker: &Asker) -> SyncState {
+    match asker.reads_by_name(timeline.as_bytes()) {
+        true => SyncState::Deleted,
+        false => SyncState::Forbidden,
     }
 }
 

@@ -93,6 +93,11 @@ impl Name {
         Ok(Reader::new(&self.0).string()?.into_owned())
     }
 
+    /// The ID's bytes, without a copy: no ID has a control character, which alone would be escaped.
+    pub(super) fn id(&self) -> &[u8] {
+        &self.0[1..self.0.len() - 2]
+    }
+
     /// The encoded column.
     pub(super) fn as_bytes(&self) -> &[u8] {
         &self.0

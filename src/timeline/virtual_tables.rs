@@ -16,15 +16,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::access::Coverage;
 use crate::ids::{PartitionId, TableId};
 use crate::model::{
     ColumnType, DefinedColumn, Definition, Direction, KeyColumn, KeyType, KeyValue, TableOptions,
     Throughput, Value, ValueRef,
 };
 use crate::table::{
-    Batch, Key, ReadError, RowWriter, Table, Touched, View, VirtualRows, Walk, key_of, scan,
+    Batch, Key, ReadError, RowWriter, Table, Touched, View, VirtualRows, Walk, key_of,
 };
 
+use super::covered;
 use super::edit::load_held;
 use super::head::HeadRow;
 use super::page::Held;
@@ -75,8 +77,9 @@ impl Timelines {
     pub fn tables(&self) -> Vec<Table> {
         let text = (TIMELINE_ID, KeyType::String);
         let number = (SEQUENCE_ID, KeyType::Integer);
-        let messages = Arc::new(MessageTable(self.clone()));
-        let metas = Arc::new(MetaTable(self.clone()));
+        let all = Coverage::everything();
+        let messages = Arc::new(MessageTable(self.clone(), all.clone()));
+        let metas = Arc::new(MetaTable(self.clone(), all));
         vec![
             table(
                 (MESSAGES, "timeline_message"),
@@ -86,6 +89,19 @@ impl Timelines {
             ),
             table((METAS, "timeline_meta"), &[text], &META_COLUMNS, metas),
         ]
+    }
+}
+
+impl Timelines {
+    /// One of the virtual tables, but only with the timelines that are covered; `None` = it is none of them.
+    #[must_use]
+    pub fn covered(&self, table: &Table, coverage: Coverage) -> Option<Table> {
+        let rows: Arc<dyn VirtualRows> = match table.id {
+            MESSAGES => Arc::new(MessageTable(self.clone(), coverage)),
+            METAS => Arc::new(MetaTable(self.clone(), coverage)),
+            _ => return None,
+        };
+        Some(Table::with_virtual_rows(table.definition.clone(), rows))
     }
 }
 
@@ -122,7 +138,7 @@ fn table(
 }
 
 /// Messages that can be read, tombstones too.
-struct MessageTable(Timelines);
+struct MessageTable(Timelines, Coverage);
 
 impl VirtualRows for MessageTable {
     fn place(&self, partition_key: &KeyValue) -> PartitionId {
@@ -133,7 +149,8 @@ impl VirtualRows for MessageTable {
         let timeline = text(&key[0]);
         let (name, sequence) = (Name::new(timeline), first_from(key));
         let head = HeadRow::existing(view, &name)?;
-        let Some(head) = head.filter(|head| head.holds(sequence)) else {
+        let is_seen = |head: &HeadRow| head.holds(sequence) && self.1.has(timeline.as_bytes());
+        let Some(head) = head.filter(is_seen) else {
             return Ok(None);
         };
         let message = shown(load_held(view, &name, &head, sequence)?, self.0.time());
@@ -150,7 +167,7 @@ impl VirtualRows for MessageTable {
         let bounds = (low.to_vec(), high.to_vec());
         // The timelines that the bounds name may have messages within.
         let (from, to) = (key_of(HEADS, &low[..1]), key_of(HEADS, &high[..1]));
-        let heads = scan(view, &from, &to.above_all(), direction);
+        let heads = covered::heads(view, &self.1, (from, to.above_all()), direction);
         Box::new(heads.flat_map(move |row| {
             let walk = row
                 .and_then(|row| HeadRow::named(&row))
@@ -207,7 +224,7 @@ impl MessageTable {
 }
 
 /// Timelines that exist.
-struct MetaTable(Timelines);
+struct MetaTable(Timelines, Coverage);
 
 impl VirtualRows for MetaTable {
     fn place(&self, partition_key: &KeyValue) -> PartitionId {
@@ -217,6 +234,7 @@ impl VirtualRows for MetaTable {
     fn row(&self, view: &View, key: &[KeyValue]) -> Result<Option<Bytes>, ReadError> {
         let timeline = text(&key[0]);
         let head = HeadRow::load(view, &Name::new(timeline))?;
+        let head = head.filter(|_| self.1.has(timeline.as_bytes()));
         head.map_or(Ok(None), |head| self.meta(view, timeline, &head))
     }
 
@@ -227,7 +245,8 @@ impl VirtualRows for MetaTable {
         high: &[KeyValue],
         direction: Direction,
     ) -> Walk<'v> {
-        let heads = scan(view, &key_of(HEADS, low), &key_of(HEADS, high), direction);
+        let bounds = (key_of(HEADS, low), key_of(HEADS, high));
+        let heads = covered::heads(view, &self.1, bounds, direction);
         Box::new(heads.map(move |row| {
             let (timeline, head) = HeadRow::named(&row?)?;
             let key = Key::new(METAS, Name::new(&timeline).as_bytes(), 0);

@@ -92,7 +92,7 @@ impl Site {
         update: UpdateMeta,
     ) -> Result<(Meta, u64), Error> {
         let name = Name::new(&update.timeline);
-        let (head, _) = self.admit(txn, &name, update.epoch.as_deref(), &update.user)?;
+        let (head, _) = self.admit(txn, &name, update.epoch.as_deref(), &update.asker)?;
         let mut row = load_meta(txn, &name)?;
         if update
             .expect_version
@@ -115,7 +115,7 @@ impl Site {
     pub(super) fn delete(&self, txn: &mut Txn<'_>, target: &Target) -> Result<bool, Error> {
         let name = Name::new(&target.timeline);
         let epoch = target.epoch.as_deref();
-        let (head, _) = match self.admit(txn, &name, epoch, &target.user) {
+        let (head, _) = match self.admit(txn, &name, epoch, &target.asker) {
             Err(Error::TimelineNotFound) => return Ok(false),
             admitted => admitted?,
         };
@@ -132,7 +132,7 @@ impl Site {
     ) -> Result<u64, Error> {
         let name = Name::new(&target.timeline);
         let epoch = target.epoch.as_deref();
-        let (mut head, reader) = self.admit(txn, &name, epoch, &target.user)?;
+        let (mut head, reader) = self.admit(txn, &name, epoch, &target.asker)?;
         let floor = before.min(head.last + 1);
         if floor > head.floor {
             head.floor = floor;

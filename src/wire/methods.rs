@@ -13,10 +13,12 @@ use serde_json::{Value, json};
 
 use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
+use super::needs::Needs;
 use super::{
-    conversation, feed, hide, member, message, partition, pin, position, reaction, receipt,
-    schedule, session, signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, key, member, message, partition, pin, position, reaction, receipt,
+    schedule, session, sessions, signal, stream, sync, timeline, webhook,
 };
+use crate::access::{Right, Rights};
 
 /// Where the parameters of a call are read from.
 pub(crate) trait Params {
@@ -26,7 +28,8 @@ pub(crate) trait Params {
 
 /// Makes everything that there is once for each method.
 macro_rules! methods {
-    ($($method:ident($params:ty) -> $reply:ty, $name:literal, $effect:ident, $summary:literal;)*) => {
+    ($($method:ident($params:ty) -> $reply:ty, $name:literal, $effect:ident,
+        $needs:ident[$($right:ident),*], $summary:literal;)*) => {
         /// A method of the protocol.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Method {
@@ -62,6 +65,17 @@ macro_rules! methods {
             #[must_use]
             pub fn has_effect(self) -> bool {
                 match self { $(Method::$method => has_effect!($effect),)* }
+            }
+
+            /// What a caller needs for it, where there is `[auth]`.
+            #[must_use]
+            pub fn needs(self) -> Needs {
+                match self {
+                    $(Method::$method => {
+                        const RIGHTS: Rights = Rights::NONE $(.with(Right::$right))*;
+                        Needs::$needs(RIGHTS)
+                    })*
+                }
             }
 
             /// The schema of its parameters.
@@ -191,137 +205,151 @@ macro_rules! shortened {
 
 methods! {
     SessionOpen(session::Open) -> Box<session::Opened>,
-        "session.open", claims, "Name the user, get the limits";
+        "session.open", claims, Nothing[], "Name the user, get the limits";
+    SessionRenew(sessions::Renew) -> sessions::Renewed,
+        "session.renew", changes, Session[], "Show a newer token, so that the session goes on";
+    SessionList(sessions::List) -> sessions::Listed,
+        "session.list", answers, Session[], "List sessions";
+    SessionClose(sessions::Close) -> sessions::Closed,
+        "session.close", changes, Session[], "Close a session";
+    SessionRevoke(sessions::Revoke) -> sessions::Revoked,
+        "session.revoke", changes, Server[Admin], "Take a user's tokens back";
+    KeyCreate(key::Create) -> key::Created,
+        "key.create", changes, Server[Admin], "Make an API key";
+    KeyList(key::List) -> key::Listed,
+        "key.list", answers, Server[Admin], "List the API keys";
+    KeyRevoke(key::Revoke) -> key::Revoked,
+        "key.revoke", changes, Server[Admin], "Take an API key back";
     Ping(session::Nothing) -> session::Pong,
-        "ping", counts, "Ask for a sign of life";
+        "ping", counts, Nothing[], "Ask for a sign of life";
     TimelineCreate(Box<timeline::Create>) -> timeline::Created,
-        "timeline.create", changes, "Make a timeline, or find it";
+        "timeline.create", changes, Any[Create], "Make a timeline, or find it";
     TimelineGet(timeline::Get) -> Box<timeline::Info>,
-        "timeline.get", answers, "Read what is known of a timeline";
+        "timeline.get", answers, Any[Read], "Read what is known of a timeline";
     TimelineUpdate(timeline::Update) -> timeline::Updated,
-        "timeline.update", shortens, "Change the meta";
+        "timeline.update", shortens, Any[Manage], "Change the meta";
     TimelineDelete(timeline::Delete) -> timeline::Deleted,
-        "timeline.delete", changes, "Delete a timeline";
+        "timeline.delete", changes, Any[Manage], "Delete a timeline";
     TimelineTrim(timeline::Trim) -> timeline::Trimmed,
-        "timeline.trim", changes, "Drop the oldest messages";
+        "timeline.trim", changes, Any[Manage], "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
-        "timeline.list", answers, "List timelines by ID";
+        "timeline.list", answers, Any[Read], "List timelines by ID";
     TimelineConfigure(Box<timeline::Configure>) -> timeline::Configured,
-        "timeline.configure", changes, "Change the settings";
+        "timeline.configure", changes, Any[Manage], "Change the settings";
     MemberAdd(member::Add) -> member::Added,
-        "member.add", changes, "Add members, all or none";
+        "member.add", changes, Any[Members], "Add members, all or none";
     MemberUpdate(Box<member::Update>) -> Box<member::Updated>,
-        "member.update", shortens, "Change a member's role and attributes";
+        "member.update", shortens, Any[Members], "Change a member's role and attributes";
     MemberRemove(member::Remove) -> member::Removed,
-        "member.remove", changes, "Remove members, or leave";
+        "member.remove", changes, Any[Members], "Remove members, or leave";
     MemberGet(member::Get) -> Box<member::Got>,
-        "member.get", answers, "Read one member";
+        "member.get", answers, Any[Read], "Read one member";
     MemberList(member::List) -> member::Listed,
-        "member.list", answers, "Read the members, or what changed among them";
+        "member.list", answers, Any[Read], "Read the members, or what changed among them";
     MessageAppend(Box<message::Append>) -> message::AppendOutcome,
-        "message.append", changes, "Append a message";
+        "message.append", changes, Any[Append], "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,
-        "message.append_batch", claims, "Append messages, all or none";
+        "message.append_batch", claims, Any[Append], "Append messages, all or none";
     MessageGet(message::Get) -> Box<message::Got>,
-        "message.get", answers, "Read one message";
+        "message.get", answers, Any[Read], "Read one message";
     MessageRange(message::Range) -> message::Page,
-        "message.range", answers, "Read a page of messages";
+        "message.range", answers, Any[Read], "Read a page of messages";
     MessageUpdate(Box<message::Update>) -> Box<message::Got>,
-        "message.update", shortens, "Edit a message";
+        "message.update", shortens, Any[Edit, Moderate], "Edit a message";
     MessageDelete(message::Delete) -> message::Deleted,
-        "message.delete", changes, "Make a message a tombstone";
+        "message.delete", changes, Any[Edit, Moderate], "Make a message a tombstone";
     MessageRecall(message::Recall) -> message::Deleted,
-        "message.recall", changes, "Take a message back, and say so in its place";
+        "message.recall", changes, Any[Edit, Moderate], "Take a message back, and say so in its place";
     ReactionAdd(reaction::Add) -> reaction::Reacted,
-        "reaction.add", shortens, "React to a message";
+        "reaction.add", shortens, Any[React], "React to a message";
     ReactionRemove(reaction::Remove) -> reaction::Reacted,
-        "reaction.remove", shortens, "Take a reaction back";
+        "reaction.remove", shortens, Any[React], "Take a reaction back";
     ReactionList(reaction::List) -> reaction::Listed,
-        "reaction.list", answers, "Read who has reacted to a message";
+        "reaction.list", answers, Any[Read], "Read who has reacted to a message";
     PinAdd(pin::Add) -> pin::Added,
-        "pin.add", changes, "Pin a message for all";
+        "pin.add", changes, Any[Moderate], "Pin a message for all";
     PinRemove(pin::Remove) -> pin::Removed,
-        "pin.remove", changes, "Take the pin of a message away";
+        "pin.remove", changes, Any[Moderate], "Take the pin of a message away";
     PinList(pin::List) -> pin::Listed,
-        "pin.list", answers, "Read the pinned messages";
+        "pin.list", answers, Any[Read], "Read the pinned messages";
     ScheduleList(schedule::List) -> schedule::Listed,
-        "schedule.list", answers, "List the messages that one has scheduled";
+        "schedule.list", answers, Any[Append], "List the messages that one has scheduled";
     ScheduleCancel(schedule::Cancel) -> schedule::Cancelled,
-        "schedule.cancel", changes, "Take back a scheduled message";
+        "schedule.cancel", changes, Any[Append], "Take back a scheduled message";
     MessageHide(hide::Hide) -> hide::Hid,
-        "message.hide", changes, "Hide messages from oneself";
+        "message.hide", changes, Any[Read], "Hide messages from oneself";
     MessageHidden(hide::Hidden) -> hide::HiddenPage,
-        "message.hidden", answers, "Read what one has hidden";
+        "message.hidden", answers, Any[Read], "Read what one has hidden";
     ConversationClear(hide::Clear) -> hide::Cleared,
-        "conversation.clear", changes, "Clear a conversation for oneself";
+        "conversation.clear", changes, Any[Read], "Clear a conversation for oneself";
     ReadSet(receipt::ReadSet) -> receipt::ReadStates,
-        "read.set", claims, "Say how far one has read";
+        "read.set", claims, Any[Read], "Say how far one has read";
     ReceiptList(receipt::List) -> receipt::Listed,
-        "receipt.list", answers, "Read who got a message";
+        "receipt.list", answers, Any[Read], "Read who got a message";
     PositionSet(position::Set) -> position::Stored,
-        "position.set", shortens, "Store how far a device is";
+        "position.set", shortens, Session[], "Store how far a device is";
     PositionList(position::List) -> position::Listed,
-        "position.list", answers, "Read a device's positions, or list the devices";
+        "position.list", answers, Session[], "Read a device's positions, or list the devices";
     PositionRemove(position::Remove) -> position::Removed,
-        "position.remove", changes, "Forget a device";
+        "position.remove", changes, Session[], "Forget a device";
     ConversationList(conversation::List) -> conversation::Listed,
-        "conversation.list", answers, "List one's conversations";
+        "conversation.list", answers, Session[], "List one's conversations";
     ConversationSync(conversation::Sync) -> conversation::Synced,
-        "conversation.sync", answers, "Read which conversations have changed";
+        "conversation.sync", answers, Session[], "Read which conversations have changed";
     ConversationCount(conversation::Count) -> conversation::Counted,
-        "conversation.count", counts, "Count conversations and what is unread";
+        "conversation.count", counts, Session[], "Count conversations and what is unread";
     ConversationGet(conversation::Get) -> Box<conversation::Got>,
-        "conversation.get", answers, "Read one conversation";
+        "conversation.get", answers, Session[], "Read one conversation";
     ConversationDirect(conversation::Direct) -> conversation::DirectMade,
-        "conversation.direct", changes, "Make the conversation with one user, or find it";
+        "conversation.direct", changes, Any[Create], "Make the conversation with one user, or find it";
     ConversationUpdate(conversation::Update) -> conversation::Updated,
-        "conversation.update", shortens, "Change one's own attributes of a conversation";
+        "conversation.update", shortens, Session[], "Change one's own attributes of a conversation";
     ConversationHide(conversation::Hide) -> conversation::Hidden,
-        "conversation.hide", changes, "Take a conversation off one's list until a message comes";
+        "conversation.hide", changes, Session[], "Take a conversation off one's list until a message comes";
     FeedFollow(feed::Follow) -> feed::Followed,
-        "feed.follow", changes, "Bring a timeline into one's feed";
+        "feed.follow", changes, Any[Read], "Bring a timeline into one's feed";
     FeedUnfollow(feed::Unfollow) -> feed::Unfollowed,
-        "feed.unfollow", changes, "Take a timeline out of one's feed";
+        "feed.unfollow", changes, Session[], "Take a timeline out of one's feed";
     FeedFollowing(feed::Following) -> feed::FollowingPage,
-        "feed.following", answers, "List the timelines that one follows";
+        "feed.following", answers, Session[], "List the timelines that one follows";
     FeedFollowers(feed::Followers) -> feed::FollowersPage,
-        "feed.followers", answers, "List who follows a timeline";
+        "feed.followers", answers, Any[Read], "List who follows a timeline";
     FeedRange(feed::Range) -> feed::Page,
-        "feed.range", answers, "Read one's feed, newest first";
+        "feed.range", answers, Session[], "Read one's feed, newest first";
     Sync(Box<sync::Sync>) -> sync::Synced,
-        "sync", answers, "Read what is new in many timelines";
+        "sync", answers, Any[Read], "Read what is new in many timelines";
     Subscribe(Box<sync::Subscribe>) -> sync::Following,
-        "subscribe", answers, "Resume a timeline and follow it";
+        "subscribe", answers, Any[Read], "Resume a timeline and follow it";
     Unsubscribe(sync::Unsubscribe) -> sync::Unsubscribed,
-        "unsubscribe", changes, "End a subscription";
+        "unsubscribe", changes, Session[], "End a subscription";
     StreamOpen(stream::Open) -> stream::Opened,
-        "stream.open", answers, "Follow all changes of many timelines, or of a table";
+        "stream.open", answers, Server[Admin], "Follow all changes of many timelines, or of a table";
     StreamClose(stream::Close) -> stream::Closed,
-        "stream.close", changes, "End a stream of changes";
+        "stream.close", changes, Server[Admin], "End a stream of changes";
     StreamCommit(stream::Commit) -> stream::Committed,
-        "stream.commit", changes, "Store how far a reader of changes is, under a name";
+        "stream.commit", changes, Server[Admin], "Store how far a reader of changes is, under a name";
     StreamCursors(stream::Cursors) -> stream::CursorsPage,
-        "stream.cursors", answers, "List the named cursors, and how far they are behind";
+        "stream.cursors", answers, Server[Admin], "List the named cursors, and how far they are behind";
     StreamForget(stream::Forget) -> stream::Forgotten,
-        "stream.forget", changes, "Forget a named cursor";
+        "stream.forget", changes, Server[Admin], "Forget a named cursor";
     WebhookList(webhook::List) -> webhook::Listed,
-        "webhook.list", answers, "List the webhooks, and how they are doing";
+        "webhook.list", answers, Server[Admin], "List the webhooks, and how they are doing";
     WebhookDead(webhook::Dead) -> webhook::DeadPage,
-        "webhook.dead", answers, "List changes that a webhook's receiver did not take";
+        "webhook.dead", answers, Server[Admin], "List changes that a webhook's receiver did not take";
     WebhookReplay(webhook::Replay) -> webhook::Replaying,
-        "webhook.replay", changes, "Have a webhook post changes again";
+        "webhook.replay", changes, Server[Admin], "Have a webhook post changes again";
     PartitionList(partition::List) -> partition::Listed,
-        "partition.list", answers, "List the partitions, and how far a change of them is";
+        "partition.list", answers, Server[Admin], "List the partitions, and how far a change of them is";
     PartitionSplit(partition::Split) -> partition::Begun,
-        "partition.split", changes, "Begin to make two partitions of one";
+        "partition.split", changes, Server[Admin], "Begin to make two partitions of one";
     PartitionMerge(partition::Merge) -> partition::Begun,
-        "partition.merge", changes, "Begin to make one partition of two neighbours";
+        "partition.merge", changes, Server[Admin], "Begin to make one partition of two neighbours";
     Signal(signal::Signal) -> signal::Signalled,
-        "signal", changes, "Say something in passing";
+        "signal", changes, Any[Signal], "Say something in passing";
     PresenceGet(signal::Get) -> signal::Got,
-        "presence.get", answers, "Read who is online";
+        "presence.get", answers, Any[Read], "Read who is online";
     Discover(session::Nothing) -> session::Discovered,
-        "rpc.discover", answers, "Read this description";
+        "rpc.discover", answers, Session[], "Read this description";
 }
 
 /// A generator for what the server reads; definitions go to `path`, or where JSON Schema has them.

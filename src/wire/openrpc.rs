@@ -34,6 +34,7 @@ fn document() -> Value {
             json!({
                 "name": method.name(),
                 "summary": method.summary(),
+                "x-right": method.needs().text(),
                 "paramStructure": "by-name",
                 "params": members(&method.params(&mut reading)),
                 "result": { "name": "result", "schema": method.result(&mut writing) },

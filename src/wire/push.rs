@@ -60,6 +60,7 @@ pushes! {
     StreamChanges(StreamChanges<'a>), "stream.changes", "Changes of a stream, and the position behind them";
     StreamEnded(StreamEnded), "stream.ended", "Nothing of the stream follows";
     SubscriptionEnded(SubscriptionEnded<'a>), "subscription.ended", "Nothing of it follows";
+    SessionExpiring(SessionExpiring), "session.expiring", "The session's token ends soon";
     Draining(Draining), "draining", "The server shuts down soon";
 }
 
@@ -185,6 +186,14 @@ impl StreamEnd {
     pub fn reopen(self) -> bool {
         self == StreamEnd::Unavailable
     }
+}
+
+/// The session's token ends soon: show a newer one by `session.renew`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "push.session.expiring")]
+pub struct SessionExpiring {
+    /// The connection is closed with 4500 after about this long, ms.
+    pub in_ms: u64,
 }
 
 /// The server shuts down soon.

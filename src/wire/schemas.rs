@@ -22,7 +22,7 @@ pub fn files() -> Vec<(String, Value)> {
         let params = whole(&title, summary, reading(""), |generator| {
             method.params(generator)
         });
-        add(title, params);
+        add(title, with_right(params, *method));
         let title = format!("{name}.result");
         let result = whole(&title, summary, writing(""), |generator| {
             method.result(generator)
@@ -39,6 +39,12 @@ pub fn files() -> Vec<(String, Value)> {
     add("error".to_owned(), error);
     add("openrpc".to_owned(), openrpc().clone());
     files
+}
+
+/// The parameters say what a caller needs for their method.
+fn with_right(mut params: Value, method: Method) -> Value {
+    params["x-right"] = json!(method.needs().text());
+    params
 }
 
 /// A schema with the definitions that it names.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::entry::Integers;
 use super::failure::Failure;
+use super::key::Secret;
 use super::limits::Limits;
 
 /// Names the user, and how the client wants to be answered. Optional while no authentication is configured.
@@ -18,10 +19,11 @@ use super::limits::Limits;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "session.open.params")]
 pub struct Open {
-    /// Proves who the user is; refused while no authentication is configured.
+    /// Proves who the user is, or is an API key; refused while no authentication is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub token: Option<String>,
-    /// The user who sends, 1 to 128 bytes; believed only while no authentication is configured.
+    #[schemars(length(max = 8192))]
+    pub token: Option<Secret>,
+    /// The user who sends, 1 to 128 bytes. An API key may act for some; beside a token it must be its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub user: Option<String>,
@@ -43,7 +45,6 @@ impl Check for Open {
         if let Some(user) = &self.user {
             check::user("user", user)?;
         }
-        check::text_bytes("token", self.token.as_deref(), 16 << 10)?;
         if let Some(device) = &self.device {
             check::device("device", device)?;
         }
@@ -60,6 +61,9 @@ pub struct Opened {
     /// The user who sends; absent = none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// When the token ends, ms since 1970; absent = never. Show a newer one by `session.renew` before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
     /// The server's software.
     pub server: Server,
     /// The server pings this often, ms; a client silent for two intervals is closed.

@@ -87,6 +87,9 @@ pub enum State {
     Deleted,
     /// The device has no position in this conversation: its newest messages; only in `sync` by device.
     New,
+    /// The caller has no right to read it, whether there is one or not: keep what you have, and ask again later; only
+    /// in `sync`.
+    Forbidden,
 }
 
 /// The subscription, unless `state` says otherwise.

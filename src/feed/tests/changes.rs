@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
+use crate::access::Asker;
 use crate::feed::{Begin, ChangeReader, Changes};
 use crate::ids::Clock;
 use crate::model::Value;
@@ -243,7 +244,7 @@ fn columns(n: i64) -> Columns {
 
 fn target(at: usize, user: &str) -> Target {
     Target {
-        user: user.to_owned(),
+        asker: user.into(),
         ..Target::from(NAMES[at])
     }
 }
@@ -325,7 +326,7 @@ impl Model {
             Act::Edit(back) => {
                 let sequence = self.change(at, back, |said| said.entry = Some(columns(n)))?;
                 Some(done(timelines.update_message(UpdateMessage {
-                    user: String::new(),
+                    asker: Asker::default(),
                     timeline: NAMES[at].to_owned(),
                     sequence,
                     set: columns(n),
@@ -357,7 +358,7 @@ impl Model {
                 let version = room.meta_version;
                 self.tell(at, Told::Updated(columns(n), version));
                 Some(done(timelines.update(UpdateMeta {
-                    user: String::new(),
+                    asker: Asker::default(),
                     timeline: NAMES[at].to_owned(),
                     set: columns(n),
                     remove: Vec::new(),
@@ -398,7 +399,7 @@ impl Model {
         }
         let append = timelines.append(Append {
             timeline: NAMES[at].to_owned(),
-            sender: String::new(),
+            asker: Asker::default(),
             messages,
             expect_head: None,
             create: true,

@@ -14,12 +14,13 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::feed::{Mailbox, Watch};
+use crate::gateway::door::{Door, other_rules};
 use crate::ids::{PartitionId, Position};
 use crate::people::{
     Filter, ListConversations, People, Shown, SyncConversations, SyncedConversations,
 };
 use crate::timeline::Timelines;
-use crate::wire::{Failure, Integers, Reason, Reply, Request, conversation};
+use crate::wire::{Failure, Integers, Method, Reason, Reply, Request, conversation};
 
 /// Up to where members were changed on a connection, by partition. Lists wait until they show that.
 #[derive(Debug, Default)]
@@ -111,7 +112,7 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: conversation:
             columns,
         } = request;
         let asked = ListConversations {
-            user: user.clone(),
+            asker: caller.asking(Method::ConversationList),
             after,
             limit: size(limit),
             filter: wanted(filter),
@@ -133,7 +134,8 @@ pub(super) fn count(shared: &Arc<Shared>, caller: &Caller, request: conversation
     Work::Read(Box::pin(async move {
         let user = caller.user()?;
         caught_up(&shared, &user, &caller.member_changes).await?;
-        let count = shared.people.count(&user, wanted(request.filter)).await;
+        let asker = caller.asking(Method::ConversationCount);
+        let count = shared.people.count(&asker, wanted(request.filter)).await;
         let count = count.map_err(refusal)?;
         Ok(Reply::ConversationCount(conversation::Counted {
             conversations: count.conversations,
@@ -149,7 +151,8 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: conversation::
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Read(Box::pin(async move {
         let user = caller.user()?;
-        let found = shared.people.conversation(&user, &request.timeline).await;
+        let asker = caller.asking(Method::ConversationGet);
+        let found = shared.people.conversation(&asker, &request.timeline).await;
         let conversation = shown(found.map_err(refusal)?, &user, caller.integers);
         let got = conversation::Got { conversation };
         Ok(Reply::ConversationGet(Box::new(got)))
@@ -159,14 +162,14 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: conversation::
 pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: conversation::Update) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Write(Box::pin(async move {
-        let user = caller.user()?;
+        let asker = caller.person(Method::ConversationUpdate)?;
         let conversation::Update {
             timeline,
             set,
             remove,
         } = request;
         let people = &shared.people;
-        let updated = people.update_attributes(&user, &timeline, set.put, remove);
+        let updated = people.update_attributes(&asker, &timeline, set.put, remove);
         let attributes = updated.await.map_err(|error| {
             let mut failure = refusal(error);
             if failure.field.as_deref() == Some("entry") {
@@ -183,8 +186,8 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: conversatio
 pub(super) fn hide(shared: &Arc<Shared>, caller: &Caller, request: conversation::Hide) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Write(Box::pin(async move {
-        let user = caller.user()?;
-        let hidden = shared.people.hide(&user, &request.timeline).await;
+        let asker = caller.person(Method::ConversationHide)?;
+        let hidden = shared.people.hide(&asker, &request.timeline).await;
         hidden.map_err(refusal)?;
         Ok(Reply::ConversationHide(conversation::Hidden {
             hidden: true,
@@ -202,11 +205,12 @@ pub(super) fn direct(shared: &Arc<Shared>, caller: &Caller, request: conversatio
         Err(failure) => return Work::Now(Err(failure)),
     };
     let timeline = People::direct_id(&user, &request.user);
+    let asker = caller.asking(Method::ConversationDirect);
     let people = shared.people.clone();
     let changes = Arc::clone(&caller.member_changes);
     changing_members(shared, changes, &timeline, || {
         Work::Write(Box::pin(async move {
-            let made = people.direct(&user, &request.user).await;
+            let made = people.direct(&asker, &request.user).await;
             let (info, created) = made.map_err(refusal)?;
             Ok(Reply::ConversationDirect(conversation::DirectMade {
                 timeline: info.timeline,
@@ -230,7 +234,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: conversation:
             wait_ms: _,
         } = request;
         let asked = SyncConversations {
-            user: user.clone(),
+            asker: caller.asking(Method::ConversationSync),
             cursor,
             limit: size(limit),
             columns,
@@ -266,8 +270,13 @@ async fn wait(
     }
     let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
-    let mut names = shared.people.names(&asked.user).await.map_err(refusal)?;
-    names.push(Timelines::own_side(&asked.user));
+    let mut turns = shared.door.as_ref().map(Door::turns);
+    let mut names = shared
+        .people
+        .names(asked.asker.user())
+        .await
+        .map_err(refusal)?;
+    names.push(Timelines::own_side(asked.asker.user()));
     let watches: Vec<Watch> = names
         .iter()
         .map(|name| shared.feed.watch(name, &mailbox, 0))
@@ -280,6 +289,7 @@ async fn wait(
         }
         tokio::select! {
             _ = mailbox.take() => {}
+            () = other_rules(&mut turns) => {}
             () = sleep_until(until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
         }

@@ -10,7 +10,7 @@ use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::people::FeedRange;
 use crate::timeline::{FeedMessage, Timelines};
-use crate::wire::{Reply, feed};
+use crate::wire::{Method, Reply, feed};
 
 pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follow) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
@@ -22,7 +22,8 @@ pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follo
             copy,
             epoch,
         } = request;
-        let followed = shared.people.follow(&user, &timeline, epoch, copy).await;
+        let asker = caller.asking(Method::FeedFollow);
+        let followed = shared.people.follow(&asker, &timeline, epoch, copy).await;
         Ok(Reply::FeedFollow(feed::Followed {
             following: true,
             from: followed.map_err(refusal)?,
@@ -44,9 +45,9 @@ pub(super) fn unfollow(shared: &Arc<Shared>, caller: &Caller, request: feed::Unf
 pub(super) fn following(shared: &Arc<Shared>, caller: &Caller, request: feed::Following) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Read(Box::pin(async move {
-        let user = caller.user()?;
+        let asker = caller.person(Method::FeedFollowing)?;
         let (after, limit) = (request.after.as_deref(), size(request.limit));
-        let page = shared.people.following(&user, after, limit).await;
+        let page = shared.people.following(&asker, after, limit).await;
         let (follows, next) = page.map_err(refusal)?;
         let timelines = follows.into_iter().map(|follow| feed::FollowedTimeline {
             timeline: follow.timeline,
@@ -67,7 +68,7 @@ pub(super) fn followers(shared: &Arc<Shared>, caller: &Caller, request: feed::Fo
         limit,
         epoch,
     } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::FeedFollowers, timeline, epoch);
     Work::Read(Box::pin(async move {
         let page = timelines.followers(target, after, size(limit)).await;
         let (users, followers_count, next) = page.map_err(refusal)?;
@@ -83,7 +84,7 @@ pub(super) fn range(shared: &Arc<Shared>, caller: &Caller, request: feed::Range)
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Read(Box::pin(async move {
         let asked = FeedRange {
-            user: caller.user()?,
+            asker: caller.person(Method::FeedRange)?,
             before: request.before,
             limit: size(request.limit),
             bytes_max: page_bytes(&shared.options.limits),

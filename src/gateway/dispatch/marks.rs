@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::shape::{self, page_bytes, reactions, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::timeline::{Pinned, React, ReactionsOf};
-use crate::wire::{Reply, pin, reaction};
+use crate::wire::{Method, Reply, pin, reaction};
 
 pub(super) fn react(shared: &Arc<Shared>, caller: &Caller, request: reaction::Add) -> Work {
     let reaction::Add {
@@ -55,7 +55,14 @@ fn reacting(
         return Work::Now(Err(failure));
     }
     let queued = shared.timelines.react(React {
-        target: caller.target(timeline, epoch),
+        target: caller.target(
+            match adds {
+                true => Method::ReactionAdd,
+                false => Method::ReactionRemove,
+            },
+            timeline,
+            epoch,
+        ),
         sequence,
         reaction,
         adds,
@@ -78,7 +85,7 @@ pub(super) fn reactions_of(shared: &Arc<Shared>, caller: &Caller, request: react
         epoch,
     } = request;
     let of = ReactionsOf {
-        target: caller.target(timeline, epoch),
+        target: caller.target(Method::ReactionList, timeline, epoch),
         sequence,
         reaction,
         after,
@@ -101,7 +108,7 @@ pub(super) fn pin(shared: &Arc<Shared>, caller: &Caller, request: pin::Add) -> W
         sequence,
         epoch,
     } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::PinAdd, timeline, epoch);
     let queued = shared.timelines.pin(target, sequence, true);
     Work::Write(Box::pin(async move {
         let added = queued.await.map_err(refusal)?;
@@ -115,7 +122,7 @@ pub(super) fn unpin(shared: &Arc<Shared>, caller: &Caller, request: pin::Remove)
         sequence,
         epoch,
     } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::PinRemove, timeline, epoch);
     let queued = shared.timelines.pin(target, sequence, false);
     Work::Write(Box::pin(async move {
         let removed = queued.await.map_err(refusal)?;
@@ -131,7 +138,7 @@ pub(super) fn pinned(shared: &Arc<Shared>, caller: &Caller, request: pin::List) 
         epoch,
     } = request;
     let pinned = Pinned {
-        target: caller.target(timeline, epoch),
+        target: caller.target(Method::PinList, timeline, epoch),
         after: after.unwrap_or(0),
         limit: size(limit),
         bytes_max: page_bytes(&shared.options.limits),

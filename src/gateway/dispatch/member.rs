@@ -11,7 +11,7 @@ use crate::timeline::{
     AddMembers, ListMembers, NewMember, NextMembers, RemoveMembers, UpdateMember,
 };
 use crate::wire::new_member::{self, History, HistoryWord};
-use crate::wire::{Entry, Reply, member};
+use crate::wire::{Entry, Method, Reply, member};
 
 /// A user who is to become a member.
 pub(super) fn new_member(from: new_member::NewMember) -> NewMember {
@@ -44,7 +44,7 @@ pub(super) fn add(shared: &Arc<Shared>, caller: &Caller, request: member::Add) -
         epoch,
     } = request;
     let queued = shared.timelines.add_members(AddMembers {
-        target: caller.target(timeline, epoch),
+        target: caller.target(Method::MemberAdd, timeline, epoch),
         members: members.into_iter().map(new_member).collect(),
         history: match history.unwrap_or(History::Word(HistoryWord::All)) {
             History::Word(HistoryWord::All) => None,
@@ -75,7 +75,7 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: member::Upd
     } = request;
     let member::AttributesPatch { set, remove } = attributes.unwrap_or_default();
     let queued = shared.timelines.update_member(UpdateMember {
-        target: caller.target(timeline, epoch),
+        target: caller.target(Method::MemberUpdate, timeline, epoch),
         user: user.clone(),
         role,
         set: set.map_or_else(Vec::new, columns),
@@ -105,7 +105,7 @@ pub(super) fn remove(shared: &Arc<Shared>, caller: &Caller, request: member::Rem
         epoch,
     } = request;
     let queued = shared.timelines.remove_members(RemoveMembers {
-        target: caller.target(timeline, epoch),
+        target: caller.target(Method::MemberRemove, timeline, epoch),
         users,
         announce: announce.map(columns),
     });
@@ -127,7 +127,7 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: member::Get) -
         user,
         epoch,
     } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::MemberGet, timeline, epoch);
     Work::Read(Box::pin(async move {
         let row = timelines.member(target, user.clone()).await;
         let row = row.map_err(refusal)?;
@@ -148,7 +148,7 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: member::List)
         epoch,
     } = request;
     let list = ListMembers {
-        target: caller.target(timeline, epoch),
+        target: caller.target(Method::MemberList, timeline, epoch),
         since,
         after,
         role,

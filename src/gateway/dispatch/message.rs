@@ -124,7 +124,7 @@ pub(in crate::gateway) fn append(
     } = request;
     let prepared = shared.timelines.prepare(Append {
         timeline,
-        sender: caller.user.clone(),
+        asker: caller.asking(Method::MessageAppend),
         messages: vec![AppendOne {
             entry: entry.columns.into_owned(),
             message_id,
@@ -141,7 +141,7 @@ pub(in crate::gateway) fn append(
     }
 }
 
-pub(in crate::gateway) fn append_batch(
+pub(in crate::gateway) fn append_all(
     shared: &Shared,
     caller: &Caller,
     request: message::AppendBatch,
@@ -164,7 +164,7 @@ pub(in crate::gateway) fn append_batch(
         .collect();
     let prepared = shared.timelines.prepare(Append {
         timeline,
-        sender: caller.user.clone(),
+        asker: caller.asking(Method::MessageAppendBatch),
         messages,
         expect_head,
         create,
@@ -183,7 +183,7 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: message::Get) 
         sequence,
         epoch,
     } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::MessageGet, timeline, epoch);
     Work::Read(Box::pin(async move {
         let read = timelines.get_message(target, sequence).await;
         let message = read.map_err(refusal)?;
@@ -194,7 +194,8 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: message::Get) 
 }
 
 pub(super) fn range(shared: &Arc<Shared>, caller: &Caller, request: message::Range) -> Work {
-    let (shared, user, integers) = (Arc::clone(shared), caller.user.clone(), caller.integers);
+    let (shared, integers) = (Arc::clone(shared), caller.integers);
+    let asker = caller.asking(Method::MessageRange);
     Work::Read(Box::pin(async move {
         let message::Range {
             timeline,
@@ -208,7 +209,7 @@ pub(super) fn range(shared: &Arc<Shared>, caller: &Caller, request: message::Ran
         let page = shared
             .timelines
             .range(Range {
-                user,
+                asker,
                 timeline,
                 from,
                 to,
@@ -243,7 +244,7 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: message::Up
         epoch,
     } = request;
     let queued = shared.timelines.update_message(UpdateMessage {
-        user: caller.user.clone(),
+        asker: caller.asking(Method::MessageUpdate),
         timeline,
         sequence,
         set: set.put,
@@ -266,7 +267,7 @@ pub(super) fn delete(shared: &Arc<Shared>, caller: &Caller, request: message::De
         sequence,
         epoch,
     } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::MessageDelete, timeline, epoch);
     let queued = shared.timelines.delete_message(target, sequence);
     Work::Write(Box::pin(async move {
         let deleted = queued.await.map_err(refusal)?;
@@ -281,7 +282,7 @@ pub(super) fn recall(shared: &Arc<Shared>, caller: &Caller, request: message::Re
         reason,
         epoch,
     } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::MessageRecall, timeline, epoch);
     let reason = reason.unwrap_or_default();
     let queued = shared.timelines.recall_message(target, sequence, reason);
     Work::Write(Box::pin(async move {

@@ -5,8 +5,10 @@
 //! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe`, `unsubscribe`, `stream.open`
 //! and `stream.close` belong to a session.
 
+pub(super) mod audit;
 pub(super) mod conversation;
 mod feed;
+mod key;
 mod marks;
 mod member;
 pub(super) mod message;
@@ -14,6 +16,7 @@ mod partition;
 mod position;
 mod receipt;
 mod schedule;
+pub(super) mod session;
 pub(crate) mod shape;
 pub(super) mod signal;
 pub(super) mod stream;
@@ -22,55 +25,96 @@ mod sync;
 mod timeline;
 mod webhook;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use audit::Noted;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
+use super::live::Live;
+use crate::access::{Asker, Claim, Right, Rights};
 use crate::feed::Who;
 use crate::table::StoreError;
 use crate::timeline::{Error, Target};
-use crate::wire::session::{Discovered, Nothing, Opened, Pong, Server};
-use crate::wire::{Actual, Failure, Integers, Reason, Reply, Request, openrpc};
+use crate::wire::session::{Discovered, Nothing, Pong};
+use crate::wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request, openrpc};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
 
 /// The user of a call, and how the answers are to be written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Caller {
-    /// Stamped on what is appended; empty = none.
-    pub(super) user: String,
+    /// Who calls, and by what credential.
+    pub(super) asker: Asker,
     /// What the client calls its device.
     pub(super) device: Option<String>,
     /// How large integers go back.
     pub(super) integers: Integers,
+    /// From where it calls, where that is asked for.
+    pub(super) address: Option<IpAddr>,
+    /// Its session, of one that has shown a credential.
+    pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
     member_changes: Arc<conversation::MemberChanges>,
 }
 
 impl Caller {
+    /// The caller, for a method: whether they may is decided where its timeline is looked at.
+    pub(super) fn asking(&self, method: Method) -> Asker {
+        self.asker.needing(method.needs().rights())
+    }
+
+    /// The same of a call that is about its user.
+    fn person(&self, method: Method) -> Result<Asker, Failure> {
+        self.user().map(|_| self.asking(method))
+    }
+
+    /// Who calls has shown a credential.
+    pub(super) fn claimed(&mut self, claim: Arc<Claim>) {
+        self.asker = Asker::with_claim(claim, Rights::NONE);
+    }
+
+    /// Whether a right about the server as a whole is given.
+    pub(super) fn may(&self, right: Right) -> bool {
+        let claim = self.asker.claim();
+        claim.is_none_or(|claim| claim.everywhere().has(right))
+    }
+
     /// The timeline that a call is about, as this caller may see it.
-    fn target(&self, timeline: String, epoch: Option<String>) -> Target {
+    fn target(&self, method: Method, timeline: String, epoch: Option<String>) -> Target {
         Target {
             timeline,
             epoch,
-            user: self.user.clone(),
+            asker: self.asking(method),
+        }
+    }
+
+    /// Refuses what is about the server to those without the right. Whatever names a timeline is decided there.
+    pub(super) fn check(&self, method: Method) -> Result<(), Failure> {
+        match (self.asker.claim(), method.needs()) {
+            (Some(claim), Needs::Server(rights)) if !claim.everywhere().has_any(rights) => {
+                Err(Failure::new(Reason::Forbidden).saying(NO_RIGHT))
+            }
+            _ => Ok(()),
         }
     }
 
     /// The user that a call about "me" is of.
     pub(super) fn user(&self) -> Result<String, Failure> {
-        if self.user.is_empty() {
+        let user = self.asker.user();
+        if user.is_empty() {
             let failure = Failure::new(Reason::Unauthenticated);
             return Err(failure.saying("this call is about its user, and there is none"));
         }
-        Ok(self.user.clone())
+        Ok(user.to_owned())
     }
 
     /// The user and the device as others see them; `None` without a user.
     pub(super) fn who(&self) -> Option<Arc<Who>> {
-        let user = (!self.user.is_empty()).then(|| self.user.as_str().into())?;
+        let user = self.asker.user();
+        let user = (!user.is_empty()).then(|| user.into())?;
         let device = self.device.as_deref().map(Arc::from);
         Some(Arc::new(Who { user, device }))
     }
@@ -90,6 +134,18 @@ pub(super) enum Work {
 
 /// Starts a request.
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
+    let noted = Noted::of(caller, &request);
+    let work = match caller.check(request.method()) {
+        Ok(()) => start_in_order(shared, caller, request),
+        Err(failure) => Work::Now(Err(failure)),
+    };
+    match noted {
+        Some(noted) => noted.behind(work),
+        None => work,
+    }
+}
+
+fn start_in_order(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     let Some(timeline) = members_changed_by(&request) else {
         return start(shared, caller, request);
     };
@@ -111,9 +167,17 @@ fn members_changed_by(request: &Request) -> Option<String> {
     Some(timeline.clone())
 }
 
+#[allow(clippy::too_many_lines)] // a line for each method
 fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
-        Request::SessionOpen(open) => Work::Now(session_open(shared, caller, open)),
+        Request::SessionOpen(open) => Work::Now(session::open(shared, caller, open)),
+        Request::SessionRenew(renew) => session::renew(shared, caller, &renew),
+        Request::SessionList(list) => session::list(shared, caller, &list),
+        Request::SessionClose(close) => session::close(shared, caller, &close),
+        Request::SessionRevoke(revoke) => session::revoke(shared, caller, revoke),
+        Request::KeyCreate(create) => key::create(shared, caller, create),
+        Request::KeyList(_) => key::list(shared, caller),
+        Request::KeyRevoke(revoke) => key::revoke(shared, caller, revoke),
         Request::Ping(Nothing {}) => Work::Now(Ok(pong(shared))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
         Request::TimelineCreate(create) => timeline::create(shared, caller, *create),
@@ -129,9 +193,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::MemberGet(get) => member::get(shared, caller, get),
         Request::MemberList(list) => member::list(shared, caller, list),
         Request::MessageAppend(append) => message::append(shared, caller, *append).alone(shared),
-        Request::MessageAppendBatch(batch) => {
-            message::append_batch(shared, caller, batch).alone(shared)
-        }
+        Request::MessageAppendBatch(all) => message::append_all(shared, caller, all).alone(shared),
         Request::MessageGet(get) => message::get(shared, caller, get),
         Request::MessageRange(range) => message::range(shared, caller, range),
         Request::MessageUpdate(update) => message::update(shared, caller, *update),
@@ -194,47 +256,9 @@ fn pong(shared: &Shared) -> Reply {
     Reply::Ping(Pong { time })
 }
 
-fn session_open(
-    shared: &Arc<Shared>,
-    caller: &mut Caller,
-    open: crate::wire::session::Open,
-) -> Outcome {
-    // The user is believed. A token is not: its sender relies on a check that the server can't make.
-    if open.token.is_some() {
-        let failure = Failure::new(Reason::Unauthenticated).about("token");
-        return Err(failure.saying(NO_AUTHENTICATION));
-    }
-    if let Some(user) = open.user {
-        caller.user = user;
-    }
-    if let Some(device) = open.device {
-        caller.device = Some(device);
-    }
-    if let Some(integers) = open.integers {
-        caller.integers = integers;
-    }
-    let session = uuid::Uuid::new_v4().simple().to_string();
-    tracing::debug!(
-        session,
-        device = caller.device,
-        client = open.client,
-        "session opened"
-    );
-    Ok(Reply::SessionOpen(Box::new(Opened {
-        session,
-        user: (!caller.user.is_empty()).then(|| caller.user.clone()),
-        server: Server {
-            name: env!("CARGO_PKG_NAME").to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-        },
-        heartbeat_ms: u64::try_from(shared.options.heartbeat.as_millis()).unwrap_or(u64::MAX),
-        limits: shared.options.limits.clone(),
-    })))
-}
-
 /// The answer to a token.
 pub(super) const NO_AUTHENTICATION: &str =
-    "this server has no authentication yet, so nobody checks the token: leave it out";
+    "this server has no authentication ([auth]), so nobody checks the token: leave it out";
 
 /// Every error of the timelines as a refusal.
 pub(super) fn refusal(error: Error) -> Failure {
@@ -242,6 +266,7 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::TimelineNotFound => Reason::TimelineNotFound.into(),
         Error::MessageNotFound => Reason::MessageNotFound.into(),
         Error::MemberNotFound => Reason::MemberNotFound.into(),
+        Error::NoRight => Failure::new(Reason::Forbidden).saying(NO_RIGHT),
         Error::Forbidden => Failure::new(Reason::Forbidden).saying(NOT_EDITED),
         Error::ConversationNotFound => Reason::ConversationNotFound.into(),
         Error::WrongCursor(field) => {
@@ -285,6 +310,9 @@ pub(super) fn refusal(error: Error) -> Failure {
         },
     }
 }
+
+/// The answer to those who may know of a timeline, but not do what they ask.
+pub(super) const NO_RIGHT: &str = "you have no right to do this here";
 
 /// The answer to an edit that the timeline's settings do not let this user make.
 const NOT_EDITED: &str =

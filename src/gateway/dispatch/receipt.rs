@@ -10,7 +10,7 @@ use super::shape::size;
 use super::{Caller, Shared, Work, refusal};
 use crate::timeline::{Error, ReadMark, Target};
 use crate::wire::receipt::{self, ReadPosition, ReadState};
-use crate::wire::{Reply, hide};
+use crate::wire::{Method, Reply, hide};
 
 pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: receipt::ReadSet) -> Work {
     let receipt::ReadSet {
@@ -34,7 +34,7 @@ pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: receipt::ReadS
     });
     positions.extend(alone);
     let mark = |(timeline, position): (String, ReadPosition)| ReadMark {
-        target: caller.target(timeline, position.epoch),
+        target: caller.target(Method::ReadSet, timeline, position.epoch),
         read: position.read,
         received: position.received,
         force,
@@ -68,7 +68,10 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: receipt::List
         limit,
         epoch,
     } = request;
-    let (timelines, target) = (shared.timelines.clone(), caller.target(timeline, epoch));
+    let (timelines, target) = (
+        shared.timelines.clone(),
+        caller.target(Method::ReceiptList, timeline, epoch),
+    );
     Work::Read(Box::pin(async move {
         let read = timelines.receipts(target, sequence, after, size(limit));
         let found = read.await.map_err(refusal)?;
@@ -92,7 +95,7 @@ pub(super) fn clear(shared: &Arc<Shared>, caller: &Caller, request: hide::Clear)
         before,
         epoch,
     } = request;
-    let target = match mine(caller, timeline, epoch) {
+    let target = match mine(caller, Method::ConversationClear, timeline, epoch) {
         Ok(target) => target,
         Err(work) => return work,
     };
@@ -112,7 +115,7 @@ pub(super) fn hide(shared: &Arc<Shared>, caller: &Caller, request: hide::Hide) -
         sequences,
         epoch,
     } = request;
-    let target = match mine(caller, timeline, epoch) {
+    let target = match mine(caller, Method::MessageHide, timeline, epoch) {
         Ok(target) => target,
         Err(work) => return work,
     };
@@ -130,7 +133,7 @@ pub(super) fn hidden(shared: &Arc<Shared>, caller: &Caller, request: hide::Hidde
         limit,
         epoch,
     } = request;
-    let target = match mine(caller, timeline, epoch) {
+    let target = match mine(caller, Method::MessageHidden, timeline, epoch) {
         Ok(target) => target,
         Err(work) => return work,
     };
@@ -146,9 +149,14 @@ pub(super) fn hidden(shared: &Arc<Shared>, caller: &Caller, request: hide::Hidde
 }
 
 /// What a call about the caller's own side of a timeline is about, or its refusal.
-fn mine(caller: &Caller, timeline: String, epoch: Option<String>) -> Result<Target, Work> {
+fn mine(
+    caller: &Caller,
+    method: Method,
+    timeline: String,
+    epoch: Option<String>,
+) -> Result<Target, Work> {
     match caller.user() {
-        Ok(_) => Ok(caller.target(timeline, epoch)),
+        Ok(_) => Ok(caller.target(method, timeline, epoch)),
         Err(failure) => Err(Work::Now(Err(failure))),
     }
 }

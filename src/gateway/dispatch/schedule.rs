@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
-use crate::timeline::{ListScheduled, Target};
-use crate::wire::{Reply, schedule};
+use crate::timeline::ListScheduled;
+use crate::wire::{Method, Reply, schedule};
 
 pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: schedule::List) -> Work {
     let shared = Arc::clone(shared);
-    let (sender, integers) = (caller.user.clone(), caller.integers);
+    let (asker, integers) = (caller.asking(Method::ScheduleList), caller.integers);
     Work::Read(Box::pin(async move {
         let schedule::List {
             timeline,
@@ -24,7 +24,7 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: schedule::Lis
             .timelines
             .scheduled(ListScheduled {
                 timeline,
-                sender,
+                asker,
                 after,
                 limit: size(limit),
                 bytes_max: page_bytes(&shared.options.limits),
@@ -47,11 +47,7 @@ pub(super) fn cancel(shared: &Arc<Shared>, caller: &Caller, request: schedule::C
         scheduled,
         epoch,
     } = request;
-    let target = Target {
-        timeline,
-        epoch,
-        user: caller.user.clone(),
-    };
+    let target = caller.target(Method::ScheduleCancel, timeline, epoch);
     let queued = shared.timelines.cancel_scheduled(target, &scheduled);
     Work::Write(Box::pin(async move {
         queued.await.map_err(refusal)?;

@@ -250,6 +250,7 @@ pub(crate) fn scheduled(
         reason: refused.map(|(reason, _)| match reason {
             Refused::TimelineNotFound => Reason::TimelineNotFound,
             Refused::EpochChanged => Reason::EpochChanged,
+            Refused::Forbidden => Reason::Forbidden,
         }),
         refused_at: refused.map(|(_, at_ms)| at_ms),
     }
@@ -300,6 +301,7 @@ pub(super) fn sync_state(from: timeline::SyncState) -> State {
         timeline::SyncState::EpochChanged => State::EpochChanged,
         timeline::SyncState::Deleted => State::Deleted,
         timeline::SyncState::New => State::New,
+        timeline::SyncState::Forbidden => State::Forbidden,
     }
 }
 

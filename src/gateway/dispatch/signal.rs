@@ -12,7 +12,7 @@ use super::shape::{page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::feed::{self, Body, Mailbox};
 use crate::wire::signal::{Get, Got, Online, Presence, Refused, Signal, Signalled, User};
-use crate::wire::{Failure, Reason, Reply};
+use crate::wire::{Failure, Method, Reason, Reply};
 
 /// The connection that a signal comes from.
 pub(in crate::gateway) struct From<'s> {
@@ -42,6 +42,9 @@ pub(in crate::gateway) fn signal(
         mailbox,
         turn: turn @ Some(_),
     }) = from
+        && caller
+            .asking(Method::Signal)
+            .is_allowed_by_name(timeline.as_bytes())
     {
         shared.feed.signal(&timeline, body, Some(mailbox), turn);
         return Work::Now(Ok(Reply::Signal(Signalled {})));
@@ -50,7 +53,7 @@ pub(in crate::gateway) fn signal(
         Arc::clone(shared),
         from.map(|from| Arc::clone(from.mailbox)),
     );
-    let target = caller.target(timeline.clone(), None);
+    let target = caller.target(Method::Signal, timeline.clone(), None);
     Work::Read(Box::pin(async move {
         shared.timelines.get(target).await.map_err(refusal)?;
         shared.feed.signal(&timeline, body, mailbox.as_ref(), None);
@@ -66,7 +69,7 @@ pub(super) fn presence(shared: &Arc<Shared>, caller: &Caller, request: Get) -> W
         let mut room = page_bytes(&shared.options.limits);
         let mut answers = BTreeMap::new();
         for timeline in timelines {
-            let target = caller.target(timeline.clone(), None);
+            let target = caller.target(Method::PresenceGet, timeline.clone(), None);
             let presence = match shared.timelines.get(target).await.map_err(refusal) {
                 Ok(_) => {
                     Presence::Online(shape(shared.feed.online(&timeline, size(limit)), &mut room))

@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use super::shape::size;
-use super::{BUSY_RETRY_MS, Caller, Shared, Work};
+use super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Shared, Work};
+use crate::access::Right;
 use crate::feed::{Begin, ChangeReader};
 use crate::model::Error;
 use crate::table::{Cursor, FollowError, Followed, Places};
@@ -128,10 +129,12 @@ pub(super) fn source(followed: Followed) -> (Option<String>, Option<String>) {
 
 /// Refuses a caller who has named a user.
 pub(in crate::gateway) fn back_end(caller: &Caller) -> Result<(), Failure> {
-    if caller.user.is_empty() {
-        return Ok(());
+    match caller.asker.claim() {
+        Some(claim) if claim.everywhere().has(Right::Admin) => Ok(()),
+        Some(_) => Err(Failure::new(Reason::Forbidden).saying(NO_RIGHT)),
+        None if caller.asker.user().is_empty() => Ok(()),
+        None => Err(Failure::new(Reason::Forbidden).saying(FOR_BACK_ENDS)),
     }
-    Err(Failure::new(Reason::Forbidden).saying(FOR_BACK_ENDS))
 }
 
 const FOR_BACK_ENDS: &str =

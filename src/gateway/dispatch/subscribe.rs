@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
+use crate::access::Asker;
 use crate::feed::{Lane, Subscription, Watch, With};
 use crate::timeline::{
     Admission, Changed, Create, Error, Head, Resume, ResumeState, Target, Timelines,
@@ -17,8 +18,8 @@ use crate::wire::{Failure, Integers, Reason, sync};
 /// What all subscriptions of one call have in common.
 #[derive(Clone)]
 pub(in crate::gateway) struct Asked {
-    /// Whose they are; empty = a back end's.
-    pub(in crate::gateway) user: Arc<str>,
+    /// Whose they are.
+    pub(in crate::gateway) asker: Arc<Asker>,
     pub(in crate::gateway) integers: Integers,
     /// Messages of a timeline in the reply.
     pub(in crate::gateway) limit: u64,
@@ -50,7 +51,7 @@ pub(in crate::gateway) async fn quietly(
         return Err(watch);
     }
     let cursor = watch.cursor();
-    let Ok(Some((head, admission))) = known(shared, watch.timeline(), &asked.user).await else {
+    let Ok(Some((head, admission))) = known(shared, watch.timeline(), &asked.asker).await else {
         return Err(watch);
     };
     let is_quiet = match (start.after, start.rewind) {
@@ -80,21 +81,21 @@ pub(in crate::gateway) async fn quietly(
         admission,
         head,
     };
-    let user = Arc::clone(&asked.user);
+    let asker = Arc::clone(&asked.asker);
     let cursor = cursor.resumed(&nothing);
     Ok(shared
         .feed
-        .subscription(watch, user, cursor, asked.with, None))
+        .subscription(watch, asker, cursor, asked.with, None))
 }
 
 /// The head in memory, and as what a user is let in: a look at their row only, and only where not all users are alike.
 async fn known(
     shared: &Shared,
     timeline: &str,
-    user: &str,
+    asker: &Asker,
 ) -> Result<Option<(Head, Admission)>, Error> {
     let timelines = &shared.timelines;
-    if let Some(head) = timelines.open_head(timeline, user).await? {
+    if let Some(head) = timelines.open_head(timeline, asker).await? {
         return Ok(Some((head, Admission::default())));
     }
     let Some(head) = timelines.head(timeline).await? else {
@@ -103,7 +104,7 @@ async fn known(
     let target = Target {
         timeline: timeline.to_owned(),
         epoch: Some(head.epoch.clone()),
-        user: user.to_owned(),
+        asker: asker.clone(),
     };
     let admission = timelines.admission(target).await?;
     Ok(Some((head, admission)))
@@ -124,10 +125,11 @@ pub(in crate::gateway) async fn subscribe(
         changes_after,
     } = start;
     let timeline = watch.timeline();
-    let is_own_inbox = || !asked.user.is_empty() && **timeline == *Timelines::inbox_of(&asked.user);
+    let user = asked.asker.user();
+    let is_own_inbox = || !user.is_empty() && **timeline == *Timelines::inbox_of(user);
     let create = asked.create && (!timeline.starts_with('$') || is_own_inbox());
     let resume = Resume {
-        user: asked.user.as_ref().to_owned(),
+        asker: Asker::clone(&asked.asker),
         timeline: timeline.as_ref().to_owned(),
         after,
         rewind,
@@ -157,7 +159,7 @@ pub(in crate::gateway) async fn subscribe(
         let target = Target {
             timeline: resume.timeline.clone(),
             epoch: None,
-            user: resume.user.clone(),
+            asker: resume.asker.clone(),
         };
         standing = match shared.timelines.members_standing(target).await {
             // Deleted meanwhile, so that the subscription ends as any other does.
@@ -166,11 +168,11 @@ pub(in crate::gateway) async fn subscribe(
         };
     }
     let subscription = (changed.state != ResumeState::EpochChanged).then(|| {
-        let user = Arc::clone(&asked.user);
+        let asker = Arc::clone(&asked.asker);
         let cursor = cursor.resumed(&changed);
         shared
             .feed
-            .subscription(watch, user, cursor, asked.with, standing)
+            .subscription(watch, asker, cursor, asked.with, standing)
     });
     Ok((
         shown(resume.timeline, changed, asked.integers),
@@ -205,7 +207,7 @@ async fn begin(shared: &Shared, resume: &Resume) -> Result<Changed, Failure> {
         let target = Target {
             timeline: resume.timeline.clone(),
             epoch: None,
-            user: resume.user.clone(),
+            asker: resume.asker.clone(),
         };
         let queued = shared.timelines.create(Create {
             implicit: true,

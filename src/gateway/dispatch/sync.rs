@@ -15,11 +15,13 @@ use super::position::places;
 use super::shape::{self, page_bytes, size};
 use super::subscribe::REWIND;
 use super::{Caller, Shared, Work, conversation, refusal};
+use crate::access::Asker;
 use crate::feed::{Mailbox, Watch};
+use crate::gateway::door::{Door, other_rules};
 use crate::metrics::{Metrics, News};
 use crate::people::{SetPositions, SyncDevice};
 use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
-use crate::wire::{Failure, Integers, Reply, sync};
+use crate::wire::{Failure, Integers, Method, Reply, sync};
 
 pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Work {
     let (shared, integers) = (Arc::clone(shared), caller.integers);
@@ -50,7 +52,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
                 })
             });
             let sync = SyncDevice {
-                user,
+                asker: caller.asking(Method::Sync),
                 device,
                 rewind: rewind.unwrap_or(REWIND),
                 limit,
@@ -61,16 +63,16 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
                 if let Some(stored) = stored {
                     stored.await.map_err(refusal)?;
                 }
-                conversation::caught_up(&shared, &sync.user, &caller.member_changes).await?;
+                conversation::caught_up(&shared, sync.asker.user(), &caller.member_changes).await?;
                 wait_by_device(&shared, &sync, time).await
             }
             .boxed()
         }
         None => {
-            let (shared, user) = (Arc::clone(&shared), caller.user.clone());
+            let (shared, asker) = (Arc::clone(&shared), caller.asking(Method::Sync));
             let positions = positions.unwrap_or_default();
             shared.metrics.server.sync_positions.count(positions.len());
-            async move { wait(&shared, &asked(&positions), (&user, limit), time).await }.boxed()
+            async move { wait(&shared, &asked(&positions), (&asker, limit), time).await }.boxed()
         }
     };
     let work = looked.map_ok(move |looked| {
@@ -107,12 +109,12 @@ type Looked = (Vec<Synced>, bool);
 async fn look(
     shared: &Shared,
     positions: &[SyncPosition<'_>],
-    (user, limit): (&str, usize),
+    (asker, limit): (&Asker, usize),
 ) -> Result<Looked, Failure> {
     let start = turn().checked_rem(positions.len()).unwrap_or(0);
     let bytes = page_bytes(&shared.options.limits);
     let asker = SyncAsker {
-        user,
+        asker,
         is_member: false,
         limit,
     };
@@ -144,9 +146,14 @@ async fn wait_by_device(
     }
     let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
+    let mut turns = shared.door.as_ref().map(Door::turns);
     loop {
-        let names = shared.people.names(&sync.user).await.map_err(refusal)?;
-        let own_side = Timelines::own_side(&sync.user);
+        let names = shared
+            .people
+            .names(sync.asker.user())
+            .await
+            .map_err(refusal)?;
+        let own_side = Timelines::own_side(sync.asker.user());
         let watch = |name: &String, slot| shared.feed.watch(name, &mailbox, slot);
         let mut watches: Vec<Watch> = names.iter().map(|name| watch(name, ANY)).collect();
         watches.push(watch(&own_side, OWN_SIDE));
@@ -160,6 +167,7 @@ async fn wait_by_device(
                 slots = mailbox.take() => slots,
                 () = tokio::time::sleep_until(until) => return Ok(looked),
                 () = shared.waits_over.cancelled() => return Ok(looked),
+                () = other_rules(&mut turns) => vec![OWN_SIDE],
             };
             if slots.contains(&OWN_SIDE) {
                 // Perhaps there are other conversations now.
@@ -176,7 +184,7 @@ const ANY: u32 = 1;
 async fn wait(
     shared: &Shared,
     positions: &[SyncPosition<'_>],
-    asker: (&str, usize),
+    asker: (&Asker, usize),
     time: Duration,
 ) -> Result<Looked, Failure> {
     let until = Instant::now() + time;
@@ -186,6 +194,7 @@ async fn wait(
     }
     let _counted = shared.metrics.feed.waits.hold(1);
     let mailbox = Arc::new(Mailbox::default());
+    let mut turns = shared.door.as_ref().map(Door::turns);
     let watches: Vec<Watch> = (0u32..)
         .zip(positions)
         .map(|(slot, position)| shared.feed.watch(position.timeline, &mailbox, slot))
@@ -202,6 +211,7 @@ async fn wait(
             slots = mailbox.take() => slots,
             () = tokio::time::sleep_until(until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
+            () = other_rules(&mut turns) => (0u32..).take(positions.len()).collect(),
         };
         asked = slots
             .iter()

@@ -9,7 +9,7 @@ use super::member::new_member;
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::timeline::{Create, List, UpdateMeta};
-use crate::wire::{Reply, timeline};
+use crate::wire::{Method, Reply, timeline};
 
 pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, request: timeline::Create) -> Work {
     let timeline::Create {
@@ -21,7 +21,7 @@ pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, request: timeline::C
     } = request;
     let meta = meta.map(|meta| meta.columns.into_owned());
     let queued = shared.timelines.create(Create {
-        target: caller.target(timeline, epoch),
+        target: caller.target(Method::TimelineCreate, timeline, epoch),
         meta: meta.unwrap_or_default(),
         settings: settings.map(shape::settings_patch).unwrap_or_default(),
         members: members.into_iter().map(new_member).collect(),
@@ -49,7 +49,7 @@ pub(super) fn configure(
         expect_version,
         epoch,
     } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::TimelineConfigure, timeline, epoch);
     let patch = shape::settings_patch(settings);
     let queued = shared.timelines.configure(target, patch, expect_version);
     Work::Write(Box::pin(async move {
@@ -64,7 +64,7 @@ pub(super) fn configure(
 pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: timeline::Get) -> Work {
     let (timelines, integers) = (shared.timelines.clone(), caller.integers);
     let timeline::Get { timeline, epoch } = request;
-    let target = caller.target(timeline, epoch);
+    let target = caller.target(Method::TimelineGet, timeline, epoch);
     Work::Read(Box::pin(async move {
         let info = timelines.get(target).await.map_err(refusal)?;
         Ok(Reply::TimelineGet(Box::new(shape::info(info, integers))))
@@ -80,7 +80,7 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: timeline::U
         epoch,
     } = request;
     let queued = shared.timelines.update(UpdateMeta {
-        user: caller.user.clone(),
+        asker: caller.asking(Method::TimelineUpdate),
         timeline,
         set: meta.put,
         remove: meta.remove,
@@ -105,7 +105,9 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: timeline::U
 
 pub(super) fn delete(shared: &Arc<Shared>, caller: &Caller, request: timeline::Delete) -> Work {
     let timeline::Delete { timeline, epoch } = request;
-    let queued = shared.timelines.delete(caller.target(timeline, epoch));
+    let queued = shared
+        .timelines
+        .delete(caller.target(Method::TimelineDelete, timeline, epoch));
     Work::Write(Box::pin(async move {
         let deleted = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineDelete(timeline::Deleted { deleted }))
@@ -120,7 +122,7 @@ pub(super) fn trim(shared: &Arc<Shared>, caller: &Caller, request: timeline::Tri
     } = request;
     let queued = shared
         .timelines
-        .trim(caller.target(timeline, epoch), before);
+        .trim(caller.target(Method::TimelineTrim, timeline, epoch), before);
     Work::Write(Box::pin(async move {
         let floor = queued.await.map_err(refusal)?;
         Ok(Reply::TimelineTrim(timeline::Trimmed { floor }))
@@ -128,7 +130,8 @@ pub(super) fn trim(shared: &Arc<Shared>, caller: &Caller, request: timeline::Tri
 }
 
 pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::List) -> Work {
-    let (shared, user, integers) = (Arc::clone(shared), caller.user.clone(), caller.integers);
+    let (shared, integers) = (Arc::clone(shared), caller.integers);
+    let asker = caller.asking(Method::TimelineList);
     Work::Read(Box::pin(async move {
         let timeline::List {
             prefix,
@@ -138,7 +141,7 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::Lis
         let listed = shared
             .timelines
             .list(List {
-                user,
+                asker,
                 prefix: prefix.unwrap_or_default(),
                 after,
                 limit: size(limit),

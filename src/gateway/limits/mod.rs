@@ -1,8 +1,8 @@
-//! What one address and one user may take of the server.
+//! What one address, one user and one API key may take of the server.
 //!
 //! Owns: the counts of their connections and the rates of what they do. Promises: without limits nothing is looked up;
-//! what is remembered of addresses and users is bounded; other limits than before leave the counts as they are. Must
-//! not: know who a user is.
+//! what is remembered of them is bounded; other limits than before leave the counts as they are. Must
+//! not: know what a user or a key may do.
 
 mod rate;
 
@@ -16,8 +16,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::address::block;
+use crate::access::{Asker, Identity};
 use crate::metrics::{
-    ADDRESS_CONNECTIONS, ADDRESS_HANDSHAKES, USER_BYTES, USER_CONNECTIONS, USER_REQUESTS,
+    ADDRESS_CONNECTIONS, ADDRESS_FAILURES, ADDRESS_HANDSHAKES, KEY_BYTES, KEY_CONNECTIONS,
+    KEY_REQUESTS, USER_BYTES, USER_CONNECTIONS, USER_REQUESTS,
 };
 use crate::wire::{Failure, Incoming, Reason};
 use rate::Rate;
@@ -29,12 +31,23 @@ pub struct LimitOptions {
     pub address_connections: u32,
     /// Connections that one address opens in a second.
     pub address_handshakes_per_s: u32,
-    /// Open WebSocket connections of one user.
-    pub user_connections: u32,
-    /// Calls of one user in a second.
-    pub user_requests_per_s: u32,
-    /// Bytes of one user's calls in a second.
-    pub user_bytes_per_s: u32,
+    /// Credentials of one address that are refused in a minute.
+    pub address_failures_per_min: u32,
+    /// Of one user.
+    pub user: CallerLimits,
+    /// Of one API key.
+    pub key: CallerLimits,
+}
+
+/// What one user or key may take; 0 = no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallerLimits {
+    /// Open WebSocket connections.
+    pub connections: u32,
+    /// Calls in a second.
+    pub requests_per_s: u32,
+    /// Bytes of calls in a second.
+    pub bytes_per_s: u32,
 }
 
 /// A limit that was reached.
@@ -75,13 +88,28 @@ pub(super) struct Limits {
     hasher: RandomState,
     addresses: Arc<Counts>,
     users: Arc<Counts>,
+    keys: Arc<Counts>,
 }
 
 struct Rules {
     options: LimitOptions,
     handshakes: Option<Rate>,
+    failures: Option<Rate>,
+    user: Rates,
+    key: Rates,
+}
+
+/// How fast one user or key may call.
+struct Rates {
     requests: Option<Rate>,
     bytes: Option<Rate>,
+}
+
+/// The places of one WebSocket among those of its user and of its key.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    user: Option<Place>,
+    key: Option<Place>,
 }
 
 impl Limits {
@@ -91,6 +119,7 @@ impl Limits {
             hasher: RandomState::new(),
             addresses: Arc::default(),
             users: Arc::default(),
+            keys: Arc::default(),
         }
     }
 
@@ -112,33 +141,46 @@ impl Limits {
         Counts::enter(&self.addresses, key, ADDRESS_CONNECTIONS, max)
     }
 
-    /// A connection becomes one of a user.
-    pub(super) fn enter(&self, user: &str) -> Result<Place, Reached> {
-        let max = self.rules.load().options.user_connections;
-        Counts::enter(&self.users, self.key(user), USER_CONNECTIONS, max)
+    /// A credential of an address was refused.
+    pub(super) fn fail(&self, ip: IpAddr) -> Result<(), Reached> {
+        match &self.rules.load().failures {
+            Some(rate) => rate.take(self.key(&block(ip)), 1),
+            None => Ok(()),
+        }
     }
 
-    /// Refuses those calls of a user that go too far; they came in so many bytes.
-    pub(super) fn bound(&self, user: &str, incoming: &mut Incoming, bytes: usize) {
-        if user.is_empty() {
-            return;
+    /// A connection becomes one of a user.
+    pub(super) fn enter(&self, user: &str, places: &mut Places) -> Result<(), Reached> {
+        let max = self.rules.load().options.user.connections;
+        let place = Counts::enter(&self.users, self.key(user), USER_CONNECTIONS, max)?;
+        places.user = Some(place);
+        Ok(())
+    }
+
+    /// A connection becomes one of a user, a key, or a key that acts for a user.
+    pub(super) fn enter_as(&self, identity: &Identity) -> Result<Places, Reached> {
+        let mut places = Places::default();
+        if let Some(user) = identity.user() {
+            self.enter(user, &mut places)?;
         }
+        if let Some(id) = identity.key() {
+            let max = self.rules.load().options.key.connections;
+            let place = Counts::enter(&self.keys, self.key(id), KEY_CONNECTIONS, max)?;
+            places.key = Some(place);
+        }
+        Ok(places)
+    }
+
+    /// Refuses those calls that go too far for their user or their key; they came in so many bytes.
+    pub(super) fn bound(&self, asker: &Asker, incoming: &mut Incoming, bytes: usize) {
         let rules = self.rules.load();
-        let rates = [
-            (&rules.requests, 1),
-            (&rules.bytes, bytes / incoming.calls().len().max(1)),
-        ];
-        if rates.iter().all(|(rate, _)| rate.is_none()) {
-            return;
-        }
-        let key = self.key(user);
-        for call in incoming.calls_mut() {
-            for (rate, count) in &rates {
-                if let (Some(rate), Ok(_)) = (rate, &call.request)
-                    && let Err(reached) = rate.take(key, *count)
-                {
-                    call.request = Err(reached.into());
-                }
+        let user = Some(asker.user()).filter(|user| !user.is_empty());
+        let id = asker.claim().and_then(|claim| claim.identity().key());
+        for (rates, of) in [(&rules.user, user), (&rules.key, id)] {
+            if let Some(of) = of
+                && !rates.are_none()
+            {
+                rates.bound(self.key(of), incoming, bytes);
             }
         }
     }
@@ -154,8 +196,34 @@ impl Rules {
         Rules {
             options,
             handshakes: Rate::new(ADDRESS_HANDSHAKES, options.address_handshakes_per_s),
-            requests: Rate::new(USER_REQUESTS, options.user_requests_per_s),
-            bytes: Rate::new(USER_BYTES, options.user_bytes_per_s),
+            failures: Rate::per_minute(ADDRESS_FAILURES, options.address_failures_per_min),
+            user: Rates {
+                requests: Rate::new(USER_REQUESTS, options.user.requests_per_s),
+                bytes: Rate::new(USER_BYTES, options.user.bytes_per_s),
+            },
+            key: Rates {
+                requests: Rate::new(KEY_REQUESTS, options.key.requests_per_s),
+                bytes: Rate::new(KEY_BYTES, options.key.bytes_per_s),
+            },
+        }
+    }
+}
+
+impl Rates {
+    fn are_none(&self) -> bool {
+        self.requests.is_none() && self.bytes.is_none()
+    }
+
+    fn bound(&self, key: u64, incoming: &mut Incoming, bytes: usize) {
+        let bytes = bytes / incoming.calls().len().max(1);
+        for call in incoming.calls_mut() {
+            for (rate, count) in [(&self.requests, 1), (&self.bytes, bytes)] {
+                if let (Some(rate), Ok(_)) = (rate, &call.request)
+                    && let Err(reached) = rate.take(key, count)
+                {
+                    call.request = Err(reached.into());
+                }
+            }
         }
     }
 }

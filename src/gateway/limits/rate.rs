@@ -1,7 +1,7 @@
 //! How fast each of many may do something.
 //!
-//! Owns: what each has used up. Promises: what is remembered is bounded; one who rests for a second has all of it
-//! again. Must not: know what is done.
+//! Owns: what each has used up. Promises: what is remembered is bounded; one who rests for a second, or a minute,
+//! has all of it again. Must not: know what is done.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -25,17 +25,26 @@ pub(super) struct Rate {
 impl Rate {
     /// `None` without a limit.
     pub(super) fn new(limit: &'static str, per_second: u32) -> Option<Rate> {
-        let max = NonZeroU32::new(per_second)?;
-        let limiter = RateLimiter::new(
-            Quota::per_second(max),
-            Used::default(),
-            DefaultClock::default(),
-        );
-        Some(Rate {
+        Some(Rate::of(
             limit,
-            max,
-            limiter,
-        })
+            Quota::per_second(NonZeroU32::new(per_second)?),
+        ))
+    }
+
+    /// So many a minute; a minute's worth at once.
+    pub(super) fn per_minute(limit: &'static str, per_minute: u32) -> Option<Rate> {
+        Some(Rate::of(
+            limit,
+            Quota::per_minute(NonZeroU32::new(per_minute)?),
+        ))
+    }
+
+    fn of(limit: &'static str, quota: Quota) -> Rate {
+        Rate {
+            limit,
+            max: quota.burst_size(),
+            limiter: RateLimiter::new(quota, Used::default(), DefaultClock::default()),
+        }
     }
 
     /// Takes so many for one, or nothing. What is more than a second's worth costs that.

@@ -37,7 +37,7 @@ pub(super) fn begin(
     let (at, watch) = subscriptions.open(&shared.feed, &Timelines::own_side(&user));
     subscriptions.conversations = Some(Box::new(Conversations {
         asked: Asked {
-            user: subscriptions.user(&user),
+            asker: subscriptions.asker(caller),
             integers: caller.integers,
             limit: request.limit,
             create: false,
@@ -83,7 +83,7 @@ impl Subscriptions {
             return false;
         }
         (conversations.is_dirty, conversations.is_looking) = (false, true);
-        let (of, shared_too) = (Arc::clone(&conversations.asked.user), Arc::clone(shared));
+        let (of, shared_too) = (Arc::clone(&conversations.asked.asker), Arc::clone(shared));
         let (device, sent) = (conversations.device.clone(), conversations.sent.clone());
         let bytes = page_bytes(&shared.options.limits);
         let look = async move {
@@ -111,7 +111,7 @@ impl Subscriptions {
         conversations.is_looking = false;
         let Ok(side) = looked else {
             // Nothing of it was sent; the client has to subscribe anew.
-            let inbox = Timelines::inbox_of(&conversations.asked.user);
+            let inbox = Timelines::inbox_of(conversations.asked.asker.user());
             self.end_conversations(&conversations);
             outbox.push(outbound::ended(&inbox, "", Ended::Unavailable, form));
             return;
@@ -144,7 +144,7 @@ impl Subscriptions {
             }
         }
         if !shown.is_empty() || !removed.is_empty() {
-            let user = &*conversations.asked.user;
+            let user = conversations.asked.asker.user();
             let shown = shown
                 .into_iter()
                 .map(|one| conversation::shown(one, user, form.integers));

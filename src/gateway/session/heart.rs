@@ -28,12 +28,18 @@ impl Session {
         let due = [
             is_pressing.then(|| Instant::now() + PRESSED_TIME),
             since.map(|since| since + self.shared.options.request_time_max),
+            self.login_due(),
         ];
         for due in due.into_iter().flatten() {
             if due < self.timer.deadline() {
                 self.timer.as_mut().reset(due);
             }
         }
+    }
+
+    fn login_due(&self) -> Option<Instant> {
+        let login = self.login.as_ref()?;
+        login.due(&self.shared, Instant::now())
     }
 
     /// What a finished read may hold at most.
@@ -81,6 +87,7 @@ impl Session {
         if verdict.is_some() && was_doubted {
             return verdict;
         }
+        self.warn_of_end();
         if now >= self.ping_at {
             self.ping_at = now + self.shared.options.heartbeat;
             if self.outbox.stalled().is_none() {
@@ -98,6 +105,10 @@ impl Session {
             true => options.slow_consumer.min(PRESSED_TIME),
             false => options.slow_consumer,
         };
+        let login = self.login.as_ref();
+        if login.is_some_and(|login| login.is_over(&self.shared, now)) {
+            return Some(Close::Unauthenticated);
+        }
         let stalled = self.outbox.stalled();
         if stalled.is_some_and(|since| since.elapsed() >= patience)
             || self

@@ -4,6 +4,7 @@
 //! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
 //! the right close code. Must not: spawn anything: an idle connection is this one small task.
 
+mod anew;
 mod answer;
 mod appends;
 pub(super) mod batch;
@@ -11,6 +12,7 @@ mod conversations;
 mod heart;
 mod inbound;
 mod jobs;
+pub(super) mod login;
 mod opening;
 mod own_side;
 mod parts;
@@ -36,10 +38,10 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
 use super::budget::Share;
-use super::dispatch::Caller;
+use super::dispatch::{Caller, stream};
 use super::form::Form;
 use super::http::Upgraded;
-use super::limits::Place;
+use super::limits::{Place, Places};
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::patience::farewell;
 use super::socket::Socket;
@@ -49,6 +51,7 @@ use crate::reshape::Inside;
 use crate::wire::Close;
 use inbound::{Inbound, Reader};
 use jobs::Jobs;
+use login::Login;
 use streams::Streams;
 use subscriptions::Subscriptions;
 
@@ -69,6 +72,10 @@ struct Session {
     reader: Reader,
     form: Form,
     caller: Caller,
+    /// `None` = nobody is asked who they are.
+    login: Option<Box<Login>>,
+    /// What the subscriptions were decided by; `None` = nothing is decided.
+    decided: Option<anew::Decided>,
     jobs: Jobs,
     outbox: Outbox,
     subscriptions: Subscriptions,
@@ -91,8 +98,8 @@ struct Session {
     timer: Pin<Box<Sleep>>,
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
     draining: Draining,
-    /// Counts it as a connection of its user.
-    place: Option<Place>,
+    /// Count it as a connection of its user and its key.
+    places: Places,
     _counted: (Held, Option<Place>),
 }
 
@@ -112,6 +119,8 @@ enum Draining {
 pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let mut session = Box::pin(Session::open(upgraded, shared)).await;
     let end = poll_fn(|context| session.poll_turn(context)).await;
+    // Whatever becomes of the connection, nothing is allowed to it any more.
+    session.login = None;
     match end {
         End::Close(code) => {
             let closes = &session.shared.metrics.families.closes;
@@ -150,20 +159,31 @@ impl Session {
             place,
             read,
             form,
+            mut entered,
         } = upgraded;
+        let places = std::mem::take(&mut entered.places);
         let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
         let limits = &shared.options.limits;
         let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
         let now = Instant::now();
         let ping_at = now + shared.options.heartbeat;
+        let mut caller = Caller::default();
+        let login = shared.door.as_ref().map(|door| {
+            let login = Login::new(&shared, door, &mut caller, entered);
+            Box::new(login)
+        });
+        let mut subscriptions = Subscriptions::new(Arc::clone(&shared.metrics));
+        subscriptions.name(caller.who());
         let mut session = Box::new(Session {
             socket,
             reader: Reader::new(&read, bytes_max, shared.inbound.share()),
             form,
-            caller: Caller::default(),
+            caller,
+            login,
+            decided: None,
             jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(form.dialect.frames()),
-            subscriptions: Subscriptions::new(Arc::clone(&shared.metrics)),
+            subscriptions,
             streams: Streams::new(Arc::clone(&shared.metrics)),
             signals: Pace::default(),
             news: Vec::new(),
@@ -176,7 +196,7 @@ impl Session {
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
-            place: None,
+            places,
             _counted: (shared.metrics.gateway.connections.hold(1), place),
             shared,
         });
@@ -198,16 +218,26 @@ impl Session {
         }
         for _ in 0..STEPS_MAX {
             let mut moved = self.poll_jobs(context);
+            match self.poll_login(context) {
+                Ok(went_on) => moved |= went_on,
+                Err(end) => return Poll::Ready(end),
+            }
             match self.poll_receive(context) {
                 Ok(received) => moved |= received,
                 Err(end) => return Poll::Ready(end),
             }
+            self.decide_anew(context);
             moved |= self.poll_follow(context);
             self.drained();
             let had_room = self.outbox.has_room();
             match self.outbox.poll_write(&mut self.socket, context) {
                 Poll::Ready(Ok(())) if self.draining == Draining::Announced => {
                     return Poll::Ready(End::Close(Close::Draining));
+                }
+                Poll::Ready(Ok(()))
+                    if self.login.as_ref().is_some_and(|login| login.has_left()) =>
+                {
+                    return Poll::Ready(End::Close(Close::Unauthenticated));
                 }
                 Poll::Ready(Ok(())) | Poll::Pending => {}
                 Poll::Ready(Err(error)) => return Poll::Ready(end_of(&error)),
@@ -249,7 +279,7 @@ impl Session {
         }
         let mut moved = false;
         let (form, now_ms) = (self.form(), self.shared.clock.now_ms());
-        if !self.caller.user.is_empty() {
+        if !self.streams.is_empty() && stream::back_end(&self.caller).is_err() {
             self.streams.forbid(&mut self.outbox, form);
         }
         if self.outbox.has_room() {

@@ -18,17 +18,19 @@ use super::answer::{Pending, Weight};
 use super::conversations;
 use super::parts::{Opened, Opening, Part, Rest, Wanted};
 use super::subscriptions::Subscriptions;
+use crate::access::Asker;
 use crate::feed::Watch;
 use crate::wire::sync::{self, Following, Start, SubscribedMany};
-use crate::wire::{Actual, Failure, Push, Reason, Reply};
+use crate::wire::{Actual, Failure, Method, Push, Reason, Reply};
 
 impl Subscriptions {
-    /// A user, as the one text that all their subscriptions share.
-    pub(super) fn user(&mut self, user: &str) -> Arc<str> {
-        if *self.user != *user {
-            self.user = Arc::from(user);
+    /// Who asks, as the one that all their subscriptions share.
+    pub(super) fn asker(&mut self, caller: &Caller) -> Arc<Asker> {
+        let asker = caller.asking(Method::Subscribe);
+        if *self.asker != asker {
+            self.asker = Arc::new(asker);
         }
-        Arc::clone(&self.user)
+        Arc::clone(&self.asker)
     }
 
     /// A subscribe was answered.
@@ -91,7 +93,7 @@ pub(super) fn begin(
     request: sync::Subscribe,
 ) -> (Pending, Weight) {
     let asked = Asked {
-        user: subscriptions.user(&caller.user),
+        asker: subscriptions.asker(caller),
         integers: caller.integers,
         limit: request.limit,
         create: request.create,

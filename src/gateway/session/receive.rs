@@ -15,11 +15,11 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::super::Shared;
 use super::super::dispatch::{Caller, Outcome, conversation, message, signal};
-use super::super::limits::Place;
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
 use super::jobs::WAITS_MAX;
+use super::login::open_session;
 use super::opening;
 use super::subscriptions::Subscriptions;
 use super::{Draining, End, Session};
@@ -29,7 +29,13 @@ use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Tog
 impl Session {
     /// Whether the socket is to be read now.
     pub(super) fn reads(&self) -> bool {
-        self.draining == Draining::No && self.outbox.has_room() && self.jobs.has_room(&self.shared)
+        self.draining == Draining::No
+            && self.outbox.has_room()
+            && self.jobs.has_room(&self.shared)
+            && !self
+                .login
+                .as_ref()
+                .is_some_and(|login| login.holds_frames())
     }
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
@@ -71,6 +77,10 @@ impl Session {
 
     fn poll_frames(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let mut received = false;
+        if let Some((incoming, bytes)) = self.unparked() {
+            self.begin_all(incoming, bytes);
+            return Ok(true);
+        }
         for _ in 0..FRAMES_MAX {
             if !self.reads() {
                 self.is_deaf = true;
@@ -112,8 +122,10 @@ impl Session {
         match dialect.decode(frame, &self.shared.options.limits) {
             Ok(mut incoming) => {
                 let limits = &self.shared.per_client;
-                limits.bound(&self.caller.user, &mut incoming, frame.len());
-                self.begin_all(incoming, frame.len());
+                limits.bound(&self.caller.asker, &mut incoming, frame.len());
+                if let Some(incoming) = self.park(incoming, frame.len()) {
+                    self.begin_all(incoming, frame.len());
+                }
             }
             Err(failure) => {
                 let counters = &self.shared.counters;
@@ -123,7 +135,8 @@ impl Session {
         }
     }
 
-    fn begin_all(&mut self, incoming: Incoming, bytes: usize) {
+    /// Begins what came in a frame of so many bytes.
+    pub(super) fn begin_all(&mut self, incoming: Incoming, bytes: usize) {
         match incoming {
             Incoming::One(call) => self.one(call, bytes),
             Incoming::Several(calls) => {
@@ -140,8 +153,9 @@ impl Session {
         let count = calls.len();
         let mut begun = Vec::with_capacity(count);
         let mut weight = Weight::Light;
-        for call in calls {
-            let Some((call, of_call)) = self.begin(call) else {
+        for Call { id, request } in calls {
+            let request = self.admit(request);
+            let Some((call, of_call)) = self.begin(Call { id, request }) else {
                 continue;
             };
             if of_call == Weight::Page {
@@ -161,12 +175,12 @@ impl Session {
     /// Takes a call that came by itself in a frame of so many bytes.
     fn one(&mut self, call: Call, bytes: usize) {
         let Call { id, request } = call;
-        let appending = match request {
+        let appending = match self.admit(request) {
             Ok(Request::MessageAppend(append)) => {
                 message::append(&self.shared, &self.caller, *append)
             }
             Ok(Request::MessageAppendBatch(batch)) => {
-                message::append_batch(&self.shared, &self.caller, batch)
+                message::append_all(&self.shared, &self.caller, batch)
             }
             request => {
                 // It must not overtake them.
@@ -196,7 +210,8 @@ impl Session {
             subscriptions,
             streams,
             signals,
-            place,
+            login,
+            places,
             ..
         } = self;
         answer::begin(call, dialect, |request| match request {
@@ -207,9 +222,13 @@ impl Session {
                     Err(wait) => now(Err(too_many_signals(wait))),
                 }
             }
-            Request::SessionOpen(open) => open_session(shared, caller, subscriptions, place, open),
             Request::StreamOpen(open) => streams.begin(shared, caller, open),
             Request::StreamClose(close) => now(streams.close(&close)),
+            Request::SessionOpen(open) => {
+                let opened = open_session(shared, login.as_deref_mut(), caller, places, open);
+                subscriptions.name(caller.who());
+                now(opened)
+            }
             request => start(shared, caller, subscriptions, request, may_wait),
         })
     }
@@ -236,28 +255,6 @@ fn start(
         }
         request => answer::start(shared, caller, request),
     }
-}
-
-/// Opens a session; as another user than before only if that user may have one more connection.
-fn open_session(
-    shared: &Arc<Shared>,
-    caller: &mut Caller,
-    subscriptions: &mut Subscriptions,
-    place: &mut Option<Place>,
-    open: wire::session::Open,
-) -> (Pending, Weight) {
-    let wanted = open.user.clone().filter(|user| *user != caller.user);
-    let entered = wanted.as_deref().map(|user| shared.per_client.enter(user));
-    let entered = match entered.transpose() {
-        Ok(entered) => entered,
-        Err(reached) => return now(Err(reached.into())),
-    };
-    let opened = answer::start(shared, caller, Request::SessionOpen(open));
-    if wanted.is_some_and(|user| user == caller.user) {
-        *place = entered;
-    }
-    subscriptions.name(caller.who());
-    opened
 }
 
 fn now(outcome: Outcome) -> (Pending, Weight) {

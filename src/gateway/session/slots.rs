@@ -60,8 +60,9 @@ impl<T: Named> Slots<T> {
         numbered.filter_map(|(place, slot)| Some((place, slot.as_ref()?)))
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.slots.iter_mut().flatten()
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+        let numbered = (0u32..).zip(&mut self.slots);
+        numbered.filter_map(|(place, slot)| Some((place, slot.as_mut()?)))
     }
 
     /// The place that the next one gets.

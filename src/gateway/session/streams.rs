@@ -69,6 +69,10 @@ impl Streams {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Begins an open.
     pub(super) fn begin(
         &mut self,

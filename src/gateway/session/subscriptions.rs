@@ -12,6 +12,7 @@ use super::super::outbound::{self, Outbox};
 use super::own_side::Conversations;
 use super::parts::{Opening, Rest};
 use super::slots::{Named, Slots};
+use crate::access::Asker;
 use crate::feed::{Body, Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
 use crate::wire::push;
@@ -19,37 +20,37 @@ use crate::wire::push;
 /// All subscriptions of a connection.
 pub(super) struct Subscriptions {
     pub(super) mailbox: Arc<Mailbox>,
-    slots: Slots<Slot>,
+    pub(super) slots: Slots<Slot>,
     /// Slots with news, each at most once.
     turn: VecDeque<u32>,
-    generations: u64,
+    pub(super) generations: u64,
     /// Timelines that were subscribed together and are not read yet, for `subscribed` pushes.
     pub(super) rests: VecDeque<Box<Rest>>,
     pub(super) conversations: Option<Box<Conversations>>,
     /// Of these, subscriptions that are there because the timeline is one of the user's conversations.
     pub(super) followed: usize,
-    /// The user of the newest subscription, so that all of the same user share one text.
-    pub(super) user: Arc<str>,
+    /// Who asked for the newest subscription, so that all of the same caller share it.
+    pub(super) asker: Arc<Asker>,
     metrics: Arc<Metrics>,
 }
 
-struct Slot {
+pub(super) struct Slot {
     name: Arc<str>,
-    generation: u64,
+    pub(super) generation: u64,
     in_turn: bool,
     /// It is there because the timeline is one of the user's conversations.
     is_followed: bool,
     /// `None` until the subscribe is answered.
-    live: Option<Live>,
+    pub(super) live: Option<Live>,
 }
 
 /// A connection may have thousands. With the own floor of its user.
 const _: () = assert!(size_of::<Option<Slot>>() <= 176);
 
-struct Live {
-    subscription: Subscription,
+pub(super) struct Live {
+    pub(super) subscription: Subscription,
     /// A look at the store is under way.
-    reading: bool,
+    pub(super) reading: bool,
     /// Everything committed up to this time was delivered; 0 = never caught up yet. ms since 1970.
     caught_up_ms: u64,
 }
@@ -71,7 +72,7 @@ impl Subscriptions {
             rests: VecDeque::new(),
             conversations: None,
             followed: 0,
-            user: Arc::from(""),
+            asker: Arc::default(),
             metrics,
         }
     }
@@ -125,9 +126,11 @@ impl Subscriptions {
 
     /// One subscription's part of a reply was given: from now on it may push, if there is something to follow.
     pub(super) fn opened(&mut self, at: Opening, subscription: Option<Subscription>) {
+        let asker = Arc::clone(&self.asker);
         let Some(slot) = self.get(at) else { return };
         match subscription {
-            Some(subscription) => {
+            Some(mut subscription) => {
+                subscription.decide_again(&asker);
                 slot.live = Some(Live {
                     subscription,
                     reading: false,
@@ -313,7 +316,7 @@ impl Subscriptions {
     /// The time before now does not count as lag.
     pub(super) fn excuse(&mut self, now_ms: u64) {
         let lives = self.slots.iter_mut();
-        for live in lives.filter_map(|slot| slot.live.as_mut()) {
+        for live in lives.filter_map(|(_, slot)| slot.live.as_mut()) {
             if live.caught_up_ms != 0 {
                 live.caught_up_ms = now_ms;
             }

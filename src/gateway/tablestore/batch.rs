@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::rate::Meter;
+use super::rights::{Caller, seen};
 use super::row::{find, rates, read_reply, refusal, write_reply};
 use crate::gateway::Shared;
 use crate::model::RowWrite;
@@ -75,11 +76,16 @@ async fn write_all(
     Ok(done.map(|row| row.map_err(refusal)).collect())
 }
 
-pub(super) async fn read(shared: &Shared, batch: BatchGetRow) -> Result<Reply, Failure> {
+pub(super) async fn read(
+    shared: &Shared,
+    caller: &Caller,
+    batch: BatchGetRow,
+) -> Result<Reply, Failure> {
     let mut asked = Vec::new();
     let mut places: Vec<(String, Vec<Result<Place<'_>, Failure>>)> = Vec::new();
     for reads in batch.tables {
         let found = find(shared, &reads.table).await;
+        let found = found.map(|table| seen(shared, caller, table));
         let (mut keys, mut in_table) = (Vec::new(), Vec::with_capacity(reads.rows.len()));
         for key in reads.rows {
             in_table.push(found.clone().and_then(|table| {

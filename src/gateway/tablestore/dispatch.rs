@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::rights::{self, Caller};
 use super::row::{Outcome, refusal};
 use super::{batch, export, row, stream};
 use crate::gateway::Shared;
@@ -12,7 +13,8 @@ use crate::table::Table;
 use crate::wire::tablestore::{Reply, Request, StartTransaction};
 
 /// Does a request.
-pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
+pub(super) async fn call(shared: &Arc<Shared>, caller: &Caller, request: Request) -> Outcome {
+    rights::check(shared, caller, &request).await?;
     let tables = &shared.tablestore.tables;
     match request {
         Request::CreateTable(new) => tables.create(new).await.map(|()| Reply::Done),
@@ -24,7 +26,10 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
             let table = tables.describe(&name).await;
             table.map(|table| Reply::Table(definition(&table)))
         }
-        Request::ListTable => tables.list().await.map(Reply::Tables),
+        Request::ListTable => tables.list().await.map(|mut names| {
+            names.retain(|name| rights::shows(caller, name));
+            Reply::Tables(names)
+        }),
         Request::DeleteTable(name) => tables.delete(&name).await.map(|()| Reply::Done),
         Request::AddDefinedColumn(name, columns) => {
             let done = tables.add_defined_columns(&name, columns).await;
@@ -44,12 +49,12 @@ pub(super) async fn call(shared: &Arc<Shared>, request: Request) -> Outcome {
         }
         Request::ListSearchIndex(None) => Ok(Reply::Done),
         Request::ListSearchIndex(Some(name)) => tables.describe(&name).await.map(|_| Reply::Done),
-        Request::GetRow(get) => return row::get(shared, get).await,
+        Request::GetRow(get) => return row::get(shared, caller, get).await,
         Request::WriteRow(write) => return row::write(shared, write).await,
-        Request::BatchGetRow(read) => return batch::read(shared, read).await,
+        Request::BatchGetRow(read) => return batch::read(shared, caller, read).await,
         Request::BatchWriteRow(write) => return batch::write(shared, write).await,
-        Request::GetRange(range) => return row::range(shared, range).await,
-        Request::ListStream(table) => stream::list(tables, table.as_deref()).await,
+        Request::GetRange(range) => return row::range(shared, caller, range).await,
+        Request::ListStream(table) => stream::list(tables, caller, table.as_deref()).await,
         Request::DescribeStream(ask) => stream::describe(tables, ask).await,
         Request::GetShardIterator(ask) => stream::iterator(tables, &ask).await,
         Request::GetStreamRecord(ask) => stream::records(tables, ask).await,

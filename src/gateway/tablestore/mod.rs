@@ -4,10 +4,12 @@
 //! signature is right; every refusal is an answer of the protocol, with its code and status; between two requests
 //! nothing is kept but partition keys' rates. Must not: know how a table is stored.
 
+mod audit;
 mod batch;
 mod dispatch;
 mod export;
 mod rate;
+mod rights;
 mod row;
 mod stream;
 
@@ -22,12 +24,14 @@ use hyper::{Method, Request, StatusCode};
 
 use super::Shared;
 use super::body::{self, Unread};
+use super::door::Visitor;
 use super::respond::{Answer, counted, full};
 use super::seldom::Seldom;
 use crate::metrics::Metrics;
 use crate::table::Tables;
 use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
 use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
+use audit::Noted;
 
 /// Who may call, and how fast.
 #[derive(Clone, Debug, Default)]
@@ -111,12 +115,14 @@ pub(super) fn is_for(request: &Request<Incoming>) -> bool {
 pub(super) async fn serve(
     request: &mut Request<Incoming>,
     is_direct: bool,
+    visitor: Visitor<'_>,
     shared: &Arc<Shared>,
 ) -> Answer {
     let began = Instant::now();
     let path = request.uri().path().to_owned();
     let mut signer = None;
-    let done = perform(request, &path, is_direct, &mut signer, shared).await;
+    let from = (is_direct, visitor);
+    let done = perform(request, &path, from, &mut signer, shared).await;
     let operation = Operation::of_path(&path).ok();
     let mut done = done.map(|reply| reply.encode());
     let mut unread = shared.answers.share();
@@ -151,7 +157,7 @@ pub(super) async fn serve(
 async fn perform(
     request: &mut Request<Incoming>,
     path: &str,
-    is_direct: bool,
+    (is_direct, visitor): (bool, Visitor<'_>),
     signer: &mut Option<Signer>,
     shared: &Arc<Shared>,
 ) -> Result<Reply, Failure> {
@@ -161,14 +167,31 @@ async fn perform(
     let headers = std::mem::take(request.headers_mut());
     let headers = signed_headers(&headers);
     let known = &shared.tablestore;
+    let mut key_id = String::new();
     let verified = verify(
         path,
         &headers,
         shared.clock.now_ms(),
-        |id| known.secret(id, is_direct),
+        |id| match &shared.door {
+            Some(door) => {
+                id.clone_into(&mut key_id);
+                let secret = door.authority.signing_secret(id);
+                secret.map(|secret| secret.reveal().to_owned())
+            }
+            None => known.secret(id, is_direct),
+        },
         |name| known.instances.iter().any(|known| known == name),
     );
     *signer = Some(verified?);
+    let mut caller = None;
+    if let Some(door) = &shared.door {
+        let credential = door.authority.signed_by(&key_id, visitor.certificates);
+        let credential = credential.map_err(|why| {
+            tracing::debug!(why = why.label(), key_id, address = %visitor.address, "refused a signed request");
+            Failure::new(Code::NoPermissionAccess)
+        })?;
+        caller = Some(door.claim(&credential));
+    }
     let operation = Operation::of_path(path)?;
     let body = body::read(request.body_mut(), operation.body_bytes_max(), shared);
     let body = body.await.map_err(|why| {
@@ -185,7 +208,14 @@ async fn perform(
     let _share = body.share;
     let inside = shared.gate.clone().pass().await;
     let _inside = (!operation.is_read()).then_some(inside);
-    dispatch::call(shared, decoded).await
+    let noted = caller
+        .as_ref()
+        .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
+    let done = dispatch::call(shared, &caller, decoded).await;
+    if let Some(noted) = noted {
+        noted.answered(&done);
+    }
+    done
 }
 
 fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::rate::Rates;
+use super::rights::{Caller, seen};
 use crate::gateway::Shared;
 use crate::model::Error;
 use crate::table::{Got, RangePage, Table, Written};
@@ -29,8 +30,8 @@ pub(super) async fn find(shared: &Shared, name: &str) -> Result<Arc<Table>, Fail
     found.map_err(refusal)
 }
 
-pub(super) async fn get(shared: &Shared, get: GetRow) -> Outcome {
-    let table = find(shared, &get.table).await?;
+pub(super) async fn get(shared: &Shared, caller: &Caller, get: GetRow) -> Outcome {
+    let table = seen(shared, caller, find(shared, &get.table).await?);
     let meter = rates(shared).meter(&table, &get.key)?;
     let tables = &shared.tablestore.tables;
     let got = match get.transaction {
@@ -55,8 +56,8 @@ pub(super) async fn write(shared: &Shared, write: WriteRow) -> Outcome {
     Ok(Reply::Written(write_reply(&table, &written)))
 }
 
-pub(super) async fn range(shared: &Shared, range: GetRange) -> Outcome {
-    let table = find(shared, &range.table).await?;
+pub(super) async fn range(shared: &Shared, caller: &Caller, range: GetRange) -> Outcome {
+    let table = seen(shared, caller, find(shared, &range.table).await?);
     let meter = rates(shared).meter(&table, &range.range.start)?;
     let tables = &shared.tablestore.tables;
     let page = match range.transaction {

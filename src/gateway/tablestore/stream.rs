@@ -3,15 +3,21 @@
 //! Owns: the steps of one call, from names to shards and iterators. Promises: what is read keeps nothing here: the
 //! iterator that is answered is all that a reader needs. Must not: know how a change is found or encoded.
 
+use super::rights::{Caller, shows};
 use crate::model::Error;
 use crate::table::{CHANGES_MAX, Shard, ShardIterator, ShardPage, Tables};
 use crate::wire::tablestore::{
     DescribeStream, GetShardIterator, GetStreamRecord, Records, RecordsReply, Reply, StreamReply,
 };
 
-pub(super) async fn list(tables: &Tables, table: Option<&str>) -> Result<Reply, Error> {
+pub(super) async fn list(
+    tables: &Tables,
+    caller: &Caller,
+    table: Option<&str>,
+) -> Result<Reply, Error> {
     let streaming = tables.streams(table).await?;
-    let streaming = streaming.iter().map(|table| table.definition.clone());
+    let streaming = streaming.iter().filter(|table| shows(caller, &table.name));
+    let streaming = streaming.map(|table| table.definition.clone());
     Ok(Reply::Streams(streaming.collect()))
 }
 

@@ -232,7 +232,7 @@ impl World {
                 };
                 let append = Append {
                     timeline: NAMES[at].to_owned(),
-                    sender: USERS[by].to_owned(),
+                    asker: USERS[by].into(),
                     messages: vec![message],
                     expect_head: None,
                     create: true,
@@ -300,7 +300,8 @@ impl World {
                 };
                 let set = set.into_iter().collect();
                 let people = &self.people;
-                let updated = people.update_attributes(USERS[who], NAMES[at], set, remove);
+                let asker = USERS[who].into();
+                let updated = people.update_attributes(&asker, NAMES[at], set, remove);
                 match (updated.await, model.member(at, who)) {
                     (Ok(attributes), Some(member)) => {
                         match value {
@@ -314,7 +315,7 @@ impl World {
                 }
             }
             Command::Hide(at, who) => {
-                let hidden = self.people.hide(USERS[who], NAMES[at]).await;
+                let hidden = self.people.hide(&USERS[who].into(), NAMES[at]).await;
                 let head = model.rooms.get(&at).map(|room| room.senders.len());
                 let member = model.member(at, who);
                 assert_eq!(hidden.is_ok(), member.is_some());
@@ -335,7 +336,7 @@ impl World {
     async fn sync(&self, copy: &mut Copy, who: usize, limit: usize, is_all: bool) {
         loop {
             let asked = SyncConversations {
-                user: USERS[who].to_owned(),
+                asker: USERS[who].into(),
                 cursor: copy.cursor.clone(),
                 limit,
                 columns: None,
@@ -392,7 +393,7 @@ impl World {
             );
             let count = self
                 .people
-                .count(USERS[who], Filter::default())
+                .count(&USERS[who].into(), Filter::default())
                 .await
                 .unwrap();
             let is_muted = |one: &Seen| one.attributes.get("muted") == Some(&true);
@@ -406,7 +407,11 @@ impl World {
                 counting.filter(|one| *one > 0).count() as u64
             );
             for (name, one) in &seen {
-                let got = self.people.conversation(USERS[who], name).await.unwrap();
+                let got = self
+                    .people
+                    .conversation(&USERS[who].into(), name)
+                    .await
+                    .unwrap();
                 assert_eq!(Seen::from(got), *one);
             }
         }
@@ -416,7 +421,7 @@ impl World {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let asked = ListConversations {
-                user: USERS[who].to_owned(),
+                asker: USERS[who].into(),
                 after,
                 limit: 2,
                 filter: filter.clone(),
@@ -511,7 +516,7 @@ fn a_cursor_that_is_too_old_starts_over() {
         world.clock.set(world.now_ms);
         world.caught_up().await;
         let asked = SyncConversations {
-            user: USERS[0].to_owned(),
+            asker: USERS[0].into(),
             cursor: copies[0].cursor.clone(),
             limit: 100,
             columns: None,

@@ -14,6 +14,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::bed::Bed;
+use crate::access::Asker;
 use crate::model::Value;
 use crate::people::feed::{Source, Sources};
 use crate::people::{FeedPage, FeedRange};
@@ -168,7 +169,7 @@ impl World {
     async fn append(&self, timeline: &str, entry: Columns) -> (u64, String) {
         let append = Append {
             timeline: timeline.to_owned(),
-            sender: String::new(),
+            asker: Asker::default(),
             messages: vec![AppendOne {
                 entry,
                 ..AppendOne::default()
@@ -291,7 +292,7 @@ impl World {
                 let sequence = last.saturating_sub(back).max(room.floor);
                 if sequence <= last {
                     let target = Target {
-                        user: USER.to_owned(),
+                        asker: USER.into(),
                         ..Target::from(NAMES[OWN])
                     };
                     let hidden = self.bed.timelines.hide(target, vec![sequence]);
@@ -349,7 +350,7 @@ impl World {
             pages: 0,
         });
         let asked = FeedRange {
-            user: USER.to_owned(),
+            asker: USER.into(),
             before: reader.next.take(),
             limit,
             bytes_max: 1 << 20,
@@ -430,7 +431,7 @@ fn a_page_ends_at_its_bytes_and_holds_one_message() {
         let mut before = None;
         for last in [false, false, true] {
             let asked = FeedRange {
-                user: USER.to_owned(),
+                asker: USER.into(),
                 before,
                 limit: 10,
                 bytes_max: 1,
@@ -450,7 +451,7 @@ fn a_cursor_is_its_users() {
             world.run(Command::Post(1, 1, false)).await;
         }
         let asked = |user: &str, before| FeedRange {
-            user: user.to_owned(),
+            asker: user.into(),
             before,
             limit: 1,
             bytes_max: 1 << 20,

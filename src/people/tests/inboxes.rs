@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 use proptest::prelude::*;
 
 use super::bed::Bed;
+use crate::access::Asker;
 use crate::model::Value;
 use crate::people::FeedRange;
 use crate::timeline::{
@@ -203,7 +204,11 @@ impl World {
             }
             Step::Follow { timeline, user } => {
                 let (name, user) = (NAMES[*timeline], USERS[*user]);
-                let from = self.people.follow(user, name, None, 2).await.unwrap();
+                let from = self
+                    .people
+                    .follow(&user.into(), name, None, 2)
+                    .await
+                    .unwrap();
                 let room = &mut self.rooms[*timeline];
                 let first = *room
                     .follows
@@ -314,7 +319,7 @@ impl World {
         };
         let append = Append {
             timeline: NAMES[timeline].to_owned(),
-            sender: String::new(),
+            asker: Asker::default(),
             messages: vec![message],
             expect_head: None,
             create: false,
@@ -339,7 +344,7 @@ impl World {
     async fn held(&self, user: &str) -> Held {
         let range = Range {
             timeline: Timelines::inbox_of(user),
-            user: user.to_owned(),
+            asker: user.into(),
             from: None,
             to: None,
             limit: 10_000,
@@ -448,7 +453,7 @@ impl World {
         let (mut feed, mut before) = (Vec::new(), None);
         loop {
             let range = FeedRange {
-                user: user.to_owned(),
+                asker: user.into(),
                 before,
                 limit: 3,
                 bytes_max: 1 << 20,

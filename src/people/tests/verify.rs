@@ -85,7 +85,7 @@ async fn world(dir: &std::path::Path) -> World {
     let (info, _) = world.timelines.create(create).await.unwrap();
     let append = Append {
         timeline: "room".to_owned(),
-        sender: "ada".to_owned(),
+        asker: "ada".into(),
         messages: vec![AppendOne::default()],
         expect_head: None,
         create: false,
@@ -279,7 +279,7 @@ async fn what_the_relay_has_not_brought_is_no_problem() {
     world.timelines.remove_members(remove).await.unwrap();
     let mark = ReadMark {
         target: Target {
-            user: "ada".to_owned(),
+            asker: "ada".into(),
             ..Target::from("room")
         },
         read: Some(0),
@@ -372,10 +372,14 @@ async fn bent_follow(
         .configure(target, patch, None)
         .await
         .unwrap();
-    world.people.follow("ada", "room", None, 0).await.unwrap();
+    world
+        .people
+        .follow(&"ada".into(), "room", None, 0)
+        .await
+        .unwrap();
     let append = Append {
         timeline: "room".to_owned(),
-        sender: "ben".to_owned(),
+        asker: "ben".into(),
         messages: vec![AppendOne::default()],
         expect_head: None,
         create: false,

@@ -78,6 +78,12 @@ impl Tables {
         Ok(done.await?)
     }
 
+    /// The table that an open transaction is of.
+    #[must_use]
+    pub fn transaction_table(&self, id: TransactionId) -> Option<Arc<Table>> {
+        self.transactions().table_of(id)
+    }
+
     /// Forgets all of a transaction's writes, and ends it.
     pub async fn abort_transaction(&self, id: TransactionId) -> Result<(), Error> {
         ended(self.transactions().take(id)?.end(End::Aborted))

@@ -210,6 +210,12 @@ impl Transactions {
         })
     }
 
+    /// The table of an open transaction, as it was at the start.
+    pub(super) fn table_of(&self, id: TransactionId) -> Option<Arc<Table>> {
+        let transaction = self.living(&mut self.lock(), id)?;
+        Some(Arc::clone(&transaction.table))
+    }
+
     /// Whether it is open.
     pub(super) fn is_open(&self, id: TransactionId) -> bool {
         self.living(&mut self.lock(), id).is_some()

@@ -41,7 +41,7 @@ impl Site {
         pins: bool,
     ) -> Result<bool, Error> {
         let name = Name::new(&target.timeline);
-        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
         let message = load(txn, &name, &reader.sees(head), sequence)?;
         let mut message = shown(message, &self.time);
         if message.entry.is_none() && pins {
@@ -79,9 +79,9 @@ impl Site {
     ) -> Result<(Vec<Message>, Option<u64>), Error> {
         let target = &pinned.target;
         let name = Name::new(&target.timeline);
-        let (head, reader) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+        let (head, reader) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
         let head = reader.sees(head);
-        let asker = (target.user.as_str(), &reader);
+        let asker = (target.asker.user(), &reader);
         let mut room = Room {
             limit: pinned.limit,
             bytes: pinned.bytes_max,

@@ -73,7 +73,7 @@ impl Site {
             adds,
         } = react;
         let name = Name::new(&target.timeline);
-        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
         let message = load(txn, &name, &reader.sees(head), *sequence)?;
         let message = shown(message, &self.time);
         if message.entry.is_none() {
@@ -83,7 +83,7 @@ impl Site {
             .reactions
             .map_or_else(Reactions::default, |all| *all);
         let is_known = reactions.of(reaction).is_some();
-        let key = name.reaction_key(head.incarnation, *sequence, reaction, &target.user);
+        let key = name.reaction_key(head.incarnation, *sequence, reaction, target.asker.user());
         let has = is_known && txn.get(key.as_bytes())?.is_some();
         if has == *adds {
             return Ok(reactions.by_name);
@@ -100,10 +100,10 @@ impl Site {
         let now = version(txn.now_ms());
         if *adds {
             put(txn, key, reaction_row(change), now);
-            reactions.add(reaction, &target.user);
+            reactions.add(reaction, target.asker.user());
         } else {
             delete(txn, key);
-            if let Some(lacking) = reactions.remove(reaction, &target.user)
+            if let Some(lacking) = reactions.remove(reaction, target.asker.user())
                 && lacking.count <= LOOKED_FOR_MAX
             {
                 lacking.users = last_users(txn, &name, &head, (*sequence, reaction))?;
@@ -128,7 +128,7 @@ impl Site {
     ) -> Result<ReactionPage, Error> {
         let target = &of.target;
         let name = Name::new(&target.timeline);
-        let (head, reader) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+        let (head, reader) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
         let message = load(view, &name, &reader.sees(head), of.sequence)?;
         let message = shown(message, &self.time);
         if message.entry.is_none() {

@@ -9,7 +9,7 @@ use crate::table::Purpose;
 
 use super::super::append::Prepared;
 use super::super::{Append, AppendOne, Columns, Error, Meta, SMALL_BYTES, Target, Timelines};
-use super::row::MemberRow;
+use super::row::{DEFAULT_ROLE, MemberRow};
 use super::settings::{Edit, FanOut, Kept, Settings};
 
 /// A user who is to become a member.
@@ -25,6 +25,13 @@ pub struct NewMember {
     pub visible_from: Option<u64>,
     /// Up to here they have read; `None` = all that is there.
     pub read: Option<u64>,
+}
+
+impl NewMember {
+    /// The role that they get.
+    pub(in crate::timeline) fn role(&self) -> &str {
+        self.role.as_deref().unwrap_or(DEFAULT_ROLE)
+    }
 }
 
 /// An addition of members, all or none.
@@ -299,7 +306,7 @@ impl Timelines {
         };
         Some(self.prepare(Append {
             timeline: target.timeline.clone(),
-            sender: target.user.clone(),
+            asker: target.asker.clone(),
             messages: vec![message],
             expect_head: None,
             create: false,

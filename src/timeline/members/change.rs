@@ -4,6 +4,7 @@
 //! version and leaves a change row and a record; an announcement is in the same batch, behind the change, and only if
 //! something changed. Must not: check names and sizes that need no store; the caller has.
 
+use crate::access::{Asker, Membership, Right, Rights};
 use crate::table::{Action, ReadError, Txn, delete, put, record};
 
 use super::super::append::Prepared;
@@ -13,7 +14,8 @@ use super::super::write::{Site, check_size, merge, put_head, sort, version};
 use super::super::{EntryLimits, Error, Target};
 use super::call::{MembersChanged, NewMember, UpdateMember};
 use super::change_row::{ChangeRow, Left};
-use super::row::{DEFAULT_ROLE, MemberRow};
+use super::reader::Reader;
+use super::row::MemberRow;
 
 /// Bytes of a member's attributes, as compact JSON.
 const ATTRIBUTES_BYTES_MAX: u64 = 4 << 10;
@@ -29,7 +31,10 @@ impl Site {
         announce: &mut Option<Prepared>,
     ) -> Result<Option<MembersChanged>, Error> {
         let name = Name::new(&target.timeline);
-        let (mut head, _) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
+        let roles = members.iter().map(NewMember::role);
+        check_roles(&name, &target.asker, reader.rights, roles)?;
+        check_announcement(announce.as_ref(), reader.rights)?;
         if head.members == 0 && !self.count_for_members(txn, &name, &mut head)? {
             return Ok(None);
         }
@@ -47,10 +52,14 @@ impl Site {
         announce: Option<Prepared>,
     ) -> Result<MembersChanged, Error> {
         let name = Name::new(&target.timeline);
-        let (mut head, _) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let (mut head, rights) = self.admit_to_remove(txn, &name, target, users)?;
+        check_announcement(announce.as_ref(), rights)?;
         let mut left = Vec::new();
         for user in users {
             if let Some(member) = MemberRow::load(txn, &name, &head, user)? {
+                // Everyone may leave.
+                let role = (*user != target.asker.user()).then_some(member.role.as_str());
+                check_roles(&name, &target.asker, rights, role.into_iter())?;
                 left.push((user, member.joined));
             }
         }
@@ -76,6 +85,31 @@ impl Site {
         finish(txn, (self, &name), head, left.len(), announce)
     }
 
+    /// The head, and the caller's rights: who only leaves needs none.
+    fn admit_to_remove(
+        &self,
+        txn: &Txn<'_>,
+        name: &Name,
+        target: &Target,
+        users: &[String],
+    ) -> Result<(HeadRow, Rights), Error> {
+        let (epoch, asker) = (target.epoch.as_deref(), &target.asker);
+        if asker.claim().is_some()
+            && users.iter().all(|user| *user == asker.user())
+            && let Some(head) = HeadRow::existing(txn, name)?
+            && let Some(member) = MemberRow::load(txn, name, &head, asker.user())?
+        {
+            self.check_epoch(name, &head, epoch)?;
+            let membership = Membership {
+                role: Some(&member.role),
+                members_only: false,
+            };
+            return Ok((head, asker.rights(name.id(), membership)));
+        }
+        let (head, Reader { rights, .. }) = self.admit(txn, name, epoch, asker)?;
+        Ok((head, rights))
+    }
+
     /// Changes a member's role and attributes. Gives the row as it is then.
     pub(in crate::timeline) fn update_member(
         &self,
@@ -84,7 +118,7 @@ impl Site {
     ) -> Result<MemberRow, Error> {
         let target = &update.target;
         let name = Name::new(&target.timeline);
-        let (mut head, _) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
         let before = MemberRow::load(txn, &name, &head, &update.user)?;
         let before = before.ok_or(Error::MemberNotFound)?;
         let is_expected = |expected| expected == before.version;
@@ -93,6 +127,9 @@ impl Site {
                 actual: before.version,
             });
         }
+        let roles = [Some(before.role.as_str()), update.role.as_deref()];
+        let roles = roles.into_iter().flatten();
+        check_roles(&name, &target.asker, reader.rights, roles)?;
         let mut member = before.clone();
         merge(&mut member.attributes, update.set, &update.remove);
         check_size(&member.attributes, ATTRIBUTES)?;
@@ -121,6 +158,28 @@ impl Site {
         let (key, now) = (name.member_key(head.incarnation, user), txn.now_ms());
         let entry = put(txn, key, member.encode(), version(now));
         record(txn, MEMBERS, Action::Update, entry, 1);
+    }
+}
+
+/// Nobody gives, changes or takes a role whose rights they do not have.
+pub(in crate::timeline) fn check_roles<'r>(
+    name: &Name,
+    asker: &Asker,
+    rights: Rights,
+    mut roles: impl Iterator<Item = &'r str>,
+) -> Result<(), Error> {
+    let is_theirs = |role| rights.covers(asker.of_role(name.id(), role));
+    match asker.claim().is_none() || roles.all(is_theirs) {
+        true => Ok(()),
+        false => Err(Error::NoRight),
+    }
+}
+
+/// An announcement is an append.
+fn check_announcement(announce: Option<&Prepared>, rights: Rights) -> Result<(), Error> {
+    match announce.is_none() || rights.has(Right::Append) {
+        true => Ok(()),
+        false => Err(Error::NoRight),
     }
 }
 
@@ -153,7 +212,7 @@ pub(in crate::timeline) fn add(
         let member = MemberRow {
             joined,
             joined_at: txn.now_ms(),
-            role: new.role.unwrap_or_else(|| DEFAULT_ROLE.to_owned()),
+            role: new.role().to_owned(),
             attributes: new.attributes,
             visible_from: new.visible_from.unwrap_or(earliest).clamp(1, end),
             read,

@@ -4,6 +4,7 @@
 //! again; a change of who may read takes a member version, so that subscribers are looked at again. Must not: do what
 //! a setting says.
 
+use crate::access::{Asker, Right};
 use crate::table::{Action, ReadError, Source, Txn, put, record};
 
 use super::super::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL, TOO_MANY};
@@ -13,6 +14,7 @@ use super::super::{Error, Target};
 use super::call::{Configured, SettingsPatch};
 use super::change::put_change;
 use super::change_row::ChangeRow;
+use super::reader::Reader;
 use super::settings::{Edit, EditBy, Settings};
 use super::settings_row::SettingsRow;
 
@@ -26,7 +28,7 @@ impl Site {
         expect_version: Option<u64>,
     ) -> Result<Configured, Error> {
         let name = Name::new(&target.timeline);
-        let (mut head, _) = self.admit(txn, &name, target.epoch.as_deref(), &target.user)?;
+        let (mut head, _) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
         let row = SettingsRow::load(txn, &name, &head)?;
         if expect_version.is_some_and(|expected| expected != row.version) {
             return Err(Error::ConditionFailed {
@@ -53,14 +55,24 @@ impl Site {
         })
     }
 
-    /// Whether a user may edit or delete a message that was written then and by that sender.
+    /// Whether a caller may edit or delete a message that was written then and by that sender. Where rights are
+    /// decided, `edit` is for one's own and bound by the settings, and `moderate` is neither.
     pub(in crate::timeline) fn check_edit(
         &self,
         txn: &Txn<'_>,
         (name, head): (&Name, &HeadRow),
-        user: &str,
+        (asker, reader): (&Asker, &Reader),
         (timestamp, sender): (u64, &str),
     ) -> Result<(), Error> {
+        let user = asker.user();
+        if asker.claim().is_some() {
+            if reader.rights.has(Right::Moderate) {
+                return Ok(());
+            }
+            if sender != asker.sender() {
+                return Err(Error::NoRight);
+            }
+        }
         if user.is_empty() {
             return Ok(());
         }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::access::{Asker, Membership, Right, Rights};
 use crate::entry::EntryKind;
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
@@ -87,6 +88,26 @@ impl Conversation {
     }
 }
 
+/// What became of a conversation that was to be shown.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Looked {
+    /// It is shown.
+    Shown(Box<Conversation>),
+    /// The user is a member, and may not read it.
+    Hidden,
+    /// The user is no member, or there is no such timeline.
+    NoMember,
+}
+
+/// Whether a member may read their conversation.
+fn may_read(asker: &Asker, name: &Name, member: &MemberRow) -> bool {
+    let membership = Membership {
+        role: Some(&member.role),
+        members_only: false,
+    };
+    asker.rights(name.id(), membership).has(Right::Read)
+}
+
 /// Timelines that are read from one view.
 const TIMELINES_PER_VIEW: usize = 64;
 
@@ -114,23 +135,23 @@ impl Timelines {
         Ok(found)
     }
 
-    /// What a user's conversations show of these timelines, in their order; `None` = the user is no member. `columns`:
+    /// What a user's conversations show of these timelines, in their order. `columns`:
     /// of the last message.
     pub async fn conversations(
         &self,
-        user: &str,
+        asker: &Asker,
         names: &[&str],
         columns: Option<&[String]>,
-    ) -> Result<Vec<Option<Conversation>>, Error> {
-        let mut found: Vec<Option<Conversation>> = Vec::new();
-        found.resize_with(names.len(), || None);
+    ) -> Result<Vec<Looked>, Error> {
+        let mut found: Vec<Looked> = Vec::new();
+        found.resize_with(names.len(), || Looked::NoMember);
         for (partition, indexes) in self.indexes_by_partition(names) {
             for part in indexes.chunks(TIMELINES_PER_VIEW) {
                 let wanted: Vec<String> = part.iter().map(|at| names[*at].to_owned()).collect();
-                let (site, user) = (self.site(partition), user.to_owned());
+                let (site, asker) = (self.site(partition), asker.clone());
                 let columns = columns.map(<[String]>::to_vec);
                 let read = self.read(partition, move |view| {
-                    let one = |name| site.conversation(view, name, &user, columns.as_deref());
+                    let one = |name| site.conversation(view, name, &asker, columns.as_deref());
                     wanted.into_iter().map(one).collect::<Result<Vec<_>, _>>()
                 });
                 for (at, one) in part.iter().zip(read.await?) {
@@ -141,18 +162,20 @@ impl Timelines {
         Ok(found)
     }
 
-    /// A user's membership in a timeline, with its incarnation and head; `None` = there is none.
+    /// A user's membership in a timeline, with its incarnation and head; `None` = there is none, or they may not read
+    /// it.
     pub async fn membership(
         &self,
-        user: &str,
+        asker: &Asker,
         timeline: &str,
     ) -> Result<Option<(u64, MemberRow, u64)>, Error> {
-        let (name, user) = (Name::new(timeline), user.to_owned());
+        let (name, asker) = (Name::new(timeline), asker.clone());
         self.read(self.place(timeline), move |view| {
             let Some(head) = HeadRow::existing(view, &name)? else {
                 return Ok(None);
             };
-            let member = MemberRow::load(view, &name, &head, &user)?;
+            let member = MemberRow::load(view, &name, &head, asker.user())?;
+            let member = member.filter(|member| may_read(&asker, &name, member));
             Ok(member.map(|member| (head.incarnation, member, head.last)))
         })
         .await
@@ -199,20 +222,25 @@ impl Site {
         &self,
         view: &View,
         timeline: String,
-        user: &str,
+        asker: &Asker,
         columns: Option<&[String]>,
-    ) -> Result<Option<Conversation>, Error> {
+    ) -> Result<Looked, Error> {
+        let user = asker.user();
         let name = Name::new(&timeline);
         let Some(head) = HeadRow::existing(view, &name)? else {
-            return Ok(None);
+            return Ok(Looked::NoMember);
         };
         let Some(member) = MemberRow::load(view, &name, &head, user)? else {
-            return Ok(None);
+            return Ok(Looked::NoMember);
         };
+        if !may_read(asker, &name, &member) {
+            return Ok(Looked::Hidden);
+        }
         let unread = unread(view, &name, &head, (user, &member))?;
         let reader = Reader {
             floor: head.floor.max(member.floor()),
             member: Some(member.clone()),
+            rights: Rights::NONE,
         };
         let sees = reader.sees(head);
         let last_message = match sees.holds(head.last) {
@@ -224,14 +252,14 @@ impl Site {
             }
             false => None,
         };
-        Ok(Some(Conversation {
+        Ok(Looked::Shown(Box::new(Conversation {
             info: self.info(view, timeline, &sees)?,
             incarnation: head.incarnation,
             last_message,
             members_count: u64::from(head.members),
             member,
             unread,
-        }))
+        })))
     }
 }
 

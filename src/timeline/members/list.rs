@@ -30,7 +30,7 @@ impl Site {
         user: &str,
     ) -> Result<MemberRow, Error> {
         let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
         MemberRow::load(view, &name, &head, user)?.ok_or(Error::MemberNotFound)
     }
 
@@ -43,7 +43,7 @@ impl Site {
     ) -> Result<ListedMembers, Error> {
         let target = &list.target;
         let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.user)?;
+        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
         let at = (view, &name, &head);
         let page = match list.since {
             None => whole(at, list, false)?,

@@ -21,10 +21,10 @@ pub use call::{
     AddMembers, Configured, Create, ListMembers, ListedMembers, Member, MembersChanged, NewMember,
     NextMembers, RemoveMembers, SettingsPatch, UpdateMember,
 };
-pub use conversation::{Conversation, Pulse};
+pub use conversation::{Conversation, Looked, Pulse};
 pub(in crate::timeline) use membership::member as changed_member;
 pub use membership::{MemberChange, memberships};
-pub(in crate::timeline) use reader::Reader;
+pub(in crate::timeline) use reader::{Reader, checked};
 pub use row::MemberRow;
 pub(crate) use settings::INBOX;
 pub use settings::{Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings};

@@ -1,10 +1,12 @@
-//! What a user may see of a timeline.
+//! What a caller may see of a timeline, and do with it.
 //!
-//! Owns: the rules of `members_only` and of a member's own floor. Promises: whoever is shut out learns nothing, not
-//! even that the timeline exists; a timeline without members that is open to all costs no look-up. Must not: hold more
-//! than one view's or batch's state.
+//! Owns: what the decision of `access` needs of the store, and a member's own floor. Promises: whoever is shut out
+//! learns nothing, not even that the timeline exists: a hidden one is answered as a missing one is, after the same
+//! look-ups, before epochs and conditions count; a timeline without members that is open to all costs no look-up. Must
+//! not: hold more than one view's or batch's state, or a rule of rights.
 
-use crate::table::Source;
+use crate::access::{Asker, Decision, Membership, Right, Rights};
+use crate::table::{ReadError, Source};
 
 use super::super::head::{HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
 use super::super::tables::Name;
@@ -18,6 +20,8 @@ pub(in crate::timeline) struct Reader {
     pub(in crate::timeline) floor: u64,
     /// Their row, if they are a member.
     pub(in crate::timeline) member: Option<MemberRow>,
+    /// What they may do there.
+    pub(in crate::timeline) rights: Rights,
 }
 
 impl Reader {
@@ -31,30 +35,60 @@ impl Reader {
 }
 
 impl Site {
-    /// What a user may see; an empty one is a back end, which sees everything. [`Error::TimelineNotFound`] for those
-    /// whom `members_only` shuts out.
+    /// What a caller may see. [`Error::TimelineNotFound`] for those who may not read it, and [`Error::NoRight`] for
+    /// those who may, but not do what they ask.
     pub(in crate::timeline) fn reader(
         &self,
         rows: &impl Source,
         name: &Name,
         head: &HeadRow,
-        user: &str,
+        asker: &Asker,
     ) -> Result<Reader, Error> {
+        let user = asker.user();
         if self.is_inbox_of_another(name, user) {
-            return Err(Error::TimelineNotFound);
+            return Err(self.missing(rows, name, asker)?);
         }
         let member = match user {
             "" => None,
-            user => match MemberRow::load(rows, name, head, user)? {
-                None if self.is_members_only(name, head) => return Err(Error::TimelineNotFound),
-                member => member,
-            },
+            user => MemberRow::load(rows, name, head, user)?,
         };
+        let rights = asker.rights(name.id(), self.membership_of(name, head, member.as_ref()));
+        match checked(asker, rights) {
+            // The look-up of a member was none if there are no members.
+            Err(Error::TimelineNotFound) if head.members == 0 => {
+                return Err(self.missing(rows, name, asker)?);
+            }
+            checked => checked?,
+        }
         let own = member.as_ref().map_or(0, MemberRow::floor);
         Ok(Reader {
             floor: head.floor.max(own),
             member,
+            rights,
         })
+    }
+
+    /// What the decision must know of a timeline.
+    fn membership_of<'m>(
+        &self,
+        name: &Name,
+        head: &HeadRow,
+        member: Option<&'m MemberRow>,
+    ) -> Membership<'m> {
+        Membership {
+            role: member.map(|member| member.role.as_str()),
+            members_only: member.is_none() && self.is_members_only(name, head),
+        }
+    }
+
+    /// The answer for a timeline that is not there, or that is hidden where nobody is a member: it looks for the caller
+    /// among members too, so that nobody can tell the two by the time that they take.
+    fn missing(&self, rows: &impl Source, name: &Name, asker: &Asker) -> Result<Error, ReadError> {
+        if asker.claim().is_some() && !asker.user().is_empty() {
+            rows.row(&name.member_key(0, asker.user()))?;
+            let _ = asker.rights(name.id(), Membership::default());
+        }
+        Ok(Error::TimelineNotFound)
     }
 
     /// What a reader may see, for those who keep it.
@@ -76,31 +110,65 @@ impl Site {
         rows: &impl Source,
         name: &Name,
         epoch: Option<&str>,
-        user: &str,
+        asker: &Asker,
     ) -> Result<(HeadRow, Reader), Error> {
-        let head = HeadRow::existing(rows, name)?.ok_or(Error::TimelineNotFound)?;
-        let reader = self.reader(rows, name, &head, user)?;
+        let Some(head) = HeadRow::existing(rows, name)? else {
+            return Err(self.missing(rows, name, asker)?);
+        };
+        let reader = self.reader(rows, name, &head, asker)?;
         self.check_epoch(name, &head, epoch)?;
         Ok((head, reader))
     }
 
-    /// Whether a user must not learn of a timeline, or must not bring it about by writing to it.
-    pub(in crate::timeline) fn is_shut_out(
+    /// Whether a caller may do what they ask with a timeline that may not exist, and that they may `create` then.
+    /// Mostly who is a member does not matter, and costs no look-up.
+    pub(in crate::timeline) fn check_asker(
         &self,
         rows: &impl Source,
         name: &Name,
         existing: Option<&HeadRow>,
-        user: &str,
-    ) -> Result<bool, Error> {
-        let Some(head) = existing else {
-            let is_theirs = self.is_inbox_of_another(name, user);
-            return Ok(is_theirs || (!user.is_empty() && self.policy_shuts_out(name)));
+        asker: &Asker,
+        (create, epoch): (bool, Option<&str>),
+    ) -> Result<(), Error> {
+        let user = asker.user();
+        let is_shut_out = match existing {
+            _ if self.is_inbox_of_another(name, user) => true,
+            None => !user.is_empty() && self.policy_shuts_out(name),
+            Some(head) => {
+                let members_only = !user.is_empty() && self.is_members_only(name, head);
+                let by_name = asker.rights(name.id(), Membership::default());
+                if !members_only && asker.decide(by_name) == Decision::Allowed {
+                    return Ok(());
+                }
+                let member = match user {
+                    "" => None,
+                    user => MemberRow::load(rows, name, head, user)?,
+                };
+                let membership = self.membership_of(name, head, member.as_ref());
+                match asker.decide(asker.rights(name.id(), membership)) {
+                    Decision::Allowed => return Ok(()),
+                    Decision::Forbidden => return Err(Error::NoRight),
+                    Decision::Hidden => true,
+                }
+            }
         };
-        if user.is_empty() || self.is_inbox_of_another(name, user) {
-            return Ok(!user.is_empty());
+        // From here on as of a name that nobody used.
+        let rights = asker.rights(name.id(), Membership::default());
+        let may = checked(asker, rights);
+        let may = may.and_then(|()| match create {
+            true => checked(&asker.needing(Rights::NONE.with(Right::Create)), rights),
+            false => Ok(()),
+        });
+        if let Err(Error::TimelineNotFound) = may
+            && existing.is_none_or(|head| head.members == 0)
+        {
+            return Err(self.missing(rows, name, asker)?);
         }
-        // Mostly who is a member does not matter, and costs no look-up.
-        Ok(self.is_members_only(name, head) && !MemberRow::is_there(rows, name, head, user)?)
+        may?;
+        match is_shut_out {
+            true => Err(self.as_unknown(name, create, epoch)),
+            false => Ok(()),
+        }
     }
 
     /// Whether only members may read and write a timeline.
@@ -114,5 +182,14 @@ impl Site {
     fn policy_shuts_out(&self, name: &Name) -> bool {
         let policy = self.policies.of_name(name);
         policy.and_then(|policy| policy.members_only) == Some(true)
+    }
+}
+
+/// What comes of asking with these rights.
+pub(in crate::timeline) fn checked(asker: &Asker, rights: Rights) -> Result<(), Error> {
+    match asker.decide(rights) {
+        Decision::Allowed => Ok(()),
+        Decision::Forbidden => Err(Error::NoRight),
+        Decision::Hidden => Err(Error::TimelineNotFound),
     }
 }

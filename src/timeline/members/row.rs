@@ -135,17 +135,6 @@ impl MemberRow {
         Ok(member)
     }
 
-    /// Whether a user is a member.
-    pub(in crate::timeline) fn is_there(
-        rows: &impl Source,
-        name: &Name,
-        head: &HeadRow,
-        user: &str,
-    ) -> Result<bool, ReadError> {
-        let key = name.member_key(head.incarnation, user);
-        Ok(head.members > 0 && rows.row(&key)?.is_some())
-    }
-
     /// A user's row in a timeline, if they are a member.
     pub(in crate::timeline) fn load(
         rows: &impl Source,

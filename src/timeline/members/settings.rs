@@ -99,7 +99,7 @@ pub struct Policy {
 }
 
 /// What the IDs of inboxes begin with.
-pub(crate) const INBOX: &str = "$inbox/";
+pub(crate) use crate::access::INBOX;
 /// How long an inbox keeps its entries, ms.
 const INBOX_KEPT_MS: u64 = 30 * 86_400_000;
 

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::access::Asker;
 use crate::ids::{Clock, PartitionId, Position};
 use crate::partition::{Options, Partitions};
 use crate::timeline::EntryLimits;
@@ -39,7 +40,7 @@ impl Bed {
     async fn append(&self, timeline: &str) -> u64 {
         let append = Append {
             timeline: timeline.to_owned(),
-            sender: "u".to_owned(),
+            asker: "u".into(),
             messages: vec![AppendOne {
                 message_id: None,
                 entry: Vec::new(),
@@ -55,7 +56,7 @@ impl Bed {
 
     async fn edit(&self, timeline: &str) -> Result<Option<u64>, Error> {
         let update = UpdateMessage {
-            user: String::new(),
+            asker: Asker::default(),
             timeline: timeline.to_owned(),
             sequence: 1,
             set: Vec::new(),

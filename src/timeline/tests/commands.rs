@@ -10,6 +10,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::model::Model;
+use crate::access::Asker;
 use crate::ids::{Clock, PartitionId, Position};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
@@ -297,7 +298,7 @@ impl World {
                 };
                 let append = Append {
                     timeline: name.to_owned(),
-                    sender: sender.to_owned(),
+                    asker: sender.into(),
                     messages: messages.into_iter().map(one).collect(),
                     expect_head: expect_head.map(|by| head.saturating_add_signed(by)),
                     create,
@@ -379,7 +380,7 @@ impl World {
                     .get(name)
                     .map_or(1, |it| it.info.version);
                 let update = UpdateMeta {
-                    user: String::new(),
+                    asker: Asker::default(),
                     timeline: owned,
                     set,
                     remove,
@@ -416,7 +417,7 @@ impl World {
         let (sequence, done) = match command {
             Command::Edit(sequence, set, remove, expect_change) => {
                 let update = UpdateMessage {
-                    user: String::new(),
+                    asker: Asker::default(),
                     timeline: name.to_owned(),
                     sequence,
                     set,
@@ -441,7 +442,7 @@ impl World {
             Command::Recall(sequence, reason) => {
                 let (user, reason) = ("u".to_owned(), reason.to_owned());
                 let recalled = Target {
-                    user: user.clone(),
+                    asker: user.clone().into(),
                     ..target(name, &epoch)
                 };
                 let real = self
@@ -470,7 +471,7 @@ impl World {
             Command::React(sequence, reaction, number, adds) => {
                 let react = React {
                     target: Target {
-                        user: user(number),
+                        asker: user(number).into(),
                         ..target(name, &epoch)
                     },
                     sequence,
@@ -557,7 +558,7 @@ impl World {
             }
             Command::Range(from, to, limit, backward, columns) => {
                 let range = Range {
-                    user: String::new(),
+                    asker: Asker::default(),
                     timeline: name.to_owned(),
                     from,
                     to,
@@ -574,7 +575,7 @@ impl World {
             }
             Command::Resume(after, rewind, changes_after, limit) => {
                 let resume = Resume {
-                    user: String::new(),
+                    asker: Asker::default(),
                     timeline: name.to_owned(),
                     after: after.filter(|_| rewind.is_none()),
                     rewind,
@@ -627,7 +628,7 @@ impl World {
         let (mut real, mut next) = (Vec::new(), Some(after.to_owned()));
         while let Some(after) = next {
             let list = List {
-                user: String::new(),
+                asker: Asker::default(),
                 prefix: prefix.to_owned(),
                 after: Some(after),
                 limit,
@@ -647,7 +648,7 @@ impl World {
         let copy = self.readers[reader].entry(name).or_default();
         for _ in 0..1_000 {
             let resume = Resume {
-                user: String::new(),
+                asker: Asker::default(),
                 timeline: name.to_owned(),
                 after: Some(copy.position),
                 rewind: None,
@@ -703,7 +704,7 @@ impl World {
                 .collect();
             let first = &positions[start % NAMES.len()];
             let asker = SyncAsker {
-                user: "",
+                asker: &Asker::default(),
                 is_member: false,
                 limit: 2,
             };
@@ -808,7 +809,7 @@ fn writes_take_effect_in_the_order_of_the_calls_and_events_tell_all() {
         let world = World::open(dir.path(), 1);
         let append = |n: i64, create| Append {
             timeline: "room".to_owned(),
-            sender: String::new(),
+            asker: Asker::default(),
             messages: vec![AppendOne {
                 entry: vec![("n".to_owned(), Value::Integer(n))],
                 message_id: Some(format!("{n}")),
@@ -871,7 +872,7 @@ fn pages_end_at_their_bytes_but_hold_one_message() {
         };
         let append = Append {
             timeline: "room".to_owned(),
-            sender: String::new(),
+            asker: Asker::default(),
             messages: vec![one(3_000), one(100), one(100), one(3_000)],
             expect_head: Some(0),
             create: true,
@@ -879,7 +880,7 @@ fn pages_end_at_their_bytes_but_hold_one_message() {
         };
         world.timelines.append(append).await.unwrap();
         let mut range = Range {
-            user: String::new(),
+            asker: Asker::default(),
             timeline: "room".to_owned(),
             from: None,
             to: None,

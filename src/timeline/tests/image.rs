@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::access::Asker;
 use crate::ids::{Clock, PartitionId, TableId};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions, StoreError};
@@ -88,7 +89,7 @@ impl Bed {
     fn append(&self, name: &str, ids: std::ops::Range<u64>) -> u64 {
         let append = Append {
             timeline: name.to_owned(),
-            sender: "u".to_owned(),
+            asker: "u".into(),
             messages: ids.map(one).collect(),
             expect_head: None,
             create: true,
@@ -100,7 +101,7 @@ impl Bed {
 
     fn edit(&self, name: &str, sequence: u64) {
         let update = || UpdateMessage {
-            user: String::new(),
+            asker: Asker::default(),
             timeline: name.to_owned(),
             sequence,
             set: vec![("edited".to_owned(), Value::Integer(1))],
@@ -201,7 +202,7 @@ fn whole(
     let mut from = None;
     loop {
         let range = Range {
-            user: String::new(),
+            asker: Asker::default(),
             timeline: name.to_owned(),
             from,
             to: None,
@@ -301,7 +302,7 @@ fn what_is_over_leaves_the_image_and_what_is_seen_stays() {
     // What is remembered is remembered by the image now.
     let again = Append {
         timeline: "busy".to_owned(),
-        sender: "u".to_owned(),
+        asker: "u".into(),
         messages: vec![one(1_079)],
         expect_head: None,
         create: false,

@@ -75,7 +75,7 @@ struct Plainly {
 
 fn target(user: &str) -> Target {
     Target {
-        user: user.to_owned(),
+        asker: user.into(),
         ..Target::from("room")
     }
 }
@@ -201,7 +201,7 @@ impl Plainly {
     async fn append(&mut self, timelines: &Timelines, user: &str) {
         let append = Append {
             timeline: "room".to_owned(),
-            sender: user.to_owned(),
+            asker: user.into(),
             messages: vec![AppendOne::default()],
             expect_head: None,
             create: true,
@@ -218,7 +218,7 @@ impl Plainly {
     async fn check(&self, timelines: &Timelines) {
         for user in USERS {
             let range = Range {
-                user: user.to_owned(),
+                asker: user.into(),
                 timeline: "room".to_owned(),
                 from: None,
                 to: None,

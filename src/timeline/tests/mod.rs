@@ -3,6 +3,7 @@
 //! Owns: one file a subject: commands against a model made from the protocol, the space that comes back, a wrong clock.
 //! Promises: what a file needs of another is in `commands.rs` and `model.rs`. Must not: look below the partition.
 
+mod access;
 mod clock;
 mod commands;
 mod export;

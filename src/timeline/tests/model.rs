@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::access::Asker;
 use crate::model::json_bytes;
 use crate::timeline::{
     Admission, Append, Appended, Burial, Changed, Columns, Configured, EntryLimits, Error, Head,
@@ -99,7 +100,7 @@ impl Model {
         let mut answers = Vec::new();
         for (index, one) in append.messages.iter().enumerate() {
             let entry = sorted(one.entry.clone());
-            let key = |id: &String| (append.sender.clone(), id.clone());
+            let key = |id: &String| (append.asker.sender().to_owned(), id.clone());
             let known = one
                 .message_id
                 .as_ref()
@@ -129,7 +130,7 @@ impl Model {
                 sequence: answer.sequence,
                 timestamp: now,
                 message_id: answer.message_id.clone(),
-                sender: append.sender.clone(),
+                sender: append.asker.sender().to_owned(),
                 entry: Some(entry.clone()),
                 ..Message::default()
             };
@@ -291,8 +292,9 @@ impl Model {
         let Target {
             timeline,
             epoch,
-            user,
+            asker,
         } = &react.target;
+        let user = &asker.user().to_owned();
         let mut message = self.message(timeline, react.sequence, epoch)?;
         if message.entry.is_none() {
             return Err(Error::Deleted);
@@ -455,7 +457,7 @@ impl Model {
     pub(super) fn sync(&self, position: &SyncPosition<'_>, limit: usize) -> Option<Synced> {
         let resume = Resume {
             timeline: position.timeline.to_owned(),
-            user: String::new(),
+            asker: Asker::default(),
             after: Some(position.after),
             rewind: None,
             epoch: position.epoch.map(str::to_owned),

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::access::Asker;
 use crate::ids::{Clock, PartitionId, Position};
 use crate::partition::{Options, Partitions};
 use crate::timeline::{
@@ -76,7 +77,7 @@ async fn fill(timelines: &Timelines) {
     for name in NAMES {
         let append = Append {
             timeline: name.to_owned(),
-            sender: String::new(),
+            asker: Asker::default(),
             messages: vec![AppendOne::default(); 6],
             expect_head: None,
             create: true,

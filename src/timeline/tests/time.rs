@@ -11,6 +11,7 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use proptest::prelude::*;
 
+use crate::access::Asker;
 use crate::ids::{Clock, PartitionId};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
@@ -308,7 +309,7 @@ impl World {
     async fn append(&self, what: &What, one: AppendOne) -> Result<Appended, Error> {
         let append = Append {
             timeline: what.name.to_owned(),
-            sender: what.sender.to_owned(),
+            asker: what.sender.into(),
             messages: vec![one],
             expect_head: None,
             create: true,
@@ -328,7 +329,7 @@ impl World {
     async fn check(&self, model: &Model) {
         for name in NAMES {
             let range = Range {
-                user: String::new(),
+                asker: Asker::default(),
                 timeline: name.to_owned(),
                 from: None,
                 to: None,
@@ -350,7 +351,7 @@ impl World {
             for sender in SENDERS {
                 let list = ListScheduled {
                     timeline: name.to_owned(),
-                    sender: sender.to_owned(),
+                    asker: sender.into(),
                     after: None,
                     limit: 1_000,
                     bytes_max: usize::MAX,
@@ -405,7 +406,7 @@ async fn apply(world: &mut World, model: &mut Model, command: Command) {
         Command::Cancel(what) => {
             let key = (what.name, what.sender, id_of(&what));
             let target = Target {
-                user: what.sender.to_owned(),
+                asker: what.sender.into(),
                 ..Target::from(what.name)
             };
             let cancel = world.timelines.cancel_scheduled(target, &key.2);

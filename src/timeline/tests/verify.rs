@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::commands::directory;
+use crate::access::Asker;
 use crate::ids::{Clock, PartitionId};
 use crate::model::{Direction, Value, ValueRef};
 use crate::partition::{Options, Partitions, Purpose, Txn};
@@ -43,14 +44,14 @@ fn with_timeline(bend: impl FnOnce(&mut Txn<'_>, &Name, HeadRow) + Send + 'stati
     };
     let append = |n: i64| Append {
         timeline: "room".to_owned(),
-        sender: "u".to_owned(),
+        asker: "u".into(),
         messages: vec![one(n)],
         expect_head: None,
         create: true,
         epoch: None,
     };
     let edit = UpdateMessage {
-        user: String::new(),
+        asker: Asker::default(),
         timeline: "room".to_owned(),
         sequence: 4,
         set: vec![("n".to_owned(), Value::Integer(40))],
@@ -122,7 +123,7 @@ fn with_timeline(bend: impl FnOnce(&mut Txn<'_>, &Name, HeadRow) + Send + 'stati
         for user in ["ada", "ben"] {
             let react = React {
                 target: Target {
-                    user: user.to_owned(),
+                    asker: user.into(),
                     ..Target::from("room")
                 },
                 sequence: 5,

@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use super::commands::{Command, Epoch, NAMES, World, directory, runtime, step};
 use super::model::Model;
+use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::model::{
     Comparator, Condition, Direction, Error, Filter, FoundCell, FoundRow, GetRange, KeyColumn,
@@ -395,7 +396,7 @@ fn append(timeline: &str, entries: Vec<Columns>) -> Append {
     };
     Append {
         timeline: timeline.to_owned(),
-        sender: String::new(),
+        asker: Asker::default(),
         messages: entries.into_iter().map(one).collect(),
         expect_head: None,
         create: true,

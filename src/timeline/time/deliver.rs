@@ -4,8 +4,11 @@
 //! deletes the scheduled row, and a step whose row is gone or another one does nothing, so a repeat after a crash finds
 //! nothing to do; decided is what the append's own tests say at that moment. Must not: test anything by itself.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use crate::access::{Gate, Right, Rights};
 use crate::ids::PartitionId;
 use crate::table::{Malformed, ReadError, Source as _, Txn, View, damaged, delete, put};
 
@@ -36,7 +39,7 @@ impl Delivery {
     /// Reads and encodes what a due row leads to.
     pub(super) fn read(
         view: &View,
-        partition: PartitionId,
+        (partition, gate): (PartitionId, Option<&Arc<Gate>>),
         now_ms: u64,
         due: Due,
     ) -> Result<Delivery, ReadError> {
@@ -45,7 +48,7 @@ impl Delivery {
             return Ok(Delivery { due, message: None });
         };
         let row = read(key.as_bytes(), &value)?;
-        let prepared = prepare(partition, now_ms, &due, &row);
+        let prepared = prepare((partition, gate), now_ms, &due, &row);
         let prepared = prepared.map_err(|_| damaged(key.as_bytes(), "not a scheduled message"))?;
         Ok(Delivery {
             due,
@@ -82,6 +85,7 @@ impl Delivery {
         let refused = match prepared.run(txn, site) {
             Ok(_) => None,
             Err(Error::TimelineNotFound) => Some(Refused::TimelineNotFound),
+            Err(Error::NoRight) => Some(Refused::Forbidden),
             Err(Error::EpochChanged { .. }) => Some(Refused::EpochChanged),
             Err(error) => return Err(error),
         };
@@ -99,15 +103,17 @@ impl Delivery {
 }
 
 fn prepare(
-    partition: PartitionId,
+    (partition, gate): (PartitionId, Option<&Arc<Gate>>),
     now_ms: u64,
     due: &Due,
     row: &ScheduledRow,
 ) -> Result<Prepared, Malformed> {
     let (sender, message_id) = sender_and_id(&due.columns)?;
+    let timeline = due.name.text()?;
+    let needs = Rights::NONE.with(Right::Append);
     let append = Append {
-        timeline: due.name.text()?,
-        sender,
+        asker: row.given.asker(gate, &sender, &timeline, needs),
+        timeline,
         messages: vec![AppendOne {
             entry: row.entry.clone(),
             message_id: Some(message_id),

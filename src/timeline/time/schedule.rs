@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 
+use crate::access::Asker;
 use crate::model::{Direction, ValueRef, json_bytes};
 use crate::ordered::{Column, Reader};
 use crate::table::{
@@ -45,8 +46,8 @@ pub struct Scheduled {
 pub struct ListScheduled {
     /// Where.
     pub timeline: String,
-    /// Whose; empty = those that nobody in particular has scheduled.
-    pub sender: String,
+    /// Who asks, and whose they are; without a user those that nobody in particular has scheduled.
+    pub asker: Asker,
     /// Only message IDs behind this one in the order of the list.
     pub after: Option<String>,
     /// Messages at most (already clamped).
@@ -73,7 +74,7 @@ impl Timelines {
         target: Target,
         message_id: &str,
     ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let columns = id_columns(&target.user, message_id);
+        let columns = id_columns(target.asker.sender(), message_id);
         let partition = self.place(&target.timeline);
         let bytes = columns.len();
         self.submit(Purpose::MakesRoom, partition, bytes, move |txn, site| {
@@ -95,6 +96,7 @@ impl Site {
         let row = ScheduledRow {
             deliver_at: at,
             expires_in_ms: later.expires_in_ms,
+            given: later.given,
             incarnation: head.incarnation,
             refused: None,
             entry: later.entry.clone(),
@@ -161,14 +163,14 @@ impl Site {
     ) -> Result<(Vec<Scheduled>, bool), Error> {
         let name = Name::new(&list.timeline);
         if list.epoch.is_some() {
-            self.admit(view, &name, list.epoch.as_deref(), &list.sender)?;
+            self.admit(view, &name, list.epoch.as_deref(), &list.asker)?;
         }
         let mut sender = Vec::new();
-        crate::ordered::push_string(&mut sender, &list.sender);
+        crate::ordered::push_string(&mut sender, list.asker.sender());
         let of_sender = || name.scheduled_key(&sender);
         let from = match &list.after {
             Some(after) => name
-                .scheduled_key(&id_columns(&list.sender, after))
+                .scheduled_key(&id_columns(list.asker.sender(), after))
                 .above_all(),
             None => of_sender().below_all(),
         };
@@ -187,7 +189,7 @@ impl Site {
         }
         if found.is_empty() {
             // Whose timeline is gone still sees what was refused; who has nothing is answered as by any read.
-            self.admit(view, &name, None, &list.sender)?;
+            self.admit(view, &name, None, &list.asker)?;
         }
         Ok((found, false))
     }
@@ -195,11 +197,11 @@ impl Site {
     fn cancel(&self, txn: &mut Txn<'_>, target: &Target, columns: &[u8]) -> Result<(), Error> {
         let (name, epoch) = (&Name::new(&target.timeline), target.epoch.as_deref());
         if epoch.is_some() {
-            self.admit(txn, name, epoch, &target.user)?;
+            self.admit(txn, name, epoch, &target.asker)?;
         }
         let key = name.scheduled_key(columns);
         let Some(value) = txn.get(key.as_bytes())? else {
-            self.admit(txn, name, None, &target.user)?;
+            self.admit(txn, name, None, &target.asker)?;
             return Err(Error::ScheduledNotFound);
         };
         let row = read(key.as_bytes(), &value)?;

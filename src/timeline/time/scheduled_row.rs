@@ -4,10 +4,11 @@
 //! ours never meet, because ours begin with `$`. Must not: read or write a store.
 //!
 //! ```text
-//! scheduled  (timeline, sender, message ID)    the entry's columns, $at, $expires, $inc, $reason, $refused
+//! scheduled  (timeline, sender, message ID)    the entry's columns, $at, $expires, $given, $inc, $reason, $refused
 //! ```
 //! The incarnation is no key column: what was scheduled on a timeline that is gone is still to be listed.
 
+use crate::access::Given;
 use crate::model::json_bytes;
 use crate::table::{Malformed, Row, RowWriter};
 
@@ -19,6 +20,7 @@ const REFUSED_LISTED_MS: u64 = 7 * 86_400_000;
 
 const AT: &str = "$at";
 const EXPIRES: &str = "$expires";
+const GIVEN: &str = "$given";
 const INCARNATION: &str = "$inc";
 const REASON: &str = "$reason";
 const REFUSED: &str = "$refused";
@@ -30,12 +32,16 @@ pub enum Refused {
     TimelineNotFound = 1,
     /// The timeline was deleted and made again.
     EpochChanged = 2,
+    /// The sender may read the timeline, but not append to it any more.
+    Forbidden = 3,
 }
 
 /// A message of an append that is to take effect later.
 pub(in crate::timeline) struct Later {
     pub(in crate::timeline) deliver_at: u64,
     pub(in crate::timeline) expires_in_ms: Option<u64>,
+    /// What the sender's credential gave.
+    pub(in crate::timeline) given: Given,
     /// Sorted.
     pub(in crate::timeline) entry: Columns,
 }
@@ -45,6 +51,8 @@ pub(in crate::timeline) struct Later {
 pub(in crate::timeline) struct ScheduledRow {
     pub(in crate::timeline) deliver_at: u64,
     pub(in crate::timeline) expires_in_ms: Option<u64>,
+    /// What the sender's credential gave, which may be over when the time comes.
+    pub(in crate::timeline) given: Given,
     pub(in crate::timeline) incarnation: u64,
     /// Why and when it was refused.
     pub(in crate::timeline) refused: Option<(Refused, u64)>,
@@ -58,6 +66,7 @@ impl ScheduledRow {
         put_all(&mut row, before);
         put_number(&mut row, AT, self.deliver_at);
         put_number(&mut row, EXPIRES, self.expires_in_ms.unwrap_or(0));
+        put_number(&mut row, GIVEN, self.given.to_number());
         put_number(&mut row, INCARNATION, self.incarnation);
         if let Some((reason, at_ms)) = self.refused {
             put_number(&mut row, REASON, reason as u64);
@@ -71,6 +80,7 @@ impl ScheduledRow {
         let mut row = ScheduledRow {
             deliver_at: 0,
             expires_in_ms: None,
+            given: Given::default(),
             incarnation: 0,
             refused: None,
             entry: Columns::new(),
@@ -81,6 +91,7 @@ impl ScheduledRow {
             match cell.name {
                 AT => row.deliver_at = number(cell.value)?,
                 EXPIRES => row.expires_in_ms = Some(number(cell.value)?),
+                GIVEN => row.given = Given::of_number(number(cell.value)?).ok_or(Malformed)?,
                 INCARNATION => row.incarnation = number(cell.value)?,
                 REASON => reason = number(cell.value)?,
                 REFUSED => refused_at = number(cell.value)?,
@@ -91,6 +102,7 @@ impl ScheduledRow {
             0 => None,
             1 => Some((Refused::TimelineNotFound, refused_at)),
             2 => Some((Refused::EpochChanged, refused_at)),
+            3 => Some((Refused::Forbidden, refused_at)),
             _ => return Err(Malformed),
         };
         Ok(row)
@@ -116,6 +128,7 @@ mod tests {
             entry in arbitrary::columns(),
             deliver_at in 1u64..1 << 53,
             expires_in_ms in proptest::option::of(1u64..1 << 53),
+            given in 0u64..1 << 15,
             incarnation in 1u64..1 << 53,
             refused in proptest::option::of((any::<bool>(), 1u64..1 << 53)),
             bytes: Vec<u8>,
@@ -124,7 +137,8 @@ mod tests {
                 true => (Refused::TimelineNotFound, at_ms),
                 false => (Refused::EpochChanged, at_ms),
             });
-            let row = ScheduledRow { deliver_at, expires_in_ms, incarnation, refused, entry };
+            let given = Given::of_number(given).unwrap();
+            let row = ScheduledRow { deliver_at, expires_in_ms, given, incarnation, refused, entry };
             prop_assert_eq!(&ScheduledRow::decode(&row.encode().finish(7)), &Ok(row));
             let _ = ScheduledRow::decode(&bytes);
         }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::access::Gate;
 use crate::ids::{PartitionId, Position};
 use crate::table::{Purpose, ReadError, Txn, View};
 
@@ -144,10 +145,16 @@ impl Timer {
         let is_seen = self.settle_in().await;
         let (partition, from_ms) = (self.partition, self.from_ms);
         let now_ms = self.timelines.now_ms();
+        let gate = self.timelines.inner.gate.get().cloned();
         let work = self
             .timelines
             .read(partition, move |view| {
-                Ok(Work::read(view, partition, from_ms, now_ms)?)
+                Ok(Work::read(
+                    view,
+                    (partition, gate.as_ref()),
+                    from_ms,
+                    now_ms,
+                )?)
             })
             .await?;
         let mut done = Done {
@@ -266,7 +273,7 @@ impl Timer {
 impl Work {
     fn read(
         view: &View,
-        partition: PartitionId,
+        (partition, gate): (PartitionId, Option<&Arc<Gate>>),
         from_ms: [u64; KINDS.len()],
         now_ms: u64,
     ) -> Result<Work, ReadError> {
@@ -280,7 +287,7 @@ impl Work {
         }
         let first = [delivered.first(), expired.first(), trims.first()];
         let first_ms = first.into_iter().flatten().map(|due| due.at_ms).min();
-        let deliver = |due| Delivery::read(view, partition, now_ms, due);
+        let deliver = |due| Delivery::read(view, (partition, gate), now_ms, due);
         expired.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
         let of_one = |a: &Due, b: &Due| a.name.as_bytes() == b.name.as_bytes();
         let members = expired.chunk_by(of_one);

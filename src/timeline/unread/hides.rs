@@ -46,8 +46,8 @@ impl Site {
         sequences: &[u64],
     ) -> Result<u64, Error> {
         let name = Name::new(&target.timeline);
-        let user = target.user.as_str();
-        let (head, reader) = self.admit(txn, &name, target.epoch.as_deref(), user)?;
+        let user = target.asker.user();
+        let (head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
         let (floor, mut member) = (reader.floor, reader.member.ok_or(Error::NotAMember)?);
         let me = (user, member.joined);
         let rows = name.hide_rows(head.incarnation, me);
@@ -94,9 +94,9 @@ impl Site {
     ) -> Result<Hidden, Error> {
         let name = Name::new(&target.timeline);
         let epoch = target.epoch.as_deref();
-        let (head, reader) = self.admit(view, &name, epoch, &target.user)?;
+        let (head, reader) = self.admit(view, &name, epoch, &target.asker)?;
         let (floor, member) = (reader.floor, reader.member.ok_or(Error::NotAMember)?);
-        let numbers = name.hide_numbers(head.incarnation, (&target.user, member.joined));
+        let numbers = name.hide_numbers(head.incarnation, (target.asker.user(), member.joined));
         let from = numbers.clone().number(after.saturating_add(1));
         let (mut sequences, mut last) = (Vec::new(), after);
         for row in scan(

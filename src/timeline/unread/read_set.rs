@@ -61,7 +61,7 @@ impl Site {
         member.read = moved(member.read, mark.read);
         member.received = moved(member.received, mark.received).max(member.read);
         if (member.read, member.received) != before {
-            put_marks(txn, &name, &head, &mark.target.user, &member);
+            put_marks(txn, &name, &head, mark.target.asker.user(), &member);
         }
         Ok(())
     }
@@ -75,7 +75,7 @@ impl Site {
         Ok(ReadState {
             read: member.read,
             received: member.received,
-            unread: unread(rows, &name, &head, (&target.user, &member))?,
+            unread: unread(rows, &name, &head, (target.asker.user(), &member))?,
         })
     }
 
@@ -91,11 +91,17 @@ impl Site {
         if cleared > member.cleared {
             member.cleared = cleared;
             // A row put anew: what they may see is another now, and their subscriptions learn of it.
-            put_own(txn, (&name, &head), &target.user, &member, Action::Put);
+            put_own(
+                txn,
+                (&name, &head),
+                target.asker.user(),
+                &member,
+                Action::Put,
+            );
         }
         Ok(Cleared {
             cleared: member.cleared,
-            unread: unread(txn, &name, &head, (&target.user, &member))?,
+            unread: unread(txn, &name, &head, (target.asker.user(), &member))?,
         })
     }
 
@@ -106,7 +112,7 @@ impl Site {
         target: &Target,
     ) -> Result<(Name, HeadRow, MemberRow), Error> {
         let name = Name::new(&target.timeline);
-        let (head, reader) = self.admit(rows, &name, target.epoch.as_deref(), &target.user)?;
+        let (head, reader) = self.admit(rows, &name, target.epoch.as_deref(), &target.asker)?;
         let member = reader.member.ok_or(Error::NotAMember)?;
         Ok((name, head, member))
     }

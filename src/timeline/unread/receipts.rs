@@ -47,7 +47,7 @@ impl Site {
     ) -> Result<Receipts, Error> {
         let name = Name::new(&target.timeline);
         let epoch = target.epoch.as_deref();
-        let (head, reader) = self.admit(view, &name, epoch, &target.user)?;
+        let (head, reader) = self.admit(view, &name, epoch, &target.asker)?;
         if !(reader.floor..=head.last).contains(&sequence) {
             return Err(Error::MessageNotFound);
         }

@@ -14,6 +14,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::read_set::put_marks;
 use super::{Hidden, ReadMark, ReadState, Unread};
+use crate::access::Asker;
 use crate::ids::{Clock, PartitionId};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
@@ -203,7 +204,7 @@ fn target(room: &str, user: &str) -> Target {
     Target {
         timeline: room.to_owned(),
         epoch: None,
-        user: user.to_owned(),
+        asker: user.into(),
     }
 }
 
@@ -284,7 +285,7 @@ impl Bed {
         };
         self.timelines.append(Append {
             timeline: room.to_owned(),
-            sender: sender.to_owned(),
+            asker: sender.into(),
             messages: (0..count).map(one).collect(),
             expect_head: None,
             create: true,
@@ -384,7 +385,7 @@ impl Bed {
 
     fn edit(&self, room: &str, model: &mut Room, sequence: u64, bits: u8) {
         let update = UpdateMessage {
-            user: String::new(),
+            asker: Asker::default(),
             timeline: room.to_owned(),
             sequence,
             set: entry(&named(bits)),
@@ -606,7 +607,7 @@ impl Bed {
         }
         assert_eq!(sequences, expected);
         let page = self.wait(self.timelines.range(Range {
-            user: user.to_owned(),
+            asker: user.into(),
             timeline: room.to_owned(),
             from: None,
             to: None,

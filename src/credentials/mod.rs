@@ -1,0 +1,27 @@
+//! Credentials: who shows what, and whether it counts.
+//!
+//! Owns: tokens and the keys that they are verified with, API keys, and what was revoked. Promises: a bad credential is
+//! refused for whatever is wrong with it, and only the log learns what; a secret is in no message, log or debug text.
+//! Must not: decide what an identity may do (`access` does), or know sockets, JSON-RPC or Tablestore.
+
+mod api_key;
+mod authority;
+mod changes;
+mod credential;
+mod files;
+mod jwks;
+mod jwks_url;
+mod ring_provider;
+mod stored;
+mod strict_json;
+#[cfg(test)]
+mod tests;
+mod tokens;
+mod verifying_key;
+
+pub use api_key::{ACT_AS_MAX, ApiKey, KeyRefused, KeySecret, NewKey};
+pub use authority::{Authority, CredentialError, Shown, named};
+pub use credential::{Credential, Refused};
+pub use files::{TokenSources, check_owner_only};
+pub use stored::{StoredCredentials, StoredError, verify_stored};
+pub use tokens::TokenRules;

@@ -1,0 +1,115 @@
+//! The log target `audit`: who changed what, or tried to.
+//!
+//! Owns: which calls are noted, and their line. Promises: a line for each call that needs a right above reading and
+//! writing one's own, and for each of a key that acts for a user, allowed or not, once it is answered; none where there
+//! is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
+
+use std::net::IpAddr;
+
+use futures_util::FutureExt as _;
+
+use super::{Caller, Outcome, Work};
+use crate::access::{Identity, Right, Rights, Who};
+use crate::wire::{Method, Needs, Request};
+
+/// A call that is noted when it is answered.
+pub(super) struct Noted {
+    who: String,
+    for_user: Option<String>,
+    from: Option<IpAddr>,
+    method: Method,
+    name: String,
+}
+
+/// Edits are among them whosever the message is: only the batch knows whether it was one's own.
+const RIGHTS: Rights = Rights::NONE
+    .with(Right::Moderate)
+    .with(Right::Members)
+    .with(Right::Manage)
+    .with(Right::Admin);
+
+impl Noted {
+    /// The line of a call, if it is noted.
+    pub(super) fn of(caller: &Caller, request: &Request) -> Option<Noted> {
+        let identity = caller.asker.claim()?.identity();
+        let acts = matches!(identity.who, Who::Key { .. }) && identity.for_user.is_some();
+        let (method, (name, sets)) = (request.method(), named(request));
+        let has_right = match method.needs() {
+            Needs::Any(rights) | Needs::Server(rights) => rights.has_any(RIGHTS),
+            Needs::Nothing(_) | Needs::Session(_) => false,
+        };
+        (has_right || acts || sets).then(|| Noted {
+            who: who(identity),
+            for_user: identity.for_user.as_deref().map(str::to_owned),
+            from: caller.address,
+            method,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Writes the line.
+    pub(super) fn answered(&self, outcome: &Outcome) {
+        let outcome = outcome
+            .as_ref()
+            .map_or_else(|failure| failure.reason.name(), |_| "ok");
+        tracing::info!(
+            target: "audit",
+            who = self.who,
+            for_user = self.for_user,
+            from = self.from.map(tracing::field::display),
+            method = self.method.name(),
+            name = self.name,
+            outcome,
+        );
+    }
+
+    /// The work, with the line behind it.
+    pub(super) fn behind(self, work: Work) -> Work {
+        match work {
+            Work::Now(outcome) => {
+                self.answered(&outcome);
+                Work::Now(outcome)
+            }
+            Work::Write(work) => Work::Write(work.inspect(move |one| self.answered(one)).boxed()),
+            Work::Read(work) => Work::Read(work.inspect(move |one| self.answered(one)).boxed()),
+            Work::Wait(work) => Work::Wait(work.inspect(move |one| self.answered(one)).boxed()),
+        }
+    }
+}
+
+/// A user's name, or a key's with its ID.
+pub(in crate::gateway) fn who(identity: &Identity) -> String {
+    match &identity.who {
+        Who::Anybody => String::new(),
+        Who::User(user) => user.as_ref().to_owned(),
+        Who::Key { id, name } => format!("$key/{name} {id}"),
+    }
+}
+
+/// The timeline that a call names, and whether it makes one with members or settings.
+fn named(request: &Request) -> (&str, bool) {
+    let name = match request {
+        Request::TimelineCreate(one) => {
+            return (
+                &one.timeline,
+                one.settings.is_some() || !one.members.is_empty(),
+            );
+        }
+        Request::TimelineUpdate(one) => &one.timeline,
+        Request::TimelineDelete(one) => &one.timeline,
+        Request::TimelineTrim(one) => &one.timeline,
+        Request::TimelineConfigure(one) => &one.timeline,
+        Request::MemberAdd(one) => &one.timeline,
+        Request::MemberUpdate(one) => &one.timeline,
+        Request::MemberRemove(one) => &one.timeline,
+        Request::MessageUpdate(one) => &one.timeline,
+        Request::MessageDelete(one) => &one.timeline,
+        Request::MessageRecall(one) => &one.timeline,
+        Request::MessageAppend(one) => &one.timeline,
+        Request::MessageAppendBatch(one) => &one.timeline,
+        Request::PinAdd(one) => &one.timeline,
+        Request::PinRemove(one) => &one.timeline,
+        _ => return ("", false),
+    };
+    (name, false)
+}

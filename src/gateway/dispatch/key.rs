@@ -1,0 +1,86 @@
+//! The key family: create, list, revoke.
+//!
+//! Owns: the calls behind these methods. Promises: they are an administrator's; a revoked key's sessions have ended
+//! when the call is answered. Must not: log a key.
+
+use std::sync::Arc;
+
+use super::session::{administrator, refusal};
+use super::{Caller, Shared, Work};
+use crate::access::{GrantText, Grants, GrantsFrom};
+use crate::credentials::{ApiKey, NewKey};
+use crate::wire::{Failure, Reason, Reply, key};
+
+pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, create: key::Create) -> Work {
+    let asked = administrator(shared, caller).and_then(|()| asked(create));
+    let (asked, shared) = match asked {
+        Ok(asked) => (asked, Arc::clone(shared)),
+        Err(failure) => return Work::Now(Err(failure)),
+    };
+    Work::Write(Box::pin(async move {
+        let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
+        let made = door.authority.create_key(asked).await;
+        let (made, secret) = made.map_err(refusal)?;
+        Ok(Reply::KeyCreate(key::Created {
+            id: made.id.to_string(),
+            key: key::Secret(secret.key(&made.id)),
+        }))
+    }))
+}
+
+fn asked(create: key::Create) -> Result<NewKey, Failure> {
+    let text = |grant: key::Grant| GrantText {
+        on: grant.on,
+        allow: grant.allow,
+    };
+    let texts: Vec<GrantText> = create.rights.into_iter().map(text).collect();
+    let rights = Grants::parse(&texts, GrantsFrom::Key)
+        .map_err(|error| Failure::invalid(format!("rights{}", error.field()), error.to_string()))?;
+    Ok(NewKey {
+        name: create.name,
+        rights,
+        act_as: create.act_as,
+        signing: create.signing,
+        certificate: create.certificate,
+    })
+}
+
+pub(super) fn list(shared: &Shared, caller: &Caller) -> Work {
+    if let Err(failure) = administrator(shared, caller) {
+        return Work::Now(Err(failure));
+    }
+    let keys = shared.door.iter().flat_map(|door| door.authority.keys());
+    let keys = keys.map(|key| told(&key)).collect();
+    Work::Now(Ok(Reply::KeyList(key::Listed { keys })))
+}
+
+fn told(key: &ApiKey) -> key::ApiKey {
+    let grant = |text: GrantText| key::Grant {
+        on: text.on,
+        allow: text.allow,
+    };
+    let act_as = key.act_as.iter().map(|pattern| pattern.text().to_owned());
+    key::ApiKey {
+        id: key.id.to_string(),
+        name: key.name.to_string(),
+        rights: key.rights.to_texts().into_iter().map(grant).collect(),
+        act_as: act_as.collect(),
+        signing: key.signing,
+        certificate: key.certificate.clone(),
+        created_at: key.created_at,
+    }
+}
+
+pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: key::Revoke) -> Work {
+    if let Err(failure) = administrator(shared, caller) {
+        return Work::Now(Err(failure));
+    }
+    let shared = Arc::clone(shared);
+    Work::Write(Box::pin(async move {
+        let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
+        let revoked = door.authority.revoke_key(&revoke.id).await;
+        let revoked = revoked.map_err(refusal)?;
+        door.sessions.sweep(&door.authority);
+        Ok(Reply::KeyRevoke(key::Revoked { revoked }))
+    }))
+}

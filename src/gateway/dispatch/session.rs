@@ -1,0 +1,238 @@
+//! The session family: open, renew, list, close, revoke.
+//!
+//! Owns: the calls behind these methods. Promises: a connection's user never changes; somebody else's session and one
+//! that is not there get one answer. Must not: end a connection; the session does, when it is told to.
+
+use std::sync::Arc;
+
+use super::{Caller, NO_AUTHENTICATION, Outcome, Shared, Work};
+use crate::access::{Asker, Right, Who};
+use crate::credentials::{Credential, CredentialError, Shown, StoredError};
+use crate::gateway::door::Door;
+use crate::gateway::live::Live;
+use crate::table::StoreError;
+use crate::wire::session::{Open, Opened, Server};
+use crate::wire::{Failure, Reason, Reply, sessions};
+
+/// Sessions in one answer.
+const LISTED_MAX: usize = 1_000;
+
+/// Answers `session.open`; what it shows was judged before.
+pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: Open) -> Outcome {
+    if shared.door.is_none() {
+        // The user is believed. A token is not: its sender relies on a check that the server can't make.
+        if open.token.is_some() {
+            let failure = Failure::new(Reason::Unauthenticated).about("token");
+            return Err(failure.saying(NO_AUTHENTICATION));
+        }
+        if let Some(user) = &open.user {
+            caller.asker = Asker::believed(user.as_str());
+        }
+    }
+    // Over HTTP it is the header that counts.
+    if shared.door.is_some() && caller.live.is_none() {
+        if open.token.is_some() {
+            return Err(Reason::Unauthenticated.into());
+        }
+        if open
+            .user
+            .as_ref()
+            .is_some_and(|user| *user != caller.asker.user())
+        {
+            return Err(Reason::Forbidden.into());
+        }
+    }
+    if let Some(device) = open.device {
+        caller.device = Some(device);
+    }
+    if let Some(integers) = open.integers {
+        caller.integers = integers;
+    }
+    let session = match &caller.live {
+        Some(live) => {
+            live.name(caller.device.clone(), open.client.clone());
+            live.id.clone()
+        }
+        None => uuid::Uuid::new_v4().simple().to_string(),
+    };
+    tracing::debug!(
+        session,
+        device = caller.device,
+        client = open.client,
+        "session opened"
+    );
+    Ok(Reply::SessionOpen(Box::new(Opened {
+        session,
+        user: caller.user().ok(),
+        expires_at: caller.live.as_ref().and_then(|live| live.seen().expires_at),
+        server: Server {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        },
+        heartbeat_ms: u64::try_from(shared.options.heartbeat.as_millis()).unwrap_or(u64::MAX),
+        limits: shared.options.limits.clone(),
+    })))
+}
+
+/// Goes on with another credential, if it is of the same user or key.
+pub(super) fn renew(shared: &Shared, caller: &mut Caller, renew: &sessions::Renew) -> Work {
+    Work::Now(renewed(shared, caller, &renew.token.0))
+}
+
+fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
+    let (Some(door), Some(live)) = (&shared.door, caller.live.clone()) else {
+        return Err(without_sessions(shared));
+    };
+    let before = live.credential();
+    let shown = Shown {
+        bearer: Some(token),
+        user: match &before.identity.who {
+            Who::Key { .. } => before.identity.for_user.as_deref(),
+            Who::User(_) | Who::Anybody => None,
+        },
+        certificates: &live.certificates,
+    };
+    let credential = door.judge(shown, live.address)?;
+    if !is_same_caller(&before, &credential) {
+        return Err(Reason::Forbidden.into());
+    }
+    let expires_at = credential.expires_at;
+    take(door, caller, &live, credential);
+    Ok(Reply::SessionRenew(sessions::Renewed { expires_at }))
+}
+
+/// Whether two credentials are of one user, or of keys of one name that act for the same user.
+pub(in crate::gateway) fn is_same_caller(one: &Credential, other: &Credential) -> bool {
+    let is_same = match (&one.identity.who, &other.identity.who) {
+        (Who::User(one), Who::User(other)) => one == other,
+        (Who::Key { name: one, .. }, Who::Key { name: other, .. }) => one == other,
+        _ => false,
+    };
+    is_same && one.identity.for_user == other.identity.for_user
+}
+
+/// Puts another credential in the place of a session's.
+pub(in crate::gateway) fn take(
+    door: &Door,
+    caller: &mut Caller,
+    live: &Live,
+    credential: Credential,
+) {
+    let claim = door.claim(&credential);
+    caller.claimed(Arc::clone(&claim));
+    live.renew(credential, claim);
+    // It may have been taken back since it was judged.
+    if !door.authority.still_counts(&live.credential()) {
+        live.end();
+    }
+}
+
+pub(super) fn list(shared: &Shared, caller: &Caller, list: &sessions::List) -> Work {
+    Work::Now(listed(shared, caller, list))
+}
+
+fn listed(shared: &Shared, caller: &Caller, list: &sessions::List) -> Outcome {
+    let Some(door) = &shared.door else {
+        return Err(without_sessions(shared));
+    };
+    let mut live = door.sessions.list();
+    live.retain(|live| is_own(caller, live));
+    live.sort_unstable_by(|a, b| (a.opened_at, &a.id).cmp(&(b.opened_at, &b.id)));
+    let told = |live: &Arc<Live>| {
+        let seen = live.seen();
+        sessions::Session {
+            session: live.id.clone(),
+            user: seen.user,
+            key: seen.key,
+            device: seen.device,
+            client: seen.client,
+            address: live.address.to_string(),
+            opened_at: live.opened_at,
+            expires_at: seen.expires_at,
+        }
+    };
+    let all = live.iter().map(told);
+    let asked = all.filter(|one| list.user.is_none() || one.user == list.user);
+    Ok(Reply::SessionList(sessions::Listed {
+        sessions: asked.take(LISTED_MAX).collect(),
+    }))
+}
+
+pub(super) fn close(shared: &Shared, caller: &Caller, close: &sessions::Close) -> Work {
+    let Some(door) = &shared.door else {
+        return Work::Now(Err(without_sessions(shared)));
+    };
+    let live = door.sessions.get(&close.session);
+    let live = live.filter(|live| is_own(caller, live));
+    if let Some(live) = &live {
+        live.end();
+    }
+    let closed = live.is_some();
+    Work::Now(Ok(Reply::SessionClose(sessions::Closed { closed })))
+}
+
+pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Revoke) -> Work {
+    if let Err(failure) = administrator(shared, caller) {
+        return Work::Now(Err(failure));
+    }
+    let shared = Arc::clone(shared);
+    Work::Write(Box::pin(async move {
+        let Some(door) = &shared.door else {
+            return Err(without_sessions(&shared));
+        };
+        let (user, before) = (&revoke.user, revoke.issued_before);
+        let revoked = door.authority.revoke_tokens(user, before).await;
+        let issued_before = revoked.map_err(refusal)?;
+        door.sessions.sweep(&door.authority);
+        Ok(Reply::SessionRevoke(sessions::Revoked { issued_before }))
+    }))
+}
+
+/// Whether a session is the caller's, or the caller may see all.
+fn is_own(caller: &Caller, live: &Live) -> bool {
+    caller.may(Right::Admin)
+        || caller.asker.claim().is_some_and(|claim| {
+            let (own, identity) = (claim.identity(), &live.credential().identity);
+            own.sender() == identity.sender()
+        })
+}
+
+/// Refuses all but administrators.
+pub(super) fn administrator(shared: &Shared, caller: &Caller) -> Result<(), Failure> {
+    match shared.door {
+        None => Err(without_sessions(shared)),
+        Some(_) if caller.may(Right::Admin) => Ok(()),
+        Some(_) => Err(Reason::Forbidden.into()),
+    }
+}
+
+fn without_sessions(shared: &Shared) -> Failure {
+    match shared.door {
+        None => Failure::new(Reason::Forbidden).saying(NO_SESSIONS),
+        Some(_) => Failure::new(Reason::MethodNotFound).saying("only over a WebSocket"),
+    }
+}
+
+/// What is said where nobody shows a credential.
+const NO_SESSIONS: &str =
+    "this server has no [auth], so there are no sessions and keys to look after";
+
+/// Every error of the credentials as a refusal.
+pub(super) fn refusal(error: CredentialError) -> Failure {
+    let stored = match error {
+        CredentialError::Refused(refused) => return Failure::invalid(refused.field, refused.why),
+        CredentialError::Keys(_) => return Reason::InternalError.into(),
+        CredentialError::Stored(stored) => stored,
+    };
+    match stored {
+        StoredError::Store(StoreError::Busy) => Reason::Busy.into(),
+        StoredError::Store(StoreError::StorageFull) => Reason::StorageFull.into(),
+        StoredError::Store(StoreError::OutcomeUnknown) => Reason::OutcomeUnknown.into(),
+        StoredError::Store(StoreError::Unavailable) => Reason::Unavailable.into(),
+        StoredError::Store(StoreError::ShuttingDown) => Reason::ShuttingDown.into(),
+        other => {
+            tracing::error!(error = %other, "keys or revocations can't be stored");
+            Reason::InternalError.into()
+        }
+    }
+}

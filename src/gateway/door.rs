@@ -1,0 +1,224 @@
+//! Who comes in: what requests show in their headers, and what those are told who may not.
+//!
+//! Owns: the way from a header or a `session.open` to a credential, and the lines of the log about those that were
+//! refused. Promises: a bad credential gets the same bytes whatever is wrong with it; nothing of it is logged but the
+//! name of its key. Must not: judge a credential; the authority does.
+
+use std::future::pending;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::limits::Limits;
+use super::live::Sessions;
+use super::respond::{Answer, full};
+use super::seldom::Seldom;
+use crate::access::{Claim, Gate};
+use crate::credentials::{Authority, Credential, Refused, Shown, named};
+use crate::ids::Clock;
+use crate::metrics::Metrics;
+use crate::wire::jsonrpc::JSON;
+use crate::wire::{Dialect, Failure, Id, Reason};
+
+/// Credentials and what counts of them. There is none without `[auth]`.
+#[derive(Clone)]
+pub struct Access {
+    /// Who judges them.
+    pub authority: Arc<Authority>,
+    /// The rules by which is decided.
+    pub gate: Arc<Gate>,
+}
+
+/// What the gateway has of a server with `[auth]`.
+pub(super) struct Door {
+    pub(super) authority: Arc<Authority>,
+    gate: Arc<Gate>,
+    pub(super) sessions: Arc<Sessions>,
+    limits: Arc<Limits>,
+    metrics: Arc<Metrics>,
+    refused: Seldom,
+}
+
+/// From where a request came, and what its connection has shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visitor<'c> {
+    /// Behind trusted proxies, if it came through them.
+    pub(super) address: IpAddr,
+    /// DNS names of the client's certificate.
+    pub(super) certificates: &'c [String],
+}
+
+/// The clock may be set meanwhile.
+const LOOK_MS: u64 = 60_000;
+
+impl Door {
+    pub(super) fn new(access: Access, limits: Arc<Limits>, metrics: &Arc<Metrics>) -> Door {
+        Door {
+            authority: access.authority,
+            gate: access.gate,
+            sessions: Sessions::new(metrics.access.sessions.clone()),
+            limits,
+            metrics: Arc::clone(metrics),
+            refused: Seldom::default(),
+        }
+    }
+
+    /// The credential of a request, by its headers.
+    pub(super) async fn admit(
+        &self,
+        headers: &HeaderMap,
+        visitor: Visitor<'_>,
+    ) -> Result<Credential, Failure> {
+        let shown = shown(headers, visitor.certificates);
+        let judged = self.authority.verify_fetching(shown).await;
+        let judged = judged.map_err(|why| self.refuse(why, shown.bearer, visitor.address));
+        judged.inspect_err(|failure| {
+            if let Some(limit) = failure.limit_name {
+                self.metrics.refused(limit, 1);
+            }
+        })
+    }
+
+    /// The credential that a session shows.
+    pub(super) fn judge(&self, shown: Shown<'_>, address: IpAddr) -> Result<Credential, Failure> {
+        let judged = self.authority.verify(shown);
+        judged.map_err(|why| self.refuse(why, shown.bearer, address))
+    }
+
+    /// Tells of other rules than those in force now.
+    pub(super) fn turns(&self) -> watch::Receiver<u64> {
+        self.gate.replaced()
+    }
+
+    /// What is decided with a credential.
+    pub(super) fn claim(&self, credential: &Credential) -> Arc<Claim> {
+        let identity = credential.identity.as_ref().clone();
+        Arc::new(Claim::new(identity, Arc::clone(&self.gate)))
+    }
+
+    /// Waits until a credential does not count any more; what those are told who still wait for something.
+    pub(super) async fn until_over(
+        &self,
+        credential: &Credential,
+        claim: &Claim,
+        clock: &Clock,
+    ) -> Failure {
+        let mut versions = self.authority.versions();
+        while self.authority.still_counts(credential) {
+            let left = credential
+                .ends_at
+                .map(|at| at.saturating_sub(clock.now_ms()));
+            if left == Some(0) {
+                break;
+            }
+            let rest = Duration::from_millis(left.unwrap_or(u64::MAX).min(LOOK_MS));
+            // Over = it is time to look again.
+            let _ = timeout(rest, versions.changed()).await;
+        }
+        claim.end();
+        Reason::Unauthenticated.into()
+    }
+
+    /// Ends sessions whose credentials count no more, for as long as it is polled.
+    pub(super) async fn sweep(&self) {
+        let mut versions = self.authority.versions();
+        while versions.changed().await.is_ok() {
+            self.sessions.sweep(&self.authority);
+        }
+    }
+
+    /// Logs why a credential was refused, and says what its owner is told.
+    pub(super) fn refuse(&self, why: Refused, bearer: Option<&str>, address: IpAddr) -> Failure {
+        let key = bearer.and_then(named);
+        let why_text = why.label();
+        tracing::debug!(why = why_text, key, %address, "refused a credential");
+        // Anybody can cause it: seldom at a level that is on.
+        if why != Refused::Missing
+            && let Some(count) = self.refused.turn()
+        {
+            tracing::warn!(count, why = why_text, key, %address, "refused credentials; this is the last one");
+        }
+        match why {
+            Refused::Unavailable => Reason::Unavailable.into(),
+            Refused::OtherUser => Reason::Forbidden.into(),
+            Refused::Missing => Reason::Unauthenticated.into(),
+            // One that counts is taken all the same: those who share an address shut each other out otherwise.
+            _ => match self.limits.fail(address) {
+                Ok(()) => Reason::Unauthenticated.into(),
+                Err(reached) => reached.into(),
+            },
+        }
+    }
+}
+
+/// Ends when the rules are others than when `turns` was taken; never where nothing is decided.
+pub(super) async fn other_rules(turns: &mut Option<watch::Receiver<u64>>) {
+    if let Some(turns) = turns
+        && turns.changed().await.is_ok()
+    {
+        return;
+    }
+    pending().await
+}
+
+/// What the headers show.
+fn shown<'s>(headers: &'s HeaderMap, certificates: &'s [String]) -> Shown<'s> {
+    let mut users = headers.get_all(USER).iter();
+    let user = match (users.next(), users.next()) {
+        (None, _) => None,
+        (Some(user), None) => Some(user.to_str().unwrap_or(NOBODY)),
+        (Some(_), Some(_)) => Some(NOBODY),
+    };
+    Shown {
+        bearer: bearer(headers),
+        user,
+        certificates,
+    }
+}
+
+/// A user that no credential may act for.
+const NOBODY: &str = "";
+
+/// The one credential; two could be taken differently by others, and none is counted then.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let mut bearers = headers.get_all(AUTHORIZATION).iter().filter_map(|value| {
+        // Other schemes are of a proxy that asks for a password and passes it on.
+        let (scheme, credential) = value.to_str().ok()?.split_once(' ')?;
+        let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+        is_bearer.then_some(credential.trim_matches(' '))
+    });
+    match (bearers.next(), bearers.next()) {
+        (Some(bearer), None) => Some(bearer),
+        _ => None,
+    }
+}
+
+/// The answer of HTTP to a request that is refused as a whole.
+pub(super) fn refusal(failure: &Failure) -> Answer {
+    let status = match failure.reason {
+        Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Reason::Forbidden => StatusCode::FORBIDDEN,
+        Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let dialect: &dyn Dialect = &JSON;
+    let body = dialect.encode(&Id::Null, Err(failure));
+    let mut answer = full(status, "application/json", body);
+    if status == StatusCode::UNAUTHORIZED {
+        let scheme = HeaderValue::from_static("Bearer");
+        answer.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+    }
+    if let Some(wait_ms) = failure.retry_after_ms {
+        let seconds = HeaderValue::from(wait_ms.div_ceil(1_000));
+        answer.headers_mut().insert(RETRY_AFTER, seconds);
+    }
+    answer
+}
+
+/// Names the user that a request is for.
+pub(super) const USER: &str = "tideline-user";

@@ -1,0 +1,352 @@
+//! What a session shows of who it is, on a server with `[auth]`.
+//!
+//! Owns: the credential of a session, its end, and what waits for it. Promises: before a good credential nothing but
+//! `ping` is done, and after 10 s the connection closes; what was sent behind a `session.open` waits for it; a session
+//! whose credential has ended, or counts no more, does nothing more and closes. Must not: judge a credential.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use super::super::Shared;
+use super::super::arrival::{Arrival, PATIENCE};
+use super::super::dispatch::session::{is_same_caller, open, take};
+use super::super::dispatch::{Caller, Outcome};
+use super::super::door::Door;
+use super::super::limits::Places;
+use super::super::live::{Kept, Live};
+use super::super::outbound::expiring;
+use super::{End, Session};
+use crate::access::Who;
+use crate::credentials::{Credential, Shown};
+use crate::wire::session::Open;
+use crate::wire::{Close, Failure, Incoming, Reason, Request};
+
+/// What was known of a connection when it became a WebSocket.
+pub(in crate::gateway) struct Entered {
+    pub(in crate::gateway) address: IpAddr,
+    /// DNS names of the client's certificate.
+    pub(in crate::gateway) certificates: Arc<[String]>,
+    /// What its handshake has shown.
+    pub(in crate::gateway) credential: Option<Credential>,
+    /// Its place among those that have shown none.
+    pub(in crate::gateway) waits: Option<Arc<Arrival>>,
+    /// Count it as one of its user and its key.
+    pub(in crate::gateway) places: Places,
+}
+
+/// The credential of a session.
+pub(super) struct Login {
+    address: IpAddr,
+    certificates: Arc<[String]>,
+    waits: Option<Arc<Arrival>>,
+    began: Instant,
+    kept: Option<Kept>,
+    over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// A frame that waits for the keys that its token is verified with.
+    parked: Option<(Incoming, usize, BoxFuture<'static, ()>)>,
+    /// One that has waited.
+    ready: Option<(Incoming, usize)>,
+    leaving: Leaving,
+    /// When the token that the client was warned of expires, ms.
+    warned_of: Option<u64>,
+}
+
+/// How far a connection is whose credential was refused.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    No,
+    /// The refusal is being answered.
+    Answering,
+    /// It is written, then the connection closes.
+    Answered,
+}
+
+/// From the handshake to a credential.
+const LOGIN_TIME_MAX: Duration = Duration::from_secs(10);
+/// So long before a token expires its client is warned.
+const WARNING_MS: u64 = 60_000;
+
+impl Login {
+    /// Begins with what the handshake has shown.
+    pub(super) fn new(
+        shared: &Shared,
+        door: &Door,
+        caller: &mut Caller,
+        entered: Entered,
+    ) -> Login {
+        let mut login = Login {
+            address: entered.address,
+            certificates: entered.certificates,
+            waits: entered.waits,
+            began: Instant::now(),
+            kept: None,
+            over: None,
+            parked: None,
+            ready: None,
+            leaving: Leaving::No,
+            warned_of: None,
+        };
+        if let Some(credential) = entered.credential {
+            login.keep(shared, door, caller, credential);
+        }
+        login
+    }
+
+    /// Whether frames are not to be taken now.
+    pub(super) fn holds_frames(&self) -> bool {
+        self.parked.is_some() || self.ready.is_some() || self.leaving != Leaving::No
+    }
+
+    /// Whether the connection is to close, now that all was written.
+    pub(super) fn has_left(&self) -> bool {
+        self.leaving == Leaving::Answered
+    }
+
+    fn keep(&mut self, shared: &Shared, door: &Door, caller: &mut Caller, credential: Credential) {
+        let claim = door.claim(&credential);
+        caller.claimed(Arc::clone(&claim));
+        let now = shared.clock.now_ms();
+        let shown = (credential, claim);
+        let from = (self.address, Arc::clone(&self.certificates));
+        let kept = door.sessions.add(&door.authority, shown, from, now);
+        caller.address = Some(self.address);
+        caller.live = Some(Arc::clone(&kept.live));
+        self.over = Some(Box::pin(kept.live.over.clone().cancelled_owned()));
+        self.kept = Some(kept);
+        if let Some(waits) = self.waits.take() {
+            waits.arrived();
+        }
+    }
+
+    fn live(&self) -> Option<&Live> {
+        self.kept.as_ref().map(|kept| &*kept.live)
+    }
+
+    /// Refuses what is asked for before a credential was shown.
+    fn admit(&self, request: Request) -> Result<Request, Failure> {
+        match request {
+            Request::SessionOpen(_) | Request::Ping(_) => Ok(request),
+            request if self.kept.is_some() => Ok(request),
+            _ => Err(Reason::Unauthenticated.into()),
+        }
+    }
+
+    /// Takes what a `session.open` shows.
+    fn show(
+        &mut self,
+        shared: &Shared,
+        door: &Door,
+        caller: &mut Caller,
+        places: &mut Places,
+        open: &Open,
+    ) -> Result<(), Failure> {
+        let certificates = Arc::clone(&self.certificates);
+        let bearer = open.token.as_ref().map(|token| token.0.as_str());
+        let mut shown = Shown {
+            bearer,
+            user: open.user.as_deref(),
+            certificates: &certificates,
+        };
+        let Some(before) = self.live().map(Live::credential) else {
+            let credential = self.judge(door, shown)?;
+            *places = shared.per_client.enter_as(&credential.identity)?;
+            self.keep(shared, door, caller, credential);
+            return Ok(());
+        };
+        let before_for = before.identity.for_user.as_deref();
+        shown.user = shown.user.or(before_for);
+        let credential = match (bearer, shown.user) {
+            (Some(_), _) => self.judge(door, shown)?,
+            (None, None) => return Ok(()),
+            (None, Some(user)) => {
+                let acting = door.authority.acting_for(&before, user);
+                acting.map_err(|why| door.refuse(why, None, self.address))?
+            }
+        };
+        // A back end that has acted for nobody may begin to act for a user, and then for that one only.
+        let is_key = matches!(before.identity.who, Who::Key { .. });
+        let mut compared = before.clone();
+        if is_key && before_for.is_none() {
+            let mut identity = before.identity.as_ref().clone();
+            identity.for_user.clone_from(&credential.identity.for_user);
+            compared.identity = Arc::new(identity);
+        }
+        if !is_same_caller(&compared, &credential) {
+            return Err(Reason::Forbidden.into());
+        }
+        if let (None, Some(user)) = (before_for, &credential.identity.for_user) {
+            shared.per_client.enter(user, places)?;
+        }
+        if let Some(live) = self.live() {
+            take(door, caller, live, credential);
+        }
+        Ok(())
+    }
+
+    /// Whoever shows a bad one leaves.
+    fn judge(&mut self, door: &Door, shown: Shown<'_>) -> Result<Credential, Failure> {
+        let judged = door.judge(shown, self.address);
+        if let Err(failure) = &judged
+            && matches!(
+                failure.reason,
+                Reason::Unauthenticated | Reason::RateLimited
+            )
+        {
+            self.leaving = Leaving::Answering;
+        }
+        judged
+    }
+
+    /// When this is to be looked at again.
+    pub(super) fn due(&self, shared: &Shared, now: Instant) -> Option<Instant> {
+        let Some(live) = self.live() else {
+            return Some((now + PATIENCE).min(self.began + LOGIN_TIME_MAX));
+        };
+        let credential = live.credential();
+        let expires_at = credential.expires_at?;
+        let next = match self.warned_of == Some(expires_at) {
+            true => credential.ends_at?,
+            false => expires_at.saturating_sub(WARNING_MS),
+        };
+        let wait_ms = next.saturating_sub(shared.clock.now_ms()).min(FAR_MS);
+        Some(now + Duration::from_millis(wait_ms))
+    }
+
+    /// Whether the connection's time is over.
+    pub(super) fn is_over(&self, shared: &Shared, now: Instant) -> bool {
+        match self.live() {
+            None => {
+                let waited = now.duration_since(self.began);
+                let waits = self.waits.as_ref().filter(|_| waited >= PATIENCE);
+                waited >= LOGIN_TIME_MAX || waits.is_some_and(|waits| waits.is_in_the_way())
+            }
+            Some(live) => {
+                let ends_at = live.credential().ends_at;
+                ends_at.is_some_and(|at| shared.clock.now_ms() >= at)
+            }
+        }
+    }
+
+    /// How long the token still counts, ms, if the client is to be warned now.
+    fn warning(&mut self, shared: &Shared) -> Option<u64> {
+        let expires_at = self.live()?.credential().expires_at?;
+        let left = expires_at.saturating_sub(shared.clock.now_ms());
+        if left > WARNING_MS || self.warned_of == Some(expires_at) {
+            return None;
+        }
+        self.warned_of = Some(expires_at);
+        Some(left)
+    }
+}
+
+/// The timer looks again after this at the latest.
+const FAR_MS: u64 = 3_600_000;
+
+/// Answers a `session.open`.
+pub(super) fn open_session(
+    shared: &Arc<Shared>,
+    login: Option<&mut Login>,
+    caller: &mut Caller,
+    places: &mut Places,
+    asked: Open,
+) -> Outcome {
+    if let (Some(login), Some(door)) = (login, &shared.door) {
+        login.show(shared, door, caller, places, &asked)?;
+        return open(shared, caller, asked);
+    }
+    // As another user than before only if that user may have one more connection.
+    let other = asked.user.as_deref();
+    let other = other.filter(|user| *user != caller.asker.user());
+    let mut entered = None;
+    if let Some(user) = other {
+        shared
+            .per_client
+            .enter(user, entered.get_or_insert_default())?;
+    }
+    let opened = open(shared, caller, asked)?;
+    if let Some(entered) = entered {
+        *places = entered;
+    }
+    Ok(opened)
+}
+
+impl Session {
+    /// What a request comes to before a credential was shown.
+    pub(super) fn admit(&self, request: Result<Request, Failure>) -> Result<Request, Failure> {
+        match &self.login {
+            Some(login) => request.and_then(|request| login.admit(request)),
+            None => request,
+        }
+    }
+
+    /// Has a frame wait whose token names keys that are still to be fetched.
+    pub(super) fn park(&mut self, incoming: Incoming, bytes: usize) -> Option<Incoming> {
+        let (Some(login), Some(door)) = (&mut self.login, &self.shared.door) else {
+            return Some(incoming);
+        };
+        let token = incoming.calls().iter().find_map(|call| {
+            let token = match &call.request {
+                Ok(Request::SessionOpen(open)) => &open.token.as_ref()?.0,
+                Ok(Request::SessionRenew(renew)) => &renew.token.0,
+                _ => return None,
+            };
+            door.authority.lacks_key(token).then(|| token.clone())
+        });
+        let Some(token) = token else {
+            return Some(incoming);
+        };
+        let authority = Arc::clone(&door.authority);
+        let fetch = async move { authority.fetch_for(&token).await };
+        login.parked = Some((incoming, bytes, fetch.boxed()));
+        None
+    }
+
+    /// Looks whether the session is over, and whether a frame that waited can go on.
+    pub(super) fn poll_login(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        let has_room = self.outbox.has_room();
+        let Some(login) = &mut self.login else {
+            return Ok(false);
+        };
+        if let Some(over) = &mut login.over
+            && over.as_mut().poll(context).is_ready()
+        {
+            return Err(End::Close(Close::Unauthenticated));
+        }
+        if login.leaving == Leaving::Answering && has_room {
+            // What is answered at once has been put into the outbox.
+            login.leaving = Leaving::Answered;
+            return Ok(true);
+        }
+        let Some((_, _, fetch)) = &mut login.parked else {
+            return Ok(false);
+        };
+        if fetch.as_mut().poll(context).is_pending() {
+            return Ok(false);
+        }
+        let parked = login.parked.take();
+        login.ready = parked.map(|(incoming, bytes, _)| (incoming, bytes));
+        Ok(true)
+    }
+
+    /// A frame that has waited for keys.
+    pub(super) fn unparked(&mut self) -> Option<(Incoming, usize)> {
+        self.login.as_mut()?.ready.take()
+    }
+
+    /// Warns a client whose token ends soon.
+    pub(super) fn warn_of_end(&mut self) {
+        let form = self.form();
+        let Some(login) = &mut self.login else { return };
+        if let Some(in_ms) = login.warning(&self.shared) {
+            self.outbox.push(expiring(in_ms, form));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Lines of the log target `audit` about tables.
+//!
+//! Owns: which operations are noted, and their line. Promises: a line for each operation that makes, changes or drops a
+//! table, allowed or not, once it is answered; none where there is no `[auth]`. Must not: note values.
+
+use std::net::IpAddr;
+
+use super::super::dispatch::audit::who;
+use super::row::Outcome;
+use crate::access::Claim;
+use crate::wire::tablestore::{Operation, Request};
+
+/// An operation that is noted when it is answered.
+pub(super) struct Noted {
+    who: String,
+    from: IpAddr,
+    method: &'static str,
+    name: String,
+}
+
+impl Noted {
+    /// The line of an operation, if it is noted.
+    pub(super) fn of(
+        claim: &Claim,
+        from: IpAddr,
+        operation: Operation,
+        request: &Request,
+    ) -> Option<Noted> {
+        let name = match request {
+            Request::CreateTable(new) => &new.name,
+            Request::UpdateTable(name, _)
+            | Request::DeleteTable(name)
+            | Request::AddDefinedColumn(name, _)
+            | Request::DeleteDefinedColumn(name, _)
+            | Request::DropIndex(name, _) => name,
+            Request::CreateIndex(new) => &new.table,
+            _ => return None,
+        };
+        Some(Noted {
+            who: who(claim.identity()),
+            from,
+            method: operation.name(),
+            name: name.clone(),
+        })
+    }
+
+    /// Writes the line.
+    pub(super) fn answered(&self, outcome: &Outcome) {
+        let outcome = outcome
+            .as_ref()
+            .map_or_else(|failure| failure.code.name(), |_| "ok");
+        tracing::info!(
+            target: "audit",
+            who = self.who,
+            from = %self.from,
+            method = self.method,
+            name = self.name,
+            outcome,
+        );
+    }
+}

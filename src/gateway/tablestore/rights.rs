@@ -1,0 +1,129 @@
+//! What a caller may do with tables.
+//!
+//! Owns: which right each operation needs on which tables, and what of the tables of timelines a caller is shown.
+//! Promises: a table that the caller may not touch is answered alike whether it exists or not, before it is looked for;
+//! rows of timelines are those that `read` by name covers. Must not: know how rights add up.
+
+use std::sync::Arc;
+
+use crate::access::{Claim, Right, Rights};
+use crate::gateway::Shared;
+use crate::model::{Error, ReturnContent, RowWrite};
+use crate::table::{ShardIterator, Table};
+use crate::wire::tablestore::{Code, Failure, Request};
+
+const READ: Rights = Rights::NONE.with(Right::TablesRead);
+const WRITE: Rights = Rights::NONE.with(Right::TablesWrite);
+const MANAGE: Rights = Rights::NONE.with(Right::TablesManage);
+const ANY: Rights = READ.or(WRITE).or(MANAGE);
+
+/// Who calls; `None` = there is no `[auth]`.
+pub(super) type Caller = Option<Arc<Claim>>;
+
+/// Refuses what the caller has no right to. A transaction is ended by those who may write to its table; to others it is
+/// one that is not there. What is done in one names its tables.
+pub(super) async fn check(
+    shared: &Shared,
+    caller: &Caller,
+    request: &Request,
+) -> Result<(), Failure> {
+    let Some(claim) = caller else { return Ok(()) };
+    let tables = &shared.tablestore.tables;
+    match request {
+        Request::CreateTable(new) => allow(claim, &new.name, MANAGE),
+        Request::UpdateTable(name, _)
+        | Request::DeleteTable(name)
+        | Request::AddDefinedColumn(name, _)
+        | Request::DeleteDefinedColumn(name, _)
+        | Request::DropIndex(name, _) => allow(claim, name, MANAGE),
+        Request::CreateIndex(new) => allow(claim, &new.table, MANAGE),
+        Request::DescribeTable(name) | Request::ListSearchIndex(Some(name)) => {
+            allow(claim, name, ANY)
+        }
+        Request::GetRow(get) => allow(claim, &get.table, READ),
+        Request::GetRange(range) => allow(claim, &range.table, READ),
+        Request::BatchGetRow(batch) => {
+            let mut of = batch.tables.iter();
+            of.try_for_each(|reads| allow(claim, &reads.table, READ))
+        }
+        Request::WriteRow(write) => write_row(claim, &write.table, &write.write),
+        Request::BatchWriteRow(batch) => batch.tables.iter().try_for_each(|of| {
+            let mut writes = of.writes.iter();
+            writes.try_for_each(|write| write_row(claim, &of.table, write))
+        }),
+        Request::StartTransaction(start) => allow(claim, &start.table, WRITE),
+        Request::ExportTable(export) => {
+            allow(claim, &export.table, READ)?;
+            // It tells which rows are gone, and of timelines only their names say whose they were.
+            let found = tables.describe(&export.table).await;
+            let shows_timelines = found.is_ok_and(|table| table.is_virtual());
+            match shows_timelines && !claim.everywhere().has(Right::Read) {
+                true => Err(refused()),
+                false => Ok(()),
+            }
+        }
+        Request::ListStream(Some(table)) => allow(claim, table, READ),
+        Request::DescribeStream(ask) => stream(shared, claim, &ask.stream).await,
+        Request::GetShardIterator(ask) => stream(shared, claim, &ask.stream).await,
+        Request::GetStreamRecord(ask) => match ShardIterator::parse(&ask.iterator) {
+            Some(iterator) => stream(shared, claim, &iterator.stream).await,
+            None => Ok(()),
+        },
+        Request::CommitTransaction(id) | Request::AbortTransaction(id) => {
+            let hidden = |table: &Arc<Table>| !claim.on_table(&table.name).has_any(WRITE);
+            match tables.transaction_table(*id).filter(hidden) {
+                Some(_) => Err(Error::TransactionNotFound.into()),
+                None => Ok(()),
+            }
+        }
+        Request::ListTable | Request::ListStream(None) | Request::ListSearchIndex(None) => Ok(()),
+    }
+}
+
+/// Whether a list shows a table.
+pub(super) fn shows(caller: &Caller, table: &str) -> bool {
+    let claim = caller.as_ref();
+    claim.is_none_or(|claim| claim.on_table(table).has_any(ANY))
+}
+
+/// A table as the caller may see it: of one that shows timelines only those that they may read by name.
+pub(super) fn seen(shared: &Shared, caller: &Caller, table: Arc<Table>) -> Arc<Table> {
+    match caller {
+        Some(claim) if table.is_virtual() => {
+            let covered = shared.timelines.covered(&table, claim.coverage());
+            covered.map_or(table, Arc::new)
+        }
+        _ => table,
+    }
+}
+
+fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
+    match claim.on_table(table).has_any(rights) {
+        true => Ok(()),
+        false => Err(refused()),
+    }
+}
+
+/// A condition on columns, or an answer with some, tells what is there.
+fn write_row(claim: &Claim, table: &str, write: &RowWrite) -> Result<(), Failure> {
+    let returns = matches!(write.content, ReturnContent::Incremented(_));
+    let tells = write.condition.columns.is_some() || returns;
+    allow(claim, table, WRITE)?;
+    match tells {
+        true => allow(claim, table, READ),
+        false => Ok(()),
+    }
+}
+
+/// Of a stream its table decides; one that is not there is as one of a hidden table.
+async fn stream(shared: &Shared, claim: &Claim, id: &str) -> Result<(), Failure> {
+    match shared.tablestore.tables.stream(id).await {
+        Ok(table) => allow(claim, &table.name, READ),
+        Err(error) if claim.everywhere().has_any(READ) => Err(error.into()),
+        Err(_) => Err(refused()),
+    }
+}
+
+fn refused() -> Failure {
+    Failure::new(Code::NoPermissionAccess)
+}

@@ -1,0 +1,76 @@
+//! Who judges credentials: from the configuration to what the gateway is given, at the start and at each reload.
+//!
+//! Owns: which settings of `[auth]` reach which part. Promises: a reload takes all of it or nothing. Must not: judge.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::{Server, StartError};
+use crate::access::{Gate, Grants, GrantsFrom, Rules};
+use crate::config::{Config, ConfigError};
+use crate::credentials::{Authority, CredentialError, StoredCredentials};
+use crate::gateway::Access;
+use crate::ids::Clock;
+use crate::metrics::Metrics;
+use crate::partition::Partitions;
+
+impl Server {
+    /// Puts those settings in force that may change while the server runs: `[auth]`, the rights of policies, and the
+    /// limits of addresses, users and keys. The certificate's files are read again, too. With an error everything stays
+    /// as it was.
+    pub fn reload(&self, config: &Config) -> Result<(), ConfigError> {
+        match (&self.access, config.token_sources()) {
+            (None, None) => {}
+            (Some(access), Some(sources)) => {
+                let rules = rules(config)?;
+                access
+                    .authority
+                    .reload(&sources)
+                    .map_err(|why| ConfigError(format!("[auth]: {why}")))?;
+                access.gate.replace(rules);
+            }
+            _ => {
+                return Err(ConfigError(
+                    "whether there is [auth] is decided at the start".to_owned(),
+                ));
+            }
+        }
+        self.gateway.reload(config.limits());
+        Ok(())
+    }
+}
+
+/// Who judges credentials, and has the keys for that fetched until what is returned is cancelled.
+pub(super) async fn judge(
+    config: &Config,
+    partitions: &Partitions,
+    clock: &Arc<Clock>,
+    metrics: &Arc<Metrics>,
+    tasks: &TaskTracker,
+) -> Result<(Option<Access>, CancellationToken), StartError> {
+    let stop = CancellationToken::new();
+    let Some(sources) = config.token_sources() else {
+        return Ok((None, stop));
+    };
+    let stored = StoredCredentials::new(partitions.clone(), &config.data);
+    let authority = Authority::open(&sources, stored, clock, metrics).await;
+    let refused = |error: CredentialError| StartError::Auth(error.to_string());
+    let authority = Arc::new(authority.map_err(refused)?);
+    let (running, stopped) = (Arc::clone(&authority), stop.clone());
+    tasks.spawn(async move {
+        stopped.run_until_cancelled(running.run()).await;
+    });
+    let rules = rules(config).map_err(|error| StartError::Auth(error.0))?;
+    let gate = Arc::new(Gate::new(rules));
+    Ok((Some(Access { authority, gate }), stop))
+}
+
+/// What the configuration gives to users.
+fn rules(config: &Config) -> Result<Rules, ConfigError> {
+    let given = config.auth.as_ref().map_or(&[][..], |auth| &auth.rights);
+    let given = Grants::parse(given, GrantsFrom::User);
+    let given = given.map_err(|error| ConfigError(format!("auth.rights: {error}")))?;
+    Ok(Rules::new(given, config.policy_rights()))
+}

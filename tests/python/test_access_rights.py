@@ -1,0 +1,335 @@
+"""Who may do what: each refusal beside an allowed twin, and the same bytes for what is hidden and what is missing."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+from client import Client, Refused
+from test_access_credentials import Guarded, token
+
+POLICIES = """
+[[policy]]
+prefix = "room/"
+others = []
+members = ["read", "append", "react", "signal"]
+roles = { owner = ["read", "append", "react", "signal", "edit", "moderate", "members", "manage"], blind = [] }
+creator = "owner"
+[[policy]]
+prefix = "open/"
+others = ["read"]
+"""
+MESSAGE = {"text": "x"}
+
+
+def who(user, *rights, on="x"):
+    """A token with these rights and no others."""
+    return token(sub=user, rights=[{"on": on, "allow": list(rights)}] if rights else [])
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    running = house_in(tmp_path_factory.mktemp("house"))
+    yield running
+    running.kill()
+
+
+def house_in(directory, environment=None):
+    running = Guarded(directory, auth=POLICIES)
+    running.environment = environment or {}
+    running.start()
+    call = lambda method, **params: running.call(running.admin, method, **params)
+    call("message.append", timeline="room/1", entry=MESSAGE)
+    call("message.append", timeline="open/1", entry=MESSAGE)
+    call("member.add", timeline="room/1", members=[{"user": "ann"}, {"user": "olga", "role": "owner"}, {"user": "bill", "role": "blind"}])
+    return running
+
+
+# Every method that names a timeline, with a right that ann, who is a member, has not where she may read (`forbidden`),
+# or has (`ok`).
+OF_TIMELINES = [
+    ("timeline.get", {}, "ok"),
+    ("timeline.update", {"meta": {"a": 1}}, "forbidden"),
+    ("timeline.trim", {"before": 1}, "forbidden"),
+    ("timeline.configure", {"settings": {"members_only": False}, "expect_version": 77}, "forbidden"),
+    ("member.add", {"members": [{"user": "zoe"}]}, "forbidden"),
+    ("member.update", {"user": "ann", "role": "owner"}, "forbidden"),
+    ("member.remove", {"users": ["olga"]}, "forbidden"),
+    ("member.get", {"user": "ann"}, "ok"),
+    ("member.list", {}, "ok"),
+    ("message.append", {"entry": MESSAGE}, "ok"),
+    ("message.append", {"entry": MESSAGE, "create": False, "expect_head": 99}, "condition_failed"),
+    ("message.append_batch", {"messages": [{"entry": MESSAGE}]}, "ok"),
+    ("message.get", {"sequence": 1}, "ok"),
+    ("message.range", {}, "ok"),
+    ("message.update", {"sequence": 1, "set": {"a": 1}}, "forbidden"),
+    ("message.recall", {"sequence": 1}, "forbidden"),
+    ("reaction.add", {"sequence": 1, "reaction": "+1"}, "ok"),
+    ("reaction.list", {"sequence": 1}, "ok"),
+    ("reaction.remove", {"sequence": 1, "reaction": "+1"}, "ok"),
+    ("pin.add", {"sequence": 1}, "forbidden"),
+    ("pin.remove", {"sequence": 1}, "forbidden"),
+    ("pin.list", {}, "ok"),
+    ("message.hide", {"sequences": [1]}, "ok"),
+    ("message.hidden", {}, "ok"),
+    ("conversation.get", {}, "ok"),
+    ("conversation.clear", {"before": 1}, "ok"),
+    ("receipt.list", {"sequence": 1}, "ok"),
+    ("feed.follow", {}, "ok"),
+    ("feed.followers", {}, "ok"),
+    ("signal", {"signal": {"typing": True}}, "ok"),
+    ("schedule.list", {}, "ok"),
+]
+
+
+def said(answer):
+    return answer["error"]["data"]["reason"] if "error" in answer else "ok"
+
+
+def without_names(answer, timeline):
+    return json.dumps(answer).replace(timeline, "NAME")
+
+
+@pytest.mark.parametrize("method,params,of_ann", OF_TIMELINES, ids=[f"{one[0]}-{index}" for index, one in enumerate(OF_TIMELINES)])
+def test_the_matrix_over_http(house, method, params, of_ann):
+    check_matrix(lambda bearer, timeline: json.loads(house.rpc(bearer, method, timeline=timeline, **params)[2]), of_ann)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["json", "msgpack"])
+@pytest.mark.parametrize("method,params,of_ann", OF_TIMELINES, ids=[f"{one[0]}-{index}" for index, one in enumerate(OF_TIMELINES)])
+def test_the_matrix_over_a_websocket(house, method, params, of_ann, packed):
+    def call(bearer, timeline):
+        with house.open(bearer, packed=packed) as client:
+            try:
+                return {"result": client.call(method, timeline=timeline, **params)}
+            except Refused as refused:
+                return {"error": {"code": refused.code, "message": refused.message, "data": refused.data}}
+
+    check_matrix(call, of_ann)
+
+
+def check_matrix(call, of_ann):
+    assert said(call(who("ann"), "room/1")) == of_ann
+    # Nobody's user, another's timeline, a member whose role gives nothing, a right on another prefix.
+    for bearer in [who("eve"), who("bill"), who("eve", "read", "append", "manage", "members", "moderate", "react", "signal", on="rooms/*")]:
+        hidden, missing = call(bearer, "room/1"), call(bearer, "room/none")
+        assert said(hidden).endswith("not_found"), hidden
+        assert without_names(hidden, "room/1") == without_names(missing, "room/none")
+
+
+def test_a_hidden_timeline_is_not_deleted(house):
+    assert house.call(who("eve"), "timeline.delete", timeline="room/1") == {"deleted": False}
+    assert house.call(who("eve"), "timeline.delete", timeline="room/none") == {"deleted": False}
+    with pytest.raises(Refused) as refused:
+        house.call(who("ann"), "timeline.delete", timeline="room/1")
+    assert refused.value.reason == "forbidden"
+    house.call(house.admin, "message.append", timeline="room/gone", entry=MESSAGE)
+    assert house.call(who("eve", "read", "manage", on="room/*"), "timeline.delete", timeline="room/gone") == {"deleted": True}
+
+
+def test_sync_says_forbidden_and_lists_leave_out(house):
+    positions = {name: {"after": 0} for name in ["open/1", "open/none", "room/1", "room/none"]}
+    timelines = house.call(who("eve"), "sync", positions=positions)["timelines"]
+    assert timelines.pop("open/1")["state"] == "ok"
+    assert {name: one["state"] for name, one in timelines.items()} == {"room/1": "forbidden", "room/none": "forbidden"}
+    hidden, missing = timelines["room/1"], timelines["room/none"]
+    assert hidden == missing
+    assert house.call(who("ann"), "sync", positions={"room/1": {"after": 0}})["timelines"]["room/1"]["state"] == "ok"
+    listed = lambda bearer: [one["timeline"] for one in house.call(bearer, "timeline.list")["timelines"]]
+    assert listed(who("eve")) == ["open/1"]
+    assert "room/1" in listed(who("eve", "read", on="room/*"))
+    conversations = lambda user: [one["timeline"] for one in house.call(who(user), "conversation.list")["conversations"]]
+    assert eventually(lambda: conversations("ann") == ["room/1"])
+    assert conversations("bill") == [] and house.call(who("bill"), "conversation.count")["conversations"] == 0
+
+
+def test_what_one_follows_and_may_not_read_any_more_is_left_out(house):
+    names = ["feeds/a", "feeds/b", "feeds/c"]
+    sees = who("fay", "read", on="feeds/*")
+    for name in names:
+        house.call(house.admin, "message.append", timeline=name, entry=MESSAGE)
+        house.call(sees, "feed.follow", timeline=name)
+    following = lambda bearer, **page: house.call(bearer, "feed.following", **page)
+    assert [one["timeline"] for one in following(sees)["timelines"]] == names
+    some = who("fay", "read", on="feeds/b")
+    assert [one["timeline"] for one in following(some)["timelines"]] == ["feeds/b"]
+    assert following(who("fay"))["timelines"] == []
+    page = following(some, limit=1)
+    assert [one["timeline"] for one in page["timelines"]] == ["feeds/b"] and page.get("next") is None
+    assert following(sees, limit=1)["next"] == "feeds/a"
+
+
+def test_maps_say_it_for_each(house):
+    marks = {name: {"read": 1} for name in ["room/1", "room/none"]}
+    answer = house.call(who("eve"), "read.set", positions=marks)["timelines"]
+    assert answer == {name: {"reason": "timeline_not_found"} for name in marks}
+    online = house.call(who("eve"), "presence.get", timelines=["open/1", "room/1", "room/none"])["timelines"]
+    assert online["room/1"] == online["room/none"] == {"reason": "timeline_not_found"} and "online" in online["open/1"]
+    with house.open(who("eve")) as client:
+        many = client.call("subscribe", timelines={name: {} for name in ["open/1", "room/1", "room/none"]}, create=False)["timelines"]
+        assert many["room/1"] == many["room/none"] == {"reason": "timeline_not_found"} and many["open/1"]["state"] == "ok"
+
+
+def test_making_needs_create(house):
+    for params, method in [({}, "timeline.create"), ({"entry": MESSAGE}, "message.append")]:
+        with pytest.raises(Refused) as refused:
+            house.call(who("eve", "read", "append", on="made/*"), method, timeline="made/1", **params)
+        assert refused.value.reason == "forbidden"
+    assert house.call(who("eve", "create", on="made/*"), "timeline.create", timeline="made/1")["created"]
+    # Who may create learns which names are taken.
+    with pytest.raises(Refused) as refused:
+        house.call(who("eve", "create", on="room/*"), "timeline.create", timeline="room/1")
+    assert refused.value.reason == "forbidden"
+    # As the creator, in the role of creators.
+    made = house.call(who("ada", "create", on="room/*"), "timeline.create", timeline="room/ada", members=[{"user": "ben"}], settings={"members_only": True})
+    assert made["created"]
+    assert house.call(who("ada"), "member.get", timeline="room/ada", user="ada")["member"]["role"] == "owner"
+    assert house.call(who("ben"), "message.range", timeline="room/ada")["messages"] == []
+    for given in [{"members": [{"user": "ben"}]}, {"settings": {"members_only": True}}]:
+        with pytest.raises(Refused) as refused:
+            house.call(who("ada", "create", "read", on="open/*"), "timeline.create", timeline="open/ada", **given)
+        assert refused.value.reason == "forbidden"
+    with pytest.raises(Refused) as refused:
+        house.call(who("eve"), "conversation.direct", user="ann")
+    assert refused.value.reason == "conversation_not_found"
+    assert house.call(who("eve", "create", on="direct/*"), "conversation.direct", user="ann")["created"]
+
+
+def test_roles_are_given_by_those_who_have_their_rights(house):
+    house.call(house.admin, "message.append", timeline="room/roles", entry=MESSAGE)
+    house.call(house.admin, "member.add", timeline="room/roles", members=[{"user": "olga", "role": "owner"}, {"user": "mia"}])
+    adds = who("mia", "members", on="room/*")
+    with pytest.raises(Refused) as refused:
+        house.call(adds, "member.add", timeline="room/roles", members=[{"user": "x", "role": "owner"}])
+    assert refused.value.reason == "forbidden"
+    with pytest.raises(Refused) as refused:
+        house.call(adds, "member.update", timeline="room/roles", user="mia", role="owner")
+    assert refused.value.reason == "forbidden"
+    with pytest.raises(Refused) as refused:
+        house.call(adds, "member.remove", timeline="room/roles", users=["olga"])
+    assert refused.value.reason == "forbidden"
+    assert house.call(adds, "member.add", timeline="room/roles", members=[{"user": "x"}])["added"] == 1
+    assert house.call(who("olga"), "member.update", timeline="room/roles", user="x", role="owner")["member"]["role"] == "owner"
+    assert house.call(who("mia"), "member.remove", timeline="room/roles", users=["mia"])["removed"] == 1
+
+
+def test_the_server_is_for_administrators(house):
+    for method, params in [("stream.cursors", {}), ("webhook.list", {}), ("key.list", {}), ("session.revoke", {"user": "nobody"})]:
+        for bearer in [who("eve", "read", on="*"), who("eve", "observe", on="*")]:
+            with pytest.raises(Refused) as refused:
+                house.call(bearer, method, **params)
+            assert refused.value.reason == "forbidden", method
+        house.call(house.admin, method, **params)
+    with house.open(who("eve", "read", on="*")) as client:
+        with pytest.raises(Refused) as refused:
+            client.call("stream.open", timelines="")
+        assert refused.value.reason == "forbidden"
+    with house.open(house.admin) as client:
+        assert client.call("stream.open", timelines="")["stream"]
+
+
+def test_a_subscription_ends_with_its_right(tmp_path):
+    """A change of membership, a reloaded policy, a renewed token: nothing newer comes."""
+    house = house_in(tmp_path)
+    try:
+        with house.open(who("ann")) as by_role, house.open(who("eve")) as by_policy, house.open(who("ida", "read", on="open/*")) as by_token:
+            by_role.call("subscribe", timeline="room/1")
+            by_policy.call("subscribe", timeline="open/1")
+            by_token.call("subscribe", timeline="open/1")
+            house.call(house.admin, "member.update", timeline="room/1", user="ann", role="blind")
+            house.call(house.admin, "message.append", timeline="room/1", entry={"text": "secret"})
+            assert ended(by_role) == "forbidden"
+            house.auth = POLICIES.replace('others = ["read"]', "others = []")
+            house.configure(house.auth)
+            house.process.send_signal(signal.SIGHUP)
+            assert ended(by_policy) == "forbidden"
+            sequence = house.call(house.admin, "message.append", timeline="open/1", entry={"text": "secret"})["sequence"]
+            pushed = by_token.receive()
+            assert pushed["method"] == "message" and pushed["params"]["messages"][-1]["sequence"] == sequence
+            by_token.call("session.renew", token=who("ida"))
+            house.call(house.admin, "message.append", timeline="open/1", entry={"text": "secret"})
+            assert ended(by_token) == "forbidden"
+    finally:
+        house.kill()
+
+
+def ended(client):
+    """What ends a subscription; no message may come before it."""
+    deadline = time.monotonic() + 20
+    while True:
+        pushed = client.pushes.popleft() if client.pushes else client.receive(max(deadline - time.monotonic(), 0.01))
+        assert pushed["method"] != "message", pushed
+        if pushed["method"] == "subscription.ended":
+            return pushed["params"]["reason"]
+
+
+def test_a_waiting_sync_is_answered_when_the_rules_change(tmp_path):
+    house = house_in(tmp_path)
+    try:
+        head = house.call(who("eve"), "timeline.get", timeline="open/1")["head"]
+        with house.open(who("eve")) as client:
+            asked = client.ask("sync", positions={"open/1": {"after": head}}, wait_ms=30_000)
+            time.sleep(0.3)
+            house.auth = POLICIES.replace('others = ["read"]', "others = []")
+            house.configure(house.auth)
+            began = time.monotonic()
+            house.process.send_signal(signal.SIGHUP)
+            assert client.take(asked)["timelines"]["open/1"]["state"] == "forbidden"
+            assert time.monotonic() - began < 20
+    finally:
+        house.kill()
+
+
+def test_a_scheduled_message_is_decided_when_it_is_due(tmp_path):
+    house = house_in(tmp_path)
+    try:
+        at = int(time.time() * 1000) + 3000
+        for name, user in [("may", "ann"), ("may_not", "olga")]:
+            house.call(who(user), "message.append", timeline="room/1", entry=MESSAGE, message_id=name, deliver_at=at)
+        house.call(house.admin, "member.update", timeline="room/1", user="olga", role="blind")
+        ids = lambda: [one["message_id"] for one in house.call(house.admin, "message.range", timeline="room/1")["messages"]]
+        assert eventually(lambda: "may" in ids())
+        house.call(house.admin, "member.update", timeline="room/1", user="olga", role="owner")
+        refused = lambda: [one.get("reason") for one in house.call(who("olga"), "schedule.list", timeline="room/1")["scheduled"]]
+        assert eventually(lambda: refused() == ["timeline_not_found"])
+        assert "may_not" not in ids()
+    finally:
+        house.kill()
+
+
+def test_audit_lines(house):
+    house.call(who("olga"), "pin.add", timeline="room/1", sequence=1)
+    with pytest.raises(Refused):
+        house.call(who("ann"), "timeline.update", timeline="room/1", meta={"canary": "canary"})
+    lines = [line for line in house.whole_log().splitlines() if "audit" in line]
+    assert any("pin.add" in line and "olga" in line and "ok" in line for line in lines)
+    assert any("timeline.update" in line and "ann" in line and "forbidden" in line for line in lines)
+    assert not any("canary" in line for line in lines)
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")
+def test_the_matrix_would_notice_a_skipped_decision(tmp_path):
+    """The control: a server that skips the decision fails the matrix."""
+    house = house_in(tmp_path, {"TIDELINE_FAULT": "skip_decision"})
+    try:
+        failed = 0
+        for method, params, of_ann in OF_TIMELINES:
+            call = lambda bearer, timeline: json.loads(house.rpc(bearer, method, timeline=timeline, **params)[2])
+            try:
+                check_matrix(call, of_ann)
+            except AssertionError:
+                failed += 1
+        assert failed > len(OF_TIMELINES) // 2
+    finally:
+        house.kill()
+
+
+def eventually(holds, patience=20):
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if holds():
+            return True
+        time.sleep(0.05)
+    return holds()

@@ -1,0 +1,228 @@
+"""Rights at the tables, with keys that the official SDK signs with: each refusal beside an allowed twin."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from tablestore import (
+    BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, ComparatorType, Condition, PutRowItem, ReservedThroughput,
+    Row, RowExistenceExpectation, SingleColumnCondition, TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta, TableOptions,
+    UpdateTableResponse,
+)
+
+from sdk import EXIST, IGNORE, STRING_KEY, connect, get, key, put, refused, scan
+from server import Server
+
+CONFIG = "[auth]\n"
+KEYS = {
+    "admin": ["*=admin"],
+    "reader": ["shop_*=tables:read"],
+    "writer": ["shop_*=tables:write"],
+    "both": ["shop_*=tables:read,tables:write"],
+    "maker": ["shop_*=tables:manage"],
+    "rooms": ["*=tables:read", "open/*=read"],
+    "blind": ["*=read"],
+}
+
+
+class Guarded(Server):
+    """A server with [auth]; a client for each of KEYS."""
+
+    def __init__(self, directory, **options):
+        super().__init__(directory, config=CONFIG, **options)
+        self.made = {name: self.key(name, rights) for name, rights in KEYS.items()}
+
+    def key(self, name, rights):
+        allowed = [argument for right in rights for argument in ("--allow", right)]
+        command = [self.binary, "key", "create", name, *allowed, "--signing", "--data", self.data]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def client(self, name):
+        made = self.made[name]
+        return connect(self, made[3:15], made[-43:])
+
+    def append(self, timeline):
+        call = {"jsonrpc": "2.0", "id": 1, "method": "message.append", "params": {"timeline": timeline, "entry": {"a": 1}}}
+        headers = {"content-type": "application/json", "authorization": f"Bearer {self.made['admin']}"}
+        assert self.http("POST", "/v1/rpc", json.dumps(call), headers)[0] == 200
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    running = Guarded(tmp_path_factory.mktemp("house")).start()
+    admin = running.client("admin")
+    for name in ["shop_a", "bank_a"]:
+        create(admin, name)
+        put(admin, name, "row", [("c", 1)])
+    running.append("open/1")
+    running.append("room/1")
+    yield running
+    running.kill()
+
+
+def create(client, name):
+    client.create_table(TableMeta(name, STRING_KEY), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+
+
+def denied():
+    return refused("OTSNoPermissionAccess")
+
+
+def batch_get(client, *tables):
+    request = BatchGetRowRequest()
+    for table in tables:
+        request.add(TableInBatchGetRowItem(table, [key("row")], max_version=1))
+    return client.batch_get_row(request)
+
+
+def batch_write(client, *tables):
+    request = BatchWriteRowRequest()
+    for table in tables:
+        request.add(TableInBatchWriteRowItem(table, [PutRowItem(Row(key("b"), [("c", 1)]), IGNORE)]))
+    return client.batch_write_row(request)
+
+
+READS = {
+    "GetRow": lambda client, table: get(client, table, "row"),
+    "GetRange": lambda client, table: scan(client, table),
+    "BatchGetRow": lambda client, table: batch_get(client, table),
+}
+WRITES = {
+    "PutRow": lambda client, table: put(client, table, "w", [("c", 1)]),
+    "UpdateRow": lambda client, table: client.update_row(table, Row(key("w"), {"PUT": [("c", 2)]}), IGNORE),
+    "DeleteRow": lambda client, table: client.delete_row(table, Row(key("w")), IGNORE),
+    "BatchWriteRow": lambda client, table: batch_write(client, table),
+    "StartLocalTransaction": lambda client, table: client.abort_transaction(client.start_local_transaction(table, key("t"))),
+}
+ANY = {"DescribeTable": lambda client, table: client.describe_table(table)}
+
+
+@pytest.mark.parametrize("name", [*READS, *WRITES, *ANY])
+def test_who_may_do_what_with_which_tables(house, name):
+    does = {**READS, **WRITES, **ANY}[name]
+    allowed = {"admin", "reader", "both"} if name in READS else {"admin", "writer", "both"}
+    if name in ANY:
+        allowed = {"admin", "reader", "writer", "both", "maker"}
+    for who in ["admin", "reader", "writer", "both", "maker", "blind"]:
+        client = house.client(who)
+        if who in allowed:
+            does(client, "shop_a")
+        else:
+            with denied():
+                does(client, "shop_a")
+        if who == "admin":
+            continue
+        # A table of others, and one that is not there, are the same.
+        said = []
+        for table in ["bank_a", "bank_none"]:
+            with denied() as caught:
+                does(client, table)
+            said.append(caught.value.message)
+        assert said[0] == said[1]
+        if who not in allowed:
+            with denied():
+                does(client, "shop_none")
+
+
+def test_a_batch_is_refused_as_a_whole(house):
+    both = house.client("both")
+    with denied():
+        batch_write(both, "shop_a", "bank_a")
+    with denied():
+        batch_get(both, "shop_a", "bank_a")
+    assert get(house.client("admin"), "bank_a", "b") is None
+    assert batch_write(both, "shop_a").is_all_succeed()
+
+
+def test_what_tells_of_rows_needs_to_read_them(house):
+    writer, both = house.client("writer"), house.client("both")
+    condition = Condition(RowExistenceExpectation.IGNORE, SingleColumnCondition("c", 1, ComparatorType.EQUAL))
+    row = Row(key("row"), {"PUT": [("d", 1)]})
+    with denied():
+        writer.update_row("shop_a", row, condition)
+    both.update_row("shop_a", row, condition)
+    # That a row is there is part of writing it.
+    writer.update_row("shop_a", Row(key("row"), {"PUT": [("d", 2)]}), EXIST)
+
+
+def test_tables_are_made_and_dropped_by_those_who_manage_them(house):
+    maker = house.client("maker")
+    for who in ["both", "blind"]:
+        with denied():
+            create(house.client(who), "shop_new")
+    with denied():
+        create(maker, "bank_new")
+    create(maker, "shop_new")
+    assert isinstance(maker.update_table("shop_new", TableOptions(time_to_live=86_400)), UpdateTableResponse)
+    with denied():
+        maker.update_table("bank_a", TableOptions(time_to_live=86_400))
+    with denied():
+        put(maker, "shop_new", "a")
+    for who in ["both", "blind"]:
+        with denied():
+            house.client(who).delete_table("shop_new")
+    maker.delete_table("shop_new")
+    lines = [line for line in open(os.path.join(house.directory, "server.log")) if "audit" in line]
+    assert any("CreateTable" in line and "shop_new" in line and "$key/maker" in line and "ok" in line for line in lines)
+    assert any("CreateTable" in line and "bank_new" in line and "OTSNoPermissionAccess" in line for line in lines)
+    assert all("127.0.0.1" in line for line in lines if "Table" in line)
+
+
+def test_lists_leave_out(house):
+    assert list(house.client("reader").list_table()) == ["shop_a"]
+    assert set(house.client("admin").list_table()) >= {"shop_a", "bank_a", "timeline_message"}
+    assert list(house.client("blind").list_table()) == []
+
+
+def test_a_transaction_is_ended_by_those_who_may_write(house):
+    both, reader = house.client("both"), house.client("reader")
+    for end in ["commit_transaction", "abort_transaction"]:
+        transaction = both.start_local_transaction("shop_a", key("t"))
+        both.put_row("shop_a", Row(key("t"), [("c", end)]), IGNORE, transaction_id=transaction)
+        for other in [reader, house.client("blind")]:
+            with refused("OTSSessionNotExist"):
+                getattr(other, end)(transaction)
+        getattr(house.client("writer") if end.startswith("commit") else both, end)(transaction)
+    assert dict((name, value) for name, value, _ in get(reader, "shop_a", "t"))["c"] == "commit_transaction"
+
+
+def test_tables_of_timelines_show_what_may_be_read(house):
+    rooms, admin = house.client("rooms"), house.client("admin")
+    names = ("timeline_id",)
+    assert scan(rooms, "timeline_meta", names) == [["open/1"]]
+    assert scan(rooms, "timeline_meta", names, "BACKWARD") == [["open/1"]]
+    assert ["room/1"] in scan(admin, "timeline_meta", names)
+    messages = ("timeline_id", "sequence_id")
+    assert scan(rooms, "timeline_message", messages) == [["open/1", 1]]
+    for name in ["room/1", "room/none"]:
+        assert get(rooms, "timeline_message", [("timeline_id", name), ("sequence_id", 1)], max_version=1) is None
+        assert get(rooms, "timeline_meta", [("timeline_id", name)], max_version=1) is None
+    assert get(rooms, "timeline_message", [("timeline_id", "open/1"), ("sequence_id", 1)], max_version=1)
+    assert get(admin, "timeline_message", [("timeline_id", "room/1"), ("sequence_id", 1)], max_version=1)
+    # To read timelines is not to read tables.
+    with denied():
+        scan(house.client("blind"), "timeline_meta", names)
+
+
+def test_keys_that_count_no_more(house):
+    shop = house.made["reader"]
+    with refused("OTSAuthFailed"):
+        connect(house, shop[3:15], shop[-43:][::-1]).list_table()
+    with refused("OTSAuthFailed"):
+        connect(house).list_table()
+    assert list(connect(house, shop[3:15], shop[-43:]).list_table()) == ["shop_a"]
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")
+def test_a_skipped_decision_would_be_seen(tmp_path):
+    """The control: a server that skips the decision lets them all in."""
+    house = Guarded(tmp_path, environment={"TIDELINE_FAULT": "skip_decision"}).start()
+    try:
+        create(house.client("blind"), "shop_a")
+        put(house.client("reader"), "shop_a", "row")
+        assert get(house.client("blind"), "shop_a", "row") == []
+    finally:
+        house.kill()
