@@ -4,6 +4,8 @@
 //! Owns: the names of the faults. Promises: nothing changes unless a test's options or, with the feature, the
 //! environment variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// A broken promise of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -14,22 +16,29 @@ pub enum Fault {
     /// Waits between showing a batch to those who follow the log and showing its rows to readers. Breaks nothing, as
     /// long as followers get no batch whose rows can't be read yet.
     LateTail,
-    /// Partitions that take over do so without what was written while they were made.
+    /// New partitions take over without what was written while they were made.
     ReshapeForgets,
+    /// The first cut of the process comes too late. Breaks nothing.
+    LateCut,
 }
 
 impl Fault {
     /// The one that the environment names, in builds that have the feature.
     pub(super) fn from_environment() -> Option<Fault> {
-        if !cfg!(feature = "faults") {
-            return None;
-        }
-        match std::env::var("TIDELINE_FAULT").ok()?.as_str() {
+        let mut names = crate::faults::named().iter().map(|one| &one.name[..]);
+        names.find_map(|name| match name {
             "ack_before_log" => Some(Fault::AckBeforeLog),
             "ack_before_sync" => Some(Fault::AckBeforeSync),
             "late_tail" => Some(Fault::LateTail),
             "reshape_forgets" => Some(Fault::ReshapeForgets),
+            "late_cut" => Some(Fault::LateCut),
             _ => None,
-        }
+        })
+    }
+
+    /// Whether this is the cut that comes too late.
+    pub(super) fn makes_late(fault: Option<Fault>) -> bool {
+        static HAS_COME: AtomicBool = AtomicBool::new(false);
+        fault == Some(Fault::LateCut) && !HAS_COME.swap(true, Ordering::SeqCst)
     }
 }
