@@ -11,8 +11,8 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::{Flags, Load};
 use crate::{
-    access_bench, append, chat, compare, connect, crash, growth, mixed, pages, people, people_bench, poll,
-    replay, room, scenario, slow, storm, table,
+    access_bench, append, chat, compare, connect, crash, growth, mixed, pages, people,
+    people_bench, poll, replay, room, scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises

@@ -1,21 +1,22 @@
 //! What the tool shows a server that asks who it is.
 //!
-//! Owns: where it is taken from. Promises: it goes into the headers of connections and of `/metrics`, and into no
-//! result, argument or error. Must not: know what it allows.
+//! Owns: the credential. Promises: each connection of this thread shows it in its headers, and so does whoever asks for
+//! `/metrics`. Must not: be in a result or an error.
 
-use std::sync::OnceLock;
+use std::cell::RefCell;
 
-/// The environment variable with a key, or a user's token.
-const NAME: &str = "TIDELINE_KEY";
+thread_local! {
+    static HEADER: RefCell<String> = const { RefCell::new(String::new()) };
+}
 
-/// The header of a request, with the end of its line; nothing if there is no credential.
-pub(crate) fn header() -> &'static str {
-    static HEADER: OnceLock<String> = OnceLock::new();
-    HEADER.get_or_init(|| {
-        let credential = std::env::var(NAME).unwrap_or_default();
-        match credential.trim() {
-            "" => String::new(),
-            shown => format!("Authorization: Bearer {shown}\r\n"),
-        }
-    })
+/// Shows a key or a user's token wherever this thread connects to from now on; without one, nothing.
+pub(crate) fn show(credential: Option<&str>) {
+    let credential = credential.map(str::trim).filter(|text| !text.is_empty());
+    let header = credential.map(|text| format!("Authorization: Bearer {text}\r\n"));
+    HEADER.set(header.unwrap_or_default());
+}
+
+/// The header of a request, with the end of its line; nothing where nothing is shown.
+pub(crate) fn header() -> String {
+    HEADER.with_borrow(Clone::clone)
 }

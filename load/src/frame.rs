@@ -97,7 +97,10 @@ pub(crate) async fn upgrade_from(url: &str, from: IpAddr) -> io::Result<Pipe> {
     upgrade_on(url, dialing).await
 }
 
-async fn upgrade_on(url: &str, dialing: impl Future<Output = io::Result<Pipe>>) -> io::Result<Pipe> {
+async fn upgrade_on(
+    url: &str,
+    dialing: impl Future<Output = io::Result<Pipe>>,
+) -> io::Result<Pipe> {
     let upgrading = async {
         let (host, path) = place(url)?;
         let mut pipe = dialing.await?;

@@ -8,20 +8,20 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 import pytest
 
-from server import free_port
 from test_readme import pattern, section
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ACCESS.md"
 TITLE = "From nothing to a server with TLS, tokens and keys"
 END = "-- the end of a command --"
 # What changes nothing is looked at again: a reload and a push come a moment later.
-LOOKS = ("cat ", "tail ", "grep ", "message.range", " ping ")
+LOOKS = ("cat ", "tail ", "grep ", "readyz", "message.range", " ping ")
 
 
 def blocks(text):
@@ -103,13 +103,18 @@ def check(shell, command, printed):
 
 @pytest.mark.skipif(not all(map(shutil.which, ["bash", "curl", "openssl"])), reason="the page needs bash, curl and openssl")
 def test_the_page_runs_as_it_is_printed(shell, tmp_path):
-    count, port = 0, str(free_port())
-    for kind, text, name in blocks(section(TITLE, PAGE).replace("7070", port)):
-        if kind != "console":
-            (tmp_path / name).write_text(text)
-            continue
-        for command, printed in commands(text):
-            if not command.startswith("python3 -m venv"):
-                check(shell, command, printed)
-                count += 1
+    count = 0
+    with socket.socket() as held:
+        # The server starts late: until then nobody else is to get its port.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port = str(held.getsockname()[1])
+        for kind, text, name in blocks(section(TITLE, PAGE).replace("7070", port)):
+            if kind != "console":
+                (tmp_path / name).write_text(text)
+                continue
+            for command, printed in commands(text):
+                if not command.startswith("python3 -m venv"):
+                    check(shell, command, printed)
+                    count += 1
     assert count > 40

@@ -1,7 +1,7 @@
 //! `access-bench hidden`: whether one can tell by the time that a timeline exists which one may not read.
 //!
-//! Owns: the calls, in turn. Promises: all are refused as not found, with the same bytes but for the names; else it is a
-//! fault. Must not: have more than one on the way.
+//! Owns: the calls, in turn. Promises: all are refused as not found, in the same words; else it is a fault. Must not:
+//! have more than one on the way.
 
 use std::rc::Rc;
 

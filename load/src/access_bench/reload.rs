@@ -1,7 +1,7 @@
 //! `access-bench reload`: how soon other rules are in force for all subscriptions of a connection.
 //!
-//! Owns: the server's settings while it runs, and the rounds. Promises: a round is over when each subscription has ended
-//! with `forbidden`; the file is as it was at the end. Must not: leave a server's file changed, also if it fails.
+//! Owns: the server's settings while it runs, and the rounds. Promises: a round is over when each subscription has
+//! ended; the file is as it was at the end, also of a run that fails. Must not: subscribe anew before that.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ struct Settings<'a> {
 
 impl Drop for Settings<'_> {
     fn drop(&mut self) {
-        // Who changed them is told by the run; there is nobody left to tell.
+        // The run says what went wrong before; there is nobody else to tell.
         let _ = std::fs::write(self.path, &self.before);
     }
 }
@@ -125,8 +125,12 @@ impl Reload {
     fn reload(&self, run: &Run, settings: &[u8]) -> Result<(), Stop> {
         let own = |why| Stop::Own(format!("{}: {why}", self.config.display()));
         std::fs::write(&self.config, settings).map_err(own)?;
-        let pid = run.pid.ok_or_else(|| Stop::Usage("--pid is needed".into()))?;
-        let sent = Command::new("kill").args(["-HUP", &pid.to_string()]).status();
+        let pid = run
+            .pid
+            .ok_or_else(|| Stop::Usage("--pid is needed".into()))?;
+        let sent = Command::new("kill")
+            .args(["-HUP", &pid.to_string()])
+            .status();
         match sent.map_err(own)?.success() {
             true => Ok(()),
             false => Err(Stop::Own(format!("process {pid} can't be signalled"))),
@@ -143,7 +147,8 @@ impl Reload {
                     Err(CallError::Refused(_)) if number == 0 && began.elapsed() < PATIENCE => {
                         sleep(Duration::from_millis(10)).await;
                     }
-                    answer => break drop(answer?),
+                    Err(error) => return Err(error.into()),
+                    Ok(_) => break,
                 }
             }
         }
