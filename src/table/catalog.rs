@@ -53,7 +53,7 @@ pub(super) struct Snapshot {
     by_id: HashMap<TableId, Arc<Table>, foldhash::fast::RandomState>,
 }
 
-/// What compaction may know of a table.
+/// What the rules of rows may know of a table.
 pub(super) enum Standing {
     /// It exists, so.
     Exists(Arc<Table>),
@@ -113,14 +113,16 @@ impl Catalog {
     /// What compaction may act on.
     pub(super) fn standing(&self, table: TableId) -> Standing {
         let known = self.inner.known.load();
-        if !known.is_loaded || known.position.0 < self.inner.changed.load(Ordering::Acquire) {
-            return Standing::Unknown;
+        match known.position.0 < self.inner.changed.load(Ordering::Acquire) {
+            true => Standing::Unknown,
+            false => known.standing(table),
         }
-        match known.by_id.get(&table) {
-            Some(table) => Standing::Exists(Arc::clone(table)),
-            None if table >= USER_TABLES_FROM && table.0 < known.next_id => Standing::Gone,
-            None => Standing::Unknown,
-        }
+    }
+
+    /// What may be said of a row that is in a view, also while a change is on its way: a table that has rows was known
+    /// before them, its key never changes, and one that is gone stays so.
+    pub(super) fn standing_of_rows(&self, table: TableId) -> Standing {
+        self.inner.known.load().standing(table)
     }
 
     /// A table as it is on disk now: nobody was answered that it is otherwise, and who learns of a change from then on
@@ -179,6 +181,15 @@ impl Snapshot {
         let table = Arc::new(table);
         self.by_id.insert(table.id, Arc::clone(&table));
         self.by_name.insert(table.name.clone(), table);
+    }
+
+    fn standing(&self, table: TableId) -> Standing {
+        match self.by_id.get(&table) {
+            Some(table) => Standing::Exists(Arc::clone(table)),
+            None if !self.is_loaded || table < USER_TABLES_FROM => Standing::Unknown,
+            None if table.0 < self.next_id => Standing::Gone,
+            None => Standing::Unknown,
+        }
     }
 
     pub(super) fn table(&self, name: &str) -> Option<&Arc<Table>> {

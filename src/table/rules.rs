@@ -204,7 +204,7 @@ impl Rules for TableRules {
             index::BACKFILLS => Some(Owner::Each),
             CURSORS | DEAD_LETTERS | API_KEYS | REVOCATIONS => owner_of_text(columns),
             table if table < USER_TABLES_FROM => self.retention.owner(table, columns),
-            table => match self.catalog.standing(table) {
+            table => match self.catalog.standing_of_rows(table) {
                 Standing::Exists(table) => table.home(columns).ok().map(Owner::Hash),
                 Standing::Gone => Some(Owner::Nobody),
                 Standing::Unknown => None,

@@ -28,7 +28,7 @@ use crate::model::{
     PrimaryKey, PutCell, ReturnContent, RowChange, RowWrite, Selection, StreamSpec, TableOptions,
     TableUpdate, Throughput, Value,
 };
-use crate::partition::Reshape;
+use crate::partition::{Purpose, Reshape, Txn};
 
 /// The indexes of tables with this offset keep rows that should go.
 pub(in crate::table) const PLANTED_INDEX_OFFSET_S: i64 = 66_666;
@@ -627,6 +627,29 @@ fn a_write_goes_by_the_indexes_of_its_turn() {
         }
         assert_eq!(world.shown("by_a").await.len(), 5);
         assert_eq!(world.shown("by_b_a").await.len(), 5);
+        world.check().await;
+        world.close().await;
+    });
+}
+
+#[test]
+fn partitions_become_others_while_the_catalog_changes() {
+    in_directory(async |dir| {
+        let mut world = World::new(dir, 1, new_table(options(-1, true, false))).await;
+        let key = (0, 0);
+        world
+            .run(Command::Write(key, RowChange::Put(Vec::new())))
+            .await;
+        // A change that is on its way, and stays so.
+        let catalog = world.tables.catalog().clone();
+        let changes = move |txn: &mut Txn<'_>| {
+            catalog.changes(txn);
+            Ok::<_, Error>(())
+        };
+        let home = world.partitions.home();
+        let submitted = world.partitions.submit(Purpose::Adds, home, 0, changes);
+        submitted.await.unwrap();
+        world.reshape_served(2).await;
         world.check().await;
         world.close().await;
     });
