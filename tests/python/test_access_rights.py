@@ -257,7 +257,7 @@ def test_a_subscription_ends_with_its_right(tmp_path):
 
 def ended(client):
     """What ends a subscription; no message may come before it."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while True:
         pushed = client.pushes.popleft() if client.pushes else client.receive(max(deadline - time.monotonic(), 0.01))
         assert pushed["method"] != "message", pushed
@@ -277,7 +277,7 @@ def test_a_waiting_sync_is_answered_when_the_rules_change(tmp_path):
             began = time.monotonic()
             house.process.send_signal(signal.SIGHUP)
             assert client.take(asked)["timelines"]["open/1"]["state"] == "forbidden"
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 20
     finally:
         house.kill()
 
@@ -285,7 +285,7 @@ def test_a_waiting_sync_is_answered_when_the_rules_change(tmp_path):
 def test_a_scheduled_message_is_decided_when_it_is_due(tmp_path):
     house = house_in(tmp_path)
     try:
-        at = int(time.time() * 1000) + 1500
+        at = int(time.time() * 1000) + 3000
         for name, user in [("may", "ann"), ("may_not", "olga")]:
             house.call(who(user), "message.append", timeline="room/1", entry=MESSAGE, message_id=name, deliver_at=at)
         house.call(house.admin, "member.update", timeline="room/1", user="olga", role="blind")
@@ -326,7 +326,7 @@ def test_the_matrix_would_notice_a_skipped_decision(tmp_path):
         house.kill()
 
 
-def eventually(holds, patience=5):
+def eventually(holds, patience=20):
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         if holds():
