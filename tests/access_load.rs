@@ -88,20 +88,17 @@ impl House {
         self.folder.path().join(name)
     }
 
-    /// Runs the tool with these words and this credential.
-    fn run(&self, words: &[&str], credential: &str) -> (Verdict, Outcome) {
-        let (json, pid) = (
-            self.path("result.json"),
-            self.server.as_ref().map(Child::id),
+    /// Runs the tool with a line of words and this credential.
+    fn run(&self, line: &str, credential: &str) -> (Verdict, Outcome) {
+        let json = self.path("result.json").display().to_string();
+        let pid = self.server.as_ref().map(Child::id).unwrap_or_default();
+        let flags = format!(
+            "--quiet --warm-up 0.1 --seconds 0.5 --url {} --pid {pid} --json {json}",
+            self.url
         );
-        let (json, pid) = (
-            json.display().to_string(),
-            pid.unwrap_or_default().to_string(),
-        );
-        let mut all = [&["tideline-load"], words].concat();
-        all.extend(["--quiet", "--warm-up", "0.1", "--seconds", "0.5"]);
-        all.extend(["--url", &self.url, "--pid", &pid, "--json", &json]);
-        all.extend(["--credential", credential]);
+        let words = line.split(' ').chain(flags.split(' '));
+        let all = std::iter::once("tideline-load").chain(words);
+        let all = all.chain(["--credential", credential]);
         let verdict = Cli::parse_from(all).command.run().expect("a run");
         let outcome = Outcome::load(json.as_ref()).expect("a result");
         let result = fs::read_to_string(&json).expect("a result");
@@ -126,63 +123,22 @@ fn token(user: &str) -> String {
 #[test]
 fn the_tool_shows_its_credential() {
     let house = House::start();
-    for words in [
-        &[
-            "room",
-            "--subscribers",
-            "2",
-            "--timelines",
-            "30",
-            "--in-flight",
-            "8",
-        ][..],
-        &[
-            "connect",
-            "--connections",
-            "20",
-            "--rate",
-            "500",
-            "--addresses",
-            "7",
-            "--hold-seconds",
-            "0.1",
-        ],
-        &[
-            "append",
-            "--users",
-            "2",
-            "--rate",
-            "50",
-            "--timelines",
-            "10",
-            "--prefix",
-            "h/",
-            "--preload",
-            "20",
-            "--preload-timelines",
-            "20",
-        ],
+    for line in [
+        "room --subscribers 2 --timelines 30 --in-flight 8",
+        "connect --connections 20 --rate 500 --addresses 7 --hold-seconds 0.1",
+        "append --users 2 --rate 50 --timelines 10 --prefix h/ --preload 20 --preload-timelines 20",
     ] {
-        let (verdict, outcome) = house.run(words, &house.admin);
+        let (verdict, outcome) = house.run(line, &house.admin);
         assert!(verdict <= Verdict::Invalid, "{:#?}", outcome.checks);
-        assert!(!outcome.metrics.is_empty(), "{words:?}: /metrics");
+        assert!(!outcome.metrics.is_empty(), "{line}: /metrics");
     }
     // Timelines that ann may not read are as those that are not there.
-    let hidden = [
-        "access-bench",
-        "hidden",
-        "--prefix",
-        "h/",
-        "--timelines",
-        "20",
-        "--calls",
-        "50",
-    ];
-    let (verdict, outcome) = house.run(&hidden, &token("ann"));
+    let hidden = "access-bench hidden --prefix h/ --timelines 20 --calls 50";
+    let (verdict, outcome) = house.run(hidden, &token("ann"));
     assert!(verdict <= Verdict::Invalid, "{:#?}", outcome.checks);
     assert!(outcome.figures.contains_key("hidden_per_missing"));
-    // Whoever may read them would be told that nothing is hidden.
-    let (verdict, _) = house.run(&hidden, &house.admin);
+    // The control: from an administrator nothing is hidden.
+    let (verdict, _) = house.run(hidden, &house.admin);
     assert_eq!(verdict, Verdict::Broken);
 }
 
@@ -191,33 +147,14 @@ fn other_rules_are_in_force_for_each_subscription() {
     let house = House::start();
     let (with, without) = (house.path("with.toml"), house.path("without.toml"));
     let before = fs::read(&with).expect("settings");
-    let (with, without) = (with.display().to_string(), without.display().to_string());
-    let words = [
-        &[
-            "access-bench",
-            "reload",
-            "--prefix",
-            "a/",
-            "--others",
-            "b/",
-            "--config",
-            &with,
-        ][..],
-        &[
-            "--without",
-            &without,
-            "--subscriptions",
-            "50",
-            "--rounds",
-            "2",
-            "--pause",
-            "0.2",
-            "--rate",
-            "50",
-        ],
-    ];
-    let (verdict, outcome) = house.run(&words.concat(), &token("ann"));
+    let line = format!(
+        "access-bench reload --prefix a/ --others b/ --config {} --without {} --subscriptions 50 --rounds 2 --pause 0.2 --rate 50",
+        with.display(),
+        without.display()
+    );
+    let (verdict, outcome) = house.run(&line, &token("ann"));
     assert!(verdict <= Verdict::Invalid, "{:#?}", outcome.checks);
     assert!(outcome.figures["in_force_after_max"].value > 0.0);
+    assert_eq!(outcome.checks.made["subscriptions ended"], 100);
     assert_eq!(fs::read(&with).expect("settings"), before);
 }

@@ -105,6 +105,7 @@ impl Profile for Reload {
                 break;
             }
             seconds.push(began.elapsed().as_secs_f64());
+            run.checks.made("subscriptions ended", self.subscriptions);
             self.reload(run, &settings.before)?;
             self.subscribe(&mut client).await?;
             run.pass(self.pause).await;
