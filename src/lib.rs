@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod dump;
 mod entry;
 pub mod export;
+mod faults;
 pub mod feed;
 pub mod gateway;
 pub mod ids;

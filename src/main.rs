@@ -84,9 +84,9 @@ enum Command {
         #[command(subcommand)]
         what: PartitionCommand,
     },
-    /// Look at what would hurt a server: descriptors, file system, the disk's sync, address space, clock, settings, who
-    /// can reach it, who can read its secrets, when its certificate ends. A line for each with advice; exit code 1 if
-    /// the server would not start or would harm. Changes nothing; a server may run meanwhile.
+    /// Check what would hurt a server: settings, descriptors, file system, room, the disk's sync, address space, clock,
+    /// who can reach it, who can read its secrets, when its certificate ends. Prints a line for each, with advice; exit
+    /// code 1 if one fails. Changes nothing; a server may run meanwhile.
     Doctor {
         /// The data directory [default: that of the settings].
         data: Option<PathBuf>,
@@ -119,7 +119,7 @@ enum PartitionCommand {
     /// interrupted change leaves all as it was, or is complete. A running server serves on; calls wait for less than a
     /// second.
     Split {
-        /// The data directory, if no server uses it, and the number of the partition.
+        /// Without --url the data directory, which no server may use; then the number of the partition.
         #[arg(value_names = ["DATA", "PARTITION"], num_args = 1..=2, required = true)]
         of: Vec<String>,
         #[command(flatten)]
@@ -127,9 +127,9 @@ enum PartitionCommand {
         #[command(flatten)]
         settings: ConfigFile,
     },
-    /// Make one of two whose hashes are neighbours.
+    /// Make one of two whose hashes are neighbours. Otherwise like split.
     Merge {
-        /// The data directory, if no server uses it, and the numbers of both.
+        /// Without --url the data directory, which no server may use; then the numbers of both.
         #[arg(value_names = ["DATA", "ONE", "OTHER"], num_args = 2..=3, required = true)]
         of: Vec<String>,
         #[command(flatten)]
@@ -141,7 +141,7 @@ enum PartitionCommand {
 
 #[derive(Debug, Args)]
 struct ConfigFile {
-    /// The server's TOML file: how long message IDs are remembered is part of what is looked at.
+    /// The server's TOML file: it says how long message IDs are remembered.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -287,7 +287,7 @@ fn doctor(config: Result<Config, ConfigError>, as_json: bool) -> Result<(), Fail
     };
     match tell(&findings, as_json, &mut std::io::stdout().lock())? {
         true => Ok(()),
-        false => Err("the server would not start, or would harm".into()),
+        false => Err("a check has failed".into()),
     }
 }
 
@@ -312,7 +312,7 @@ fn partition(
     let (data, numbers) = of.split_at(of.len() - numbers.min(of.len()));
     let parse = |text: &String| {
         text.parse::<u16>()
-            .map_err(|_| format!("`{text}` is no number"))
+            .map_err(|_| format!("expected the number of a partition, found `{text}`"))
     };
     let numbers: Vec<u16> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
     let change = match numbers[..] {

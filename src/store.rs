@@ -224,7 +224,7 @@ impl Change {
             ),
             Change::Merge(one, other) => (
                 Reshape::merge(map, PartitionId(one), PartitionId(other)),
-                format!("partitions {one} and {other} are no neighbours"),
+                format!("partitions {one} and {other} are not neighbours"),
             ),
         };
         reshape.ok_or(StoreFailure::NoSuchChange(what))

@@ -23,14 +23,14 @@ pub fn install_crypto() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// What TLS is served with: files of PEM.
+/// The PEM files that TLS is served with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Files {
     /// The server's certificate, and those between it and its authority.
     pub certificate: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// Authorities whose clients' certificates count; `None` = clients are not asked for one.
+    /// Authorities that sign clients' certificates; `None` = clients are not asked for one.
     pub client_ca: Option<PathBuf>,
 }
 
@@ -92,7 +92,7 @@ impl Certificate {
 }
 
 impl Files {
-    /// Reads all, unless they are those of a digest.
+    /// Reads the files; `None` = they still have the digest `before`.
     fn load(&self, before: Option<u128>) -> Result<Option<Loaded>, Unfit> {
         check_private(&self.key)?;
         let read = |path: &Path| std::fs::read(path).map_err(|error| unfit(path, error));
@@ -112,7 +112,7 @@ impl Files {
         let chain = certificates(&self.certificate, &certificate)?;
         let ends_at = chain.iter().map(|one| ends_at(one)).min().flatten();
         let ends_at = ends_at.ok_or_else(|| unfit(&self.certificate, "no end of its validity"))?;
-        // What the parser says of a key is not repeated.
+        // The parser's own words could quote the key.
         let key = PrivateKeyDer::from_pem_slice(&key)
             .map_err(|_| unfit(&self.key, "no private key in PEM"))?;
         let config = ServerConfig::builder();
@@ -134,7 +134,7 @@ impl Files {
         let mut config = config.map_err(|error| unfit(&self.certificate, error))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         if self.client_ca.is_some() {
-            // A resumed connection would bring a certificate along that is not looked at again.
+            // The certificate of a resumed connection would not be checked again.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
@@ -183,7 +183,7 @@ pub fn client(authorities: Option<&Path>) -> io::Result<ClientConfig> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// For connections without TLS where one is asked for: it trusts nobody.
+/// For a client that is never asked to use TLS: it trusts nobody.
 #[must_use]
 pub fn client_of_nobody() -> ClientConfig {
     install_crypto();

@@ -12,16 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use gateway_bed::{Bed, Client, within};
+use gateway_bed::{Bed, Client, sequences, within};
 use serde_json::{Value, json};
-
-fn sequences(messages: &Value) -> Vec<u64> {
-    let messages = messages.as_array().unwrap();
-    messages
-        .iter()
-        .map(|message| message["sequence"].as_u64().unwrap())
-        .collect()
-}
 
 /// Sends all, then waits for all: as many requests in flight as the server takes.
 async fn all(client: &mut Client, method: &str, params: Vec<Value>) -> Vec<Value> {

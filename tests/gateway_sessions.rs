@@ -10,17 +10,9 @@ mod gateway_bed;
 
 use std::collections::HashSet;
 
-use gateway_bed::{Bed, Client, close_code, frame, within};
+use gateway_bed::{Bed, Client, close_code, frame, sequences, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-fn sequences(messages: &Value) -> Vec<u64> {
-    let messages = messages.as_array().unwrap();
-    messages
-        .iter()
-        .map(|message| message["sequence"].as_u64().unwrap())
-        .collect()
-}
 
 /// The sequences of `message` pushes, until `last` has come.
 async fn pushed_up_to(client: &mut Client, last: u64) -> Vec<u64> {

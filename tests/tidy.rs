@@ -15,6 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("access", &["ids", "metrics", "model"]),
     ("disk", &[]),
     ("entry", &[]),
+    ("faults", &[]),
     ("ids", &[]),
     ("ordered", &[]),
     ("tls", &[]),
@@ -25,12 +26,20 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "partition",
         &[
-            "disk", "entry", "ids", "ordered", "metrics", "model", "log", "image",
+            "disk", "entry", "faults", "ids", "ordered", "metrics", "model", "log", "image",
         ],
     ),
     (
         "table",
-        &["entry", "ids", "ordered", "metrics", "model", "partition"],
+        &[
+            "entry",
+            "ids",
+            "ordered",
+            "metrics",
+            "model",
+            "partition",
+            "faults",
+        ],
     ),
     (
         "timeline",
@@ -49,12 +58,21 @@ const LAYERS: &[(&str, &[&str])] = &[
             "partition",
             "table",
             "timeline",
+            "faults",
         ],
     ),
     ("timers", &["metrics", "partition", "timeline"]),
     (
         "relay",
-        &["ids", "ordered", "metrics", "model", "partition", "table"],
+        &[
+            "faults",
+            "ids",
+            "ordered",
+            "metrics",
+            "model",
+            "partition",
+            "table",
+        ],
     ),
     (
         "people",

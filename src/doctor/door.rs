@@ -1,6 +1,6 @@
 //! Who can reach the server, and who can read its secrets.
 //!
-//! Owns: what is told of addresses, files of secrets and the certificate. Promises: no secret is read. Must not: know
+//! Owns: the checks of addresses, files of secrets and the certificate. Promises: no secret is read. Must not: know
 //! the machine.
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! What the machine gives: descriptors, a disk, address space, a clock.
 //!
-//! Owns: from which figures on it is too little. Promises: the disk is written a few kilobytes. Must not: know who may
-//! come in.
+//! Owns: the checks of the machine, and the figures below which each warns or fails. Promises: it writes no more than
+//! some kilobytes. Must not: know who may come in.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -30,21 +30,22 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
 
 fn descriptors(config: &Config) -> Finding {
     // The server raises its soft limit to the hard one.
-    let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let limit = getrlimit(Resource::Nofile).maximum;
     let wanted = config.connections_max as u64 + KEPT_FILES;
-    let found = format!("{limit} may be open, connections_max and the store need {wanted}");
+    let shown = limit.map_or_else(|| "any number".to_owned(), |limit| limit.to_string());
+    let found = format!("{shown} may be open, connections_max and the store need {wanted}");
     match limit {
-        _ if limit >= wanted => Finding::ok("descriptors", found),
-        _ => Finding::of(
+        Some(limit) if limit < wanted => Finding::of(
             "descriptors",
             State::Warn,
             found,
             "raise the limit of open files (ulimit -n, LimitNOFILE), or lower connections_max",
         ),
+        _ => Finding::ok("descriptors", found),
     }
 }
 
-/// About what the server keeps back for its files.
+/// About as many as the server keeps for its own files.
 const KEPT_FILES: u64 = 128;
 
 fn file_system(folder: &Path) -> Finding {
@@ -74,9 +75,12 @@ fn file_system(folder: &Path) -> Finding {
             NAME,
             State::Fail,
             format!("{shown} is on {name}"),
-            "a network's file system keeps no promise of a sync: use a local disk",
+            "a network file system may lose what was synced: use a local disk",
         ),
-        None => Finding::ok(NAME, format!("{shown} is on one of the kind {kind:#x}")),
+        None => Finding::ok(
+            NAME,
+            format!("{shown} is on a file system of the kind {kind:#x}"),
+        ),
     }
 }
 
@@ -95,7 +99,7 @@ const KINDS: [(u64, &str, State); 11] = [
     (0x0102_1997, "9P", State::Fail),
 ];
 
-#[allow(clippy::cast_precision_loss)] // told in GiB
+#[allow(clippy::cast_precision_loss)] // shown in GiB
 fn room(folder: &Path) -> Finding {
     let Ok(disk) = statvfs(folder) else {
         return Finding::of("room", State::Warn, "not known", "look at the disk");
@@ -143,7 +147,7 @@ fn privacy(data: &Path) -> Finding {
         Ok(found) if !found.is_dir() => Finding::of(
             NAME,
             State::Fail,
-            format!("{shown} is no directory"),
+            format!("{shown} is not a directory"),
             "choose another",
         ),
         Ok(found) if found.permissions().mode() & 0o007 != 0 => Finding::of(
@@ -226,7 +230,7 @@ fn map(config: &Config) -> Finding {
     }
 }
 
-/// Nothing on this machine knows the true time; but what was written is not from the future.
+/// The true time is not known here. But a data directory that was written in the future shows that the clock is wrong.
 fn clock(data: &Path) -> Finding {
     const NAME: &str = "clock";
     let now = now();
@@ -235,14 +239,14 @@ fn clock(data: &Path) -> Finding {
         && ahead > CLOCK_SLACK
     {
         let found = format!(
-            "it shows {} s before the data directory was written",
+            "it is {} s behind the last change of the data directory",
             ahead.as_secs()
         );
         return Finding::of(
             NAME,
             State::Fail,
             found,
-            "set the clock: times of messages never go back, and would stand still",
+            "set the clock: times of messages never go back, and would stop rising",
         );
     }
     let shown = humantime::format_rfc3339_seconds(now);

@@ -1,7 +1,7 @@
-//! `tideline doctor`: what of the machine and the settings would hurt a server, before it does.
+//! `tideline doctor`: finds what in the machine and the settings would hurt a server, before it does.
 //!
-//! Owns: which checks there are, and how they are told. Promises: it changes nothing but a file of its own, which it
-//! removes; no secret is in what it tells; a server may run meanwhile. Must not: open a data directory.
+//! Owns: the list of checks, and how they are printed. Promises: it changes nothing but a file of its own, which it
+//! removes; it prints no secret; a server may run meanwhile. Must not: open a data directory.
 
 mod door;
 mod machine;
@@ -21,9 +21,9 @@ use crate::ids::Clock;
 pub enum State {
     /// As it should be.
     Ok,
-    /// It may hurt.
+    /// The server starts, and may do badly.
     Warn,
-    /// The server will not start, or will harm.
+    /// The server would not start, or its data or secrets are at risk.
     Fail,
 }
 
@@ -32,7 +32,7 @@ pub enum State {
 pub struct Finding {
     check: &'static str,
     state: State,
-    /// What is so.
+    /// What was found.
     found: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything. `config`: the settings, or why there are none; then the defaults are looked at.
+/// Runs all checks. `config`: the settings, or why they could not be read; then the defaults are checked.
 #[must_use]
 pub fn examine(config: Result<&Config, &str>) -> Vec<Finding> {
     let mut findings = vec![match config {
@@ -72,7 +72,7 @@ pub fn examine(config: Result<&Config, &str>) -> Vec<Finding> {
             "configuration",
             State::Fail,
             why,
-            "mend it; what follows is of the defaults",
+            "correct it; the other checks look at the defaults",
         ),
     }];
     let defaults = Config::default();
@@ -82,7 +82,7 @@ pub fn examine(config: Result<&Config, &str>) -> Vec<Finding> {
     findings
 }
 
-/// Writes what was found, a line for each check or all as JSON; whether nothing failed.
+/// Prints the findings, a line for each or all as JSON. Returns whether no check failed.
 pub fn tell(findings: &[Finding], as_json: bool, out: &mut dyn Write) -> io::Result<bool> {
     if as_json {
         serde_json::to_writer(&mut *out, findings)?;
@@ -111,7 +111,7 @@ pub fn tell(findings: &[Finding], as_json: bool, out: &mut dyn Write) -> io::Res
     Ok(findings.iter().all(|finding| finding.state != State::Fail))
 }
 
-/// What the machine takes for the time.
+/// The machine's time.
 fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(Clock::system().now_ms())
 }

@@ -33,7 +33,7 @@ pub struct Account {
         default_value = "127.0.0.1:7070"
     )]
     pub server: String,
-    /// Authorities, in PEM, whose certificates servers may have, instead of the system's
+    /// PEM file of the authorities to trust, instead of the system's
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// Key that requests are signed with
@@ -47,7 +47,7 @@ pub struct Account {
         default_value = "development"
     )]
     pub key_secret: String,
-    /// Instance
+    /// Name of the instance; all names lead to the same tables
     #[arg(long, default_value = "tideline")]
     pub instance: String,
 }

@@ -176,7 +176,7 @@ impl ChangeReader {
         let Some(end) = &self.end else {
             return false;
         };
-        // A partition that the end does not name began behind it.
+        // A partition that the end does not name began after it.
         end.resolve(partition).is_none_or(|end| place >= end)
     }
 
@@ -186,7 +186,7 @@ impl ChangeReader {
         self.places.to_string()
     }
 
-    /// Waits until a log is further than the reader, or there are others; never ends once all are closed. Cancel-safe.
+    /// Waits until a log is ahead of the reader, or the partitions change; never ends once all are closed. Cancel-safe.
     pub async fn news(&self) {
         if let Some(read_at) = self.read_at {
             sleep_until(read_at + GATHER).await;
@@ -202,7 +202,7 @@ impl ChangeReader {
         });
         tokio::select! {
             _ = select_all(waits) => {}
-            // Those that took keys over have logs of their own.
+            // New partitions have logs of their own.
             Ok(()) = maps.changed() => {}
         }
     }
@@ -225,7 +225,7 @@ impl ChangeReader {
                 return Ok(self.group(changes));
             }
         }
-        // What is left may be in a log that was let go of meanwhile.
+        // The next changes may be in a log that is no longer kept.
         self.tables.check_places(&self.places)?;
         self.read_at = Some(Instant::now());
         Ok(self.group(Changes::Timelines(Vec::new())))
@@ -273,7 +273,7 @@ impl ChangeReader {
         }
     }
 
-    /// Whether nothing is left in the logs of those whose keys the partition took over: keys keep their order.
+    /// Whether the logs of the partition's parents are read to their ends. Only then are changes of one key in order.
     fn has_read_parents(&self, partition: PartitionId) -> bool {
         let parents = self.tables.parents(partition);
         parents.into_iter().all(|(parent, ends)| {

@@ -1,9 +1,9 @@
-//! How far the follower of each partition has told what was committed, and what waits for it.
+//! How far the tailer of each partition has announced what was committed, and what waits for that.
 //!
-//! Owns: the position that a tailer has told, and a bounded queue of what is to be done behind it. Promises: what is
-//! pushed but never stored comes behind everything that was committed when it was asked for, so it reaches nobody whom
-//! an earlier change shuts out; in the order in which it was asked for; at once where nothing is left to tell. Must
-//! not: read a log, or know what it does.
+//! Owns: the position up to which watchers were told of everything, and a bounded queue of functions that run once a
+//! position was announced. Promises: a push that is never stored (a signal, presence) goes out after everything that
+//! was committed before it was asked for, so it reaches nobody whom an earlier change shuts out. Such pushes keep their
+//! order; one goes out at once if nothing is left to announce. Must not: read a log, or know what the functions do.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -22,23 +22,23 @@ pub(super) struct Followers {
     timelines: Timelines,
 }
 
-/// How far one is, its metrics, and what waits for it.
+/// The follower of one partition: how far it is, its metrics, and what waits for it.
 pub(super) struct Follower {
     pub(super) tail: Tail,
     pub(super) metrics: metrics::Follower,
     told: Told,
 }
 
-/// How far one is, and what waits for it.
+/// Up to where everything was announced, and what waits for more.
 #[derive(Default)]
 struct Told {
     position: AtomicU64,
     waiting: Mutex<VecDeque<Waiting>>,
-    /// As many as there are in `waiting`, so that nobody takes the lock to see that there are none.
+    /// The length of `waiting`: most callers see without the lock that it is empty.
     waiting_count: AtomicUsize,
 }
 
-/// What is to be done once everything up to a position is told.
+/// A function that runs once everything up to a position is announced.
 struct Waiting {
     committed: Position,
     run: Box<dyn FnOnce() + Send>,
@@ -59,7 +59,7 @@ impl Followers {
         self.each.of(partition)
     }
 
-    /// Whether all that these partitions have committed was told.
+    /// Whether everything that these partitions have committed was announced.
     pub(super) fn have_told(&self, partitions: &[PartitionId]) -> bool {
         let followers = self.each.made();
         let told = |id| {
@@ -83,13 +83,13 @@ impl Followers {
         }
     }
 
-    /// Runs `run` once everything is told that is committed in the timeline's partition now. `false` = too much waits
-    /// already, and it will not run.
+    /// Runs `run` once everything is announced that is committed in the timeline's partition now. `false` = too much
+    /// waits already, and it will not run.
     pub(super) fn once_told(&self, timeline: &str, run: impl FnOnce() + Send + 'static) -> bool {
         let followers = self.each.made();
         match followers.get(&self.timelines.partition_of(timeline)) {
             Some(follower) => follower.told.once(follower.tail.position(), run),
-            // Its task has not begun: it has no watchers to tell of anything from before.
+            // Its tailer has not begun, and will announce nothing from before.
             None => {
                 run();
                 true
@@ -99,7 +99,7 @@ impl Followers {
 }
 
 impl Told {
-    /// Everything up to here is told.
+    /// Everything up to here is announced: runs what waited for that.
     fn tell(&self, position: Position) {
         self.position.store(position.0, Ordering::SeqCst);
         if self.waiting_count.load(Ordering::SeqCst) > 0 {
@@ -107,7 +107,7 @@ impl Told {
         }
     }
 
-    /// Runs `run` once everything up to `committed` is told.
+    /// Runs `run` once everything up to `committed` is announced; `false` = too much waits already.
     fn once(&self, committed: Position, run: impl FnOnce() + Send + 'static) -> bool {
         let is_told = self.position.load(Ordering::SeqCst) >= committed.0;
         if is_told && self.waiting_count.load(Ordering::SeqCst) == 0 {
@@ -123,12 +123,12 @@ impl Told {
             run: Box::new(run),
         });
         self.waiting_count.store(waiting.len(), Ordering::SeqCst);
-        // The tailer may have looked for it before it was there.
+        // The tailer may have looked at the queue before this was in it.
         self.run_due(&mut waiting);
         true
     }
 
-    /// The count goes down behind the runs, so that nothing newer is run before them.
+    /// The count is lowered after the functions have run, so that nothing newer runs before them.
     fn run_due(&self, waiting: &mut VecDeque<Waiting>) {
         let told = self.position.load(Ordering::SeqCst);
         let is_due = |next: &Waiting| next.committed.0 <= told;
@@ -156,7 +156,7 @@ impl Follower {
         self.told.position.load(Ordering::SeqCst) >= self.tail.position().0
     }
 
-    /// Everything up to here is told.
+    /// Everything up to here is announced.
     pub(super) fn told(&self, position: Position) {
         self.told.tell(position);
     }
@@ -183,7 +183,7 @@ impl Follower {
     }
 }
 
-/// What may wait for one follower: some milliseconds of signals, of all connections.
+/// Functions that may wait for one follower: some milliseconds of signals, of all connections.
 const WAITING_MAX: usize = 1_024;
 
 #[cfg(test)]

@@ -112,9 +112,10 @@ impl Feed {
         Subscription::new(watch, asker, cursor, (with, standing))
     }
 
-    /// Sends a signal to the subscriptions of a timeline that asked for signals, behind everything that is committed
-    /// there now: one who was removed before gets nothing more. `from` does not get it back. `turn`: its sender has a
-    /// subscription that is so far ([`Subscription::turn`]); a signal of one who has left since is dropped.
+    /// Sends a signal to the subscriptions of a timeline that asked for signals, after everything that is committed
+    /// there now: a member who was removed before does not get it. `from` does not get it back. `turn`: how far the
+    /// right of the sender's subscription was checked ([`Subscription::turn`]). If the sender has left since, the
+    /// signal is dropped.
     pub fn signal(
         &self,
         timeline: &str,
@@ -145,7 +146,7 @@ impl Feed {
         self.registry.online(timeline, limit)
     }
 
-    /// Whether all that these partitions have committed was told.
+    /// Whether watchers were told of everything that these partitions have committed.
     #[must_use]
     pub fn has_told(&self, partitions: &[PartitionId]) -> bool {
         self.followers.have_told(partitions)

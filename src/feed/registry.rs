@@ -94,7 +94,7 @@ impl Registry {
         }
     }
 
-    /// Puts a signal into a timeline's lane. `from` does not get it back. `turn`: up to where its sender's right to
+    /// Puts a signal into a timeline's lane. `from` does not get it back. `turn`: how far the sender's right to
     /// read was checked.
     pub(super) fn signal(
         &self,

@@ -84,7 +84,8 @@ impl Schedule {
         }
     }
 
-    /// Behind what was committed when it was due: who comes and goes is not for those who were shut out before.
+    /// Gathers what a topic is due to push. Runs after everything was announced that was committed when it was due, so
+    /// that nobody learns who comes and goes after being shut out.
     fn gather(&self, topic: &Arc<Topic>, metrics: &Metrics) {
         let now = Instant::now();
         match caught("gathering of pushes", || topic.gather(now)) {
@@ -114,5 +115,5 @@ impl Schedule {
     }
 }
 
-/// When too much waits for a follower to gather now.
+/// How long a gathering is put off if too much waits for the follower.
 const LATER: Duration = Duration::from_millis(100);

@@ -64,7 +64,7 @@ impl Tailer {
                             self.follower.metrics.resyncs.increment(1);
                             self.registry.doubt_all();
                         }
-                        self.is_told();
+                        self.note_told();
                     }
                 }
                 Err(error) => {
@@ -72,14 +72,14 @@ impl Tailer {
                     self.follower.metrics.resyncs.increment(1);
                     self.position = self.tail.position();
                     self.registry.doubt_all();
-                    self.is_told();
+                    self.note_told();
                 }
             }
         }
     }
 
-    /// Everything up to the position is told: what waited for that goes out.
-    fn is_told(&self) {
+    /// Notes that everything up to the position is announced; what waited for that goes out.
+    fn note_told(&self) {
         let told = || self.follower.told(self.position);
         if caught("telling what waited for a batch", told).is_none() {
             self.panics.increment(1);

@@ -11,12 +11,12 @@ use hyper::HeaderMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     begin: u128,
-    /// Bits behind those that count.
+    /// How many of the low bits do not count.
     free: u32,
 }
 
 impl Network {
-    /// Reads an address, or one and the number of bits that count, like `10.0.0.0/8`.
+    /// Reads an address, or an address and the number of bits that count, like `10.0.0.0/8`.
     #[must_use]
     pub fn read(text: &str) -> Option<Network> {
         let (ip, bits) = match text.split_once('/') {
@@ -45,7 +45,7 @@ fn number(ip: IpAddr) -> u128 {
     }
 }
 
-/// The proxies whose word is taken.
+/// The trusted proxies.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Proxies(Vec<Network>);
 
@@ -54,13 +54,13 @@ impl Proxies {
         Proxies(trusted.to_vec())
     }
 
-    /// Whether what comes from this address has come through a proxy that tells from where.
+    /// Whether a trusted proxy has this address.
     pub(super) fn has(&self, ip: IpAddr) -> bool {
         self.0.iter().any(|network| network.has(ip))
     }
 
-    /// The address of the client behind a request of `peer`: each proxy adds to the list whom it was asked by, so the
-    /// last one that is no trusted proxy.
+    /// The address of the client behind a request of `peer`. Each proxy appends the address that called it, so the
+    /// client is the last one in the list that is not a trusted proxy.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer;
         let values: Vec<_> = headers.get_all(FORWARDED_FOR).iter().collect();
@@ -74,7 +74,7 @@ impl Proxies {
             }
             match read(text) {
                 Some(ip) => client = ip,
-                // Whoever wrote this is not known beyond it.
+                // What cannot be read ends the list: nothing before it can be trusted.
                 None => break,
             }
         }
@@ -96,7 +96,7 @@ fn read(text: &str) -> Option<IpAddr> {
     ip.map(|ip| ip.to_canonical())
 }
 
-/// What a limit is counted by: one customer of a provider has a /64 of IPv6, or more.
+/// What limits count by: an address of IPv4, or a /64 of IPv6, since each customer of a provider has at least that.
 pub(super) fn block(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),

@@ -62,7 +62,7 @@ pub(super) async fn accept(
                             turn_away(socket, &answer).await;
                             drop(turn);
                         })),
-                        // There are too many for more than this.
+                        // Too many are leaving already: one try, without a wait.
                         Err(_) => drop(socket.try_write(answer.as_bytes())),
                     }
                 }
@@ -114,8 +114,8 @@ impl Refused {
     }
 }
 
-/// Answers a client when it has asked, for one that is answered before takes it for an error; then closes so that the
-/// answer arrives, whatever of its request is under way.
+/// Answers a client once it has sent something: some take an earlier answer for an error. Then closes so that the
+/// answer arrives, even if more of the request is under way.
 async fn turn_away(socket: TcpStream, answer: &str) {
     let _ = timeout(LEAVING_TIME, socket.readable()).await;
     // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
@@ -123,7 +123,7 @@ async fn turn_away(socket: TcpStream, answer: &str) {
     farewell(socket, LEAVING_TIME).await;
 }
 
-/// Counts a connection of an address; whose one is that a trusted proxy has opened, its requests tell.
+/// Counts a connection for its address. One that a trusted proxy opened counts later: its request says for whom.
 fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
     match shared.proxies.has(peer) {
         true => Ok(None),
@@ -155,7 +155,7 @@ async fn serve(socket: TcpStream, peer: IpAddr, arrival: Arrival, shared: Arc<Sh
     }
 }
 
-/// What the connection is read and written by; `None` if its handshake fails or has no time.
+/// The connection, ready to be read and written; `None` if its TLS handshake fails or takes too long.
 async fn shake_hands(socket: TcpStream, arrival: &Arrival, shared: &Shared) -> Option<Socket> {
     let Some(certificate) = &shared.options.certificate else {
         return Some(Socket::Plain(socket));

@@ -1,6 +1,6 @@
 //! The certificate's renewal: its files are read again while the server runs.
 //!
-//! Owns: when that is, and what is told of it. Promises: a pair that does not fit leaves the old one in force and is
+//! Owns: when they are read, and what is logged. Promises: a pair that does not fit leaves the old one in force and is
 //! read again until it fits. Must not: know what a certificate is.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::metrics::Metrics;
 use crate::tls::Certificate;
 
-/// Looks at the files now and then, and when it is woken.
+/// Reads the files every [`PAUSE`], and when it is woken.
 pub(super) async fn renew(certificate: Arc<Certificate>, wake: Arc<Notify>, metrics: Arc<Metrics>) {
     let mut told = String::new();
     let gauges = &metrics.door;
@@ -43,5 +43,5 @@ pub(super) async fn renew(certificate: Arc<Certificate>, wake: Arc<Notify>, metr
     }
 }
 
-/// Two files never change at once; a half of a change is over after this.
+/// Two files are never replaced at the same moment: by the next look the second one is there, too.
 const PAUSE: Duration = Duration::from_secs(10);

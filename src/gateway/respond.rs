@@ -48,7 +48,7 @@ pub(super) fn limited(reached: &Reached) -> Answer {
     answer
 }
 
-/// What a browser may show: it takes nothing from elsewhere, is in no frame, and tells nobody where its reader was.
+/// Adds a page's headers for browsers: it loads nothing from elsewhere, is shown in no frame, and sends no referrer.
 pub(super) fn as_page(mut answer: Answer) -> Answer {
     let headers = answer.headers_mut();
     let policy = HeaderValue::from_static("default-src 'self'; frame-ancestors 'none'");

@@ -1,6 +1,6 @@
 //! One connection's bytes, with TLS or without.
 //!
-//! Owns: the handshake of TLS. Promises: without TLS a read or a write is one of the socket; a handshake ends in time.
+//! Owns: the handshake of TLS. Promises: without TLS it adds nothing to a read or a write; a handshake ends in time.
 //! Must not: know what is said.
 
 use std::io::{self, IoSlice};
@@ -28,7 +28,7 @@ pub(super) enum Socket {
 /// What a handshake came to.
 pub(super) enum Shaken {
     Done(Socket),
-    /// Whoever has this is to let the client read why.
+    /// The caller keeps the socket open until the client has read why.
     Failed(io::Error, TcpStream),
     TooSlow,
 }

@@ -1,4 +1,4 @@
-//! The list goes on: who comes in, and how.
+//! More of the list of metrics: who comes in, and how.
 //!
 //! Owns: the texts. Promises: a name is written here once; `docs/METRICS.md` is made from it. Must not: know how a
 //! handle is bound or shown.

@@ -128,7 +128,7 @@ impl Directory {
         self.announce(map)
     }
 
-    /// Announces them again, with what is known by now. What was made of them stays.
+    /// Announces them again, with what is known by now. Their folders stay.
     pub(super) fn announce(&self, map: &Map) -> Result<(), OpenError> {
         let mut draft = self.manifest.clone();
         draft.map = map.clone();
@@ -163,7 +163,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Clears away what was announced and does not count.
+    /// Clears away partitions that were announced and never came into force.
     pub(super) fn clear_draft(&self) -> Result<(), OpenError> {
         let drafted = self.drafted();
         for id in &drafted {

@@ -1,7 +1,7 @@
-//! Who may still bring writes to a partition that is about to end, or closes.
+//! Which writes a partition still takes while it is about to end, or closes.
 //!
-//! Owns: [`Door`]. Promises: while nothing ends it costs a write one load; a door that was closed for good opens no
-//! more. Must not: know what is in the queue.
+//! Owns: [`Door`]. Promises: while it is open it costs a write one load; a door that was closed for good never
+//! opens again. Must not: know what is in the queue.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -16,7 +16,7 @@ pub(super) struct Door(AtomicU8);
 pub(super) enum Opening {
     /// For everybody.
     Open = 0,
-    /// Only for what is derived from changes: the partition is about to end, and that must be done before.
+    /// Only for what is derived from changes: the partition is about to end, and that must be written before.
     Derives = 1,
     /// For nobody: it ends.
     Sealed = 2,
@@ -32,12 +32,12 @@ impl Door {
             0 => Ok(()),
             1 if purpose == Purpose::Derives => Ok(()),
             CLOSED => Err(StoreError::ShuttingDown),
-            // Its keys will be another's soon, which whoever asks again finds; or it opens again.
+            // Soon another partition owns its keys, or this one opens again: a repeated write will find out.
             _ => Err(StoreError::Busy),
         }
     }
 
-    /// Opens it so far, unless it is closed for good.
+    /// Opens it as far as that, unless it is closed for good.
     pub(super) fn set(&self, opening: Opening) {
         let open = |now: u8| (now != CLOSED).then_some(opening as u8);
         let _ = self

@@ -52,7 +52,7 @@ impl EndedLog {
         Ok(opened)
     }
 
-    /// The log of a partition that has just ended, as it is open.
+    /// The log of a partition that has just ended; it is open already.
     pub(super) fn of(partition: &Shared) -> EndedLog {
         let last = partition.tail();
         EndedLog {

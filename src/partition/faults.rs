@@ -14,22 +14,20 @@ pub enum Fault {
     /// Waits between showing a batch to those who follow the log and showing its rows to readers. Breaks nothing, as
     /// long as followers get no batch whose rows can't be read yet.
     LateTail,
-    /// Partitions that take over do so without what was written while they were made.
+    /// New partitions take over without what was written while they were made.
     ReshapeForgets,
 }
 
 impl Fault {
     /// The one that the environment names, in builds that have the feature.
     pub(super) fn from_environment() -> Option<Fault> {
-        if !cfg!(feature = "faults") {
-            return None;
-        }
-        match std::env::var("TIDELINE_FAULT").ok()?.as_str() {
+        let mut names = crate::faults::named().iter().map(|one| &one.name[..]);
+        names.find_map(|name| match name {
             "ack_before_log" => Some(Fault::AckBeforeLog),
             "ack_before_sync" => Some(Fault::AckBeforeSync),
             "late_tail" => Some(Fault::LateTail),
             "reshape_forgets" => Some(Fault::ReshapeForgets),
             _ => None,
-        }
+        })
     }
 }

@@ -1,8 +1,8 @@
 //! Where calls wait while partitions become others.
 //!
-//! Owns: [`Gate`]. Promises: a call that has passed is counted until it is done, so who has shut the gate can wait for
-//! it; nobody is refused here. While it is open it costs a call two counts of an atomic. Must not: know what a call is,
-//! or stay shut by itself: it opens when what shut it is dropped.
+//! Owns: [`Gate`]. Promises: a call that has passed is counted until it is done, so that whoever shuts the gate can
+//! wait for it; no call is refused. An open gate costs a call two counts of an atomic; a shut one opens when [`Shut`]
+//! is dropped. Must not: know what a call is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -50,12 +50,12 @@ impl Gate {
     #[must_use]
     pub fn enter(&self) -> Option<Inside> {
         let inside = Inside::new(&self.inner);
-        // Counted by now, so that who shuts it waits for this one, or has shut it before this look.
+        // The call is counted before it looks: whoever shuts the gate either waits for this call or was seen here.
         let is_shut = self.inner.is_shut.load(Ordering::SeqCst);
         (!is_shut).then_some(inside)
     }
 
-    /// Passes when it is open. Cancel-safe.
+    /// Waits until it is open, and passes. Cancel-safe.
     pub async fn pass(self) -> Inside {
         let mut shut = self.inner.shut.subscribe();
         loop {
@@ -67,7 +67,7 @@ impl Gate {
         }
     }
 
-    /// Shuts it. Those who have passed are inside still; see [`Shut::empty`].
+    /// Shuts it. Calls that have passed are still inside; see [`Shut::empty`].
     #[must_use]
     pub fn shut(&self) -> Shut {
         self.inner.is_shut.store(true, Ordering::SeqCst);
@@ -82,7 +82,7 @@ impl Shut {
     /// Waits until nobody is inside. Cancel-safe.
     pub async fn empty(&self) {
         while self.inner.inside.load(Ordering::SeqCst) > 0 {
-            // Whoever leaves behind the last look has left a permit.
+            // The last call that leaves after this look leaves a permit, so the wait ends.
             self.inner.left.notified().await;
         }
     }

@@ -14,7 +14,7 @@ pub enum Holder {
     Relay,
     /// What readers of tables' streams were promised.
     Streams,
-    /// What partitions that are being made have not taken over yet.
+    /// What new partitions have not taken over yet while they are made.
     Reshape,
 }
 

@@ -25,7 +25,7 @@ pub(super) const MANIFEST: &str = "directory.toml";
 /// A manifest on its way. Without `directory.toml` beside it: a first start that did not come to its end.
 pub(super) const MANIFEST_NEW: &str = "directory.toml.new";
 
-/// One of which perhaps not all is written.
+/// A draft that may be written only in part.
 pub(super) const MANIFEST_PART: &str = "directory.toml.part";
 
 /// What a data directory is.
@@ -155,7 +155,7 @@ impl Manifest {
         let text = toml::to_string(&written).expect("a manifest is plain TOML");
         let name = folder.join(MANIFEST_NEW);
         let part = folder.join(MANIFEST_PART);
-        // There may be one already, which says what is being made: it is replaced whole, too.
+        // There may be a draft already, which says what is being made: a rename replaces it as a whole.
         let written = File::create(&part).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()?;

@@ -113,7 +113,7 @@ struct Inner {
     reads: Arc<Reads>,
     metrics: Arc<Metrics>,
     gate: Gate,
-    /// Partitions are being made. Set and looked at with the directory in hand.
+    /// Whether partitions are being made. Read and set under the lock of `directory`.
     is_changing: AtomicBool,
     options: Options,
     rules: Arc<dyn Rules>,
@@ -404,7 +404,7 @@ impl Partitions {
     pub fn let_go(&self, at: PartitionId) -> Result<(), OpenError> {
         let mut directory = self.directory();
         if self.inner.is_changing.load(Ordering::SeqCst) {
-            // The manifest that would be replaced says what is being made; whoever calls comes again.
+            // A manifest written now would replace the draft of the change under way. The caller tries again later.
             return Ok(());
         }
         let set = self.inner.set.load_full();
@@ -421,7 +421,7 @@ impl Partitions {
         directory.sweep()
     }
 
-    /// Follows the committed batches of a partition. Nothing comes any more of one that has ended.
+    /// Follows the committed batches of a partition. After a partition has ended nothing new comes.
     #[must_use]
     pub fn tail(&self, at: PartitionId) -> Tail {
         if let Some(partition) = self.at(at) {
@@ -457,7 +457,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// A change has come to its end; what was given up of one that is not done is cleared away.
+    /// Ends a change. If it was given up, what was made for it is cleared away.
     fn end_change(&self, is_done: bool) {
         let directory = self.directory();
         self.inner.is_changing.store(false, Ordering::SeqCst);

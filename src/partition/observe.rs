@@ -39,7 +39,7 @@ impl Partitions {
     }
 }
 
-/// What is shown of a partition that has ended.
+/// Sets the gauges of a partition that has ended to 0.
 pub(super) fn forget(metrics: &Partition) {
     observe(metrics, &PartitionFigures::default(), 0);
 }

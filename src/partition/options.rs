@@ -132,7 +132,7 @@ pub enum Purpose {
     Adds,
     /// It makes room: let through on a full disk, where the reserve is for it.
     MakesRoom,
-    /// It adds what was derived from changes, or is long work of that: let through where a partition is about to end,
-    /// for that must be done before.
+    /// It adds what was derived from changes: let through where a partition is about to end, because the end waits for
+    /// it.
     Derives,
 }

@@ -3,54 +3,39 @@
 //! Owns: the names of the points. Promises: nothing happens unless the environment variable `TIDELINE_FAULT` names one.
 //! Must not: be in a release.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::faults;
 
 /// A point between two steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// The directory says what is being made.
     Announced,
-    /// Those that are made have all that there was at the beginning.
+    /// The new partitions have everything that was there at the beginning.
     Loaded,
     /// Calls wait.
     Paused,
-    /// Nothing comes into those that end any more.
+    /// The ending partitions take no more writes.
     Sealed,
-    /// Those that are made have all rows.
+    /// The new partitions have all rows.
     Brought,
-    /// Their logs and marks are there.
+    /// Their logs and marks are written.
     Made,
     /// They are open.
     Opened,
-    /// The directory says that they count.
+    /// The directory says that they are in force.
     Counted,
     /// They are served.
     Served,
     /// Calls go on.
     Resumed,
-    /// What is left of those that have ended is cleared away.
+    /// What was left of the ended partitions is cleared away.
     Cleared,
 }
 
 impl Point {
     /// Ends the process here if the environment names the point, at the arrival that it names: `reshape_sealed:2`.
     pub fn reached(self) {
-        static NAMED: OnceLock<Option<(String, AtomicU32)>> = OnceLock::new();
-        if !cfg!(feature = "faults") {
-            return;
-        }
-        let named = NAMED.get_or_init(|| {
-            let text = std::env::var("TIDELINE_FAULT").ok()?;
-            let (name, count) = text.split_once(':').unwrap_or((&text, "1"));
-            Some((name.to_owned(), AtomicU32::new(count.parse().ok()?)))
-        });
-        if let Some((name, countdown)) = named
-            && name == self.name()
-            && countdown.fetch_sub(1, Ordering::SeqCst) == 1
-        {
-            std::process::abort();
-        }
+        faults::reached(self.name());
     }
 
     fn name(self) -> &'static str {

@@ -146,7 +146,7 @@ impl Shared {
             self.dequeued(closures, bytes);
             return Err(self.busy(limit));
         }
-        // Counted by now, so that who has shut the door waits for it, or shut it before this look.
+        // The write is counted before it looks at the door: who shuts the door waits for it, or was seen here.
         self.door
             .admit(purpose)
             .inspect_err(|_| self.dequeued(closures, bytes))?;
@@ -337,7 +337,7 @@ impl Shared {
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Others have taken its keys over: nothing that it keeps matters any more.
+    /// Others have taken its keys over: nothing that it stores is needed any more.
     pub(super) fn end(&self) {
         self.has_ended.store(true, Ordering::Release);
     }

@@ -1,7 +1,7 @@
-//! What those who follow a partition's log have of it.
+//! A follower's handle on one partition's log.
 //!
-//! Owns: [`Tail`]. Promises: it shows no batch whose rows a view may not show; it can be asked of every partition that
-//! ever was, and of one that has ended nothing comes any more. Must not: hold up commits.
+//! Owns: [`Tail`]. Promises: it shows no batch whose rows a view may not show. Every partition that ever was has one;
+//! after a partition has ended nothing new comes. Must not: hold up commits.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{Batch, Holder, ReadError};
 use crate::ids::Position;
 use crate::log::LogReader;
 
-/// A follower's handle on one partition's log.
+/// The handle. Cheap to clone.
 #[derive(Clone)]
 pub struct Tail {
     position: watch::Receiver<Position>,
@@ -25,7 +25,7 @@ pub struct Tail {
 enum Of {
     Live(Arc<Shared>),
     Ended(Arc<EndedLog>),
-    /// One that ended there, and whose log is not kept.
+    /// A partition that ended at this position, and whose log is no longer kept.
     Gone(Position),
 }
 

@@ -326,7 +326,7 @@ impl Writer {
 
     /// The last flush, then the log's mark that all was in order.
     fn finish(mut self) {
-        // What has ended is others' by now.
+        // After its end other partitions have its rows.
         if !self.shared.has_ended() {
             self.rotate();
         }

@@ -196,7 +196,7 @@ impl Jobs {
         all.all(|desk| is_idle(&desk))
     }
 
-    /// Whether there is nothing left to do in these partitions, nor of their timelines in any. May block on the disk.
+    /// Whether these partitions have no jobs left, and the others none that began in these. May block on the disk.
     pub fn are_done(&self, partitions: &[PartitionId]) -> Result<bool, ReadError> {
         for id in self.partitions.ids() {
             let view = self.partitions.view(id)?;

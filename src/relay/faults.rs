@@ -6,6 +6,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::faults::{Named, named};
+
 /// A point between two steps of the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
@@ -93,21 +95,19 @@ impl Faults {
     /// there the process aborts, as in `relay_answered:3`; `relay_twice`; or a control, `relay_cursor_first` or
     /// `relay_no_check`.
     pub(super) fn from_environment() -> Faults {
-        let text = std::env::var("TIDELINE_FAULT").unwrap_or_default();
         let mut faults = Faults {
             aborts: true,
             ..Faults::default()
         };
-        for part in text.split(',').filter(|_| cfg!(feature = "faults")) {
-            let (name, count) = part.split_once(':').unwrap_or((part, "1"));
-            match name {
+        for Named { name, countdown } in named() {
+            match &name[..] {
                 "relay_twice" => faults.repeats = true,
                 "relay_cursor_first" => faults.broken = Some(Broken::CursorFirst),
                 "relay_no_check" => faults.broken = Some(Broken::NoCheck),
                 name => {
                     let point = Point::ALL.into_iter().find(|point| point.name() == name);
                     faults.point = faults.point.or(point);
-                    faults.countdown = AtomicU32::new(count.parse().unwrap_or(1));
+                    faults.countdown = AtomicU32::new(countdown.load(Ordering::SeqCst));
                 }
             }
         }

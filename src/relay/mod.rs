@@ -192,13 +192,13 @@ impl Relay {
         }
     }
 
-    /// Whether everything that the logs hold has led to all that it leads to.
+    /// Whether all effects of everything in the logs are written.
     #[must_use]
     pub fn is_through(&self) -> bool {
         self.is_through_where(|_, _| true)
     }
 
-    /// The same of the routes between these: source and destination.
+    /// The same for the routes that `is_asked` selects by source and destination.
     #[must_use]
     pub fn is_through_where(&self, is_asked: impl Fn(PartitionId, PartitionId) -> bool) -> bool {
         let sources = self.inner.sources.load();
@@ -210,7 +210,7 @@ impl Relay {
         })
     }
 
-    /// How many bytes of a partition's changes are still to be derived from and written, of the target that has most.
+    /// Bytes of a partition's changes whose effects are not written yet, for the target that is furthest behind.
     #[must_use]
     pub fn backlog(&self, source: PartitionId) -> u64 {
         let sources = self.inner.sources.load();

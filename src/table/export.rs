@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::faults;
 use crate::ids::{PartitionId, Position};
 use crate::model::{Error, KeyValue, PrimaryKey, RowSink, Selection};
 use crate::partition::{Batch, ReadError, View};
@@ -26,11 +27,11 @@ use super::virtual_table::Touched;
 pub struct Exported<Rows> {
     /// With all versions that live.
     pub rows: Rows,
-    /// Keys of changed rows that are there no more.
+    /// Keys of changed rows that no longer exist.
     pub gone: Vec<Vec<KeyValue>>,
-    /// Keys: what was read of rows with the same first value and a lower key is there no more, but for these `rows`.
+    /// Keys: rows that were read before with the same first value and a lower key no longer exist, except these `rows`.
     pub gone_below: BTreeSet<Vec<KeyValue>>,
-    /// Of rows: the position that they were read at. Of changes: up to where they are told.
+    /// Of rows: the position that they were read at. Of changes: the position up to which they are here.
     pub position: Position,
     /// Of rows: where the next page begins; `None` = there is nothing more.
     pub next: Option<Vec<KeyValue>>,
@@ -96,8 +97,8 @@ impl Tables {
                 if batch.position > view.position() || changed.bytes >= CHANGES_BYTES {
                     break;
                 }
-                #[cfg(feature = "faults")]
-                if forgets_changes() {
+                // A control of the tests: what others have changed meanwhile is left out.
+                if faults::is_named("export_no_changes") {
                     changed.page.position = batch.position;
                     continue;
                 }
@@ -119,14 +120,6 @@ impl Tables {
             false => Err(Error::Unavailable("no such partition to export".to_owned())),
         }
     }
-}
-
-/// A control, if the environment names it: what others have changed meanwhile is left out.
-#[cfg(feature = "faults")]
-fn forgets_changes() -> bool {
-    static NAMED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    let named = || std::env::var("TIDELINE_FAULT").is_ok_and(|text| text == "export_no_changes");
-    *NAMED.get_or_init(named)
 }
 
 /// A page of changes while it is made.

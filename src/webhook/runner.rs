@@ -22,7 +22,7 @@ const BODY_BYTES: usize = 256 << 10;
 const CELL_BYTES: usize = 64;
 /// Dead letters that are replayed between two posts.
 const REPLAYS_MAX: usize = 16;
-/// Dead letters that are looked at for the oldest that can be replayed.
+/// How many dead letters are looked at to find the oldest that can still be replayed.
 const KEPT_MAX: usize = 1_000;
 /// Bytes of an error that are kept.
 const ERROR_BYTES_MAX: usize = 360;
@@ -265,14 +265,16 @@ impl Hook {
         Ok(())
     }
 
-    /// Shows how many dead letters there are, and has the log kept for the oldest that it still has, so that they can
-    /// be replayed: by a named cursor, within the bounds of those.
+    /// Shows how many dead letters there are, and has the log kept from the oldest one that can still be replayed. A
+    /// named cursor does that, within the bounds of named cursors.
     async fn keep_dead(&self) -> Result<(), FollowError> {
         let count = self.dead.count().await?;
         self.figures.dead.count(count);
         let cursor = format!("{}/dead", self.cursor());
         let letters = self.dead.list(0, false, KEPT_MAX).await?;
-        let mut begins = letters.iter().filter_map(|letter| Places::parse(&letter.from));
+        let mut begins = letters
+            .iter()
+            .filter_map(|letter| Places::parse(&letter.from));
         let kept = begins.find(|places| self.tables.check_places(places).is_ok());
         let Some(begin) = kept else {
             self.tables.forget_cursor(&cursor).await?;

@@ -26,6 +26,15 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 /// Longer than anything takes; only a hang gets there.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The numbers of the messages in a reply or a push.
+pub fn sequences(messages: &Value) -> Vec<u64> {
+    let messages = messages.as_array().unwrap();
+    messages
+        .iter()
+        .map(|message| message["sequence"].as_u64().unwrap())
+        .collect()
+}
+
 pub struct Bed {
     pub server: Server,
     pub dir: tempfile::TempDir,

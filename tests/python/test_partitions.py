@@ -151,7 +151,7 @@ def test_split_and_merge_by_hand(own_server):
     assert run(own_server, "partition", "merge", own_server.data, "3", "1").returncode == 0
     assert numbers(own_server) == [4, 5]
     assert dumped(own_server) == before
-    for words, why in [(("split", "2"), "no partition 2"), (("merge", "4", "4"), "no neighbours")]:
+    for words, why in [(("split", "2"), "no partition 2"), (("merge", "4", "4"), "not neighbours")]:
         refused = run(own_server, "partition", words[0], own_server.data, *words[1:])
         assert refused.returncode == 1 and why in refused.stderr
     missing = run(own_server, "partition", "list", own_server.data + "-not")

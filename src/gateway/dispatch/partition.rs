@@ -1,7 +1,7 @@
 //! The partition family: list, split, merge.
 //!
-//! Owns: the calls behind these methods. Promises: they are a back end's; a change goes on whoever waits for it. Must
-//! not: know how partitions become others.
+//! Owns: the calls behind these methods. Promises: only back ends may call them; a change goes on if its caller goes
+//! away. Must not: know how partitions become others.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller) -> Work {
     let listed = async move {
         let partitions = shared.reshaper.list().await;
         Ok(Reply::PartitionList(partition::Listed {
-            partitions: partitions.into_iter().map(told).collect(),
-            change: shared.reshaper.last().map(told_of_change),
+            partitions: partitions.into_iter().map(shown_partition).collect(),
+            change: shared.reshaper.last().map(shown_change),
         }))
     };
     for_back_ends(caller, |work| Work::Read(Box::pin(work)), listed)
@@ -50,7 +50,7 @@ fn id(number: u16) -> crate::ids::PartitionId {
     crate::ids::PartitionId(number)
 }
 
-fn told(shown: Shown) -> partition::Partition {
+fn shown_partition(shown: Shown) -> partition::Partition {
     let (first, last) = shown.hashes;
     partition::Partition {
         partition: shown.id.0,
@@ -64,13 +64,13 @@ fn told(shown: Shown) -> partition::Partition {
     }
 }
 
-fn told_of_change(change: Change) -> partition::Change {
+fn shown_change(change: Change) -> partition::Change {
     use partition::ChangeState as State;
     let partitions = match change.asked {
         Asked::Split(id) => vec![id.0],
         Asked::Merge(one, other) => vec![one.0, other.0],
     };
-    let mut told = partition::Change {
+    let mut shown = partition::Change {
         partitions,
         since: change.since,
         state: State::Copying,
@@ -78,20 +78,20 @@ fn told_of_change(change: Change) -> partition::Change {
         pause_ms: None,
         error: None,
     };
-    told.state = match change.stage {
+    shown.state = match change.stage {
         Stage::Copies => State::Copying,
         Stage::CatchesUp => State::CatchingUp,
         Stage::Cuts => State::Cutting,
         Stage::Done(pause) => {
-            told.pause_ms = u64::try_from(pause.as_millis()).ok();
+            shown.pause_ms = u64::try_from(pause.as_millis()).ok();
             State::Done
         }
         Stage::Failed(error) => {
-            told.error = Some(error);
+            shown.error = Some(error);
             State::Failed
         }
     };
-    told
+    shown
 }
 
 fn refusal(refused: Refused) -> Failure {

@@ -35,7 +35,7 @@ use crate::wire::{Dialect, Id};
 /// Everything under way on one connection.
 pub(super) struct Jobs {
     gathered: Gathered,
-    /// While calls are taken: they have passed the gate.
+    /// Set while calls are taken: they have passed the gate.
     pub(super) inside: Option<Inside>,
     running: FuturesUnordered<Job>,
     /// Reads that wait for their turn.
@@ -54,7 +54,7 @@ struct Job {
     work: Kind,
     cost: Cost,
     _counted: Option<Held>,
-    /// What may write is waited for before partitions become others.
+    /// Of a call that may write: a change of partitions waits for it.
     _inside: Option<Inside>,
 }
 

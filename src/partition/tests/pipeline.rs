@@ -6,6 +6,7 @@
 //! deterministic; batches of one job, held apart by a channel. Must not: repeat the crash tests.
 
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
@@ -18,6 +19,14 @@ use crate::partition::*;
 
 type Told = Result<Option<usize>, SubmitError<usize>>;
 
+/// A partition whose log is on `disk`.
+fn open(disk: &RecordingStorage, home: &Path, options: &Options) -> Arc<Shared> {
+    let handed: (Arc<dyn Rules>, _) = (Arc::new(ToyRules), Arc::new(Clock::system()));
+    let open_log =
+        |covered| Log::open(Arc::new(disk.clone()), options.log, covered).map(|(log, _)| log);
+    recovery::start(PartitionId(0), open_log, home, options, handed).expect("opens")
+}
+
 /// One closure that writes, and behind it one that only looks: at a disk whose call number `fails`, counted from the
 /// write on.
 fn original_and_repeat(fails: Option<u64>, refuses: bool) -> (Told, Told) {
@@ -27,15 +36,7 @@ fn original_and_repeat(fails: Option<u64>, refuses: bool) -> (Told, Told) {
         batch_jobs_max: 1,
         ..Options::default()
     };
-    let handed: (Arc<dyn Rules>, _) = (Arc::new(ToyRules), Arc::new(Clock::system()));
-    let opened = recovery::start(
-        PartitionId(0),
-        |covered| Log::open(Arc::new(disk.clone()), options.log, covered).map(|(log, _)| log),
-        home.path(),
-        &options,
-        handed,
-    );
-    let partition = opened.expect("opens");
+    let partition = open(&disk, home.path(), &options);
     if let Some(call) = fails {
         disk.fail_call(disk.calls() + call, DiskFault::Io);
     }
@@ -186,15 +187,7 @@ fn a_batch_is_shown_to_those_who_follow_the_log_when_its_rows_are() {
         fault: Some(Fault::LateTail),
         ..Options::default()
     };
-    let handed: (Arc<dyn Rules>, _) = (Arc::new(ToyRules), Arc::new(Clock::system()));
-    let opened = recovery::start(
-        PartitionId(0),
-        |covered| Log::open(Arc::new(disk.clone()), options.log, covered).map(|(log, _)| log),
-        home.path(),
-        &options,
-        handed,
-    );
-    let partition = opened.expect("opens");
+    let partition = open(&disk, home.path(), &options);
     for (number, from_memory) in [(0, false), (1, true), (2, false), (3, true)] {
         let put = move |txn: &mut Txn<'_>| -> Result<Option<usize>, usize> {
             txn.put([number], [1, 1]);

@@ -201,7 +201,8 @@ fn find(view: &View, table: TableId, index: TableId) -> Result<Option<Rows>, Rea
     Ok(Some(Rows { keys, is_end }))
 }
 
-/// Runs on the writer's thread: the rows as they are now, unless a control leaves them out, and the place behind them.
+/// Runs on the writer's thread: writes the rows as they are now (not `puts` = a control of the tests leaves them out),
+/// and the place behind them.
 fn bring(
     txn: &mut Txn<'_>,
     catalog: &Catalog,

@@ -4,8 +4,7 @@
 //! Owns: the names of the points and of the control. Promises: nothing happens unless the environment variable
 //! `TIDELINE_FAULT` names one. Must not: be in a release.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::faults;
 
 /// A point between two steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +24,7 @@ pub(super) enum Point {
 impl Point {
     /// Ends the process here if the environment names the point, at the arrival that it names: `backfill_brought:3`.
     pub(super) fn reached(self) {
-        let named = named().iter().find(|(name, _)| name == self.name());
-        if named.is_some_and(|(_, countdown)| countdown.fetch_sub(1, Ordering::SeqCst) == 1) {
-            std::process::abort();
-        }
+        faults::reached(self.name());
     }
 
     fn name(self) -> &'static str {
@@ -44,21 +40,5 @@ impl Point {
 
 /// The control: a slice's place is written in a batch before the one that has its rows.
 pub(super) fn writes_place_first() -> bool {
-    named()
-        .iter()
-        .any(|(name, _)| name == "backfill_place_first")
-}
-
-/// What the environment names, between commas, each with its countdown.
-fn named() -> &'static [(String, AtomicU32)] {
-    static NAMED: OnceLock<Vec<(String, AtomicU32)>> = OnceLock::new();
-    NAMED.get_or_init(|| {
-        let text = std::env::var("TIDELINE_FAULT").unwrap_or_default();
-        let parts = text.split(',').filter(|_| cfg!(feature = "faults"));
-        let one = |part: &str| {
-            let (name, count) = part.split_once(':').unwrap_or((part, "1"));
-            (name.to_owned(), AtomicU32::new(count.parse().unwrap_or(1)))
-        };
-        parts.map(one).collect()
-    })
+    faults::is_named("backfill_place_first")
 }

@@ -23,7 +23,7 @@ use super::places::{Places, Scope};
 use super::stream_of;
 
 pub(in crate::table) const CURSORS: TableId = TableId(49);
-/// What webhooks have given up (`src/webhook/dead.rs`), placed by their names.
+/// What webhooks could not deliver (`src/webhook/dead.rs`); a row's partition follows from the webhook's name.
 pub const DEAD_LETTERS: TableId = TableId(50);
 
 /// There may be about so many: whoever lists them, or looks what they hold of the logs, reads all.
@@ -194,7 +194,7 @@ impl Tables {
                 (false, None) => Some(tail.first()),
                 (false, Some(table)) => self.begin(table, shard),
             };
-            // A log that ended before the stream began.
+            // The log ended before the stream began: nothing of it is to be read.
             let none = tail.position().next();
             (partition, Place::before(position.unwrap_or(none)))
         };

@@ -115,8 +115,8 @@ impl Tables {
         Ok(all)
     }
 
-    /// Gives the logs of ended partitions up that no stream and no cursor needs any more, and while all logs take more
-    /// than they may, the oldest of those. `live_bytes`: what is held of the others.
+    /// Gives up the logs of ended partitions that no stream and no cursor needs any more; while all logs together take
+    /// more than they may, also needed ones, the oldest first. `live_bytes`: what live partitions hold of their logs.
     async fn let_go_of_ended(
         &self,
         live_bytes: u64,
@@ -270,7 +270,7 @@ struct Told {
 }
 
 impl Drop for Told {
-    /// Of a partition that has ended nothing is told any more.
+    /// The partition has ended: its gauges go to 0.
     fn drop(&mut self) {
         self.figures.log_bytes.count(0);
         self.figures.log_fill.set(0.0);

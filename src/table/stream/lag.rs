@@ -66,8 +66,8 @@ impl Tables {
         of_now.map(behind).min()
     }
 
-    /// A reader's place in a partition's log. Where it knows of the partition's parents only, it is before all that is
-    /// there: their logs are read first.
+    /// A reader's place in a partition's log. One that knows only the partition's parents is at the begin of the
+    /// log, because it reads the parents' logs first.
     #[must_use]
     pub fn resolve(&self, places: &Places, partition: PartitionId) -> Option<Place> {
         let of = |id| places.resolve(id).map(|place| place.position);
@@ -78,7 +78,7 @@ impl Tables {
         })
     }
 
-    /// Whether a cursor has not come to the end of a log that gets no more.
+    /// Whether a cursor is still before the end of the log of an ended partition.
     pub(super) fn is_unread(
         &self,
         cursors: &[Cursor],

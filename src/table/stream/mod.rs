@@ -93,13 +93,13 @@ impl Tables {
         map.shares().filter_map(log).collect()
     }
 
-    /// Who waits for news of all logs must know when there are others.
+    /// Changes with the partitions: a reader that waits for news of all logs must then wait for those of the new ones.
     #[must_use]
     pub fn watch_partitions(&self) -> watch::Receiver<Arc<Map>> {
         self.partitions().watch()
     }
 
-    /// The partitions whose keys this one took over, and where their logs end: a reader reads those first.
+    /// The partitions whose keys this one took over, and where their logs end. A reader reads those logs first.
     #[must_use]
     pub fn parents(&self, partition: PartitionId) -> Vec<(PartitionId, Position)> {
         let map = self.partitions().map();

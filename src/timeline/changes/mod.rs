@@ -113,7 +113,7 @@ pub struct ChangesPage {
 const READ_BYTES: usize = 1 << 20;
 const SCANNED_BYTES_MAX: usize = 8 << 20;
 
-/// Pages of so many bytes have a bug planted: where one ends within a batch the next change is lost.
+/// A control of the tests: pages of exactly this many bytes lose the next change where they end within a batch.
 #[cfg(test)]
 pub(crate) const PLANTED_PAGE_BYTES: usize = 777_777;
 
