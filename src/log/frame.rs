@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use bytes::{BufMut, Bytes};
 
-use crate::entry::{EntryKind, KeyedEntry};
+use crate::entry::{Entry, EntryKind, KeyedEntry};
 use crate::ids::{HistoryId, Position};
 
 /// Bytes in front of a frame's payload.
@@ -127,6 +127,15 @@ impl Frame {
     /// What the batch does, in the order given, each key once.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = KeyedEntry<'_>> + Clone {
         self.entries.iter().map(|entry| entry.of(&self.buffer))
+    }
+
+    /// The same without a copy of keys and values, which keep the whole frame in memory.
+    pub fn owned_entries(&self) -> impl ExactSizeIterator<Item = (Bytes, Entry)> {
+        self.entries.iter().map(|entry| {
+            let value = self.buffer.slice(entry.value.range());
+            let kind = entry.kind;
+            (self.buffer.slice(entry.key.range()), Entry { kind, value })
+        })
     }
 
     /// Some of the entries by their numbers; `None` if there are not as many.

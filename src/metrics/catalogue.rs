@@ -97,8 +97,8 @@ groups! {
             "How full the queue is, in writes or bytes, 0 to 1.",
             "Near 1 clients hear `busy`. Look at sync and fill seconds, and at level 0.";
         slowed: Counter, "tideline_commit_slowed_batches_total"
-            "Batches that were held back a little because flush or compaction is behind.",
-            "Rising = the disk does not keep up with flush and compaction.";
+            "Batches that were held back a little because flush, compaction or a change of partitions is behind.",
+            "Rising = the disk does not keep up with flush and compaction, or partitions are split or merged under load.";
         failed: Counter, "tideline_commit_failed_total"
             "Failures of the disk that stopped the partition.",
             "Needs a human: see the log; restart after the disk was looked at.";

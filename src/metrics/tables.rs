@@ -107,8 +107,8 @@ groups! {
             "Times that two partitions became one while they were served.",
             "By hand.";
         given_up: Counter, "tideline_partition_cuts_given_up_total"
-            "Times that calls have waited in vain: what changes lead to elsewhere was not written in time. It is tried again.",
-            "A few under load are normal. Many = lists and inboxes are far behind: tideline_relay_lag_seconds.";
+            "Times that calls have waited in vain: what had to be done meanwhile took too long. It is tried again.",
+            "A few under load are normal. Many = lists and inboxes are far behind (tideline_relay_lag_seconds), or the disk is slow.";
         failures: Counter, "tideline_partition_change_failures_total"
             "Changes of partitions that have failed; all stayed as it was.",
             "Should be 0. The log has the error, and `tideline partition list` the last one.";

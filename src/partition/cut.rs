@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+#[cfg(any(test, feature = "faults"))]
+use super::Fault;
 use super::door::Opening;
 use super::ended::EndedLog;
-use super::inherited::refused;
 use super::job;
 use super::making::Making;
 use super::observe;
@@ -124,19 +125,22 @@ impl Drop for Ending {
 
 impl Making {
     /// Has the partitions that were made take over from those that end, which are sealed, if all is ready `in_time`.
-    /// With `keeps_logs` the logs of those that end stay, for readers of streams. After an error they go on, unless
-    /// nobody knows which count: then they stop. Blocks.
+    /// With `keeps_logs` the logs of those that end stay, for readers of streams. `false` = it was not: those that end
+    /// go on, and it can be tried again. After an error they go on, too, unless nobody knows which count: then they
+    /// stop. Blocks.
     pub fn cut(
-        mut self,
+        &mut self,
         ending: Ending,
         keeps_logs: bool,
         in_time: impl Fn() -> bool,
-    ) -> Result<(), OpenError> {
+    ) -> Result<bool, OpenError> {
         let outcome = self.complete(keeps_logs)?;
         let begun = self.start(&outcome)?;
         Point::Opened.reached();
+        #[cfg(any(test, feature = "faults"))]
+        let in_time = || in_time() && !Fault::makes_late(self.partitions.inner.options.fault);
         if !in_time() {
-            return Err(refused("it took too long".to_owned()));
+            return Ok(false);
         }
         // Whatever comes of it, nothing must be cleared away.
         self.done();
@@ -153,7 +157,7 @@ impl Making {
         self.serve(&outcome, begun);
         ending.keep();
         Point::Served.reached();
-        Ok(())
+        Ok(true)
     }
 
     fn start(&self, outcome: &Outcome) -> Result<Begun, OpenError> {

@@ -176,6 +176,11 @@ impl Directory {
         }
     }
 
+    /// Removes the log of a partition that does not count, if there is one.
+    pub(super) fn remove_log(&self, id: PartitionId) -> Result<(), OpenError> {
+        remove(&self.log(id))
+    }
+
     /// Partitions that were announced and do not count.
     fn drafted(&self) -> Vec<PartitionId> {
         // One that can't be read is older than the first partition of it.

@@ -39,7 +39,7 @@ impl<T> Each<T> {
 
     /// That of a partition.
     pub fn of(&self, partition: PartitionId) -> Arc<T> {
-        let known = self.made.load().get(&partition).map(Arc::clone);
+        let known = self.made.load().get(&partition).cloned();
         known.unwrap_or_else(|| self.make(partition))
     }
 

@@ -4,6 +4,8 @@
 //! Owns: the names of the faults. Promises: nothing changes unless a test's options or, with the feature, the
 //! environment variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// A broken promise of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -16,6 +18,8 @@ pub enum Fault {
     LateTail,
     /// New partitions take over without what was written while they were made.
     ReshapeForgets,
+    /// The first cut of the process comes too late. Breaks nothing.
+    LateCut,
 }
 
 impl Fault {
@@ -27,7 +31,14 @@ impl Fault {
             "ack_before_sync" => Some(Fault::AckBeforeSync),
             "late_tail" => Some(Fault::LateTail),
             "reshape_forgets" => Some(Fault::ReshapeForgets),
+            "late_cut" => Some(Fault::LateCut),
             _ => None,
         })
+    }
+
+    /// Whether this is the cut that comes too late.
+    pub(super) fn makes_late(fault: Option<Fault>) -> bool {
+        static HAS_COME: AtomicBool = AtomicBool::new(false);
+        fault == Some(Fault::LateCut) && !HAS_COME.swap(true, Ordering::SeqCst)
     }
 }

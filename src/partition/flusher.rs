@@ -109,7 +109,7 @@ impl Flusher {
         if self.kept.elapsed() >= LOG_UPKEEP {
             self.kept = Instant::now();
             let is_tight =
-                self.shared.pressure() == Pressure::Full || self.shared.reserve.take_log_full();
+                self.shared.pressure.get() == Pressure::Full || self.shared.reserve.take_log_full();
             self.keep_log(is_tight);
             if is_tight && self.shared.frozen() == 0 {
                 // What is in the image needs no log, and what was trimmed leaves only by way of the image.
@@ -134,7 +134,7 @@ impl Flusher {
                 }
                 self.shared.set_idle(!had_work);
                 let image = self.image.pressure();
-                self.shared.set_pressure(self.pressure(&image, !had_work));
+                self.shared.pressure.set(self.pressure(&image, !had_work));
                 if image.level0_runs * 4 > self.options.image.level0_slow_runs * 3 {
                     self.merge_from = Instant::now();
                 }
@@ -156,7 +156,7 @@ impl Flusher {
                 if self.full.is_none() {
                     tracing::warn!(%error, "no room to flush or compact; writes wait until there is");
                 }
-                self.shared.set_pressure(Pressure::Full);
+                self.shared.pressure.set(Pressure::Full);
                 // For nothing else, or a trim would find it used up.
                 let has_more =
                     self.shared.reserve.is_making_room() && self.shared.reserve.give_back();
@@ -193,7 +193,7 @@ impl Flusher {
             .is_some_and(|(now, then)| now >= then.saturating_add(ROOM_STEP_BYTES));
         if more {
             let pressure = self.pressure(&self.image.pressure(), false);
-            self.shared.set_pressure(pressure);
+            self.shared.pressure.set(pressure);
         }
         more || full.tried.is_none_or(|at| at.elapsed() >= FULL_RETRY)
     }

@@ -21,17 +21,6 @@ pub(super) struct Inheritance<'v> {
     rules: &'v dyn Rules,
 }
 
-/// Whom a row concerns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Concern {
-    /// The partition takes it over.
-    Own,
-    /// Others, or nobody.
-    Not,
-    /// Nobody, but it must be gone when its partition ends.
-    Unfinished,
-}
-
 impl<'v> Inheritance<'v> {
     /// What a partition with this share takes over from partitions with these, as the views show them.
     pub(super) fn new(
@@ -50,16 +39,22 @@ impl<'v> Inheritance<'v> {
     pub(super) fn entry(&self, key: &[u8]) -> Result<Entry, OpenError> {
         let get = |(_, view): &(_, &View)| view.get(key).map_err(damaged);
         let rows: Result<Vec<_>, _> = self.parents.iter().map(get).collect();
+        let owner = self.rules.owner(key);
         Ok(self
-            .own(key, rows?)?
+            .own(owner, key, rows?)?
             .map_or_else(Entry::tombstone, Entry::put))
     }
 
-    /// What it has under a key; `None` = nothing.
-    fn own(&self, key: &[u8], mut rows: Vec<Option<Bytes>>) -> Result<Option<Bytes>, OpenError> {
+    /// What it has under a key of this owner; `None` = nothing.
+    fn own(
+        &self,
+        owner: Option<Owner>,
+        key: &[u8],
+        mut rows: Vec<Option<Bytes>>,
+    ) -> Result<Option<Bytes>, OpenError> {
         let table = self.rules.table(key).0;
         let shown = || key[..key.len().min(64)].escape_ascii();
-        match self.rules.owner(key) {
+        match owner {
             Some(Owner::Hash(hash)) => {
                 let mut with_rows = self.parents.iter().zip(&rows);
                 if with_rows.any(|((parent, _), row)| row.is_some() && !parent.owns(hash)) {
@@ -84,16 +79,6 @@ impl<'v> Inheritance<'v> {
                 shown()
             ))),
         }
-    }
-}
-
-/// Whom a row with this key concerns. One that nobody places is an error where it is looked at.
-pub(super) fn concern(share: &Share, rules: &dyn Rules, key: &[u8]) -> Concern {
-    match rules.owner(key) {
-        Some(Owner::Hash(hash)) if !share.owns(hash) => Concern::Not,
-        Some(Owner::Nobody) => Concern::Not,
-        Some(Owner::Unfinished) => Concern::Unfinished,
-        Some(Owner::Hash(_) | Owner::Each) | None => Concern::Own,
     }
 }
 
@@ -162,11 +147,11 @@ impl<'v> Inherited<'v> {
 
     fn next_row(&mut self) -> Result<Option<(Bytes, Bytes)>, OpenError> {
         while let Some((key, rows)) = self.next_key()? {
-            match concern(self.of.share, self.of.rules, &key) {
-                Concern::Unfinished => self.unfinished.push(key),
+            match self.of.rules.owner(&key) {
+                Some(Owner::Unfinished) => self.unfinished.push(key),
                 // Also of others: it must be where it belongs.
-                Concern::Own | Concern::Not => {
-                    if let Some(value) = self.of.own(&key, rows)? {
+                owner => {
+                    if let Some(value) = self.of.own(owner, &key, rows)? {
                         return Ok(Some((key, value)));
                     }
                 }

@@ -11,12 +11,13 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::hold::{Holder, NOTHING};
-use super::inherited::{Concern, Inheritance, Inherited, concern, damaged, refused};
+use super::inherited::{Inheritance, Inherited, damaged, refused};
 use super::map::Share;
+use super::noted::Noted;
 use super::plan::{Outcome, Reshape};
 use super::point::Point;
 use super::shared::Shared;
-use super::{OpenError, Partitions, ReadError, View, identity};
+use super::{Batch, OpenError, Owner, Partitions, ReadError, Rules, View, identity};
 use crate::ids::{PartitionId, Position};
 use crate::image::Image;
 use crate::log::{self, LocalStorage};
@@ -37,33 +38,40 @@ struct Parent {
     partition: Arc<Shared>,
     /// What is above in its log has not been looked at.
     read: Position,
+    /// [`Hold::published_bytes`] as of there, or a batch more.
+    ///
+    /// [`Hold::published_bytes`]: super::hold::Hold::published_bytes
+    read_bytes: u64,
 }
 
 /// A partition that is to begin.
 struct Child {
     share: Share,
-    /// Of those that end, the ones that share keys with it.
-    parents: Vec<usize>,
-    image: Image,
+    /// Of those that end, the ones that share keys with it, each with the position up to which the rows were copied.
+    parents: Vec<(usize, Position)>,
+    /// `None` = it is closed.
+    image: Option<Image>,
     /// What its image says that it covers: a number that rises, and only at the end is a position.
     covered: Position,
     /// What the parents have written since, and others' unfinished work.
-    changed: BTreeSet<Bytes>,
+    noted: Noted,
     unfinished: BTreeSet<Bytes>,
 }
 
-/// How far a round has brought the partitions that are made.
+/// How far a round has brought the partitions that are made. All are bytes of the logs of those that end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Batches that it looked at.
-    pub batches: u64,
-    /// Those that had come meanwhile were too many for it.
-    pub is_behind: bool,
+    /// What it took over.
+    pub taken: u64,
+    /// What was written meanwhile.
+    pub came: u64,
+    /// What is left.
+    pub left: u64,
 }
 
-/// A round looks at about so many bytes of keys.
-const ROUND_BYTES: usize = 32 << 20;
-/// Bytes of log in memory at a time.
+/// A round looks at about so many bytes of log, which it has in memory.
+const ROUND_BYTES: u64 = 16 << 20;
+/// Bytes of log that are read at a time.
 const READ_BYTES: usize = 4 << 20;
 
 impl Making {
@@ -79,7 +87,8 @@ impl Making {
         let map = partitions.map();
         let at = |id| partitions.at(id);
         let ends = |id| at(id).map_or(Position::ZERO, |one| one.tail());
-        let outcome = reshape.outcome(&map, &ends, true).map_err(refused)?;
+        let outcome = reshape.outcome(&map, &ends, Position::ZERO, true);
+        let outcome = outcome.map_err(refused)?;
         partitions.begin_change(&outcome)?;
         tracing::info!(ending = ?outcome.parents, beginning = ?outcome.children, bytes = estimate.bytes, "partitions are being made");
         let mut making = Making {
@@ -93,13 +102,16 @@ impl Making {
         for id in &outcome.parents {
             let partition =
                 at(*id).ok_or_else(|| refused(format!("there is no partition {id}")))?;
+            // In this order: it must not seem that there is more to look at than there is.
             let read = partition.tail();
+            let read_bytes = partition.hold.published_bytes();
             partition.hold.set(Holder::Reshape, read);
             let share = map.share(*id).expect("it is live").clone();
             making.parents.push(Parent {
                 share,
                 partition,
                 read,
+                read_bytes,
             });
         }
         Point::Announced.reached();
@@ -126,14 +138,17 @@ impl Making {
             |parent: &Parent| parent.share.first <= share.last && parent.share.last >= share.first;
         let all = 0..self.parents.len();
         let mut child = Child {
-            parents: all.filter(|at| overlaps(&self.parents[*at])).collect(),
-            image: self.image(share.id)?,
+            parents: all
+                .filter(|at| overlaps(&self.parents[*at]))
+                .map(|at| (at, Position::ZERO))
+                .collect(),
+            image: None,
             share,
             covered: Position::ZERO,
-            changed: BTreeSet::new(),
+            noted: Noted::default(),
             unfinished: BTreeSet::new(),
         };
-        self.bring(&mut child, None)?;
+        self.load(&mut child)?;
         self.children.push(child);
         Ok(())
     }
@@ -148,30 +163,53 @@ impl Making {
 
     /// Looks at what those that end have written since, and brings it into those that are made. Blocks.
     pub fn catch_up(&mut self) -> Result<Round, OpenError> {
-        let round = self.look()?;
+        let before = self.published_bytes();
+        let taken = self.look()?;
         let mut children = std::mem::take(&mut self.children);
         let brought = children
             .iter_mut()
             .try_for_each(|child| self.bring(child, None));
         self.children = children;
-        brought.map(|()| round)
+        brought?;
+        let published = self.published_bytes();
+        let read: u64 = self.parents.iter().map(|parent| parent.read_bytes).sum();
+        Ok(Round {
+            taken,
+            came: published.saturating_sub(before),
+            left: published.saturating_sub(read),
+        })
+    }
+
+    fn published_bytes(&self) -> u64 {
+        let published = |parent: &Parent| parent.partition.hold.published_bytes();
+        self.parents.iter().map(published).sum()
+    }
+
+    /// Has the writers of those that end wait so many steps before each batch, so that what they write can be taken
+    /// over; 0 = they need not. They need not wait any more when this is dropped.
+    pub fn hold_back(&self, steps: u16) {
+        for parent in &self.parents {
+            parent.partition.pressure.hold_back(steps);
+        }
     }
 
     /// Brings the rest, and makes all that must be there before the change counts. Nothing may be written any more
-    /// into those that end. Says what will be. Blocks.
+    /// into those that end. Says what will be. It may be called again, if they were written to again. Blocks.
     pub(super) fn complete(&mut self, keeps_logs: bool) -> Result<Outcome, OpenError> {
         #[cfg(any(test, feature = "faults"))]
         let forgets = self.partitions.inner.options.fault == Some(super::Fault::ReshapeForgets);
         #[cfg(not(any(test, feature = "faults")))]
         let forgets = false;
-        while !forgets && self.look()?.is_behind {}
+        while !forgets && self.look()? > 0 {}
         let ends = |id| {
             self.partitions
                 .at(id)
                 .map_or(Position::ZERO, |one| one.tail())
         };
         let map = self.partitions.map();
-        let outcome = self.reshape.outcome(&map, &ends, keeps_logs);
+        let covered = self.children.iter().map(|child| child.covered).max();
+        let above = covered.unwrap_or_default().next();
+        let outcome = self.reshape.outcome(&map, &ends, above, keeps_logs);
         let outcome = outcome.map_err(refused)?;
         self.partitions.directory().announce(&outcome.map)?;
         let mut children = std::mem::take(&mut self.children);
@@ -181,95 +219,96 @@ impl Making {
             self.bring(child, Some(Position(child.share.begins.0 - 1)))?;
         }
         Point::Brought.reached();
-        for child in children {
+        for child in &mut children {
             self.enter(child, &outcome)?;
         }
+        self.children = children;
         Point::Made.reached();
         Ok(outcome)
     }
 
-    /// Notes the keys that the next batches of those that end have changed.
-    fn look(&mut self) -> Result<Round, OpenError> {
+    /// Notes what the next batches of those that end have changed. Gives their bytes; 0 = there are none.
+    fn look(&mut self) -> Result<u64, OpenError> {
         let rules = Arc::clone(&self.partitions.inner.rules);
-        let mut round = Round {
-            batches: 0,
-            is_behind: false,
-        };
         let mut bytes = 0;
         for at in 0..self.parents.len() {
-            let Parent {
-                partition, read, ..
-            } = &mut self.parents[at];
-            let mut own = self.children.iter_mut();
-            let mut own: Vec<&mut Child> = own
-                .by_ref()
-                .filter(|child| child.parents.contains(&at))
-                .collect();
-            while *read < partition.tail() {
-                if bytes >= ROUND_BYTES {
-                    round.is_behind = true;
-                    break;
-                }
-                for batch in partition.batches(*read, READ_BYTES).map_err(damaged)? {
-                    for entry in batch.entries() {
-                        for child in &mut own {
-                            bytes += child.note(&*rules, entry.key);
-                        }
+            let parent = &mut self.parents[at];
+            let before = bytes;
+            while bytes < ROUND_BYTES && parent.read < parent.partition.tail() {
+                let batches = parent.partition.batches(parent.read, READ_BYTES);
+                for batch in batches.map_err(damaged)? {
+                    for child in &mut self.children {
+                        child.note(&*rules, (at, &parent.share), &batch);
                     }
-                    *read = batch.position;
-                    round.batches += 1;
+                    parent.read = batch.position;
+                    bytes += batch.bytes() as u64;
                 }
                 if self.stop.is_cancelled() {
                     return Err(refused("the server stops".to_owned()));
                 }
             }
-            partition.hold.set(Holder::Reshape, *read);
+            parent.read_bytes += bytes - before;
+            parent.partition.hold.set(Holder::Reshape, parent.read);
         }
-        Ok(round)
+        Ok(bytes)
     }
 
-    /// Brings what has changed into a partition that is made; all that there is if it has nothing yet. `to`: it is
-    /// complete then, and covers its parents up to there.
+    /// Copies all that there is into a partition that has nothing yet.
+    fn load(&self, child: &mut Child) -> Result<(), OpenError> {
+        let of = || child.parents.iter().map(|(at, _)| &self.parents[*at]);
+        let views: Result<Vec<View>, _> = of().map(|parent| parent.partition.view()).collect();
+        let views = views.map_err(damaged)?;
+        let parents = of().map(|parent| &parent.share).zip(&views).collect();
+        let level = of().map(|one| one.partition.image().oldest_level()).max();
+        let rules = &*self.partitions.inner.rules;
+        let inheritance = Inheritance::new(&child.share, parents, rules);
+        let mut rows = Inherited::new(inheritance, &self.stop);
+        let (image, to) = (self.image(child.share.id)?, child.covered.next());
+        image.load(to, level.unwrap_or(0), &mut rows)?;
+        child.unfinished.extend(rows.ended()?);
+        for ((_, copied), view) in child.parents.iter_mut().zip(&views) {
+            *copied = view.position();
+        }
+        (child.image, child.covered) = (Some(image), to);
+        Ok(())
+    }
+
+    /// Brings what was noted into a partition that is made. `to`: it is complete then, and covers its parents up to
+    /// there.
     fn bring(&self, child: &mut Child, to: Option<Position>) -> Result<(), OpenError> {
-        let of = || child.parents.iter().map(|at| &self.parents[*at]);
-        let read = of().map(|parent| parent.read.0).max().unwrap_or(0);
-        // One below what is read: the last one must have a number, too.
-        let label = to.unwrap_or(Position(read.saturating_sub(1)));
-        if label <= child.covered {
+        if to.is_none() && child.noted.is_empty() {
             return Ok(());
         }
+        let of = || child.parents.iter().map(|(at, _)| &self.parents[*at]);
         let views: Result<Vec<View>, _> = of().map(|parent| parent.partition.view()).collect();
         let views = views.map_err(damaged)?;
         let parents = of().map(|parent| &parent.share).zip(&views).collect();
         let rules = &*self.partitions.inner.rules;
         let inheritance = Inheritance::new(&child.share, parents, rules);
-        if child.covered == Position::ZERO {
-            let level = of().map(|one| one.partition.image().oldest_level()).max();
-            let mut rows = Inherited::new(inheritance, &self.stop);
-            child.image.load(label, level.unwrap_or(0), &mut rows)?;
-            child.unfinished.extend(rows.ended()?);
-            child.changed.clear();
-        } else {
-            let mut keys = std::mem::take(&mut child.changed);
-            if to.is_some() {
-                keys.append(&mut child.unfinished);
-            }
-            let mut failed = None;
-            let mut entries = keys.into_iter().map_while(|key| {
-                let entry = inheritance.entry(&key);
-                Some((key, entry.map_err(|error| failed = Some(error)).ok()?))
-            });
-            let from = child.covered;
-            child.image.flush(from, label, &mut entries, &mut || {})?;
-            drop(entries);
-            failed.map_or(Ok(()), Err)?;
+        let mut noted = std::mem::take(&mut child.noted);
+        if to.is_some() {
+            let unfinished = std::mem::take(&mut child.unfinished);
+            unfinished.into_iter().for_each(|key| noted.look_up(key));
         }
+        let mut failed = None;
+        let mut entries = noted.into_order(rules).map_while(|(key, entry)| {
+            let entry = entry.map_or_else(|| inheritance.entry(&key), Ok);
+            Some((key, entry.map_err(|error| failed = Some(error)).ok()?))
+        });
+        let image = match child.image.take() {
+            Some(image) => image,
+            None => self.image(child.share.id)?,
+        };
+        let (from, label) = (child.covered, to.unwrap_or(child.covered.next()));
+        image.flush(from, label, &mut entries, &mut || {})?;
+        drop(entries);
+        failed.map_or(Ok(()), Err)?;
         child.covered = label;
-        match to {
-            None => self.compact(&child.image),
-            Some(_) if child.unfinished.is_empty() => Ok(()),
-            Some(_) => Err(refused("work is left to do; try again".to_owned())),
+        if to.is_none() {
+            self.compact(&image)?;
         }
+        child.image = Some(image);
+        Ok(())
     }
 
     /// Merges runs while there are so many that the partition would begin by slowing its writers down.
@@ -288,25 +327,24 @@ impl Making {
         Ok(())
     }
 
-    /// Makes the log of a partition that has all its rows, and has its image say whose it is.
-    fn enter(&self, child: Child, outcome: &Outcome) -> Result<(), OpenError> {
-        let Child {
-            share,
-            image,
-            parents,
-            ..
-        } = child;
+    /// Makes the log of a partition that has all its rows, has its image say whose it is, and closes it.
+    fn enter(&self, child: &mut Child, outcome: &Outcome) -> Result<(), OpenError> {
         let mut after_us = 0;
-        for at in parents {
-            after_us = after_us.max(last_us(&self.parents[at].partition).map_err(damaged)?);
+        for (at, _) in &child.parents {
+            after_us = after_us.max(last_us(&self.parents[*at].partition).map_err(damaged)?);
         }
-        let directory = self.partitions.directory();
-        let folder = directory.log(share.id);
+        let Some(image) = child.image.take() else {
+            return Err(refused("what was made is not at hand".to_owned()));
+        };
+        let (directory, id) = (self.partitions.directory(), child.share.id);
+        // There is one if it was complete before, and did not count.
+        directory.remove_log(id)?;
+        let folder = directory.log(id);
         let storage = LocalStorage::new(&folder)
             .map_err(|error| OpenError::from_io("make", &folder, error))?;
-        let log = log::begin(&storage, share.begins, after_us)
+        let log = log::begin(&storage, child.share.begins, after_us)
             .map_err(|error| OpenError::from(error).within(&folder))?;
-        identity::set_mark(&directory, (share.id, &outcome.map), &image, log)
+        identity::set_mark(&directory, (id, &outcome.map), &image, log)
     }
 
     /// The change counts: nothing is to be cleared away.
@@ -316,25 +354,28 @@ impl Making {
 }
 
 impl Child {
-    /// Notes a key that a parent has written, if it is its own. Gives about the bytes that this takes.
-    fn note(&mut self, rules: &dyn super::Rules, key: &[u8]) -> usize {
-        let keys = match concern(&self.share, rules, key) {
-            Concern::Own => &mut self.changed,
-            Concern::Unfinished => &mut self.unfinished,
-            Concern::Not => return 0,
-        };
-        match keys.contains(key) {
-            true => 0,
-            false => {
-                keys.insert(Bytes::copy_from_slice(key));
-                key.len() + KEY_BYTES
+    /// Notes what a batch of a parent does to rows that are its own.
+    fn note(&mut self, rules: &dyn Rules, (at, parent): (usize, &Share), batch: &Batch) {
+        let is_alone = self.parents.len() == 1;
+        let copied = self.parents.iter().find(|(own, _)| *own == at);
+        if copied.is_none_or(|(_, copied)| batch.position <= *copied) {
+            return;
+        }
+        for (key, entry) in batch.owned_entries() {
+            match rules.owner(&key) {
+                Some(Owner::Hash(hash)) if !self.share.owns(hash) => {}
+                Some(Owner::Nobody) => {}
+                Some(Owner::Hash(hash)) if parent.owns(hash) => self.noted.entry(key, entry),
+                Some(Owner::Each) if is_alone => self.noted.entry(key, entry),
+                // Others may have a row under this key, or it is an error if there is one.
+                Some(Owner::Hash(_) | Owner::Each) | None => self.noted.look_up(key),
+                Some(Owner::Unfinished) => {
+                    self.unfinished.insert(Bytes::copy_from_slice(&key));
+                }
             }
         }
     }
 }
-
-/// What a key takes in memory beside its bytes.
-const KEY_BYTES: usize = 64;
 
 /// The time of a partition's newest batch, µs since 1970; 0 if there is none. May block on the disk.
 pub(super) fn last_us(partition: &Shared) -> Result<u64, ReadError> {
@@ -347,6 +388,7 @@ pub(super) fn last_us(partition: &Shared) -> Result<u64, ReadError> {
 
 impl Drop for Making {
     fn drop(&mut self) {
+        self.hold_back(0);
         for parent in &self.parents {
             parent.partition.hold.set(Holder::Reshape, NOTHING);
         }

@@ -28,6 +28,7 @@ mod manifest;
 mod map;
 mod memtable;
 mod merge;
+mod noted;
 mod observe;
 mod options;
 mod panics;

@@ -65,11 +65,13 @@ impl Reshape {
         map.ids().filter(|id| !stays(id)).collect()
     }
 
-    /// Does it, where the logs of those that end end at these positions. `Err` says why it can't be done.
+    /// Does it, where the logs of those that end end at these positions, and those of others begin `above` one. `Err`
+    /// says why it can't be done.
     pub(super) fn outcome(
         &self,
         map: &Map,
         ends: &impl Fn(PartitionId) -> Position,
+        above: Position,
         keeps_logs: bool,
     ) -> Result<Outcome, String> {
         let parents = self.parents(map);
@@ -100,7 +102,7 @@ impl Reshape {
                     first: *first,
                     last: *last,
                     parents: now.iter().map(|(id, _)| *id).collect(),
-                    begins: ends.next(),
+                    begins: ends.max(above).next(),
                     // One in between, for those who read logs: it has nothing and has ended already.
                     ends: (!is_last).then_some(ends),
                     keeps_log: false,
@@ -186,7 +188,7 @@ mod tests {
                     let more = (written >> (u64::from(id.0) % 60)) % 5 + turn as u64 % 2;
                     tail.insert(*id, Position(begins - 1 + more));
                 }
-                let outcome = reshape.outcome(&map, &|id| tail[&id], true).unwrap();
+                let outcome = reshape.outcome(&map, &|id| tail[&id], Position::ZERO, true).unwrap();
                 let before = std::mem::replace(&mut map, outcome.map);
                 for hash in &hashes {
                     let (old, new) = (before.owner(*hash), map.owner(*hash));
@@ -214,7 +216,7 @@ mod tests {
         let ends = |id: PartitionId| Position(10 + u64::from(id.0));
         let map = Map::new(4);
         let three = Reshape::merge(&map, PartitionId(1), PartitionId(2)).unwrap();
-        let three = three.outcome(&map, &ends, false).unwrap();
+        let three = three.outcome(&map, &ends, Position::ZERO, false).unwrap();
         let [one, two, three_, five] = [0, 4, 3, 9].map(PartitionId);
         assert_eq!(three.map.ids().collect::<Vec<_>>(), [one, two, three_]);
         assert_eq!(three.parents, [PartitionId(1), PartitionId(2)]);
@@ -227,7 +229,9 @@ mod tests {
         assert!(Reshape::split(&map, five).is_none());
         assert!(Reshape::split(&three.map, PartitionId(1)).is_none());
 
-        let whole = Reshape::equal(1).outcome(&map, &ends, true).unwrap();
+        let whole = Reshape::equal(1)
+            .outcome(&map, &ends, Position::ZERO, true)
+            .unwrap();
         let [only] = whole.children[..] else {
             panic!("one child")
         };
@@ -251,7 +255,9 @@ mod tests {
                 (vec![0, 5], 14, None)
             ]
         );
-        let same = Reshape::equal(4).outcome(&map, &ends, true).unwrap();
+        let same = Reshape::equal(4)
+            .outcome(&map, &ends, Position::ZERO, true)
+            .unwrap();
         assert!(same.map == map && same.parents.is_empty() && same.children.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 //! Owns: who may enter the queue and what readers see. Promises: a view is taken in the one right order; a closed or
 //! stopped partition refuses at once. Must not: write to the log or decide about batches (that is the writer's).
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -15,7 +15,7 @@ use super::hold::Hold;
 use super::job::Job;
 use super::memtable::{Memtable, Spare};
 use super::observe::PartitionFigures;
-use super::pressure::Pressure;
+use super::pressure::{Pressure, Pressures};
 use super::reserve::Reserve;
 use super::view::View;
 use super::{Batch, Purpose, ReadError, Rules, StoreError};
@@ -59,8 +59,7 @@ pub(super) struct Shared {
     has_ended: AtomicBool,
     /// Flush and compaction have nothing to do.
     is_idle: AtomicBool,
-    /// [`Pressure`] as a number.
-    pressure: AtomicU32,
+    pub(super) pressure: Pressures,
     tail: AtomicU64,
     tail_watched: watch::Receiver<Position>,
     /// Newest first; the first is the active one.
@@ -95,7 +94,7 @@ impl Shared {
             is_stopped: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
-            pressure: AtomicU32::new(0),
+            pressure: Pressures::default(),
             tail: AtomicU64::new(tail),
             tail_watched,
             memtables: ArcSwap::from_pointee(memtables),
@@ -120,7 +119,7 @@ impl Shared {
         if self.is_stopped() {
             return Err(StoreError::Unavailable);
         }
-        match self.pressure() {
+        match self.pressure.get() {
             Pressure::None | Pressure::Slow(_) => {}
             // Runs that pile up for want of room go only after something was trimmed.
             _ if purpose == Purpose::MakesRoom => self.reserve.set_making_room(true),
@@ -311,14 +310,6 @@ impl Shared {
             image: self.image.pressure(),
             environment: self.image.figures(),
         }
-    }
-
-    pub(super) fn pressure(&self) -> Pressure {
-        Pressure::from_number(self.pressure.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn set_pressure(&self, pressure: Pressure) {
-        self.pressure.store(pressure.number(), Ordering::Relaxed);
     }
 
     pub(super) fn set_idle(&self, is_idle: bool) {

@@ -190,7 +190,7 @@ impl Writer {
         match self.log.begin(&frame) {
             // Written with what is kept for it; until there is as much room again nothing else is let in.
             Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
-                self.shared.set_pressure(Pressure::Full);
+                self.shared.pressure.set(Pressure::Full);
                 self.log.begin(&frame)?;
             }
             begun => begun?,
@@ -274,12 +274,19 @@ impl Writer {
         }
     }
 
-    /// Compaction is behind: give it a moment before each batch, more the further it is behind.
+    /// What follows this writer is behind: give it a moment before each batch, more the further it is behind.
     fn slow_down(&mut self) {
-        if let Pressure::Slow(steps) = self.shared.pressure() {
-            self.settle_all();
-            self.shared.metrics.commit.slowed.increment(1);
-            std::thread::sleep(SLOW_STEP * u32::from(steps));
+        let mut waited = 0;
+        // Asked again at each step: whoever is not behind any more waits for nobody.
+        while let Pressure::Slow(steps) = self.shared.pressure.get()
+            && waited < steps
+        {
+            if waited == 0 {
+                self.settle_all();
+                self.shared.metrics.commit.slowed.increment(1);
+            }
+            std::thread::sleep(SLOW_STEP);
+            waited += 1;
         }
     }
 

@@ -40,13 +40,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 impl Inner {
     /// Has calls wait, and the new partitions take over.
-    pub(super) async fn cut(self: &Arc<Inner>, making: Making) -> Cut {
+    pub(super) async fn cut(self: &Arc<Inner>, mut making: Making) -> Cut {
         let ending: Arc<[PartitionId]> = making.parents().into();
         let unites = making.unites();
         let tables = self.tables.clone();
         let _streams = tables.begin_streams().await;
         let begun = Instant::now();
         let shut = self.partitions.gate().shut();
+        making.hold_back(0);
         // A client that does not read keeps its calls for ever.
         let _ = timeout(CALLS_MAX, shut.empty()).await;
         Point::Paused.reached();
@@ -66,9 +67,15 @@ impl Inner {
             return Cut::GivenUp(Box::new(making), "the streams of tables are not known");
         };
         let in_time = move || begun.elapsed() < COUNT_BY;
-        let done = blocking(move || making.cut(doors, keeps_logs, in_time)).await;
-        if let Err(error) = done {
-            return Cut::Failed(error);
+        let cut = blocking(move || {
+            let done = making.cut(doors, keeps_logs, in_time);
+            let is_late = matches!(done, Ok(false));
+            (is_late.then_some(making), done)
+        });
+        match cut.await {
+            (Some(making), _) => return Cut::GivenUp(Box::new(making), "it took too long"),
+            (None, Err(error)) => return Cut::Failed(error),
+            (None, Ok(_)) => {}
         }
         // It has happened. Who asks what is derived or told must not find those of before.
         let ids = || self.partitions.ids();

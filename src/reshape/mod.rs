@@ -17,7 +17,7 @@ use crate::feed::Feed;
 use crate::ids::{Clock, PartitionId, Position};
 use crate::metrics;
 pub use crate::partition::{Gate, Inside};
-use crate::partition::{Making, Map, OpenError, Partitions, Reshape, Share};
+use crate::partition::{Making, Map, OpenError, Partitions, Reshape, Round, Share};
 use crate::people::Jobs;
 use crate::relay::Relay;
 use crate::table::Tables;
@@ -126,10 +126,12 @@ pub struct Shown {
 
 /// How often the cut is tried.
 const ATTEMPTS: u32 = 10;
-/// A round that took no longer leaves little for the cut.
-const SHORT: Duration = Duration::from_millis(100);
-/// After so many rounds writers are faster than what is made for them.
-const ROUNDS_MAX: u32 = 500;
+/// So many bytes of log may be left for the cut, in which calls wait.
+const LEFT_MAX: u64 = 1 << 20;
+/// Writers wait so many steps before each batch at most.
+const STEPS_MAX: u16 = 1_024;
+/// After so many rounds in a row that gained nothing it is given up.
+const LOST_MAX: u32 = 60;
 /// How long what has ended is kept for those who have just asked for it.
 const KEPT: Duration = Duration::from_secs(60);
 
@@ -289,7 +291,7 @@ impl Inner {
         let (partitions, stop) = (self.partitions.clone(), self.stop.clone());
         let begun = blocking(move || Making::begin(&partitions, &reshape, stop)).await;
         let mut making = begun.map_err(told)?;
-        let mut rest = REST_MIN;
+        let (mut rest, mut reason) = (REST_MIN, "");
         for _ in 0..ATTEMPTS {
             self.at(Stage::CatchesUp);
             // First: what is written while it waits is to be taken over, too.
@@ -300,7 +302,7 @@ impl Inner {
                 Cut::Done(pause) => return Ok(pause),
                 Cut::Failed(error) => return Err(told(error)),
                 Cut::GivenUp(back, why) => {
-                    making = *back;
+                    (making, reason) = (*back, why);
                     self.metrics.given_up.increment(1);
                     tracing::info!(why, ?rest, "calls have waited in vain; it is tried again");
                     if let Some(change) = &mut *self.change() {
@@ -318,26 +320,39 @@ impl Inner {
             }
             rest = (rest * 2).min(REST_MAX);
         }
-        Err(
-            "what changes lead to elsewhere was not written in time, however often it was tried"
-                .to_owned(),
-        )
+        Err(format!("{reason}, however often it was tried"))
     }
 
-    /// Takes over what was written meanwhile, until the last of it took little time.
+    /// Takes over what was written meanwhile, until little is left. Writers are slowed down as far as it takes that in
+    /// each round twice as much is taken over as is written.
     async fn catch_up(&self, mut making: Making) -> Result<Making, String> {
-        for _ in 0..ROUNDS_MAX {
-            let begun = tokio::time::Instant::now();
+        let (mut steps, mut lost) = (0, 0);
+        while lost < LOST_MAX {
             let round = blocking(move || {
                 let round = making.catch_up();
                 (making, round)
             });
             let (back, round) = round.await;
             making = back;
-            let round = round.map_err(told)?;
-            if !round.is_behind && begun.elapsed() <= SHORT {
+            let Round { taken, came, left } = round.map_err(told)?;
+            if left <= LEFT_MAX {
                 return Ok(making);
             }
+            let gains = came <= taken / 2;
+            lost = if gains { 0 } else { lost + 1 };
+            steps = match gains {
+                false => (steps * 2).clamp(1, STEPS_MAX),
+                true if came <= taken / 4 => steps / 2,
+                true => steps,
+            };
+            making.hold_back(steps);
+            tracing::debug!(
+                taken,
+                came,
+                left,
+                steps,
+                "a change of partitions catches up"
+            );
         }
         Err("writes come faster than they can be taken over".to_owned())
     }

@@ -44,11 +44,7 @@ impl Checked {
             true => Some(Next::find(txn, self.table.id, &self.key[0])?),
         };
         if let Some(next) = &next {
-            for value in &mut self.key {
-                if *value == KeyValue::AutoIncrement {
-                    *value = KeyValue::Integer(next.number);
-                }
-            }
+            self.number(next.number);
         }
         let key = key_of(self.table.id, &self.key);
         let below = match next.is_none() && self.reads() {
@@ -102,6 +98,15 @@ impl Checked {
         }
         written.row = answer(self.content, self.key, incremented);
         Ok(written)
+    }
+
+    /// Puts the next number where the key asks for one.
+    fn number(&mut self, number: i64) {
+        for value in &mut self.key {
+            if *value == KeyValue::AutoIncrement {
+                *value = KeyValue::Integer(number);
+            }
+        }
     }
 
     /// What this write depends on.

@@ -306,3 +306,33 @@ def test_a_control_loses_what_was_written_meanwhile(tmp_path):
             writers.check(server)
     finally:
         server.kill()
+
+
+@faulty
+def test_a_cut_that_takes_too_long_is_tried_again(tmp_path):
+    """Calls have waited in vain, nothing is lost of what was written since, and then the change is done."""
+    server = Server(tmp_path, environment={"TIDELINE_FAULT": "late_cut"}).start()
+    try:
+        fill(server)
+        people = People()
+        people.learn(server)
+        with Writers(server, 2) as writers:
+            while len(writers.acked) < 16 and not writers.failures:
+                time.sleep(0.01)
+            told = change(server, "split", "0")
+            assert "calls waited for" in told
+            change(server, "merge", "1", "2")
+        assert numbers(server) == [3]
+        metrics = server.get("/metrics")[2].decode()
+        assert "tideline_partition_cuts_given_up_total 1\n" in metrics
+        assert "tideline_partition_change_failures_total 0\n" in metrics
+        writers.check(server)
+        people.check(server)
+        assert server.stop() == 0
+        verified(server)
+        server.start()
+        writers.check(server)
+        add(server, "after a restart")
+        assert server.stop() == 0
+    finally:
+        server.kill()

@@ -5,9 +5,13 @@ import subprocess
 import threading
 import time
 
-from tablestore import CapacityUnit, INF_MAX, INF_MIN, ReservedThroughput, Row, TableMeta, TableOptions
+from tablestore import (
+    CapacityUnit, INF_MAX, INF_MIN, ReservedThroughput, Row, SecondaryIndexMeta, SecondaryIndexType, TableMeta,
+    TableOptions,
+)
 
-from sdk import IGNORE, call, connect, field, put, refused
+from sdk import IGNORE, call, connect, field, put, refused, update
+from test_indexes import ready
 from test_streams import PUT, DELETE, describe_stream, fields, iterator, record, specify
 
 ROWS = 60
@@ -252,6 +256,82 @@ def test_a_consumer_rebuilds_the_table_through_splits_a_merge_and_kills(own_serv
     assert consumer.seen == late.seen
     own_server.stop()
     verified(own_server)
+
+
+class IndexedWriter(Writer):
+    """Writes what indexes are of: whole rows, parts of rows, deletions."""
+
+    def write(self, client, key):
+        if self.turn % 5 == 4:
+            client.delete_row("t", Row([("k", key)]), IGNORE)
+            self.rows.pop(key, None)
+        elif self.turn % 5 == 3:
+            update(client, "t", key, PUT=[("n", self.turn % 7)])
+            self.rows.setdefault(key, {})["n"] = self.turn % 7
+        else:
+            row = {"n": self.turn % 11, "s": f"{key}-{self.turn}"}
+            put(client, "t", key, list(row.items()))
+            self.rows[key] = row
+
+
+def test_indexes_go_on_through_splits_and_a_merge(own_server):
+    client = connect(own_server.start())
+
+    def meta(column, *held):
+        return SecondaryIndexMeta(f"by_{column}", [column], list(held), SecondaryIndexType.GLOBAL_INDEX)
+
+    table = TableMeta("t", [("k", "STRING")], [("n", "INTEGER"), ("s", "STRING")])
+    throughput = ReservedThroughput(CapacityUnit(0, 0))
+    client.create_table(table, TableOptions(), throughput, [meta("n", "s")])
+    writers = [IndexedWriter(own_server, number) for number in range(4)]
+    for writer in writers:
+        writer.start()
+
+    def rest():
+        turns = [writer.turn for writer in writers]
+        deadline = time.monotonic() + 60
+        while any(writer.turn < turn + 50 for writer, turn in zip(writers, turns)):
+            assert time.monotonic() < deadline and not any(writer.failure for writer in writers)
+            time.sleep(0.02)
+
+    def change(*words):
+        ended = served(own_server, *words)
+        assert ended.returncode == 0, ended.stderr
+
+    try:
+        rest()
+        change("split", 0)
+        rest()
+        # An index of all rows is made while partitions become others.
+        client.create_secondary_index("t", meta("s", "n"), True)
+        change("split", leaves(own_server)[-1])
+        rest()
+        change("merge", *leaves(own_server)[:2])
+        rest()
+    finally:
+        for writer in writers:
+            writer.stopped = True
+        for writer in writers:
+            writer.join()
+    assert not any(writer.failure for writer in writers)
+    expected = {key: row for writer in writers for key, row in writer.rows.items()}
+
+    def check(client):
+        rows = table_rows(client, "t")
+        assert rows == expected
+        for column, held in [("n", "s"), ("s", "n")]:
+            projected = {
+                (row[column], key): {name: row[name] for name in [held] if name in row}
+                for key, row in rows.items()
+                if column in row
+            }
+            found = ready(client, f"by_{column}", max_version=1)
+            assert found == sorted(projected.items())
+
+    check(client)
+    own_server.stop()
+    verified(own_server)
+    check(connect(own_server.start()))
 
 
 def test_an_open_transaction_goes_on_through_a_split_and_a_merge(own_server):

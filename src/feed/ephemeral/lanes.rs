@@ -99,10 +99,10 @@ impl Lanes {
         }
         if with.has(Lane::Presence) {
             state.presence_until = None;
-            let gauge = || Some(self.presence_users.clone());
+            let gauge = &self.presence_users;
             state
                 .presence
-                .get_or_insert_with(|| Presence::of(there, gauge()));
+                .get_or_insert_with(|| Presence::of(there, Some(gauge.clone())));
         }
         Following {
             lanes: Arc::clone(self),

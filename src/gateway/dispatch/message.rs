@@ -141,7 +141,7 @@ pub(in crate::gateway) fn append(
     }
 }
 
-pub(in crate::gateway) fn append_batch(
+pub(in crate::gateway) fn append_all(
     shared: &Shared,
     caller: &Caller,
     request: message::AppendBatch,

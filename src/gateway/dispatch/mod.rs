@@ -193,9 +193,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::MemberGet(get) => member::get(shared, caller, get),
         Request::MemberList(list) => member::list(shared, caller, list),
         Request::MessageAppend(append) => message::append(shared, caller, *append).alone(shared),
-        Request::MessageAppendBatch(batch) => {
-            message::append_batch(shared, caller, batch).alone(shared)
-        }
+        Request::MessageAppendBatch(all) => message::append_all(shared, caller, all).alone(shared),
         Request::MessageGet(get) => message::get(shared, caller, get),
         Request::MessageRange(range) => message::range(shared, caller, range),
         Request::MessageUpdate(update) => message::update(shared, caller, *update),

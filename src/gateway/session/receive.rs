@@ -180,7 +180,7 @@ impl Session {
                 message::append(&self.shared, &self.caller, *append)
             }
             Ok(Request::MessageAppendBatch(batch)) => {
-                message::append_batch(&self.shared, &self.caller, batch)
+                message::append_all(&self.shared, &self.caller, batch)
             }
             request => {
                 // It must not overtake them.

@@ -27,14 +27,14 @@ impl Partitions {
             making.catch_up().expect("caught up");
             making
         });
-        let making = begun.await.expect("made");
+        let mut making = begun.await.expect("made");
         let parents = making.parents();
         let doors = self.pause(&parents);
         through().await;
         doors.seal().await.expect("sealed");
         through().await;
         let cut = tokio::task::spawn_blocking(move || making.cut(doors, false, || true));
-        cut.await.expect("cut").expect("in time");
+        assert!(cut.await.expect("cut").expect("made"), "in time");
         let of = self.clone();
         let cleared = tokio::task::spawn_blocking(move || {
             of.retire(&parents);

@@ -24,7 +24,27 @@ enum Step {
     Split(usize, bool),
     Merge(usize, bool),
     /// A split or a merge while writers go on: what they write in each round.
-    Served(bool, usize, bool, Vec<Vec<(Vec<u8>, u8)>>),
+    Served(bool, usize, Served, Vec<Vec<(Vec<u8>, u8)>>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    keeps_logs: bool,
+    /// How often the cut comes too late.
+    late: usize,
+}
+
+impl Served {
+    fn in_time(keeps_logs: bool) -> Served {
+        Served {
+            keeps_logs,
+            late: 0,
+        }
+    }
+}
+
+fn served() -> impl Strategy<Value = Served> {
+    (any::<bool>(), 0usize..3).prop_map(|(keeps_logs, late)| Served { keeps_logs, late })
 }
 
 fn rows() -> impl Strategy<Value = Vec<(Vec<u8>, u8)>> {
@@ -47,8 +67,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1u16..5, any::<bool>()).prop_map(|(count, keeps)| Step::Equal(count, keeps)),
         2 => (0usize..5, any::<bool>()).prop_map(|(at, keeps)| Step::Split(at, keeps)),
         2 => (0usize..5, any::<bool>()).prop_map(|(at, keeps)| Step::Merge(at, keeps)),
-        3 => (any::<bool>(), 0usize..5, any::<bool>(), prop::collection::vec(rows(), 0..5))
-            .prop_map(|(splits, at, keeps, rounds)| Step::Served(splits, at, keeps, rounds)),
+        3 => (any::<bool>(), 0usize..5, served(), prop::collection::vec(rows(), 0..5))
+            .prop_map(|(splits, at, served, rounds)| Step::Served(splits, at, served, rounds)),
     ]
 }
 
@@ -123,7 +143,7 @@ impl Bed {
     }
 
     fn write(&mut self, key: &[u8], value: u8) {
-        let mut value = vec![value; 1 + usize::from(value)];
+        let mut value = vec![value; 2 + 2 * usize::from(value)];
         if key[0] == OF_EACH {
             for id in self.partitions().ids() {
                 value.push(u8::try_from(id.0).unwrap_or(u8::MAX));
@@ -135,6 +155,39 @@ impl Bed {
         let position = self.put(self.partitions().place(key), key, Some(value.clone()));
         let before = self.model.insert(key.to_vec(), (value, position));
         assert!(before.is_none_or(|(_, before)| before < position));
+    }
+
+    /// Changes a part of a row.
+    fn change(&mut self, key: &[u8], column: u8) {
+        if key[0] == OF_EACH {
+            return;
+        }
+        let (at, delta) = (self.partitions().place(key), [column, column / 2]);
+        let entry = |value: &[u8]| Entry::put(value.to_vec().into());
+        let before = self.model.get(key);
+        let before = before.map_or_else(Entry::tombstone, |(value, _)| entry(value));
+        let after = ToyRules.compose(key, &before, &entry(&delta));
+        let own = key.to_vec();
+        let written = self
+            .partitions()
+            .submit::<_, (), _>(Purpose::Adds, at, 0, move |txn| {
+                txn.delta(own, delta);
+                Ok(txn.position())
+            });
+        let position = self.runtime.block_on(written).expect("written");
+        self.model
+            .insert(key.to_vec(), (after.value.to_vec(), position));
+    }
+
+    /// Puts, changes and deletions.
+    fn go_on(&mut self, rows: &[(Vec<u8>, u8)]) {
+        for (key, value) in rows {
+            match value % 4 {
+                3 => self.delete(key),
+                2 => self.change(key, *value),
+                _ => self.write(key, *value),
+            }
+        }
     }
 
     fn delete(&mut self, key: &[u8]) {
@@ -209,7 +262,7 @@ impl Bed {
     fn reshape_served(
         &mut self,
         reshape: Option<Reshape>,
-        keeps_logs: bool,
+        Served { keeps_logs, late }: Served,
         rounds: &[Vec<(Vec<u8>, u8)>],
     ) {
         let Some(reshape) = reshape else { return };
@@ -225,18 +278,24 @@ impl Bed {
                 .contains("under way")
         );
         for (number, rows) in rounds.iter().enumerate() {
-            for (key, value) in rows {
-                match value % 4 {
-                    3 => self.delete(key),
-                    _ => self.write(key, *value),
-                }
-            }
+            self.go_on(rows);
             // The last ones are left to the end.
             if number + 1 < rounds.len() {
                 making.catch_up().expect("caught up");
             }
         }
         let parents = making.parents();
+        for turn in 0..late {
+            let doors = self.partitions().pause(&parents);
+            self.runtime.block_on(doors.seal()).expect("sealed");
+            assert!(!making.cut(doors, keeps_logs, || false).expect("made"));
+            assert_eq!(self.partitions().map(), before);
+            if let Some(rows) = rounds.get(turn) {
+                self.go_on(rows);
+                making.catch_up().expect("caught up");
+                self.go_on(&rows[rows.len() / 2..]);
+            }
+        }
         let tails: Vec<Tail> = parents
             .iter()
             .map(|id| self.partitions().tail(*id))
@@ -253,7 +312,8 @@ impl Bed {
         assert_eq!(submit(Purpose::Derives), Ok(()));
         self.runtime.block_on(doors.seal()).expect("sealed");
         assert_eq!(submit(Purpose::Derives), busy);
-        making.cut(doors, keeps_logs, || true).expect("cut");
+        assert!(making.cut(doors, keeps_logs, || true).expect("cut"));
+        drop(making);
         assert_eq!(submit(Purpose::Derives), busy);
         let after = self.partitions().map();
         self.take_over(&before, &after);
@@ -276,6 +336,14 @@ impl Bed {
                 assert!(self.partitions().ended_log(*parent).is_some());
             }
         }
+    }
+
+    /// How many batches of the first partition have waited.
+    fn slowed(&self) -> u64 {
+        let text = self.partitions().metrics().render();
+        let name = "tideline_commit_slowed_batches_total{partition=\"0\"} ";
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.expect("shown").parse().expect("a number")
     }
 
     fn check(&self) {
@@ -323,13 +391,13 @@ proptest! {
                     let (one, other) = (ids[at % ids.len()], ids[(at + 1) % ids.len()]);
                     bed.reshape(Reshape::merge(&map, one, other), keeps);
                 }
-                Step::Served(splits, at, keeps, rounds) => {
+                Step::Served(splits, at, served, rounds) => {
                     let (one, other) = (ids[at % ids.len()], ids[(at + 1) % ids.len()]);
                     let reshape = match splits {
                         true => Reshape::split(&map, one),
                         false => Reshape::merge(&map, one, other),
                     };
-                    bed.reshape_served(reshape, keeps, &rounds);
+                    bed.reshape_served(reshape, served, &rounds);
                 }
             }
             bed.check();
@@ -357,7 +425,8 @@ fn what_is_given_up_leaves_no_trace_and_what_was_let_in_goes_on() {
     making.catch_up().expect("caught up");
     let doors = bed.partitions().pause(&making.parents());
     bed.runtime.block_on(doors.seal()).expect("sealed");
-    assert!(making.cut(doors, true, || false).is_err());
+    assert!(!making.cut(doors, true, || false).expect("made"));
+    drop(making);
     assert_eq!(bed.partitions().ids().len(), 1);
     assert!(!bed.home.path().join("partition-0001").exists());
     bed.write(&[1, 3], 4);
@@ -369,10 +438,26 @@ fn what_is_given_up_leaves_no_trace_and_what_was_let_in_goes_on() {
     assert!(making.catch_up().is_err());
     drop(making);
     assert!(!bed.home.path().join("directory.toml.new").exists());
-    bed.reshape_served(Some(reshape), false, &[]);
+    bed.reshape_served(Some(reshape), Served::in_time(false), &[]);
     bed.check();
     bed.reopen();
     bed.check();
+    bed.close();
+}
+
+#[test]
+fn writers_wait_as_long_as_they_are_held_back() {
+    let (mut bed, reshape) = with_rows(None);
+    let making = Making::begin(bed.partitions(), &reshape, CancellationToken::new());
+    let mut making = Some(making.expect("begun"));
+    for (steps, slowed) in [(0, 0), (2, 1), (3, 2), (0, 2), (2, 3)] {
+        making.as_ref().expect("there").hold_back(steps);
+        bed.write(&[1, 2], 3);
+        assert_eq!(bed.slowed(), slowed);
+    }
+    making.take();
+    bed.write(&[1, 2], 3);
+    assert_eq!(bed.slowed(), 3);
     bed.close();
 }
 
@@ -381,7 +466,7 @@ fn what_is_given_up_leaves_no_trace_and_what_was_let_in_goes_on() {
 fn a_control_forgets_what_was_written_meanwhile() {
     let (mut bed, reshape) = with_rows(Some(Fault::ReshapeForgets));
     let rounds = [vec![(vec![1, 2], 8)], vec![(vec![2, 2], 12)]];
-    bed.reshape_served(Some(reshape), false, &rounds);
+    bed.reshape_served(Some(reshape), Served::in_time(false), &rounds);
     bed.check();
 }
 

@@ -123,8 +123,8 @@ impl Tables {
         let commit = move |txn: &mut Txn<'_>| {
             let known = load_cursor(txn, &name)?.ok_or(FollowError::CursorNotFound)?;
             // Of another stream of the same table it may be: that one ended.
-            let is_same = known.places.scope == to.scope;
-            if !is_same && !(force && matches!(to.scope, Scope::Stream(_))) {
+            let is_other_stream = force && matches!(to.scope, Scope::Stream(_));
+            if known.places.scope != to.scope && !is_other_stream {
                 return Err(FollowError::WrongPosition);
             }
             let to = match force || known.places.history != to.history {

@@ -110,7 +110,7 @@ impl Tables {
         let places = self.partitions().ids().filter_map(place);
         let history = self.partitions().history();
         let slowest = Places::new(history, Scope::Timelines, places);
-        let oldest = self.lag(&slowest).await.map_or(None, |(_, since)| since);
+        let oldest = self.lag(&slowest).await.ok().and_then(|(_, since)| since);
         let now_ms = self.now_ms().cast_unsigned();
         let lag_ms = oldest.map_or(0, |since| now_ms.saturating_sub(since));
         let figures = &self.partitions().metrics().follows;
