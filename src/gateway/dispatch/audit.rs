@@ -2,7 +2,8 @@
 //!
 //! Owns: which calls are noted, and their line. Promises: a line for each call that needs a right above reading and
 //! writing one's own, for each that ends a session, and for each of a key that acts for a user, allowed or not, once it
-//! is answered; none where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
+//! is answered; none where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a
+//! credential.
 
 use std::net::IpAddr;
 
