@@ -13,6 +13,7 @@ from tablestore import (
 
 from sdk import EXIST, IGNORE, STRING_KEY, connect, get, key, put, refused, scan
 from server import Server
+from test_access_credentials import signed
 
 CONFIG = "[auth]\n"
 KEYS = {
@@ -45,10 +46,14 @@ class Guarded(Server):
         made = self.made[name]
         return connect(self, made[3:15], made[-43:])
 
-    def append(self, timeline):
-        call = {"jsonrpc": "2.0", "id": 1, "method": "message.append", "params": {"timeline": timeline, "entry": {"a": 1}}}
-        headers = {"content-type": "application/json", "authorization": f"Bearer {self.made['admin']}"}
-        assert self.http("POST", "/v1/rpc", json.dumps(call), headers)[0] == 200
+
+def rpc(server, method, **params):
+    """A call of the administrator."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {"content-type": "application/json", "authorization": f"Bearer {server.made['admin']}"}
+    status, _, body = server.http("POST", "/v1/rpc", json.dumps(call), headers)
+    assert status == 200
+    return json.loads(body)["result"]
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +63,8 @@ def house(tmp_path_factory):
     for name in ["shop_a", "bank_a"]:
         create(admin, name)
         put(admin, name, "row", [("c", 1)])
-    running.append("open/1")
-    running.append("room/1")
+    for timeline in ["open/1", "room/1"]:
+        rpc(running, "message.append", timeline=timeline, entry={"a": 1})
     yield running
     running.kill()
 
@@ -216,6 +221,36 @@ def test_a_range_over_timelines_passes_over_what_lies_between(house):
     two = house.client("two")
     assert scan(two, "timeline_meta", ("timeline_id",)) == seen
     assert scan(two, "timeline_meta", ("timeline_id",), "BACKWARD") == seen[::-1]
+
+
+OPERATIONS = [
+    "CreateTable", "UpdateTable", "DescribeTable", "ListTable", "DeleteTable", "AddDefinedColumn", "DeleteDefinedColumn",
+    "CreateIndex", "DropIndex", "ListSearchIndex", "GetRow", "PutRow", "UpdateRow", "DeleteRow", "BatchGetRow",
+    "BatchWriteRow", "GetRange", "ListStream", "DescribeStream", "GetShardIterator", "GetStreamRecord",
+    "StartLocalTransaction", "CommitTransaction", "AbortTransaction", "ExportTable",
+]
+
+
+def test_no_operation_is_done_with_a_bad_signature(house):
+    secret, of_admin = house.made["both"][-43:], house.made["admin"]
+    plain = rpc(house, "key.create", name="plain", rights=[{"on": "*", "allow": ["admin"]}])["key"]
+    gone = rpc(house, "key.create", name="gone", rights=[{"on": "*", "allow": ["admin"]}], signing=True)["key"]
+    rpc(house, "key.revoke", id=gone[3:15])
+    bad = {
+        "unknown": ("nosuchkey000", secret),
+        "another's secret": (of_admin[3:15], secret),
+        "cut short": (of_admin[3:15], of_admin[-43:-1]),
+        "not for signing": (plain[3:15], plain[-43:]),
+        "revoked": (gone[3:15], gone[-43:]),
+        "without [auth]": ("development", "development"),
+    }
+    for operation in OPERATIONS:
+        for how, (key_id, secret) in bad.items():
+            status, _, body = signed(house, operation, key_id, secret)
+            assert status == 403 and b"OTSAuthFailed" in body, (operation, how)
+        # The twin.
+        status, _, body = signed(house, operation, of_admin[3:15], of_admin[-43:])
+        assert b"OTSAuthFailed" not in body and b"OTSNoPermissionAccess" not in body, operation
 
 
 def test_keys_that_count_no_more(house):

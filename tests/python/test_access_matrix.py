@@ -1,0 +1,316 @@
+"""The matrix A1 of credentials and rights: every verb of the list of methods, on every transport and encoding.
+
+The verbs are those of schemas/examples, which has one for each method. Beside each refusal is a twin that is allowed.
+"""
+
+import http.client
+import json
+import os
+import threading
+import time
+
+import pytest
+
+from client import Client, Refused
+from test_access_credentials import ALL, BAD, Guarded, closed, token
+from test_access_rights import MESSAGE, eventually, house_in, said, who, without_names
+
+SCHEMAS = os.path.join(os.path.dirname(__file__), "..", "..", "schemas")
+
+
+def read_json(*path):
+    with open(os.path.join(SCHEMAS, *path)) as file:
+        return json.load(file)
+
+
+def verbs():
+    """Each method with parameters that count, and the right that it needs."""
+    for name in sorted(os.listdir(os.path.join(SCHEMAS, "examples"))):
+        if not name.startswith("push."):
+            request = read_json("examples", name)["request"]
+            method = request["method"]
+            # A call in a batch may not wait, and these are not to.
+            params = {name: value for name, value in request.get("params", {}).items() if name != "wait_ms"}
+            yield method, params, read_json(f"{method}.params.json")["x-right"]
+
+
+VERBS = list(verbs())
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    server = Guarded(tmp_path_factory.mktemp("guarded")).start()
+    made = server.call(server.admin, "key.create", name="lost", rights=ALL)
+    server.call(server.admin, "key.revoke", id=made["id"])
+    server.call(server.admin, "session.revoke", user="rev", issued_before=int(time.time() * 1000) + 3_600_000)
+    signing = server.call(server.admin, "key.create", name="tables", rights=ALL, signing=True)["key"]
+    server.taken_back = {"a revoked key": made["key"], "revoked": token("rev"), "revoked, without a date": token("rev", iat=None)}
+    server.taken_back["another key's secret"] = server.admin[:16] + signing[16:]
+    yield server
+    server.kill()
+
+
+TAKEN_BACK = ["a revoked key", "revoked", "revoked, without a date", "another key's secret"]
+HOW = [*BAD, *TAKEN_BACK]
+
+
+def shown(server, how):
+    return BAD[how]() if how in BAD else server.taken_back[how]
+
+
+def what_there_is(server):
+    ask = lambda method, **params: server.call(server.admin, method, **params)
+    made = [ask("timeline.list"), ask("key.list"), ask("stream.cursors"), ask("partition.list")]
+    return json.dumps([*made, ask("webhook.list")], sort_keys=True)
+
+
+class Bodies:
+    """Calls over one connection of HTTP that stays open."""
+
+    def __init__(self, server, bearer):
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        self.headers = {"content-type": "application/json"}
+        if bearer is not None:
+            self.headers["authorization"] = f"Bearer {bearer}"
+
+    def call(self, method, params):
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        self.connection.request("POST", "/v1/rpc", body=body, headers=self.headers)
+        response = self.connection.getresponse()
+        return response.status, response.read()
+
+
+@pytest.mark.parametrize("how", ["nothing", *HOW])
+def test_no_verb_is_done_over_http_with_a_bad_credential(guarded, how):
+    before = what_there_is(guarded)
+    bad = Bodies(guarded, None if how == "nothing" else shown(guarded, how))
+    nothing = guarded.rpc(None, "ping")[2]
+    for method, params, _ in VERBS:
+        assert bad.call(method, params) == (401, nothing), method
+    assert what_there_is(guarded) == before
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["json", "msgpack"])
+@pytest.mark.parametrize("how", ["nothing", *HOW])
+def test_no_verb_is_done_over_a_websocket_with_a_bad_credential(guarded, how, packed):
+    before = what_there_is(guarded)
+    open_it = ("session.open", {"token": shown(guarded, how)}) if how != "nothing" else ("ping", {})
+    calls = [open_it, *((method, params) for method, params, _ in VERBS if method not in ["ping", "session.open"])]
+    batch = [{"jsonrpc": "2.0", "id": number, "method": method, "params": params} for number, (method, params) in enumerate(calls)]
+    with Client(guarded, packed=packed) as client:
+        client.send(batch)
+        answers = {answer["id"]: answer for answer in client.receive()}
+        assert len(answers) == len(calls)
+        refused = set()
+        for number, (method, _) in enumerate(calls):
+            assert method == "ping" or said(answers[number]) == "unauthenticated", (method, answers[number])
+            refused.add(json.dumps(answers[number].get("error"), sort_keys=True))
+        assert len(refused) == (2 if how == "nothing" else 1)
+        if how != "nothing":
+            closed(client)
+    assert what_there_is(guarded) == before
+
+
+def test_their_twin_is_answered_on_every_transport(tmp_path):
+    """With a token that counts no verb is `unauthenticated`; what needs `admin` is forbidden to it, and not to a key that has it."""
+    server = Guarded(tmp_path).start()
+    try:
+        of_users = [{"on": "*", "allow": ["read", "append", "react", "signal", "create", "edit", "moderate", "members", "manage", "observe"]}]
+        good = token("ada", rights=of_users)
+        user, admin = Bodies(server, good), Bodies(server, server.admin)
+        of_session = ["session.open", "session.renew", "session.close"]
+        for method, params, right in VERBS:
+            if method in of_session:
+                continue
+            status, body = user.call(method, params)
+            reason = said(json.loads(body))
+            assert status == 200 and reason != "unauthenticated", method
+            assert not right.startswith("admin") or reason in ["forbidden", "method_not_found"], (method, reason)
+            if right.startswith("admin") and method not in ["session.revoke", "partition.split", "partition.merge"]:
+                assert said(json.loads(admin.call(method, params)[1])) != "forbidden", method
+        for packed in [False, True]:
+            with server.open(good, packed=packed) as client:
+                for method, params, right in VERBS:
+                    if method in of_session:
+                        continue
+                    reason = "ok"
+                    try:
+                        client.call(method, **params)
+                    except Refused as refused:
+                        reason = refused.reason
+                    assert reason != "unauthenticated", method
+                    # There is no stream to close.
+                    is_allowed = not right.startswith("admin") or method == "stream.close"
+                    assert reason == "forbidden" or is_allowed, (method, reason)
+    finally:
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    running = house_in(tmp_path_factory.mktemp("house"))
+    yield running
+    running.kill()
+
+
+# Ways to follow a timeline, or to wait for what is new in it. What ann, who is a member, hears.
+FOLLOWS = [
+    ("subscribe", lambda name: {"timeline": name}),
+    ("subscribe", lambda name: {"timeline": name, "create": False}),
+    ("subscribe", lambda name: {"timeline": name, "after": 0, "create": False}),
+    ("subscribe", lambda name: {"timeline": name, "rewind": 1, "create": False}),
+    ("subscribe", lambda name: {"timeline": name, "after": 1, "epoch": "0" * 32, "create": False}),
+    ("subscribe", lambda name: {"timelines": {name: {}}, "create": False}),
+    ("subscribe", lambda name: {"timelines": {name: {"after": 1}}, "create": False}),
+    ("sync", lambda name: {"positions": {name: {"after": 0}}}),
+    ("sync", lambda name: {"positions": {name: {"after": 0}}, "wait_ms": 100}),
+    ("presence.get", lambda name: {"timelines": [name]}),
+]
+STRANGERS = [
+    lambda: who("eve"),
+    lambda: who("bill"),
+    lambda: who("eve", "read", "append", "create", "manage", "members", "moderate", "react", "signal", on="rooms/*"),
+]
+
+
+def of_one(answer, name):
+    """What is said of a timeline: of an answer about many, its part."""
+    part = answer.get("result", {}).get("timelines", {}).get(name)
+    if part is None:
+        return said(answer)
+    return part.get("reason") or part.get("state") or "ok"
+
+
+def check_follow(house, method, params, packed):
+    def call(bearer, name, quiet):
+        with house.open(bearer, packed=packed) as client:
+            try:
+                answer = {"result": client.call(method, **params(name))}
+            except Refused as refused:
+                answer = {"error": {"code": refused.code, "message": refused.message, "data": refused.data}}
+            if quiet:
+                house.call(house.admin, "message.append", timeline="room/1", entry={"text": "secret"})
+                client.quiet(0.02)
+            return answer
+
+    allowed = of_one(call(who("ann"), "room/1", False), "room/1")
+    assert allowed in ["ok", "epoch_changed"], allowed
+    for stranger in STRANGERS:
+        hidden, missing = call(stranger(), "room/1", True), call(stranger(), "room/none", False)
+        assert of_one(hidden, "room/1") in ["timeline_not_found", "forbidden"], hidden
+        assert without_names(hidden, "room/1") == without_names(missing, "room/none")
+        assert "secret" not in json.dumps(hidden)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["json", "msgpack"])
+@pytest.mark.parametrize("method,params", FOLLOWS, ids=[f"{one[0]}-{index}" for index, one in enumerate(FOLLOWS)])
+def test_what_is_hidden_can_not_be_followed(house, method, params, packed):
+    check_follow(house, method, params, packed)
+
+
+def resumes(house, user, packed):
+    """Subscribes and goes; then what a resume from there hears."""
+    house.call(house.admin, "member.add", timeline="room/1", members=[{"user": user}])
+    with house.open(who(user), packed=packed) as client:
+        state = client.call("subscribe", timeline="room/1")
+    place = {"after": state["head"], "epoch": state["epoch"], "create": False}
+
+    def resume(name):
+        with house.open(who(user), packed=packed) as client:
+            try:
+                return {"result": client.call("subscribe", timeline=name, **place)}
+            except Refused as refused:
+                return {"error": {"code": refused.code, "message": refused.message, "data": refused.data}}
+
+    return resume
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["json", "msgpack"])
+def test_a_resume_is_decided_anew(house, packed):
+    user = f"rex{packed}"
+    resume = resumes(house, user, packed)
+    assert said(resume("room/1")) == "ok"
+    house.call(house.admin, "member.update", timeline="room/1", user=user, role="blind")
+    hidden, missing = resume("room/1"), resume("room/none")
+    assert said(hidden) == "timeline_not_found"
+    assert without_names(hidden, "room/1") == without_names(missing, "room/none")
+
+
+@pytest.mark.parametrize("way", ["http", "json", "msgpack"])
+def test_a_wait_is_decided_anew(house, way):
+    """One who waits and loses the right learns nothing of what comes then; one who keeps it does."""
+    answers = {}
+
+    def wait(user):
+        head = house.call(house.admin, "timeline.get", timeline="room/1")["head"]
+        params = {"positions": {"room/1": {"after": head}}, "wait_ms": 20_000}
+        if way == "http":
+            answers[user] = house.call(who(user), "sync", **params)
+        else:
+            with house.open(who(user), packed=way == "msgpack") as client:
+                answers[user] = client.call("sync", **params)
+
+    users = [f"waits-{way}", f"keeps-{way}"]
+    house.call(house.admin, "member.add", timeline="room/1", members=[{"user": user} for user in users])
+    threads = [threading.Thread(target=wait, args=(user,)) for user in users]
+    [thread.start() for thread in threads]
+    time.sleep(0.3)
+    house.call(house.admin, "member.update", timeline="room/1", user=users[0], role="blind")
+    house.call(house.admin, "message.append", timeline="room/1", entry={"text": "secret"})
+    [thread.join(30) for thread in threads]
+    lost, kept = (answers[user]["timelines"]["room/1"] for user in users)
+    assert lost["state"] == "forbidden" and "secret" not in json.dumps(lost)
+    assert kept["state"] == "ok"
+
+
+def test_what_is_a_users_own_is_nobody_elses(house):
+    epoch = house.call(who("ann"), "timeline.get", timeline="room/1")["epoch"]
+    for user in ["ann", "eve"]:
+        house.call(who(user), "position.set", device=f"{user}-1", positions={"room/1": {"after": 1, "epoch": epoch}})
+    devices = lambda bearer: json.dumps(house.call(bearer, "position.list"))
+    assert "ann-1" in devices(who("ann")) and "ann-1" not in devices(who("eve"))
+    house.call(who("eve"), "position.remove", device="ann-1")
+    assert "ann-1" in devices(who("ann"))
+    assert eventually(lambda: house.call(who("ann"), "conversation.list")["conversations"])
+    assert house.call(who("eve"), "conversation.list")["conversations"] == []
+    assert house.call(who("eve"), "conversation.count")["conversations"] == 0
+    assert house.call(who("eve"), "conversation.sync")["conversations"] == []
+    for method, params in [("conversation.update", {"set": {"pinned": True}}), ("conversation.hide", {}), ("conversation.get", {})]:
+        heard = []
+        for name in ["room/1", "room/none"]:
+            with pytest.raises(Refused) as refused:
+                house.call(who("eve"), method, timeline=name, **params)
+            heard.append(str(refused.value).replace(name, "NAME"))
+        assert "conversation_not_found" in heard[0] and heard[0] == heard[1]
+    assert house.call(who("ann"), "conversation.update", timeline="room/1", set={"pinned": True})["attributes"]
+    # A key acts only for whom it may.
+    key = house.call(house.admin, "key.create", name="shop", rights=[], act_as=["shop-*"])["key"]
+    assert house.rpc(key, "position.list", acting="ann")[0] == 403
+    assert house.rpc(key, "position.list", acting="shop-1")[0] == 200
+
+
+def test_what_the_relay_brought_is_decided_when_it_is_read(house):
+    """What is in one's feed already leaves it with the right to read where it is from."""
+    sees = who("flo", "read", on="news/*")
+    for name in ["news/a", "news/b"]:
+        house.call(house.admin, "timeline.create", timeline=name)
+        house.call(sees, "feed.follow", timeline=name)
+        house.call(house.admin, "message.append", timeline=name, entry={"text": f"in {name}"})
+    feed = lambda bearer: json.dumps(house.call(bearer, "feed.range"))
+    assert eventually(lambda: "in news/a" in feed(sees) and "in news/b" in feed(sees))
+    some = who("flo", "read", on="news/b")
+    assert "in news/b" in feed(some) and "in news/a" not in feed(some)
+    assert "in news" not in feed(who("flo")) and "in news" not in feed(who("eve", "read", on="news/*"))
+    assert "in news/a" in feed(sees)
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")
+def test_following_would_notice_a_skipped_decision(tmp_path):
+    """The control: a server that skips the decision lets strangers follow."""
+    house = house_in(tmp_path, {"TIDELINE_FAULT": "skip_decision"})
+    try:
+        for method, params in FOLLOWS:
+            with pytest.raises(AssertionError):
+                check_follow(house, method, params, False)
+    finally:
+        house.kill()
