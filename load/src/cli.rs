@@ -11,8 +11,8 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::{Flags, Load};
 use crate::{
-    append, chat, compare, connect, crash, growth, mixed, pages, people, people_bench, poll,
-    replay, room, scenario, slow, storm, table,
+    access_bench, append, chat, compare, connect, crash, growth, mixed, pages, people,
+    people_bench, poll, replay, room, scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -52,6 +52,9 @@ pub enum Command {
     /// What lists, devices, feeds, fan-out and large groups cost, one measurement each
     #[command(subcommand)]
     PeopleBench(people_bench::Row),
+    /// What deciding who may do what costs, one measurement each
+    #[command(subcommand)]
+    AccessBench(access_bench::Row),
     /// What each operation costs while timelines, history and audiences grow: tables and pictures
     Growth(growth::Growth),
     /// Run profiles from a scenario file (TOML); its settings have the names of the flags
@@ -81,6 +84,7 @@ impl Command {
             Command::Room(args) => ("room", args),
             Command::Poll(args) => ("poll", args),
             Command::PeopleBench(row) => row.profile(),
+            Command::AccessBench(row) => row.profile(),
             Command::Replay(args) => ("replay", args),
             Command::People(args) => ("people", args),
             Command::Crash(args) => ("crash", args),

@@ -4,24 +4,26 @@
 //! all of them are there at the end, or it is a fault. Must not: send anything while it measures.
 
 use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{TryStreamExt as _, stream};
 use serde::Serialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::task::spawn_local;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::exit::Stop;
+use crate::generator::rate;
 use crate::machine::used;
 use crate::profile::{Profile, need_files};
 use crate::rpc::Client;
 use crate::run::{Better, Run};
 
 /// Arguments of `connect`; warm-up and seconds are not used.
-#[derive(Clone, Debug, clap::Args, Serialize)]
+#[derive(Clone, Debug, Default, clap::Args, Serialize)]
 pub struct Connect {
     /// How many connections
     #[arg(long, default_value_t = 5_000)]
@@ -32,22 +34,30 @@ pub struct Connect {
     /// Subscribe each connection to this many timelines (of 1,000)
     #[arg(long, default_value_t = 0)]
     subscriptions: usize,
+    /// Open so many a second [default: as fast as they are answered]
+    #[arg(long, value_parser = rate)]
+    rate: Option<f64>,
+    /// From so many addresses of the loopback, 127.1.0.1 and on, in turn [0: one]
+    #[arg(long, default_value_t = 0)]
+    addresses: u32,
 }
 
 /// So many are being opened at a time.
 const OPENING: usize = 100;
+/// The first of the addresses: 127.1.0.1.
+const ADDRESS: u32 = 0x7f01_0001;
 
 impl Profile for Connect {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.connections as u64)?;
         // One connection first, so that what the server makes once is not counted as a connection's.
-        drop(open(run, self.subscriptions, 0).await?);
+        drop(open(run, self.subscriptions, 0, None).await?);
         sleep(Duration::from_millis(200)).await;
         let memory = || used(run.pid?, "resident_bytes");
         let before = memory();
         run.begin().await;
         let (began, idle) = (Instant::now(), Idle(run.gauge("connections")));
-        idle.open(run, self.connections, self.subscriptions).await?;
+        idle.come(run, self).await?;
         let opening = began.elapsed().as_secs_f64();
         run.pass(self.hold_seconds).await;
         run.sample();
@@ -80,8 +90,23 @@ impl Idle {
         count: usize,
         follows: usize,
     ) -> Result<(), Stop> {
-        let add = async |number| {
-            let client = open(run, follows, number).await?;
+        let coming = Connect {
+            connections: count,
+            subscriptions: follows,
+            ..Connect::default()
+        };
+        self.come(run, &coming).await
+    }
+
+    async fn come(&self, run: &Rc<Run>, coming: &Connect) -> Result<(), Stop> {
+        let began = Instant::now();
+        let add = async |number: usize| {
+            if let Some(rate) = coming.rate {
+                sleep_until(began + Duration::from_secs_f64(number as f64 / rate)).await;
+            }
+            let from = (number as u32).checked_rem(coming.addresses);
+            let from = from.map(|nth| Ipv4Addr::from_bits(ADDRESS + nth).into());
+            let client = open(run, coming.subscriptions, number, from).await?;
             let (held, run) = (Rc::clone(&self.0), Rc::clone(run));
             held.update(|held| held + 1.0);
             spawn_local(async move {
@@ -90,7 +115,7 @@ impl Idle {
             });
             Ok(())
         };
-        let numbers = stream::iter((0..count).map(Ok));
+        let numbers = stream::iter((0..coming.connections).map(Ok));
         numbers.try_for_each_concurrent(OPENING, add).await
     }
 
@@ -106,8 +131,16 @@ impl Idle {
 }
 
 /// Opens one connection, which is answered and follows some timelines.
-async fn open(run: &Run, follows: usize, number: usize) -> Result<Client, Stop> {
-    let mut client = Client::open(&run.url).await?;
+async fn open(
+    run: &Run,
+    follows: usize,
+    number: usize,
+    from: Option<IpAddr>,
+) -> Result<Client, Stop> {
+    let mut client = match from {
+        Some(from) => Client::open_from(&run.url, from).await?,
+        None => Client::open(&run.url).await?,
+    };
     client.call::<IgnoredAny>("ping", json!({})).await?;
     for offset in 0..follows {
         let params = json!({ "timeline": format!("idle/{}", (number + offset) % 1_000) });

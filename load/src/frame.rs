@@ -6,10 +6,12 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
+use crate::credential;
 use crate::pipe::Pipe;
 
 /// How long one attempt to connect may take.
@@ -70,8 +72,12 @@ pub(crate) async fn dial(url: &str, receive_bytes: Option<u32>) -> io::Result<Pi
         None => Pipe::connect(&host).await?,
         Some(bytes) => Pipe::connect_narrow(&host, bytes).await?,
     };
+    secured(url, &host, pipe).await
+}
+
+async fn secured(url: &str, host: &str, pipe: Pipe) -> io::Result<Pipe> {
     match url.starts_with("wss:") {
-        true => pipe.secured(&host).await,
+        true => pipe.secured(host).await,
         false => Ok(pipe),
     }
 }
@@ -79,15 +85,32 @@ pub(crate) async fn dial(url: &str, receive_bytes: Option<u32>) -> io::Result<Pi
 /// Connects and upgrades, with so little room for what has come as [`Pipe::connect_narrow`] says, if it is given; what
 /// follows the server's answer is still in the pipe.
 pub async fn upgrade(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> {
+    upgrade_on(url, dial(url, receive_bytes)).await
+}
+
+/// As `upgrade`, from this address of the machine.
+pub(crate) async fn upgrade_from(url: &str, from: IpAddr) -> io::Result<Pipe> {
+    let dialing = async {
+        let (host, _) = place(url)?;
+        secured(url, &host, Pipe::connect_from(&host, from).await?).await
+    };
+    upgrade_on(url, dialing).await
+}
+
+async fn upgrade_on(
+    url: &str,
+    dialing: impl Future<Output = io::Result<Pipe>>,
+) -> io::Result<Pipe> {
     let upgrading = async {
         let (host, path) = place(url)?;
-        let mut pipe = dial(url, receive_bytes).await?;
+        let mut pipe = dialing.await?;
         // The key may be fixed: it guards against confused proxies and caches, and there are none here. So is what must
         // come back for it (RFC 6455, 1.3).
         let request = format!(
             "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-             Sec-WebSocket-Protocol: tideline.v1.json\r\n\r\n"
+             Sec-WebSocket-Protocol: tideline.v1.json\r\n{}\r\n",
+            credential::header()
         );
         let upgraded = |answer: &[u8]| match memchr::memmem::find(answer, b"\r\n\r\n") {
             Some(at) if is_upgrade(&answer[..at]) => Ok(Some(((), at + 4))),

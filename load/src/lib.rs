@@ -5,6 +5,7 @@
 //! Tablestore's API (`wire::tablestore`, which the official SDKs hold on their own), or trust a reply that it can
 //! check.
 
+pub mod access_bench;
 pub mod append;
 mod audience;
 pub mod bench;
@@ -14,6 +15,7 @@ pub mod cli;
 pub mod compare;
 pub mod connect;
 pub mod crash;
+mod credential;
 pub mod exit;
 pub mod figures;
 mod follower;

@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -23,6 +24,17 @@ const KEPT_BYTES: usize = 4 << 10;
 thread_local! {
     /// All connections of a thread read into it: one buffer stays in the processor's cache, thousands do not.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A socket that can be connected to `host:port`, and where that is.
+async fn socket(address: &str) -> io::Result<(TcpSocket, SocketAddr)> {
+    let to = tokio::net::lookup_host(address).await?.next();
+    let to = to.ok_or_else(|| io::Error::other(format!("{address}: no such host")))?;
+    let socket = match to.is_ipv4() {
+        true => TcpSocket::new_v4()?,
+        false => TcpSocket::new_v6()?,
+    };
+    Ok((socket, to))
 }
 
 /// One end of a connection.
@@ -49,14 +61,16 @@ impl Pipe {
     /// As `connect`, with so many bytes (the system rounds it up) for what has come and was not read: a client that
     /// stops reading then stops the sender soon.
     pub async fn connect_narrow(address: &str, receive_bytes: u32) -> io::Result<Pipe> {
-        let to = tokio::net::lookup_host(address).await?.next();
-        let to = to.ok_or_else(|| io::Error::other(format!("{address}: no such host")))?;
-        let socket = match to.is_ipv4() {
-            true => TcpSocket::new_v4()?,
-            false => TcpSocket::new_v6()?,
-        };
+        let (socket, to) = socket(address).await?;
         // Only what is set before connecting bounds the window from the first byte.
         socket.set_recv_buffer_size(receive_bytes)?;
+        Pipe::on(socket.connect(to).await?)
+    }
+
+    /// As `connect`, from this address of the machine.
+    pub(crate) async fn connect_from(address: &str, from: IpAddr) -> io::Result<Pipe> {
+        let (socket, to) = socket(address).await?;
+        socket.bind(SocketAddr::new(from, 0))?;
         Pipe::on(socket.connect(to).await?)
     }
 

@@ -1,4 +1,5 @@
-//! `room`: one timeline, many subscribers: how many messages a second reach everybody, and how long each takes.
+//! `room`: one timeline, many subscribers: how many messages a second reach everybody, and how long each takes. Or
+//! many timelines, which all of them follow, each on one connection.
 //!
 //! Owns: when the publisher sends. Promises: every subscriber got every message once and in order, or it is a fault; in
 //! the closed loop at most `--in-flight` messages have not reached everybody. Must not: use more than one thread, so
@@ -25,6 +26,9 @@ pub struct Room {
     /// Subscribers, each on a connection of its own
     #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
     subscribers: u64,
+    /// Timelines that each of them follows; messages go to them in turn
+    #[arg(long, default_value_t = 1, value_parser = count::<u64>)]
+    timelines: u64,
     /// Closed loop: so many messages may not have reached everybody yet
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     in_flight: u64,
@@ -39,14 +43,15 @@ pub struct Room {
 impl Profile for Room {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.subscribers)?;
-        let timeline = format!("room-{}", run.tag);
-        run.detail("timeline", &timeline);
+        let prefix = run.prefix(None, "room");
+        run.detail("prefix", &prefix);
+        let timelines = (0..self.timelines).map(|number| format!("{prefix}{number}"));
         let measured = Some(self.rate.map_or(Counts::Ended, |_| Counts::Scheduled));
         // The first member publishes.
-        let mut follows = vec![vec![0]; self.subscribers as usize + 1];
+        let mut follows = vec![Vec::from_iter(0..self.timelines); self.subscribers as usize + 1];
         follows[0].clear();
         let (account, members) =
-            Account::new(run, Writers::One, measured, self.size, [timeline], follows);
+            Account::new(run, Writers::One, measured, self.size, timelines, follows);
         let members = audience::open(&account, members).await?.into_iter();
         let living = members.map(|member| member.live(Member::attend)).collect();
         tokio::join!(self.publish(&account), run.measure());
@@ -64,7 +69,11 @@ impl Profile for Room {
 impl Room {
     /// Publishes until the run ends.
     async fn publish(&self, account: &Account) {
-        let (run, put) = (&account.run, |at| account.put(0, 0, at));
+        let run = &account.run;
+        let put = |at| {
+            let timeline = account.sent() % self.timelines;
+            account.put(0, timeline as usize, at);
+        };
         if let Some(rate) = self.rate {
             return audience::by_the_clock(account, run.pace(rate, Gaps::Fixed, 0), put).await;
         }

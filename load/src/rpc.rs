@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -16,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::checks::Checks;
 use crate::exit::Stop;
-use crate::frame::{put_text, texts, upgrade};
+use crate::frame::{put_text, texts, upgrade, upgrade_from};
 use crate::pipe::Pipe;
 
 /// What was refused for now is asked again after this.
@@ -233,7 +234,15 @@ impl Client {
 
     /// As `open`; with a user, as that user.
     pub(crate) async fn open_as(url: &str, user: Option<&str>) -> Result<Client, CallError> {
-        let pipe = open(url, None, user).await;
+        Client::on(url, open(url, None, user).await)
+    }
+
+    /// As `open`, from this address of the machine.
+    pub(crate) async fn open_from(url: &str, from: IpAddr) -> Result<Client, CallError> {
+        Client::on(url, upgrade_from(url, from).await)
+    }
+
+    fn on(url: &str, pipe: io::Result<Pipe>) -> Result<Client, CallError> {
         Ok(Client {
             pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
             parts: Vec::new(),
@@ -312,10 +321,15 @@ impl Client {
     /// Hands on what is pushed, until the connection ends. Cancel-safe.
     pub(crate) async fn hear(&mut self, mut hear: impl FnMut(&[u8])) -> io::Error {
         loop {
-            if let Err(error) = self.exchange(&mut hear).await {
+            if let Err(error) = self.hear_some(&mut hear).await {
                 return error;
             }
         }
+    }
+
+    /// Hands on what has been pushed, as soon as there is something. Cancel-safe.
+    pub(crate) async fn hear_some(&mut self, hear: impl FnMut(&[u8])) -> io::Result<()> {
+        self.exchange(hear).await
     }
 
     /// Answers the server's pings until the connection ends; what comes and is no push is a fault.

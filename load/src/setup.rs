@@ -18,6 +18,11 @@ pub struct Setup {
     #[arg(long)]
     #[serde(skip)]
     pub ca_file: Option<PathBuf>,
+    /// The key, or a user's token, that is shown to a server with [auth]; better in the environment, where others on
+    /// this machine do not see it
+    #[arg(long, env = "TIDELINE_KEY", hide_env_values = true)]
+    #[serde(skip)]
+    pub credential: Option<String>,
     /// Start this server binary instead of using --url, and stop it at the end
     #[arg(long, requires = "data")]
     #[serde(skip)]

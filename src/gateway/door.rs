@@ -2,7 +2,8 @@
 //!
 //! Owns: the way from a header or a `session.open` to a credential, and the lines of the log about those that were
 //! refused. Promises: a bad credential gets the same bytes whatever is wrong with it; nothing of it is logged but the
-//! name of its key. Must not: judge a credential; the authority does.
+//! name of its key; one that may not act for the user it names is in the audit log. Must not: judge a credential; the
+//! authority does.
 
 use std::future::pending;
 use std::net::IpAddr;
@@ -18,7 +19,7 @@ use super::limits::Limits;
 use super::live::Sessions;
 use super::respond::{Answer, full};
 use super::seldom::Seldom;
-use crate::access::{Claim, Gate};
+use crate::access::{Claim, Gate, Identity, Who};
 use crate::credentials::{Authority, Credential, Refused, Shown, named};
 use crate::ids::Clock;
 use crate::metrics::Metrics;
@@ -53,6 +54,35 @@ pub(super) struct Visitor<'c> {
     pub(super) certificates: &'c [String],
 }
 
+/// Who somebody says to be whose credential was refused.
+pub(super) struct Presumed<'c> {
+    /// The ID of the key that it names.
+    pub(super) key: Option<String>,
+    /// The user that it wants to act for.
+    pub(super) user: Option<&'c str>,
+}
+
+impl<'c> Presumed<'c> {
+    /// Somebody whose credential counts, and who wants to act for another user.
+    pub(super) fn of(identity: &Identity, user: &'c str) -> Presumed<'c> {
+        let key = match &identity.who {
+            Who::Key { id, .. } => Some(id.as_ref().to_owned()),
+            Who::User(_) | Who::Anybody => None,
+        };
+        let user = Some(user);
+        Presumed { key, user }
+    }
+}
+
+impl<'c> From<Shown<'c>> for Presumed<'c> {
+    fn from(shown: Shown<'c>) -> Presumed<'c> {
+        Presumed {
+            key: shown.bearer.and_then(named),
+            user: shown.user,
+        }
+    }
+}
+
 /// The clock may be set meanwhile.
 const LOOK_MS: u64 = 60_000;
 
@@ -76,7 +106,7 @@ impl Door {
     ) -> Result<Credential, Failure> {
         let shown = shown(headers, visitor.certificates);
         let judged = self.authority.verify_fetching(shown).await;
-        let judged = judged.map_err(|why| self.refuse(why, shown.bearer, visitor.address));
+        let judged = judged.map_err(|why| self.refuse(why, shown.into(), visitor.address));
         judged.inspect_err(|failure| {
             if let Some(limit) = failure.limit_name {
                 self.metrics.refused(limit, 1);
@@ -87,7 +117,7 @@ impl Door {
     /// The credential that a session shows.
     pub(super) fn judge(&self, shown: Shown<'_>, address: IpAddr) -> Result<Credential, Failure> {
         let judged = self.authority.verify(shown);
-        judged.map_err(|why| self.refuse(why, shown.bearer, address))
+        judged.map_err(|why| self.refuse(why, shown.into(), address))
     }
 
     /// Tells of other rules than those in force now.
@@ -133,8 +163,8 @@ impl Door {
     }
 
     /// Logs why a credential was refused, and says what its owner is told.
-    pub(super) fn refuse(&self, why: Refused, bearer: Option<&str>, address: IpAddr) -> Failure {
-        let key = bearer.and_then(named);
+    pub(super) fn refuse(&self, why: Refused, who: Presumed<'_>, address: IpAddr) -> Failure {
+        let Presumed { key, user } = who;
         let why_text = why.label();
         tracing::debug!(why = why_text, key, %address, "refused a credential");
         // Anybody can cause it: seldom at a level that is on.
@@ -145,7 +175,11 @@ impl Door {
         }
         match why {
             Refused::Unavailable => Reason::Unavailable.into(),
-            Refused::OtherUser => Reason::Forbidden.into(),
+            Refused::OtherUser => {
+                let outcome = Reason::Forbidden.name();
+                tracing::info!(target: "audit", key, for_user = user, from = %address, outcome);
+                Reason::Forbidden.into()
+            }
             Refused::Missing => Reason::Unauthenticated.into(),
             // One that counts is taken all the same: those who share an address shut each other out otherwise.
             _ => match self.limits.fail(address) {

@@ -10,9 +10,9 @@ import urllib.request
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 
 
-def section(title):
-    _, _, behind = README.read_text().partition(f"\n## {title}\n")
-    assert behind, f"README has no section {title!r}"
+def section(title, page=README):
+    _, _, behind = page.read_text().partition(f"\n## {title}\n")
+    assert behind, f"{page.name} has no section {title!r}"
     return behind.partition("\n## ")[0]
 
 

@@ -23,6 +23,7 @@ KEYS = {
     "both": ["shop_*=tables:read,tables:write"],
     "maker": ["shop_*=tables:manage"],
     "rooms": ["*=tables:read", "open/*=read"],
+    "two": ["*=tables:read", "aisle/*=read", "stage/*=read"],
     "blind": ["*=read"],
 }
 
@@ -210,6 +211,16 @@ def test_tables_of_timelines_show_what_may_be_read(house):
     # To read timelines is not to read tables.
     with denied():
         scan(house.client("blind"), "timeline_meta", names)
+
+
+def test_a_range_over_timelines_passes_over_what_lies_between(house):
+    names = ["aisle/1", "aisle/2", "between/1", "stage/1", "tail/1"]
+    for name in names:
+        rpc(house, "message.append", timeline=name, entry={"a": 1})
+    seen = [[name] for name in names if name.startswith(("aisle/", "stage/"))]
+    two = house.client("two")
+    assert scan(two, "timeline_meta", ("timeline_id",)) == seen
+    assert scan(two, "timeline_meta", ("timeline_id",), "BACKWARD") == seen[::-1]
 
 
 OPERATIONS = [

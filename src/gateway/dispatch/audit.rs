@@ -1,8 +1,9 @@
 //! The log target `audit`: who changed what, or tried to.
 //!
 //! Owns: which calls are noted, and their line. Promises: a line for each call that needs a right above reading and
-//! writing one's own, and for each of a key that acts for a user, allowed or not, once it is answered; none where there
-//! is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
+//! writing one's own, for each that ends a session, and for each of a key that acts for a user, allowed or not, once it
+//! is answered; none where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a
+//! credential.
 
 use std::net::IpAddr;
 
@@ -36,7 +37,7 @@ impl Noted {
         let (method, (name, sets)) = (request.method(), named(request));
         let has_right = match method.needs() {
             Needs::Any(rights) | Needs::Server(rights) => rights.has_any(RIGHTS),
-            Needs::Nothing(_) | Needs::Session(_) => false,
+            Needs::Nothing(_) | Needs::Session(_) => method == Method::SessionClose,
         };
         (has_right || acts || sets).then(|| Noted {
             who: who(identity),
@@ -86,7 +87,7 @@ pub(in crate::gateway) fn who(identity: &Identity) -> String {
     }
 }
 
-/// The timeline that a call names, and whether it makes one with members or settings.
+/// What a call names: a timeline, a key, a user, a session; and whether it makes a timeline with members or settings.
 fn named(request: &Request) -> (&str, bool) {
     let name = match request {
         Request::TimelineCreate(one) => {
@@ -109,6 +110,10 @@ fn named(request: &Request) -> (&str, bool) {
         Request::MessageAppendBatch(one) => &one.timeline,
         Request::PinAdd(one) => &one.timeline,
         Request::PinRemove(one) => &one.timeline,
+        Request::KeyCreate(one) => &one.name,
+        Request::KeyRevoke(one) => &one.id,
+        Request::SessionRevoke(one) => &one.user,
+        Request::SessionClose(one) => &one.session,
         _ => return ("", false),
     };
     (name, false)

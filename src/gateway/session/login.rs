@@ -19,7 +19,7 @@ use super::super::Shared;
 use super::super::arrival::{Arrival, PATIENCE};
 use super::super::dispatch::session::{is_same_caller, open, take};
 use super::super::dispatch::{Caller, Outcome};
-use super::super::door::Door;
+use super::super::door::{Door, Presumed};
 use super::super::limits::Places;
 use super::super::live::{Kept, Live};
 use super::super::outbound::expiring;
@@ -168,7 +168,8 @@ impl Login {
             (None, None) => return Ok(()),
             (None, Some(user)) => {
                 let acting = door.authority.acting_for(&before, user);
-                acting.map_err(|why| door.refuse(why, None, self.address))?
+                let who = Presumed::of(&before.identity, user);
+                acting.map_err(|why| door.refuse(why, who, self.address))?
             }
         };
         // A back end that has acted for nobody may begin to act for a user, and then for that one only.

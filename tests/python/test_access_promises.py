@@ -1,0 +1,328 @@
+"""What access promises beside the decision itself: sets of keys, cookies, proxies, the audit log, revocation, secrets kept secret."""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from certificates import Authority
+from client import Client, Refused
+from client import until as soon
+from test_access_credentials import (
+    ALL,
+    LIMITS,
+    OTHER,
+    SECRET,
+    Ed25519,
+    Guarded,
+    Issuer,
+    list_tables,
+    token,
+)
+from test_access_rights import who
+
+SET_BYTES_MAX = 256 << 10
+SET_KEYS_MAX = 100
+
+
+@pytest.fixture
+def guard(tmp_path):
+    """Starts a server with [auth] and other settings."""
+    started = []
+
+    def start(**options):
+        started.append(Guarded(tmp_path, **options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.kill()
+
+
+def test_a_set_of_keys_is_taken_whole_and_from_where_it_is_said_to_be(guard, tmp_path):
+    keys = [Ed25519(str(tmp_path), f"k{number}") for number in range(2)]
+    server, issuer, reloads = guard(), Issuer(), iter(range(3_600, 9_999))
+
+    def of(key, count=1):
+        more = [{**keys[0].jwk(), "kid": f"more{number}"} for number in range(count - 1)]
+        return json.dumps({"keys": [key.jwk(), *more]}).encode()
+
+    def fetched(body, result):
+        """Has the set fetched anew, and waits for how that ended."""
+        issuer.body = body
+        label = f'{{result="{result}"}}'
+        before = server.metric("tideline_jwks_fetches_total", label)
+        server.configure(f"{issuer.setting}\njwks_refresh_s = {next(reloads)}")
+        server.process.send_signal(signal.SIGHUP)
+        soon(lambda: server.metric("tideline_jwks_fetches_total", label) > before, 20)
+
+    try:
+        issuer.body = of(keys[0])
+        server.configure(issuer.setting)
+        server.start()
+        soon(lambda: server.rpc(keys[0].token(), "ping")[0] == 200)
+        # It is where it is said to be: what a redirect leads to is not asked for.
+        issuer.status = 302
+        asked = issuer.fetches
+        fetched(of(keys[1]), "failed")
+        assert issuer.fetches == asked + 1
+        issuer.status = 200
+        fetched(of(keys[1]).ljust(SET_BYTES_MAX + 1), "failed")
+        fetched(of(keys[1], SET_KEYS_MAX + 1), "failed")
+        assert server.rpc(keys[0].token(), "ping")[0] == 200
+        assert server.metric("tideline_jwks_keys") == 1
+        # The twins.
+        fetched(of(keys[1]).ljust(SET_BYTES_MAX), "ok")
+        assert server.rpc(keys[1].token(), "ping")[0] == 200
+        fetched(of(keys[1], SET_KEYS_MAX), "ok")
+        assert server.metric("tideline_jwks_keys") == SET_KEYS_MAX
+    finally:
+        issuer.close()
+
+
+def test_no_cookie_is_read_or_set(guard):
+    server = guard().start()
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}})
+    headers = {"content-type": "application/json"}
+    for bearer in [token(), server.admin]:
+        cookie = {"cookie": f"authorization=Bearer {bearer}; token={bearer}; session={bearer}"}
+        shown = {"authorization": f"Bearer {bearer}"}
+        answers = [
+            (server.http("POST", "/v1/rpc", ping, {**headers, **cookie}), 401),
+            (server.get("/metrics", cookie), 401),
+            (server.http("POST", "/v1/rpc", ping, {**headers, **cookie, **shown}), 200),
+            (server.http("POST", "/v1/rpc", ping, {**headers, **shown, "cookie": "token=nonsense"}), 200),
+            *((server.get(path, cookie), 200) for path in ["/", "/healthz", "/readyz"]),
+        ]
+        for (status, told, _), expected in answers:
+            assert status == expected
+            assert "set-cookie" not in told
+    with Client(server, additional_headers={"cookie": f"token={server.admin}"}) as client:
+        assert "set-cookie" not in client.socket.response.headers
+        with pytest.raises(Refused) as refused:
+            client.call("timeline.list")
+        assert refused.value.reason == "unauthenticated"
+    with server.open(server.admin) as client:
+        assert "set-cookie" not in client.socket.response.headers
+
+
+def own_address():
+    """An address of this machine that is not loopback; none on a machine without a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the system only chooses where from.
+            probe.connect(("192.0.2.1", 9))
+            return probe.getsockname()[0]
+        except OSError:
+            return "127.0.0.1"
+
+
+def test_without_tls_others_than_trusted_proxies_get_403(guard):
+    address = own_address()
+    if address.startswith("127."):
+        pytest.skip("this machine has loopback only")
+
+    def ask(server, host):
+        request = f"GET /healthz HTTP/1.1\r\nhost: {host}:{server.port}\r\nconnection: close\r\n\r\n"
+        with socket.create_connection((host, server.port), 20) as plain:
+            plain.sendall(request.encode())
+            return plain.makefile("rb").read().decode()
+
+    server = guard()
+    for trusted, expected in [("198.51.100.7", "403"), (address, "200")]:
+        server.before = f'listen = "0.0.0.0:{server.port}"\ntrusted_proxies = ["{trusted}"]\n'
+        server.configure("")
+        # What the harness says on the command line wins over the file.
+        command = [server.binary, "serve", "--data", server.data, "--config", server.config_path]
+        server.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        soon(lambda: answers(server), 30)
+        said = ask(server, address)
+        assert said.split()[1] == expected, said
+        assert ("only trusted proxies" in said) == (expected == "403")
+        # Who is on this machine is served.
+        assert ask(server, "127.0.0.1").split()[1] == "200"
+        server.kill()
+
+
+def answers(server):
+    try:
+        return server.get("/readyz")[0] == 200
+    except OSError:
+        return False
+
+
+def audited(server, *parts):
+    """Whether a line of the audit log has all of these."""
+    lines = [line for line in server.whole_log().splitlines() if " audit" in line]
+    return any(all(part in line for part in parts) for line in lines)
+
+
+def test_each_change_of_keys_and_sessions_is_audited(guard):
+    server = guard().start()
+    made = server.call(server.admin, "key.create", name="shop", rights=ALL, act_as=["shop-*"])
+    server.call(server.admin, "key.list")
+    server.call(server.admin, "session.revoke", user="eve")
+    # A key that acts for a user, whatever it does; and one that may not.
+    server.call(made["key"], "message.append", acting="shop-1", timeline="orders", entry={"canary": "canary"})
+    assert server.rpc(made["key"], "message.range", acting="ann", timeline="orders")[0] == 403
+    with server.open(made["key"]) as client:
+        with pytest.raises(Refused):
+            client.call("session.open", user="ben")
+    with server.open(token("ann")) as client:
+        session = client.call("session.open")["session"]
+        server.call(server.admin, "session.close", session=session)
+    server.call(server.admin, "key.revoke", id=made["id"])
+    for method, params in [("key.create", {"name": "x", "rights": []}), ("key.revoke", {"id": made["id"]}), ("session.revoke", {"user": "bob"})]:
+        with pytest.raises(Refused):
+            server.call(token("eve2"), method, **params)
+    admin, shop = f"$key/admin {server.admin[3:15]}", f"$key/shop {made['id']}"
+    for parts in [
+        (admin, "key.create", "127.0.0.1", '"shop"', "ok"),
+        (admin, "key.list", "ok"),
+        (admin, "session.revoke", '"eve"', "ok"),
+        (admin, "session.close", session, "ok"),
+        (admin, "key.revoke", made["id"], "ok"),
+        (shop, "message.append", "shop-1", "orders", "ok"),
+        (made["id"], '"ann"', "127.0.0.1", "forbidden"),
+        (made["id"], '"ben"', "127.0.0.1", "forbidden"),
+        ("eve2", "key.create", "forbidden"),
+        ("eve2", "key.revoke", "forbidden"),
+        ("eve2", "session.revoke", "forbidden"),
+    ]:
+        assert audited(server, *parts), parts
+    assert not audited(server, "canary")
+
+
+def test_what_is_revoked_is_revoked_before_it_is_answered(guard):
+    """The process is killed with the answer, again and again."""
+    server = guard().start()
+    for number in range(4):
+        made = server.call(server.admin, "key.create", name="shop", rights=ALL)
+        user, old = f"user-{number}", token(f"user-{number}")
+        assert server.rpc(made["key"], "ping")[0] == server.rpc(old, "ping")[0] == 200
+        if number % 2:
+            server.call(server.admin, "key.revoke", id=made["id"])
+        else:
+            server.call(server.admin, "session.revoke", user=user)
+        server.restart(signal.SIGKILL)
+        expected = (401, 200) if number % 2 else (200, 401)
+        assert (server.rpc(made["key"], "ping")[0], server.rpc(old, "ping")[0]) == expected
+
+
+def test_an_administrator_sees_the_sessions_of_keys(guard):
+    server = guard().start()
+    made = server.call(server.admin, "key.create", name="shop", rights=ALL, act_as=["shop-*"])
+    with server.open(made["key"]) as own, server.open(made["key"], user="shop-1") as acting, server.open(token("ann")) as ann:
+        sessions = [client.call("session.open")["session"] for client in (own, acting, ann)]
+        listed = {one["session"]: one for one in server.call(server.admin, "session.list")["sessions"]}
+        assert set(sessions) <= set(listed)
+        assert [listed[session].get("key") for session in sessions] == [made["id"], made["id"], None]
+        assert [listed[session].get("user") for session in sessions] == [None, "shop-1", "ann"]
+        assert made["key"][-43:] not in json.dumps(listed)
+        # Others see their own alone.
+        assert {one["session"] for one in ann.call("session.list")["sessions"]} == {sessions[2]}
+        assert sessions[2] not in json.dumps(own.call("session.list"))
+
+
+def test_hidden_timelines_cost_a_list_nothing(guard):
+    """Far more of them than a page looks at (4,096) lie between two that may be read; one page has both, and no other name."""
+    server = guard().start()
+    with server.open(server.admin) as client:
+        names = ["a/seen", *(f"hidden/{number:05}" for number in range(20_000)), "z/seen"]
+        for first in range(0, len(names), 200):
+            asked = [client.ask("timeline.create", timeline=name) for name in names[first : first + 200]]
+            for number in asked:
+                client.take(number)
+    rights = [{"on": on, "allow": ["read"]} for on in ("a/*", "z/*")]
+    listed = lambda **page: server.call(token("eve", rights=rights), "timeline.list", **page)
+    page = listed(limit=2)
+    assert [one["timeline"] for one in page["timelines"]] == ["a/seen", "z/seen"] and page.get("next") is None
+    assert listed(limit=1)["next"] == "a/seen"
+    assert listed(prefix="hidden/") == {"timelines": []}
+    # A twin that may read them has to go through them all.
+    page = server.call(who("ida", "read", on="*"), "timeline.list", limit=1_000)
+    assert len(page["timelines"]) > 100 and page["next"] == page["timelines"][-1]["timeline"]
+
+
+def secrets_of(path):
+    """The lines of a PEM file that hold the key."""
+    with open(path) as file:
+        return [line for line in file.read().splitlines() if not line.startswith("-----")]
+
+
+def canary_server(guard, tmp_path, environment=None):
+    """A server with TLS, a webhook, signing keys and tokens; what of it no one may see."""
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("server")
+    webhook = base64.b64encode(b"canary-of-the-webhook-0123456789").decode()
+    server = guard(tls=authority.client())
+    server.secret_file("webhook.secret", f"whsec_{webhook}".encode())
+    server.environment = environment or {}
+    server.before = (
+        f'log = "debug"\n[tls]\ncertificate_file = "{certificate}"\nkey_file = "{key}"\n'
+        f'[[webhook]]\nname = "search"\nurl = "http://127.0.0.1:9/"\nsecret_file = "{tmp_path}/webhook.secret"\ntimelines = ""\n'
+    )
+    server.configure("")
+    signing = server.key("create", "tables", "--allow", "*=admin", "--signing")
+    secrets = [*secrets_of(key), webhook, SECRET.decode(), server.admin[-43:], signing[-43:]]
+    return server, authority, signing, secrets
+
+
+def test_a_canary_is_in_no_command_either(guard, tmp_path):
+    """Beside test_a_canary_is_nowhere: the key of TLS, webhooks, export, doctor, and commands that ask a server."""
+    server, authority, signing, secrets = canary_server(guard, tmp_path)
+    server.start()
+    seen = []
+
+    def run(*command, **environment):
+        done = subprocess.run([server.binary, *command], capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+        seen.extend([done.stdout, done.stderr])
+        return done
+
+    admin = server.admin
+    # One character off: no key, but what it is must not be told either.
+    wrong = admin[:-1] + ("a" if admin[-1] != "a" else "b")
+    plain = server.call(admin, "key.create", name="plain", rights=ALL)["key"]
+    asked = ["--url", server.origin, "--ca-file", authority.file]
+    unknown = ["--url", server.origin]
+    nobody = ["--url", "http://127.0.0.1:9"]
+    for key, code in [(admin, 0), (wrong, 1), (plain, 1), (f"{wrong}\n{wrong}", 1)]:
+        assert run("key", "list", *asked, TIDELINE_KEY=key).returncode == code
+        assert run("partition", "list", *asked, TIDELINE_KEY=key).returncode == code
+        for where in (unknown, nobody):
+            assert run("key", "list", *where, TIDELINE_KEY=key).returncode == 1
+            assert run("partition", "list", *where, TIDELINE_KEY=key).returncode == 1
+        assert run("partition", "split", "77", *asked, TIDELINE_KEY=key).returncode == 1
+        assert run("key", "revoke", "nothing", *asked, TIDELINE_KEY=key).returncode in (0, 1)
+    server.call(admin, "message.append", timeline="t", entry={"a": 1})
+    export = ["export", "timeline_message", "--server", server.origin, "--ca-file", authority.file, "--key-id", signing[3:15]]
+    assert run(*export, TIDELINE_KEY_SECRET=signing[-43:]).returncode == 0
+    assert run(*export, TIDELINE_KEY_SECRET=wrong[-43:]).returncode == 1
+    run("export", "--help", TIDELINE_KEY_SECRET=signing[-43:])
+    # A certificate and a key that do not fit each other, and secrets that others can read: the log and the doctor say so.
+    run("doctor", server.data, "--config", server.config_path)
+    tls_key = os.path.join(tmp_path, "server.key")
+    other = authority.issue("other")
+    shutil.copy(other[1], tls_key)
+    server.process.send_signal(signal.SIGHUP)
+    soon(lambda: server.metric("tideline_certificate_unfit") == 1, 20)
+    for name in ["server.key", "webhook.secret", "main.key"]:
+        os.chmod(os.path.join(tmp_path, name), 0o644)
+    assert run("doctor", server.data, "--config", server.config_path, "--json").returncode == 1
+    assert run("config", "--config", server.config_path).returncode in (0, 1)
+    seen.append(json.dumps(server.call(admin, "webhook.list")))
+    seen.append(server.get("/metrics", {"authorization": f"Bearer {admin}"})[2].decode())
+    server.stop()
+    # Nor where a start is refused.
+    assert run("serve", "--data", server.data, "--config", server.config_path).returncode == 1
+    seen.append(server.whole_log())
+    secrets += [*secrets_of(other[1]), wrong[-43:], plain[-43:]]
+    for text in seen:
+        for secret in secrets:
+            assert secret not in text
