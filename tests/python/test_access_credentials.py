@@ -354,6 +354,27 @@ def test_a_revoked_key_ends_at_once_and_stays_revoked(own_guarded):
     server.restart(signal.SIGKILL)
     assert server.rpc(made["key"], "ping")[0] == 401
     assert server.rpc(server.admin, "ping")[0] == 200
+
+
+def test_who_is_revoked_while_the_body_comes_does_nothing(own_guarded):
+    server = own_guarded.start()
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "message.append", "params": {"timeline": "slow", "entry": {"n": 1}}})
+
+    def slowly(bearer, meanwhile):
+        head = f"POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer {bearer}\r\n"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+            connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body[:9]}".encode())
+            # The head has come, and its credential was good.
+            time.sleep(0.3)
+            meanwhile()
+            connection.sendall(body[9:].encode())
+            return connection.recv(4096).split(b" ", 2)[1]
+
+    made = server.call(server.admin, "key.create", name="a", rights=ALL)
+    assert slowly(made["key"], lambda: None) == b"200"
+    assert slowly(made["key"], lambda: server.call(server.admin, "key.revoke", id=made["id"])) == b"401"
+    assert slowly(token(iat=int(time.time()) - 5), lambda: server.call(server.admin, "session.revoke", user="ann")) == b"401"
+    assert server.call(server.admin, "message.range", timeline="slow")["head"] == 1
     assert server.metric("tideline_api_keys") == 1
 
 

@@ -183,7 +183,7 @@ async fn perform(
         |name| known.instances.iter().any(|known| known == name),
     );
     *signer = Some(verified?);
-    let mut caller = None;
+    let (mut caller, mut admitted) = (None, None);
     if let Some(door) = &shared.door {
         let credential = door.authority.signed_by(&key_id, visitor.certificates);
         let credential = credential.map_err(|why| {
@@ -191,6 +191,7 @@ async fn perform(
             Failure::new(Code::NoPermissionAccess)
         })?;
         caller = Some(door.claim(&credential));
+        admitted = Some((door, credential));
     }
     let operation = Operation::of_path(path)?;
     let body = body::read(request.body_mut(), operation.body_bytes_max(), shared);
@@ -208,6 +209,12 @@ async fn perform(
     let _share = body.share;
     let inside = shared.gate.clone().pass().await;
     let _inside = (!operation.is_read()).then_some(inside);
+    // The body may have taken its time.
+    if let Some((door, credential)) = admitted
+        && !door.still_counts(&credential, &shared.clock)
+    {
+        return Err(Failure::new(Code::NoPermissionAccess));
+    }
     let noted = caller
         .as_ref()
         .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
