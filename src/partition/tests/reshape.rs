@@ -144,15 +144,15 @@ impl Bed {
     fn put(&mut self, at: PartitionId, key: &[u8], value: Option<Vec<u8>>) -> Position {
         patiently(|| {
             let (key, value) = (key.to_vec(), value.clone());
-            let written = self
-                .partitions()
-                .submit(Purpose::Adds, at, 0, move |txn: &mut Txn<'_>| {
-                    match value {
-                        Some(value) => drop(txn.put(&key[..], value)),
-                        None => drop(txn.delete(&key[..])),
-                    }
-                    Ok(txn.position())
-                });
+            let written =
+                self.partitions()
+                    .submit(Purpose::Adds, at, 0, move |txn: &mut Txn<'_>| {
+                        match value {
+                            Some(value) => drop(txn.put(&key[..], value)),
+                            None => drop(txn.delete(&key[..])),
+                        }
+                        Ok(txn.position())
+                    });
             self.runtime.block_on(written)
         })
     }
@@ -184,12 +184,12 @@ impl Bed {
         let after = ToyRules.compose(key, &before, &entry(&delta));
         let position = patiently(|| {
             let own = key.to_vec();
-            let written = self
-                .partitions()
-                .submit(Purpose::Adds, at, 0, move |txn: &mut Txn<'_>| {
-                    txn.delta(own, delta);
-                    Ok(txn.position())
-                });
+            let written =
+                self.partitions()
+                    .submit(Purpose::Adds, at, 0, move |txn: &mut Txn<'_>| {
+                        txn.delta(own, delta);
+                        Ok(txn.position())
+                    });
             self.runtime.block_on(written)
         });
         self.model
