@@ -48,19 +48,7 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         // Whatever the next partition does to this process, this one is reported.
         out.flush()?;
     }
-    for share in inspection.map().shares().filter(|share| share.keeps_log) {
-        let (id, ends) = (share.id, share.ends.unwrap_or_default());
-        match inspection.ended_log(share) {
-            Ok((frames, bytes)) => writeln!(
-                out,
-                "partition {id}, which has ended: log {frames} batches, {bytes} bytes, to {ends}"
-            )?,
-            Err(error) => {
-                problems.push(format!("partition {id}, which has ended: {error}"));
-                writeln!(out, "PROBLEM partition {id}, which has ended: {error}")?;
-            }
-        }
-    }
+    check_ended(&inspection, &mut problems, out)?;
     // What lies at users is held against all partitions.
     if stored.len() == inspection.map().ids().len() {
         let (before, mut notes) = (problems.len(), Vec::new());
@@ -99,6 +87,28 @@ pub fn verify(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<bool,
         problems.len()
     )?;
     Ok(problems.is_empty())
+}
+
+/// Reads the logs that partitions which have ended left for readers of streams.
+fn check_ended(
+    inspection: &Inspection,
+    problems: &mut Vec<String>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    for share in inspection.map().shares().filter(|share| share.keeps_log) {
+        let (id, ends) = (share.id, share.ends.unwrap_or_default());
+        match inspection.ended_log(share) {
+            Ok((frames, bytes)) => writeln!(
+                out,
+                "partition {id}, which has ended: log {frames} batches, {bytes} bytes, to {ends}"
+            )?,
+            Err(error) => {
+                problems.push(format!("partition {id}, which has ended: {error}"));
+                writeln!(out, "PROBLEM partition {id}, which has ended: {error}")?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Why a check could not be made.

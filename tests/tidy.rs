@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("access", &["ids", "metrics", "model"]),
+    ("access", &["faults", "ids", "metrics", "model"]),
     ("disk", &[]),
     ("entry", &[]),
     ("faults", &[]),

@@ -7,8 +7,6 @@
 mod asker;
 mod coverage;
 mod decide;
-#[cfg(feature = "faults")]
-mod faults;
 mod given;
 mod grants;
 mod identity;

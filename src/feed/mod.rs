@@ -128,7 +128,7 @@ impl Feed {
         let send = move || {
             let counted = &metrics.ephemeral;
             match registry.signal(&name, body, from.as_ref(), turn) {
-                Sent::Sent => &counted.sent,
+                Sent::Pushed => &counted.sent,
                 Sent::Unheard => &counted.unheard,
                 Sent::Dropped => &counted.dropped,
             }

@@ -117,7 +117,7 @@ impl Registry {
         }
         let (sent, due) = lanes.signal(body, from, Instant::now());
         self.schedule(due, &topic);
-        if sent == Sent::Sent {
+        if sent == Sent::Pushed {
             topic.watchers.wake_with(With::default().and(Lane::Signals));
         }
         sent

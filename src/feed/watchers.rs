@@ -316,12 +316,12 @@ mod tests {
         assert_eq!(send(None), Sent::Unheard);
         let mut one = Reader::new(&watchers, "ben", with(&[Lane::Signals]));
         let mut other = Reader::new(&watchers, "ben", with(&[Lane::Signals]));
-        assert_eq!((send(Some(&one)), send(None)), (Sent::Sent, Sent::Sent));
+        assert_eq!((send(Some(&one)), send(None)), (Sent::Pushed, Sent::Pushed));
         watchers.wake_with(with(&[Lane::Signals]));
         assert!(one.is_woken() && !presence.is_woken());
         assert!(one.pull().is_some() && one.pull().is_none());
         assert!(other.pull().is_some() && other.pull().is_some() && other.pull().is_none());
-        let sent = (0..50).filter(|_| send(None) == Sent::Sent).count();
+        let sent = (0..50).filter(|_| send(None) == Sent::Pushed).count();
         assert_eq!(sent, 18, "twenty at once");
         // Too old for a reader that comes so late.
         gather(&watchers, now + seconds(60));

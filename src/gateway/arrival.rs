@@ -54,6 +54,18 @@ impl Arrival {
         place.unwrap_or_else(PoisonError::into_inner).take();
     }
 
+    /// Nobody is known by what came before: it needs a place again. `false` = there is none.
+    pub(super) fn returns(&self) -> bool {
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.is_none() {
+            *place = Arc::clone(&self.places).try_acquire_owned().ok();
+        }
+        if place.is_none() {
+            self.metrics.refused(ARRIVALS, 1);
+        }
+        place.is_some()
+    }
+
     fn has_arrived(&self) -> bool {
         let place = self.place.lock();
         place.unwrap_or_else(PoisonError::into_inner).is_none()

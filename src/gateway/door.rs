@@ -161,6 +161,12 @@ impl Door {
         Arc::new(Claim::new(identity, gate, credential.issued_at()))
     }
 
+    /// Whether a credential that was admitted has not ended since, and was not revoked.
+    pub(super) fn still_counts(&self, credential: &Credential, clock: &Clock) -> bool {
+        let has_ended = credential.ends_at.is_some_and(|at| at <= clock.now_ms());
+        !has_ended && self.authority.still_counts(credential)
+    }
+
     /// Waits until a credential does not count any more; what those are told who still wait for something.
     pub(super) async fn until_over(
         &self,
@@ -169,13 +175,10 @@ impl Door {
         clock: &Clock,
     ) -> Failure {
         let mut versions = self.authority.versions();
-        while self.authority.still_counts(credential) {
+        while self.still_counts(credential, clock) {
             let left = credential
                 .ends_at
                 .map(|at| at.saturating_sub(clock.now_ms()));
-            if left == Some(0) {
-                break;
-            }
             let rest = Duration::from_millis(left.unwrap_or(u64::MAX).min(LOOK_MS));
             // Over = it is time to look again.
             let _ = timeout(rest, versions.changed()).await;

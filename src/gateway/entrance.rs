@@ -80,7 +80,12 @@ async fn enter(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<Ente
             })?;
             entered.credential = Some(credential);
         }
-        Some(_) => entered.waits = Some(Arc::clone(&ends.arrival)),
+        // It may have asked for something else before, for which it needed no credential.
+        Some(_) if ends.arrival.returns() => entered.waits = Some(Arc::clone(&ends.arrival)),
+        Some(_) => {
+            let why = "too many connections that nobody knows; show a credential";
+            return Err(say(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
         None => {}
     }
     Ok(entered)

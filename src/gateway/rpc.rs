@@ -20,7 +20,7 @@ use super::session::batch;
 use crate::access::Asker;
 use crate::credentials::Credential;
 use crate::wire::jsonrpc::JSON;
-use crate::wire::{Dialect, Failure, Id, Incoming, check_user};
+use crate::wire::{Dialect, Failure, Id, Incoming, Reason, check_user};
 
 /// Answers one request.
 pub(super) async fn serve(
@@ -117,13 +117,18 @@ async fn caller(
     Ok((caller, None))
 }
 
-/// Does what was asked for. `Err` = the credential has ended while it waited.
+/// Does what was asked for. `Err` = the credential has ended, while the body came or while it waited.
 async fn perform(
     incoming: Incoming,
     shared: &Arc<Shared>,
     caller: &mut Caller,
     credential: Option<&Credential>,
 ) -> Result<Option<Bytes>, Failure> {
+    if let (Some(door), Some(credential)) = (&shared.door, credential)
+        && !door.still_counts(credential, &shared.clock)
+    {
+        return Err(Reason::Unauthenticated.into());
+    }
     let waits = incoming.calls().iter().any(|call| {
         let request = call.request.as_ref();
         request.is_ok_and(conversation::waits)

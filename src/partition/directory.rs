@@ -7,6 +7,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::OpenError;
@@ -50,9 +51,12 @@ pub(super) enum Standing {
 
 impl Directory {
     /// Opens `path` to serve it. If there is nothing yet it becomes the draft of a directory with `partitions`
-    /// partitions; 0 = one.
+    /// partitions; 0 = one. Other users of the machine may not look into what it makes.
     pub(super) fn open(path: &Path, partitions: u16) -> Result<Directory, OpenError> {
-        fs::create_dir_all(path)
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
             .map_err(|error| OpenError::from_io("make the data directory", path, error))?;
         if !is_there(path)? {
             refuse_foreign_content(path)?;

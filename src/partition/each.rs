@@ -15,10 +15,12 @@ use crate::ids::PartitionId;
 /// One `T` for each partition that is asked for.
 pub struct Each<T> {
     partitions: Partitions,
-    make: Box<dyn Fn(&Partitions, PartitionId) -> T + Send + Sync>,
+    make: Make<T>,
     made: ArcSwap<Made<T>>,
     making: Mutex<()>,
 }
+
+type Make<T> = Box<dyn Fn(&Partitions, PartitionId) -> T + Send + Sync>;
 
 /// What there is, by partition.
 type Made<T> = BTreeMap<PartitionId, Arc<T>>;

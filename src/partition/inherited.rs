@@ -82,6 +82,9 @@ impl<'v> Inheritance<'v> {
     }
 }
 
+/// A key, and its row in each of those that end.
+type KeyRows = (Bytes, Vec<Option<Bytes>>);
+
 /// All that it takes over, in order. What is unfinished is left out, and kept in mind.
 pub(super) struct Inherited<'v> {
     of: Inheritance<'v>,
@@ -125,7 +128,7 @@ impl<'v> Inherited<'v> {
     }
 
     /// The next key that a parent has, and its row in each.
-    fn next_key(&mut self) -> Result<Option<(Bytes, Vec<Option<Bytes>>)>, OpenError> {
+    fn next_key(&mut self) -> Result<Option<KeyRows>, OpenError> {
         let mut lowest: Option<Bytes> = None;
         for rows in &mut self.rows {
             match rows.peek() {

@@ -299,7 +299,7 @@ impl Making {
             Some(image) => image,
             None => self.image(child.share.id)?,
         };
-        let (from, label) = (child.covered, to.unwrap_or(child.covered.next()));
+        let (from, label) = (child.covered, to.unwrap_or_else(|| child.covered.next()));
         image.flush(from, label, &mut entries, &mut || {})?;
         drop(entries);
         failed.map_or(Ok(()), Err)?;

@@ -237,7 +237,7 @@ impl Writer {
                 self.log.publish(frame);
                 #[cfg(any(test, feature = "faults"))]
                 if self.options.fault == Some(super::Fault::LateTail) {
-                    std::thread::sleep(Duration::from_millis(2));
+                    std::thread::sleep(Duration::from_millis(10));
                 }
                 self.shared.publish(position, bytes);
                 self.tail_watch.send_replace(position);
@@ -269,8 +269,8 @@ impl Writer {
     fn answer_early(&mut self, fault: super::Fault) {
         if self.options.fault == Some(fault) {
             self.answer(Ok(()));
-            // Long enough for a kill to come between, however quick the rest is.
-            std::thread::sleep(Duration::from_millis(2));
+            // Long enough for the answer to go out and a kill to come between, also on a busy machine.
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 

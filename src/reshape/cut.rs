@@ -79,8 +79,8 @@ impl Inner {
         }
         // It has happened. Who asks what is derived or told must not find those of before.
         let ids = || self.partitions.ids();
-        while !(self.relay.follows(ids()) && self.feed.follows(ids())) && !self.stop.is_cancelled()
-        {
+        let are_followed = || self.relay.follows(ids()) && self.feed.follows(ids());
+        while !are_followed() && !self.stop.is_cancelled() {
             sleep(LOOK_EVERY).await;
         }
         drop(shut);

@@ -232,7 +232,9 @@ impl Timelines {
             }
             if !found.is_empty() || next.is_none() {
                 // The name of one that is shown: another may be hidden.
-                let next = next.and(found.last()).map(|info| info.timeline.clone());
+                let next = next
+                    .and_then(|_| found.last())
+                    .map(|info| info.timeline.clone());
                 return Ok(Listed {
                     timelines: found,
                     next,

@@ -13,6 +13,8 @@ import threading
 import time
 
 import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from client import Client, Refused
@@ -361,6 +363,27 @@ def test_a_revoked_key_ends_at_once_and_stays_revoked(own_guarded):
     server.restart(signal.SIGKILL)
     assert server.rpc(made["key"], "ping")[0] == 401
     assert server.rpc(server.admin, "ping")[0] == 200
+
+
+def test_who_is_revoked_while_the_body_comes_does_nothing(own_guarded):
+    server = own_guarded.start()
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "message.append", "params": {"timeline": "slow", "entry": {"n": 1}}})
+
+    def slowly(bearer, meanwhile):
+        head = f"POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer {bearer}\r\n"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+            connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body[:9]}".encode())
+            # The head has come, and its credential was good.
+            time.sleep(0.3)
+            meanwhile()
+            connection.sendall(body[9:].encode())
+            return connection.recv(4096).split(b" ", 2)[1]
+
+    made = server.call(server.admin, "key.create", name="a", rights=ALL)
+    assert slowly(made["key"], lambda: None) == b"200"
+    assert slowly(made["key"], lambda: server.call(server.admin, "key.revoke", id=made["id"])) == b"401"
+    assert slowly(token(iat=int(time.time()) - 5), lambda: server.call(server.admin, "session.revoke", user="ann")) == b"401"
+    assert server.call(server.admin, "message.range", timeline="slow")["head"] == 1
     assert server.metric("tideline_api_keys") == 1
 
 
@@ -607,24 +630,18 @@ class Issuer:
 
 
 class Ed25519:
-    """A key pair, made and used by openssl."""
+    """A key pair."""
 
-    def __init__(self, directory, name):
+    def __init__(self, name):
         self.name = name
-        self.path = os.path.join(directory, f"{name}.pem")
-        subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", self.path], check=True)
-        made = subprocess.run(["openssl", "pkey", "-in", self.path, "-pubout", "-outform", "DER"], check=True, capture_output=True)
-        self.public = made.stdout[-32:]
+        self.private = ed25519.Ed25519PrivateKey.generate()
 
     def jwk(self):
-        return {"kty": "OKP", "crv": "Ed25519", "kid": self.name, "x": encode(self.public)}
+        return {"kty": "OKP", "crv": "Ed25519", "kid": self.name, "x": encode(self.private.public_key().public_bytes_raw())}
 
     def token(self, **claims):
         text = token(header={"alg": "EdDSA", "kid": self.name}, **claims).rsplit(".", 1)[0]
-        with open(self.path + ".text", "w") as file:
-            file.write(text)
-        command = ["openssl", "pkeyutl", "-sign", "-rawin", "-inkey", self.path, "-in", self.path + ".text"]
-        return f"{text}.{encode(subprocess.run(command, check=True, capture_output=True).stdout)}"
+        return f"{text}.{encode(self.private.sign(text.encode()))}"
 
 
 @pytest.fixture
@@ -634,8 +651,8 @@ def issuer():
     running.close()
 
 
-def test_keys_are_fetched_and_leave_with_their_set(own_guarded, issuer, tmp_path):
-    keys = [Ed25519(str(tmp_path), f"k{number}") for number in range(3)]
+def test_keys_are_fetched_and_leave_with_their_set(own_guarded, issuer):
+    keys = [Ed25519(f"k{number}") for number in range(3)]
 
     def publish(*published):
         issuer.body = json.dumps({"keys": [key.jwk() for key in published] + [{"kty": "oct", "kid": "s", "k": encode(OTHER)}]}).encode()
@@ -690,8 +707,8 @@ def test_keys_are_fetched_and_leave_with_their_set(own_guarded, issuer, tmp_path
     assert server.rpc(keys[2].token(), "ping")[0] == 200
 
 
-def test_before_the_first_set_tokens_are_unavailable(own_guarded, issuer, tmp_path):
-    key = Ed25519(str(tmp_path), "k")
+def test_before_the_first_set_tokens_are_unavailable(own_guarded, issuer):
+    key = Ed25519("k")
     issuer.status = 500
     own_guarded.configure(issuer.setting + "\njwks_refresh_s = 1")
     server = own_guarded.start()
@@ -752,41 +769,38 @@ def test_a_canary_is_nowhere(tmp_path):
             assert secret not in text
 
 
-def openssl(*arguments, data=None):
-    return subprocess.run(["openssl", *arguments], check=True, capture_output=True, input=data).stdout
+def write_public(key, path):
+    made = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    with open(path, "wb") as file:
+        file.write(made)
 
 
-def fixed(der):
-    """A signature of P-256 as JWTs have it, from the DER that openssl writes."""
-    assert der[0] == 0x30 and der[2] == 2
-    end = 4 + der[3]
-    parts = der[4:end], der[end + 2 :]
-    return b"".join(part.lstrip(b"\0").rjust(32, b"\0") for part in parts)
+def signature(key, text):
+    """As JWTs have it."""
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return key.sign(text)
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(text, padding.PKCS1v15(), hashes.SHA256())
+    parts = utils.decode_dss_signature(key.sign(text, ec.ECDSA(hashes.SHA256())))
+    return b"".join(part.to_bytes(32, "big") for part in parts)
 
 
-def test_public_keys_of_each_kind_and_no_other(own_guarded, tmp_path):
+def test_public_keys_of_each_kind_and_no_other(own_guarded):
     at = lambda name: os.path.join(own_guarded.directory, name)
-    kinds = {
-        "rsa": ["genpkey", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:2048"],
-        "ec": ["genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"],
-        "ed": ["genpkey", "-algorithm", "ed25519"],
+    keys = {
+        "rsa": rsa.generate_private_key(65537, 2048),
+        "ec": ec.generate_private_key(ec.SECP256R1()),
+        "ed": ed25519.Ed25519PrivateKey.generate(),
     }
-    for name, how in kinds.items():
-        openssl(*how, "-out", at(f"{name}.private"))
-        openssl("pkey", "-in", at(f"{name}.private"), "-pubout", "-out", at(f"{name}.pem"))
-    files = json.dumps([at(f"{name}.pem") for name in kinds])
+    for name, key in keys.items():
+        write_public(key, at(f"{name}.pem"))
+    files = json.dumps([at(f"{name}.pem") for name in keys])
     own_guarded.configure(f"public_key_files = {files}")
     server = own_guarded.start()
 
     def signed(name, algorithm):
         text = token(header={"alg": algorithm, "kid": name}).rsplit(".", 1)[0]
-        if name == "ed":
-            with open(at("text"), "w") as file:
-                file.write(text)
-            signature = openssl("pkeyutl", "-sign", "-rawin", "-inkey", at("ed.private"), "-in", at("text"))
-        else:
-            signature = openssl("dgst", "-sha256", "-sign", at(f"{name}.private"), data=text.encode())
-        return f"{text}.{encode(fixed(signature) if name == 'ec' else signature)}"
+        return f"{text}.{encode(signature(keys[name], text.encode()))}"
 
     algorithms = {"rsa": "RS256", "ec": "ES256", "ed": "EdDSA"}
     for name, algorithm in algorithms.items():
@@ -799,12 +813,11 @@ def test_public_keys_of_each_kind_and_no_other(own_guarded, tmp_path):
         for secret in [public, public.strip()]:
             assert server.rpc(token(secret=secret, kid=name), "ping")[0] == 401
     server.stop()
-    for how, why in [
-        (["genpkey", "-algorithm", "rsa", "-pkeyopt", "rsa_keygen_bits:1024"], "1024 bits"),
-        (["genpkey", "-algorithm", "ec", "-pkeyopt", "ec_paramgen_curve:P-384"], "P-256"),
+    for key, why in [
+        (rsa.generate_private_key(65537, 1024), "1024 bits"),
+        (ec.generate_private_key(ec.SECP384R1()), "P-256"),
     ]:
-        openssl(*how, "-out", at("ec.private"))
-        openssl("pkey", "-in", at("ec.private"), "-pubout", "-out", at("ec.pem"))
+        write_public(key, at("ec.pem"))
         with pytest.raises(RuntimeError) as refused:
             server.start()
         assert why in str(refused.value)

@@ -192,21 +192,23 @@ def test_a_user_has_limits_on_every_way_in(guard):
             assert second.call("session.open", token=token("bob"))["user"] == "bob"
 
 
-def test_connections_without_a_credential_make_room(guard):
+@pytest.mark.parametrize("before", ["", "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"])
+def test_connections_without_a_credential_make_room(guard, before):
     server = guard().start()
-    request = (
+    request = before + (
         "GET /v1/connect HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n"
         "sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    ).encode()
+    )
     silent = []
     for _ in range(1_030):
         silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=20))
-        silent[-1].sendall(request)
+        silent[-1].sendall(request.encode())
     began = time.monotonic()
     assert server.rpc(token(), "ping")[0] == 200
     with server.open(token()) as client:
         works(client)
     assert time.monotonic() - began < 6
+    assert server.metric("tideline_refusals_total", '{limit="arrivals"}') > 0
     for one in silent:
         one.close()
 

@@ -45,8 +45,8 @@ def guard(tmp_path):
         server.kill()
 
 
-def test_a_set_of_keys_is_taken_whole_and_from_where_it_is_said_to_be(guard, tmp_path):
-    keys = [Ed25519(str(tmp_path), f"k{number}") for number in range(2)]
+def test_a_set_of_keys_is_taken_whole_and_from_where_it_is_said_to_be(guard):
+    keys = [Ed25519(f"k{number}") for number in range(2)]
     server, issuer, reloads = guard(), Issuer(), iter(range(3_600, 9_999))
 
     def of(key, count=1):

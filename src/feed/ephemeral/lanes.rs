@@ -65,7 +65,7 @@ pub enum Pulled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::feed) enum Sent {
     /// It is on its way.
-    Sent,
+    Pushed,
     /// Nobody asked for signals of this timeline.
     Unheard,
     /// There are too many signals in this timeline, or in all of them together.
@@ -179,7 +179,7 @@ impl Lanes {
             return (Sent::Dropped, None);
         }
         state.rings[Lane::Signals as usize].push(self.total.make(body, from, now));
-        (Sent::Sent, state.want(now + LINGER))
+        (Sent::Pushed, state.want(now + LINGER))
     }
 
     /// Puts together what has gathered, and lets go of what is old. Gives the lanes whose readers are to be woken.

@@ -203,17 +203,23 @@ async fn perform(
         })
     })?;
     headers.check_content(&body.bytes)?;
-    let mut caller = None;
     if let (Some(door), Some(credential)) = (&shared.door, &credential) {
         let bound = door.bound_signed(credential, body.bytes.len());
         bound.map_err(|_| Failure::new(Code::FlowControl))?;
-        caller = Some(door.claim(credential));
     }
     let decoded = wire::Request::decode(operation, body.bytes.into())?;
     // The body counts as long as what was made of it.
     let _share = body.share;
     let inside = shared.gate.clone().pass().await;
     let _inside = (!operation.is_read()).then_some(inside);
+    let mut caller = None;
+    if let (Some(door), Some(credential)) = (&shared.door, &credential) {
+        // The body may have taken its time.
+        if !door.still_counts(credential, &shared.clock) {
+            return Err(Failure::new(Code::NoPermissionAccess));
+        }
+        caller = Some(door.claim(credential));
+    }
     let noted = caller
         .as_ref()
         .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));

@@ -89,6 +89,19 @@ fn open_with(dir: &Path, partitions: u16, clock: &Arc<Clock>, fault: Option<Faul
 /// A row and the position of its last write.
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Position)>;
 
+/// With memtables as small as these a slow flusher is soon behind: it is asked again for a while.
+fn patiently<T>(mut submit: impl FnMut() -> Result<T, SubmitError<()>>) -> T {
+    for _ in 0..10_000 {
+        match submit() {
+            Err(SubmitError::Failed(StoreError::Busy)) => {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            done => return done.expect("done"),
+        }
+    }
+    panic!("busy for ever");
+}
+
 struct Bed {
     runtime: tokio::runtime::Runtime,
     home: tempfile::TempDir,
@@ -129,17 +142,19 @@ impl Bed {
     }
 
     fn put(&mut self, at: PartitionId, key: &[u8], value: Option<Vec<u8>>) -> Position {
-        let key = key.to_vec();
-        let written = self
-            .partitions()
-            .submit::<_, (), _>(Purpose::Adds, at, 0, move |txn| {
-                match value {
-                    Some(value) => drop(txn.put(&key[..], value)),
-                    None => drop(txn.delete(&key[..])),
-                }
-                Ok(txn.position())
-            });
-        self.runtime.block_on(written).expect("written")
+        patiently(|| {
+            let (key, value) = (key.to_vec(), value.clone());
+            let written =
+                self.partitions()
+                    .submit(Purpose::Adds, at, 0, move |txn: &mut Txn<'_>| {
+                        match value {
+                            Some(value) => drop(txn.put(&key[..], value)),
+                            None => drop(txn.delete(&key[..])),
+                        }
+                        Ok(txn.position())
+                    });
+            self.runtime.block_on(written)
+        })
     }
 
     fn write(&mut self, key: &[u8], value: u8) {
@@ -167,14 +182,16 @@ impl Bed {
         let before = self.model.get(key);
         let before = before.map_or_else(Entry::tombstone, |(value, _)| entry(value));
         let after = ToyRules.compose(key, &before, &entry(&delta));
-        let own = key.to_vec();
-        let written = self
-            .partitions()
-            .submit::<_, (), _>(Purpose::Adds, at, 0, move |txn| {
-                txn.delta(own, delta);
-                Ok(txn.position())
-            });
-        let position = self.runtime.block_on(written).expect("written");
+        let position = patiently(|| {
+            let own = key.to_vec();
+            let written =
+                self.partitions()
+                    .submit(Purpose::Adds, at, 0, move |txn: &mut Txn<'_>| {
+                        txn.delta(own, delta);
+                        Ok(txn.position())
+                    });
+            self.runtime.block_on(written)
+        });
         self.model
             .insert(key.to_vec(), (after.value.to_vec(), position));
     }
@@ -309,7 +326,7 @@ impl Bed {
         };
         let busy = Err(SubmitError::Failed(StoreError::Busy));
         assert_eq!(submit(Purpose::Adds), busy);
-        assert_eq!(submit(Purpose::Derives), Ok(()));
+        patiently(|| submit(Purpose::Derives));
         self.runtime.block_on(doors.seal()).expect("sealed");
         assert_eq!(submit(Purpose::Derives), busy);
         assert!(making.cut(doors, keeps_logs, || true).expect("cut"));

@@ -38,7 +38,7 @@ impl Tables {
                 }
             };
             let has_change = |batch: &&Arc<Batch>| batch.changes().len() > 0;
-            let first = found.iter().find(has_change).or(found.last());
+            let first = found.iter().find(has_change).or_else(|| found.last());
             if let Some(first) =
                 first.filter(|batch| has_change(batch) || batch.position < tail.position())
             {

@@ -170,7 +170,7 @@ impl Site {
                 let taken = self.take(batch, next, prefix, &mut page);
                 let taken = taken
                     .map_err(|_| ReadError(format!("batch {}: not its changes", batch.position)))?;
-                next = taken.unwrap_or(Place::before(batch.position.next()));
+                next = taken.unwrap_or_else(|| Place::before(batch.position.next()));
                 is_more = taken.is_some();
                 if is_more {
                     break;
