@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import threading
 import time
@@ -363,6 +364,37 @@ def test_a_revoked_key_ends_at_once_and_stays_revoked(own_guarded):
     server.restart(signal.SIGKILL)
     assert server.rpc(made["key"], "ping")[0] == 401
     assert server.rpc(server.admin, "ping")[0] == 200
+
+
+def test_a_revocation_is_whole_although_its_caller_hangs_up(own_guarded):
+    server = own_guarded.start()
+    keys = [server.call(server.admin, "key.create", name="a", rights=ALL) for _ in range(16)]
+    for number, made in enumerate(keys):
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "key.revoke", "params": {"id": made["id"]}})
+        head = f"POST /v1/rpc HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nauthorization: Bearer {server.admin}\r\n"
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+            # So that it is reset.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+            time.sleep(number * 0.0002)
+    # It has its turn behind them.
+    server.call(server.admin, "key.create", name="b", rights=ALL)
+    counted = [server.rpc(made["key"], "ping")[0] for made in keys]
+    server.restart()
+    assert [server.rpc(made["key"], "ping")[0] for made in keys] == counted
+
+
+def test_a_stranger_sends_no_large_message(own_guarded):
+    server = own_guarded.start()
+    entry = {"text": "x" * (17 << 10)}
+    with Client(server) as client:
+        client.call("session.open", token=token())
+        assert client.call("message.append", timeline="large", entry=entry)["sequence"] == 1
+    with Client(server) as client:
+        client.socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": entry}))
+        with pytest.raises(ConnectionClosed) as closed_by:
+            client.socket.recv(20)
+        assert closed_by.value.rcvd.code == 1009
 
 
 def test_who_is_revoked_while_the_body_comes_does_nothing(own_guarded):

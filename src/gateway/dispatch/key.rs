@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::session::{administrator, refusal};
+use super::session::{administrator, refusal, whole};
 use super::{Caller, Shared, Work};
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::credentials::{ApiKey, NewKey};
@@ -17,7 +17,7 @@ pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, create: key::Create)
         Ok(asked) => (asked, Arc::clone(shared)),
         Err(failure) => return Work::Now(Err(failure)),
     };
-    Work::Write(Box::pin(async move {
+    whole(async move {
         let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
         let made = door.authority.create_key(asked).await;
         let (made, secret) = made.map_err(refusal)?;
@@ -25,7 +25,7 @@ pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, create: key::Create)
             id: made.id.to_string(),
             key: key::Secret(secret.key(&made.id)),
         }))
-    }))
+    })
 }
 
 fn asked(create: key::Create) -> Result<NewKey, Failure> {
@@ -76,11 +76,11 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: key::Revoke)
         return Work::Now(Err(failure));
     }
     let shared = Arc::clone(shared);
-    Work::Write(Box::pin(async move {
+    whole(async move {
         let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
         let revoked = door.authority.revoke_key(&revoke.id).await;
         let revoked = revoked.map_err(refusal)?;
         door.sessions.sweep(&door.authority);
         Ok(Reply::KeyRevoke(key::Revoked { revoked }))
-    }))
+    })
 }

@@ -176,7 +176,7 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Re
         return Work::Now(Err(failure));
     }
     let shared = Arc::clone(shared);
-    Work::Write(Box::pin(async move {
+    whole(async move {
         let Some(door) = &shared.door else {
             return Err(without_sessions(&shared));
         };
@@ -185,6 +185,15 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Re
         let issued_before = revoked.map_err(refusal)?;
         door.sessions.sweep(&door.authority);
         Ok(Reply::SessionRevoke(sessions::Revoked { issued_before }))
+    })
+}
+
+/// A change that is in force once it is on disk, also if its caller has gone meanwhile.
+pub(super) fn whole(change: impl Future<Output = Outcome> + Send + 'static) -> Work {
+    let change = tokio::spawn(change);
+    Work::Write(Box::pin(async move {
+        let done = change.await;
+        done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }))
 }
 

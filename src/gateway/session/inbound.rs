@@ -74,6 +74,11 @@ impl Reader {
         }
     }
 
+    /// From the next frame on a message has so many bytes at most.
+    pub(super) fn bound(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
     /// Since when a message has been coming in that is not whole.
     pub(super) fn since(&self) -> Option<Instant> {
         self.since

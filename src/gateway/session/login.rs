@@ -100,6 +100,11 @@ impl Login {
         login
     }
 
+    /// Whether a credential that counts was shown.
+    pub(super) fn is_known(&self) -> bool {
+        self.kept.is_some()
+    }
+
     /// Whether frames are not to be taken now.
     pub(super) fn holds_frames(&self) -> bool {
         self.parked.is_some() || self.ready.is_some() || self.leaving != Leaving::No

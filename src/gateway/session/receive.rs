@@ -26,6 +26,9 @@ use super::{Draining, End, Session};
 use crate::reshape::Inside;
 use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Together};
 
+/// Of a message before a credential was shown: a token has 8 KiB at most.
+const STRANGER_BYTES_MAX: usize = 16 << 10;
+
 impl Session {
     /// Whether the socket is to be read now.
     pub(super) fn reads(&self) -> bool {
@@ -36,6 +39,16 @@ impl Session {
                 .login
                 .as_ref()
                 .is_some_and(|login| login.holds_frames())
+    }
+
+    /// How large a message may be. What strangers half send must not keep out those who are known.
+    fn message_bytes_max(&self) -> usize {
+        let limits = &self.shared.options.limits;
+        let all = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
+        match &self.login {
+            Some(login) if !login.is_known() => all.min(STRANGER_BYTES_MAX),
+            _ => all,
+        }
     }
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
@@ -89,6 +102,7 @@ impl Session {
             if std::mem::take(&mut self.is_deaf) {
                 self.reader.excuse(Instant::now());
             }
+            self.reader.bound(self.message_bytes_max());
             let message = match self.reader.poll(self.socket.get_mut(), context) {
                 Poll::Pending => return Ok(received),
                 Poll::Ready(message) => message?,
