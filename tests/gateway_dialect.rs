@@ -119,7 +119,11 @@ fn call(line: &str) -> Call {
         }))),
         _ => Err(Reason::MethodNotFound.into()),
     };
-    Call { id, request }
+    Call {
+        id,
+        method: request.as_ref().ok().map(Request::method),
+        request,
+    }
 }
 
 static DIALECTS: [&dyn Dialect; 2] = [&JSON, &Lines];

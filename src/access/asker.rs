@@ -21,19 +21,45 @@ pub struct Claim {
     identity: Identity,
     gate: Arc<Gate>,
     sender: Arc<str>,
+    /// When its token was issued, ms, if it is one that says so.
+    issued_at: Option<u64>,
+    /// It was accepted earlier, and no session ends it.
+    is_earlier: bool,
     is_over: AtomicBool,
 }
 
 impl Claim {
     /// For an identity that was verified.
     #[must_use]
-    pub fn new(identity: Identity, gate: Arc<Gate>) -> Claim {
+    pub fn new(identity: Identity, gate: Arc<Gate>, issued_at: Option<u64>) -> Claim {
         Claim {
             sender: identity.sender(),
             identity,
             gate,
+            issued_at,
+            is_earlier: false,
             is_over: AtomicBool::new(false),
         }
+    }
+
+    /// For an identity that was verified earlier: each decision looks whether it was taken back since.
+    #[must_use]
+    pub fn earlier(identity: Identity, gate: Arc<Gate>, issued_at: Option<u64>) -> Claim {
+        Claim {
+            is_earlier: true,
+            ..Claim::new(identity, gate, issued_at)
+        }
+    }
+
+    /// When its token was issued, ms; `None` = it does not say, or it is none.
+    #[must_use]
+    pub fn issued_at(&self) -> Option<u64> {
+        self.issued_at
+    }
+
+    fn is_over(&self) -> bool {
+        let withdrawn = || self.gate.has_withdrawn(&self.identity, self.issued_at);
+        self.is_over.load(Ordering::Acquire) || self.is_earlier && withdrawn()
     }
 
     /// Whose it is.
@@ -53,7 +79,7 @@ impl Claim {
         if skips_decisions() {
             return Rights::ALL;
         }
-        match self.is_over.load(Ordering::Acquire) {
+        match self.is_over() {
             true => Rights::NONE,
             false => rights(&self.identity, &self.gate.rules(), name, membership),
         }
@@ -66,7 +92,7 @@ impl Claim {
         if skips_decisions() {
             return Rights::ALL;
         }
-        match self.is_over.load(Ordering::Acquire) {
+        match self.is_over() {
             true => Rights::NONE,
             false => everywhere(&self.identity, &self.gate.rules()),
         }

@@ -1,8 +1,8 @@
 //! What of a credential counts after it: for messages that are to be appended later.
 //!
 //! Owns: [`Given`], which is stored with them. Promises: what the rules give to all users, to others and to members is
-//! that of the time when the message is due; only what the credential gave is that of its own time. Must not: store a
-//! credential.
+//! that of the time when the message is due; only what the credential gave is that of its own time, and nothing of it
+//! counts if it was taken back since. Must not: store a credential.
 
 use std::sync::Arc;
 
@@ -13,11 +13,13 @@ use super::rights::Rights;
 use super::rules::Gate;
 
 /// What a credential gave on one name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Given {
     rights: Rights,
-    /// It was a key, which has its own rights only.
-    by_key: bool,
+    /// The ID of the key that it was, which has its own rights only.
+    key: Option<Arc<str>>,
+    /// When the token that it was was issued, ms, if it says so.
+    issued_at: Option<u64>,
 }
 
 impl Given {
@@ -30,49 +32,59 @@ impl Given {
         let identity = claim.identity();
         Given {
             rights: identity.grants.on(name.as_bytes(), identity.user()),
-            by_key: matches!(identity.who, Who::Key { .. }),
+            key: identity.key().map(Arc::from),
+            issued_at: claim.issued_at(),
         }
     }
 
     /// Who asks with it when the time has come: the sender, by the rules of then.
     #[must_use]
-    pub fn asker(self, gate: Option<&Arc<Gate>>, sender: &str, name: &str, needs: Rights) -> Asker {
+    pub fn asker(
+        &self,
+        gate: Option<&Arc<Gate>>,
+        sender: &str,
+        name: &str,
+        needs: Rights,
+    ) -> Asker {
         let (Some(gate), false) = (gate, sender.is_empty()) else {
             return Asker::from(sender);
         };
-        let (who, for_user) = match (self.by_key, sender.strip_prefix(KEY_SENDER)) {
-            (true, Some(key)) => {
-                let (id, name) = (Arc::from(""), Arc::from(key));
+        let (who, for_user) = match (&self.key, sender.strip_prefix(KEY_SENDER)) {
+            (Some(id), Some(key)) => {
+                let (id, name) = (Arc::clone(id), Arc::from(key));
                 (Who::Key { id, name }, None)
             }
-            (true, None) => {
-                let (id, name) = (Arc::from(""), Arc::from(""));
+            (Some(id), None) => {
+                let (id, name) = (Arc::clone(id), Arc::from(""));
                 (Who::Key { id, name }, Some(Arc::from(sender)))
             }
-            (false, _) => (Who::User(Arc::from(sender)), None),
+            (None, _) => (Who::User(Arc::from(sender)), None),
         };
         let identity = Identity {
             who,
             for_user,
             grants: Arc::new(Grants::on_one(name, self.rights)),
         };
-        let claim = Claim::new(identity, Arc::clone(gate));
+        let claim = Claim::earlier(identity, Arc::clone(gate), self.issued_at);
         Asker::with_claim(Arc::new(claim), needs)
     }
 
-    /// As it is stored.
+    /// As it is stored: rights and whether it was a key, when the token was issued (0 = it does not say), the key.
     #[must_use]
-    pub fn to_number(self) -> u64 {
-        u64::from(self.rights.to_bits()) << 1 | u64::from(self.by_key)
+    pub fn stored(&self) -> (u64, u64, &str) {
+        let number = u64::from(self.rights.to_bits()) << 1 | u64::from(self.key.is_some());
+        let key = self.key.as_deref().unwrap_or_default();
+        (number, self.issued_at.unwrap_or(0), key)
     }
 
     /// As it was stored; `None` = it was not.
     #[must_use]
-    pub fn of_number(number: u64) -> Option<Given> {
+    pub fn of_stored((number, issued_at, key): (u64, u64, &str)) -> Option<Given> {
         let bits = u16::try_from(number >> 1).ok()?;
         Some(Given {
             rights: Rights::of_bits(bits)?,
-            by_key: number & 1 == 1,
+            key: (number & 1 == 1).then(|| Arc::from(key)),
+            issued_at: Some(issued_at).filter(|at| *at != 0),
         })
     }
 }
@@ -90,10 +102,11 @@ mod tests {
         let rights = Rights::NONE.with(Right::Append);
         let given = Given {
             rights,
-            by_key: false,
+            issued_at: Some(1_000),
+            ..Given::default()
         };
-        assert_eq!(Given::of_number(given.to_number()), Some(given));
-        assert_eq!(Given::of_number(u64::MAX), None);
+        assert_eq!(Given::of_stored(given.stored()), Some(given.clone()));
+        assert_eq!(Given::of_stored((u64::MAX, 0, "")), None);
         let asker = given.asker(Some(&gate), "ann", "room", rights);
         let has = |right| {
             let rights = asker.rights(b"room", Membership::default());
@@ -108,12 +121,36 @@ mod tests {
         assert!(has(Right::Append) && has(Right::Read));
         assert!(asker.rights(b"other", Membership::default()) == Rights::NONE.with(Right::Read));
         let by_key = Given {
-            by_key: true,
-            ..given
+            rights,
+            key: Some("abc".into()),
+            ..Given::default()
         };
+        assert_eq!(Given::of_stored(by_key.stored()), Some(by_key.clone()));
         let asker = by_key.asker(Some(&gate), "$key/shop", "room", rights);
         assert_eq!((asker.user(), asker.sender()), ("", "$key/shop"));
         assert!(asker.rights(b"room", Membership::default()) == rights);
         assert_eq!(given.asker(None, "ann", "room", rights), Asker::from("ann"));
+    }
+
+    #[test]
+    fn what_was_taken_back_since_gives_nothing() {
+        let gate = Arc::new(Gate::new(Rules::default()));
+        let rights = Rights::NONE.with(Right::Append);
+        let of = |key: Option<&str>, issued_at| {
+            let given = Given {
+                rights,
+                key: key.map(Arc::from),
+                issued_at,
+            };
+            let asker = given.asker(Some(&gate), "ann", "room", rights);
+            asker.rights(b"room", Membership::default()) == rights
+        };
+        assert!(of(None, None) && of(Some("gone"), None));
+        gate.ask_whether_withdrawn(|identity, issued_at| match identity.key() {
+            Some(key) => key == "gone",
+            None => issued_at.is_none_or(|at| at < 2_000),
+        });
+        assert!(of(Some("there"), None) && !of(Some("gone"), None));
+        assert!(of(None, Some(2_000)) && !of(None, Some(1_999)) && !of(None, None));
     }
 }

@@ -5,12 +5,14 @@
 //! not: know settings of timelines, or where the configuration is.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 use super::grants::Grants;
+use super::identity::Identity;
 use super::rights::Rights;
 
 /// The rights of one policy.
@@ -82,6 +84,16 @@ pub struct Gate {
     rules: ArcSwap<Rules>,
     /// How often they were replaced.
     turn: watch::Sender<u64>,
+    withdrawn: OnceLock<Withdrawn>,
+}
+
+/// Whether a credential was taken back: of a token, by when it was issued.
+struct Withdrawn(Box<dyn Fn(&Identity, Option<u64>) -> bool + Send + Sync>);
+
+impl fmt::Debug for Withdrawn {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Withdrawn")
+    }
 }
 
 impl Gate {
@@ -91,7 +103,22 @@ impl Gate {
         Gate {
             rules: ArcSwap::from_pointee(rules),
             turn: watch::Sender::new(0),
+            withdrawn: OnceLock::new(),
         }
+    }
+
+    /// Has what was given earlier count only until this says that it was taken back. Once, at the start.
+    pub fn ask_whether_withdrawn(
+        &self,
+        withdrawn: impl Fn(&Identity, Option<u64>) -> bool + Send + Sync + 'static,
+    ) {
+        let asked = self.withdrawn.set(Withdrawn(Box::new(withdrawn)));
+        assert!(asked.is_ok(), "asked once");
+    }
+
+    pub(super) fn has_withdrawn(&self, identity: &Identity, issued_at: Option<u64>) -> bool {
+        let asked = self.withdrawn.get();
+        asked.is_some_and(|Withdrawn(ask)| ask(identity, issued_at))
     }
 
     /// The rules in force now.

@@ -164,7 +164,7 @@ fn a_claim_that_is_over_gives_nothing_and_without_one_everything_goes() {
         for_user: None,
         grants: Arc::new(grants(&[("*".to_owned(), Rights::NONE.with(Right::Read))])),
     };
-    let claim = Arc::new(Claim::new(identity, gate));
+    let claim = Arc::new(Claim::new(identity, gate, None));
     let asker = Asker::with_claim(Arc::clone(&claim), Rights::NONE.with(Right::Append));
     let decide = |asker: &Asker| asker.decide(asker.rights(b"room", Membership::default()));
     assert_eq!(decide(&asker), Decision::Forbidden);

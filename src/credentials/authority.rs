@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, Notify, watch};
 use tokio::time::timeout;
 
-use super::api_key::{self, ApiKey, KeyRefused, KeySecret, is_right};
+use super::api_key::{self, ApiKey, KeyRefused, is_right};
 use super::credential::{Credential, Refused, Source};
 use super::files::{Loaded, TokenSources};
 use super::jwks_url::JwksUrl;
@@ -157,13 +157,14 @@ impl Authority {
         } else {
             "token"
         };
-        let result = judged.as_ref().map_or_else(|why| why.label(), |_| "ok");
-        self.metrics
-            .access
-            .credentials
-            .of(&[by, result])
-            .increment(1);
+        self.count(by, &judged);
         judged
+    }
+
+    pub(super) fn count(&self, by: &'static str, judged: &Result<Credential, Refused>) {
+        let result = judged.as_ref().map_or_else(|why| why.label(), |_| "ok");
+        let judged = &self.metrics.access.credentials;
+        judged.of(&[by, result]).increment(1);
     }
 
     /// The same, after a fetch of the keys if the token names one that is not there.
@@ -246,7 +247,7 @@ impl Authority {
     }
 
     /// The credential of a key whose secret was proved.
-    fn acting(&self, key: &ApiKey, shown: Shown<'_>) -> Result<Credential, Refused> {
+    pub(super) fn acting(&self, key: &ApiKey, shown: Shown<'_>) -> Result<Credential, Refused> {
         if let Some(name) = &key.certificate {
             let mut names = shown.certificates.iter();
             if !names.any(|shown| shown.eq_ignore_ascii_case(name)) {
@@ -278,23 +279,6 @@ impl Authority {
         Ok(credential_of(key, Some(user)))
     }
 
-    /// The secret that requests of a signing key are signed with.
-    #[must_use]
-    pub fn signing_secret(&self, id: &str) -> Option<KeySecret> {
-        self.keys.load().get(id)?.secret.clone()
-    }
-
-    /// The credential of a request that was signed with a key's secret. It acts for nobody else.
-    pub fn signed_by(&self, id: &str, certificates: &[String]) -> Result<Credential, Refused> {
-        let keys = self.keys.load();
-        let key = keys.get(id).ok_or(Refused::UnknownKey)?;
-        let shown = Shown {
-            certificates,
-            ..Shown::default()
-        };
-        self.acting(key, shown)
-    }
-
     /// Whether a credential that counted still does. Time is not looked at.
     #[must_use]
     pub fn still_counts(&self, credential: &Credential) -> bool {
@@ -308,6 +292,15 @@ impl Authority {
             }
             (Source::Key, Who::Key { id, .. }) => self.keys.load().contains_key(id),
             (Source::Key, _) => false,
+        }
+    }
+
+    /// Whether a key was revoked, or a user's tokens from this time, ms, were.
+    #[must_use]
+    pub fn has_withdrawn(&self, identity: &Identity, issued_at: Option<u64>) -> bool {
+        match identity.key() {
+            Some(id) => !self.keys.load().contains_key(id),
+            None => self.is_revoked(identity.user(), issued_at),
         }
     }
 

@@ -21,6 +21,17 @@ pub struct Credential {
     pub(super) source: Source,
 }
 
+impl Credential {
+    /// When the token was issued, ms; `None` = it does not say, or it is none.
+    #[must_use]
+    pub fn issued_at(&self) -> Option<u64> {
+        match self.source {
+            Source::Token { issued_at, .. } => issued_at,
+            Source::Key => None,
+        }
+    }
+}
+
 /// What may be taken back.
 #[derive(Clone, Debug)]
 pub(super) enum Source {

@@ -12,6 +12,7 @@ mod files;
 mod jwks;
 mod jwks_url;
 mod ring_provider;
+mod signing;
 mod stored;
 mod strict_json;
 #[cfg(test)]
@@ -23,5 +24,6 @@ pub use api_key::{ACT_AS_MAX, ApiKey, KeyRefused, KeySecret, NewKey};
 pub use authority::{Authority, CredentialError, Shown, named};
 pub use credential::{Credential, Refused};
 pub use files::{TokenSources, check_owner_only};
+pub use signing::named_id;
 pub use stored::{StoredCredentials, StoredError, verify_stored};
 pub use tokens::TokenRules;

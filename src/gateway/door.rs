@@ -15,12 +15,12 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTH
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::limits::Limits;
+use super::limits::{Limits, Reached};
 use super::live::Sessions;
 use super::respond::{Answer, full};
 use super::seldom::Seldom;
 use crate::access::{Claim, Gate, Identity, Who};
-use crate::credentials::{Authority, Credential, Refused, Shown, named};
+use crate::credentials::{Authority, Credential, Refused, Shown, named, named_id};
 use crate::ids::Clock;
 use crate::metrics::Metrics;
 use crate::wire::jsonrpc::JSON;
@@ -107,11 +107,13 @@ impl Door {
         let shown = shown(headers, visitor.certificates);
         let judged = self.authority.verify_fetching(shown).await;
         let judged = judged.map_err(|why| self.refuse(why, shown.into(), visitor.address));
-        judged.inspect_err(|failure| {
-            if let Some(limit) = failure.limit_name {
-                self.metrics.refused(limit, 1);
-            }
-        })
+        judged.inspect_err(|failure| self.note_limit(failure))
+    }
+
+    fn note_limit(&self, failure: &Failure) {
+        if let Some(limit) = failure.limit_name {
+            self.metrics.refused(limit, 1);
+        }
     }
 
     /// The credential that a session shows.
@@ -125,10 +127,38 @@ impl Door {
         self.gate.replaced()
     }
 
+    /// The credential of a request that was signed with the secret of a key, or was not.
+    pub(super) fn signed(
+        &self,
+        id: &str,
+        is_right: bool,
+        visitor: Visitor<'_>,
+    ) -> Result<Credential, Failure> {
+        let judged = self.authority.signed_by(id, is_right, visitor.certificates);
+        let who = Presumed {
+            key: named_id(id).map(str::to_owned),
+            user: None,
+        };
+        let judged = judged.map_err(|why| self.refuse(why, who, visitor.address));
+        judged.inspect_err(|failure| self.note_limit(failure))
+    }
+
+    /// A request that was signed with a key, of so many bytes, goes on if the key's limits allow it.
+    pub(super) fn bound_signed(
+        &self,
+        credential: &Credential,
+        bytes: usize,
+    ) -> Result<(), Reached> {
+        let key = credential.identity.key();
+        let taken = key.map_or(Ok(()), |id| self.limits.take_as(id, bytes));
+        taken.inspect_err(|reached| self.metrics.refused(reached.limit, 1))
+    }
+
     /// What is decided with a credential.
     pub(super) fn claim(&self, credential: &Credential) -> Arc<Claim> {
         let identity = credential.identity.as_ref().clone();
-        Arc::new(Claim::new(identity, Arc::clone(&self.gate)))
+        let gate = Arc::clone(&self.gate);
+        Arc::new(Claim::new(identity, gate, credential.issued_at()))
     }
 
     /// Waits until a credential does not count any more; what those are told who still wait for something.

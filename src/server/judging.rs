@@ -64,6 +64,8 @@ pub(super) async fn judge(
     });
     let rules = rules(config).map_err(|error| StartError::Auth(error.0))?;
     let gate = Arc::new(Gate::new(rules));
+    let asked = Arc::clone(&authority);
+    gate.ask_whether_withdrawn(move |identity, issued_at| asked.has_withdrawn(identity, issued_at));
     Ok((Some(Access { authority, gate }), stop))
 }
 

@@ -143,13 +143,13 @@ pub(super) fn put_number(row: &mut RowWriter, name: &str, number: u64) {
 }
 
 /// A text that is not there if it is empty.
-fn put_text(row: &mut RowWriter, name: &str, text: &str) {
+pub(super) fn put_text(row: &mut RowWriter, name: &str, text: &str) {
     if !text.is_empty() {
         row.put(name, ValueRef::String(text));
     }
 }
 
-fn text(value: ValueRef<'_>) -> Result<String, Malformed> {
+pub(super) fn text(value: ValueRef<'_>) -> Result<String, Malformed> {
     match value {
         ValueRef::String(text) => Ok(text.to_owned()),
         _ => Err(Malformed),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::Integers;
 use super::failure::Failure;
 use super::limits::Limits;
-use super::methods::{Reply, Request};
+use super::methods::{Method, Reply, Request};
 use super::push::Push;
 
 /// A protocol that clients speak over a WebSocket.
@@ -99,6 +99,8 @@ pub trait Together: fmt::Debug + Send {
 pub struct Call {
     /// `None` = a notification: never answered, also not with a failure.
     pub id: Option<Id>,
+    /// Which method is called; `None` = that could not be made out, or there is none of that name.
+    pub method: Option<Method>,
     /// What to do, or why not.
     pub request: Result<Request, Failure>,
 }

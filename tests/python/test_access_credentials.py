@@ -224,10 +224,19 @@ def test_before_a_credential_only_ping_is_answered(guarded):
             ("session.renew", {"token": token()}),
             ("key.create", {"name": "x", "rights": []}),
             ("rpc.discover", {}),
+            # What is wrong with a call is not looked at before.
+            ("message.append", {}),
+            ("timeline.get", {"timeline": 7, "nonsense": True}),
+            ("sync", {"positions": {}, "deep": json.loads("[" * 40 + "]" * 40)}),
+            ("nonsense", {}),
         ]:
             with pytest.raises(Refused) as refused:
                 client.call(method, **params)
             assert refused.value.reason == "unauthenticated", method
+        for method, params in [("ping", {"x": 1}), ("session.open", {"token": 7})]:
+            with pytest.raises(Refused) as refused:
+                client.call(method, **params)
+            assert refused.value.code == -32602, method
         # In a batch too; what is behind the session.open counts.
         batch = [
             {"jsonrpc": "2.0", "id": 101, "method": "timeline.list", "params": {}},

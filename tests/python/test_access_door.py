@@ -128,6 +128,25 @@ def test_refused_credentials_of_an_address_are_limited(guard):
     assert ask("192.0.2.2", bad)[0] == 401
 
 
+def test_refused_signatures_are_refused_credentials(guard):
+    limits = "{ address = { failures_per_min = 5 }, key = { requests_per_s = 1 } }"
+    server = guard(limits=limits)
+    right, slow = (server.key("create", name, "--allow", "*=admin", "--signing") for name in ["right", "slow"])
+    server.start()
+    wrong = OTHER.decode().replace(" ", "x")
+    assert [list_tables(server, right[3:15], wrong) for _ in range(7)] == [403] * 5 + [429] * 2
+    assert list_tables(server, "nosuchkey000", wrong) == 429
+    # One that is right counts, also from there.
+    assert list_tables(server, right[3:15], right[-43:]) == 200
+    assert server.metric("tideline_credentials_total", '{by="signature",result="signature"}') == 7
+    assert server.metric("tideline_credentials_total", '{by="signature",result="unknown_key"}') == 1
+    assert server.metric("tideline_credentials_total", '{by="signature",result="ok"}') == 1
+    lines = [line for line in server.whole_log().splitlines() if "refused credentials" in line]
+    assert any(right[3:15] in line and "127.0.0.1" in line for line in lines) and len(lines) < 8
+    assert wrong not in server.whole_log()
+    assert any(list_tables(server, slow[3:15], slow[-43:]) == 429 for _ in range(20))
+
+
 def test_a_key_has_limits_whomever_it_acts_for(guard):
     server = guard(limits="{ key = { connections = 2, requests_per_s = 20 } }")
     made = server.key("create", "shop", "--allow", "*=read", "--act-as", "*")

@@ -346,6 +346,31 @@ def test_a_scheduled_message_is_decided_when_it_is_due(tmp_path):
         house.kill()
 
 
+def test_what_was_scheduled_with_a_credential_that_was_taken_back_is_not_appended(tmp_path):
+    house = house_in(tmp_path)
+    try:
+        on = lambda name: [{"on": name, "allow": ["read", "append"]}]
+        make = lambda name: house.call(house.admin, "key.create", name=name, rights=on("room/*"))
+        kept, lost = make("kept"), make("lost")
+        may = lambda user: who(user, "read", "append", on="room/*")
+        at = int(time.time() * 1000) + 3000
+        shown = {"stays": may("fay"), "goes": may("eve"), "kept": kept["key"], "lost": lost["key"]}
+        for name, bearer in shown.items():
+            house.call(bearer, "message.append", timeline="room/1", entry=MESSAGE, message_id=name, deliver_at=at)
+        house.call(house.admin, "session.revoke", user="eve")
+        house.call(house.admin, "key.revoke", id=lost["id"])
+        house.restart(signal.SIGKILL)
+        ids = lambda: {one["message_id"] for one in house.call(house.admin, "message.range", timeline="room/1")["messages"]}
+        assert eventually(lambda: {"stays", "kept"} <= ids())
+        refused = lambda bearer: [one.get("reason") for one in house.call(bearer, "schedule.list", timeline="room/1")["scheduled"]]
+        assert eventually(lambda: house.rpc(may("eve"), "ping")[0] == 200)
+        assert eventually(lambda: refused(may("eve")) == ["timeline_not_found"])
+        assert eventually(lambda: refused(make("lost")["key"]) == ["timeline_not_found"])
+        assert not {"goes", "lost"} & ids()
+    finally:
+        house.kill()
+
+
 def test_audit_lines(house):
     house.call(who("olga"), "pin.add", timeline="room/1", sequence=1)
     with pytest.raises(Refused):

@@ -15,7 +15,8 @@ from sdk import EXIST, IGNORE, STRING_KEY, connect, get, key, put, refused, scan
 from server import Server
 from test_access_credentials import signed
 
-CONFIG = "[auth]\n"
+# This machine is one address, from which the tests show many wrong signatures.
+CONFIG = "limits = { address = { failures_per_min = 0 } }\n[auth]\n"
 KEYS = {
     "admin": ["*=admin"],
     "reader": ["shop_*=tables:read"],

@@ -185,6 +185,11 @@ impl Limits {
         }
     }
 
+    /// A request of a key, in so many bytes.
+    pub(super) fn take_as(&self, id: &str, bytes: usize) -> Result<(), Reached> {
+        self.rules.load().key.take(self.key(id), bytes)
+    }
+
     /// Two names that share a key share their limits too, once in many millions.
     fn key(&self, of: &(impl Hash + ?Sized)) -> u64 {
         self.hasher.hash_one(of)
@@ -217,14 +222,22 @@ impl Rates {
     fn bound(&self, key: u64, incoming: &mut Incoming, bytes: usize) {
         let bytes = bytes / incoming.calls().len().max(1);
         for call in incoming.calls_mut() {
-            for (rate, count) in [(&self.requests, 1), (&self.bytes, bytes)] {
-                if let (Some(rate), Ok(_)) = (rate, &call.request)
-                    && let Err(reached) = rate.take(key, count)
-                {
-                    call.request = Err(reached.into());
-                }
+            if call.request.is_ok()
+                && let Err(reached) = self.take(key, bytes)
+            {
+                call.request = Err(reached.into());
             }
         }
+    }
+
+    /// A call of so many bytes.
+    fn take(&self, key: u64, bytes: usize) -> Result<(), Reached> {
+        for (rate, count) in [(&self.requests, 1), (&self.bytes, bytes)] {
+            if let Some(rate) = rate {
+                rate.take(key, count)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -107,7 +107,7 @@ pub(super) fn begin(
     dialect: &'static dyn Dialect,
     start: impl FnOnce(Request) -> (Pending, Weight),
 ) -> Option<(Begun, Weight)> {
-    let Call { id, request } = call;
+    let Call { id, request, .. } = call;
     let since = Instant::now();
     match request {
         Ok(request) => {

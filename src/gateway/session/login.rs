@@ -27,7 +27,7 @@ use super::{End, Session};
 use crate::access::Who;
 use crate::credentials::{Credential, Shown};
 use crate::wire::session::Open;
-use crate::wire::{Close, Failure, Incoming, Reason, Request};
+use crate::wire::{Call, Close, Failure, Incoming, Method, Reason, Request};
 
 /// What was known of a connection when it became a WebSocket.
 pub(in crate::gateway) struct Entered {
@@ -130,13 +130,10 @@ impl Login {
         self.kept.as_ref().map(|kept| &*kept.live)
     }
 
-    /// Refuses what is asked for before a credential was shown.
-    fn admit(&self, request: Request) -> Result<Request, Failure> {
-        match request {
-            Request::SessionOpen(_) | Request::Ping(_) => Ok(request),
-            request if self.kept.is_some() => Ok(request),
-            _ => Err(Reason::Unauthenticated.into()),
-        }
+    /// Whether a call is refused, whatever it asks for, as no credential was shown yet.
+    fn shuts_out(&self, call: &Call) -> bool {
+        let needs_none = matches!(call.method, Some(Method::SessionOpen | Method::Ping));
+        self.kept.is_none() && !needs_none
     }
 
     /// Takes what a `session.open` shows.
@@ -280,12 +277,14 @@ pub(super) fn open_session(
 }
 
 impl Session {
-    /// What a request comes to before a credential was shown.
-    pub(super) fn admit(&self, request: Result<Request, Failure>) -> Result<Request, Failure> {
-        match &self.login {
-            Some(login) => request.and_then(|request| login.admit(request)),
-            None => request,
+    /// What a call comes to before a credential was shown.
+    pub(super) fn admit(&self, mut call: Call) -> Call {
+        if let Some(login) = &self.login
+            && login.shuts_out(&call)
+        {
+            call.request = Err(Reason::Unauthenticated.into());
         }
+        call
     }
 
     /// Has a frame wait whose token names keys that are still to be fetched.

@@ -153,9 +153,9 @@ impl Session {
         let count = calls.len();
         let mut begun = Vec::with_capacity(count);
         let mut weight = Weight::Light;
-        for Call { id, request } in calls {
-            let request = self.admit(request);
-            let Some((call, of_call)) = self.begin(Call { id, request }) else {
+        for call in calls {
+            let call = self.admit(call);
+            let Some((call, of_call)) = self.begin(call) else {
                 continue;
             };
             if of_call == Weight::Page {
@@ -174,8 +174,12 @@ impl Session {
 
     /// Takes a call that came by itself in a frame of so many bytes.
     fn one(&mut self, call: Call, bytes: usize) {
-        let Call { id, request } = call;
-        let appending = match self.admit(request) {
+        let Call {
+            id,
+            method,
+            request,
+        } = self.admit(call);
+        let appending = match request {
             Ok(Request::MessageAppend(append)) => {
                 message::append(&self.shared, &self.caller, *append)
             }
@@ -185,7 +189,12 @@ impl Session {
             request => {
                 // It must not overtake them.
                 self.submit_appends();
-                if let Some((begun, weight)) = self.begin(Call { id, request }) {
+                let call = Call {
+                    id,
+                    method,
+                    request,
+                };
+                if let Some((begun, weight)) = self.begin(call) {
                     let cost = Cost {
                         calls: 1,
                         bytes,
@@ -223,7 +232,7 @@ impl Session {
                 }
             }
             Request::StreamOpen(open) => streams.begin(shared, caller, open),
-            Request::StreamClose(close) => now(streams.close(&close)),
+            Request::StreamClose(close) => now(streams.close(caller, &close)),
             Request::SessionOpen(open) => {
                 let opened = open_session(shared, login.as_deref_mut(), caller, places, open);
                 subscriptions.name(caller.who());

@@ -134,7 +134,10 @@ impl Streams {
     }
 
     /// Ends a stream.
-    pub(super) fn close(&mut self, request: &stream::Close) -> Outcome {
+    pub(super) fn close(&mut self, caller: &Caller, request: &stream::Close) -> Outcome {
+        if caller.asker.claim().is_some() {
+            back_end(caller)?;
+        }
         self.remove(request.stream);
         Ok(Reply::StreamClose(stream::Closed {}))
     }

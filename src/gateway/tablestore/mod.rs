@@ -31,6 +31,7 @@ use crate::metrics::Metrics;
 use crate::table::Tables;
 use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
 use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
+use crate::wire::{Failure as Refusal, Reason};
 use audit::Noted;
 
 /// Who may call, and how fast.
@@ -167,14 +168,14 @@ async fn perform(
     let headers = std::mem::take(request.headers_mut());
     let headers = signed_headers(&headers);
     let known = &shared.tablestore;
-    let mut key_id = String::new();
+    let mut named = None;
     let verified = verify(
         path,
         &headers,
         shared.clock.now_ms(),
         |id| match &shared.door {
             Some(door) => {
-                id.clone_into(&mut key_id);
+                named = Some(id.to_owned());
                 let secret = door.authority.signing_secret(id);
                 secret.map(|secret| secret.reveal().to_owned())
             }
@@ -182,15 +183,14 @@ async fn perform(
         },
         |name| known.instances.iter().any(|known| known == name),
     );
-    *signer = Some(verified?);
-    let mut caller = None;
-    if let Some(door) = &shared.door {
-        let credential = door.authority.signed_by(&key_id, visitor.certificates);
-        let credential = credential.map_err(|why| {
-            tracing::debug!(why = why.label(), key_id, address = %visitor.address, "refused a signed request");
-            Failure::new(Code::NoPermissionAccess)
-        })?;
-        caller = Some(door.claim(&credential));
+    let wrong = verified.map(|found| *signer = Some(found)).err();
+    let mut credential = None;
+    if let (Some(door), Some(id)) = (&shared.door, named) {
+        let judged = door.signed(&id, wrong.is_none(), visitor);
+        credential = Some(judged.map_err(|refusal| unsigned(&refusal, wrong.as_ref()))?);
+    }
+    if let Some(wrong) = wrong {
+        return Err(wrong);
     }
     let operation = Operation::of_path(path)?;
     let body = body::read(request.body_mut(), operation.body_bytes_max(), shared);
@@ -203,6 +203,12 @@ async fn perform(
         })
     })?;
     headers.check_content(&body.bytes)?;
+    let mut caller = None;
+    if let (Some(door), Some(credential)) = (&shared.door, &credential) {
+        let bound = door.bound_signed(credential, body.bytes.len());
+        bound.map_err(|_| Failure::new(Code::FlowControl))?;
+        caller = Some(door.claim(credential));
+    }
     let decoded = wire::Request::decode(operation, body.bytes.into())?;
     // The body counts as long as what was made of it.
     let _share = body.share;
@@ -216,6 +222,15 @@ async fn perform(
         noted.answered(&done);
     }
     done
+}
+
+/// What those are told whose signature does not count.
+fn unsigned(refusal: &Refusal, wrong: Option<&Failure>) -> Failure {
+    match (refusal.reason, wrong) {
+        (Reason::RateLimited, _) => Failure::new(Code::FlowControl),
+        (_, Some(wrong)) => wrong.clone(),
+        (_, None) => Failure::new(Code::NoPermissionAccess),
+    }
 }
 
 fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {

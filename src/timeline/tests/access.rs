@@ -42,7 +42,7 @@ fn user(gate: &Arc<Gate>, name: &str, on: &str, given: &[Right]) -> Asker {
         grants: Arc::new(grants(on, given)),
     };
     Asker::with_claim(
-        Arc::new(Claim::new(identity, Arc::clone(gate))),
+        Arc::new(Claim::new(identity, Arc::clone(gate), None)),
         Rights::NONE,
     )
 }
@@ -57,7 +57,7 @@ fn key(gate: &Arc<Gate>, on: &str, given: &[Right]) -> Asker {
         grants: Arc::new(grants(on, given)),
     };
     Asker::with_claim(
-        Arc::new(Claim::new(identity, Arc::clone(gate))),
+        Arc::new(Claim::new(identity, Arc::clone(gate), None)),
         Rights::NONE,
     )
 }

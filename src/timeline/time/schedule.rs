@@ -96,7 +96,7 @@ impl Site {
         let row = ScheduledRow {
             deliver_at: at,
             expires_in_ms: later.expires_in_ms,
-            given: later.given,
+            given: later.given.clone(),
             incarnation: head.incarnation,
             refused: None,
             entry: later.entry.clone(),

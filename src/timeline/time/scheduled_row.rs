@@ -4,7 +4,8 @@
 //! ours never meet, because ours begin with `$`. Must not: read or write a store.
 //!
 //! ```text
-//! scheduled  (timeline, sender, message ID)    the entry's columns, $at, $expires, $given, $inc, $reason, $refused
+//! scheduled  (timeline, sender, message ID)    the entry's columns, $at, $expires, $given, $inc, $issued, $key, $reason,
+//!                                              $refused
 //! ```
 //! The incarnation is no key column: what was scheduled on a timeline that is gone is still to be listed.
 
@@ -13,7 +14,7 @@ use crate::model::json_bytes;
 use crate::table::{Malformed, Row, RowWriter};
 
 use super::super::Columns;
-use super::super::stored::{around, number, put_all, put_number};
+use super::super::stored::{around, number, put_all, put_number, put_text, text};
 
 /// How long a message that was refused is listed.
 const REFUSED_LISTED_MS: u64 = 7 * 86_400_000;
@@ -22,6 +23,8 @@ const AT: &str = "$at";
 const EXPIRES: &str = "$expires";
 const GIVEN: &str = "$given";
 const INCARNATION: &str = "$inc";
+const ISSUED: &str = "$issued";
+const KEY: &str = "$key";
 const REASON: &str = "$reason";
 const REFUSED: &str = "$refused";
 
@@ -66,8 +69,11 @@ impl ScheduledRow {
         put_all(&mut row, before);
         put_number(&mut row, AT, self.deliver_at);
         put_number(&mut row, EXPIRES, self.expires_in_ms.unwrap_or(0));
-        put_number(&mut row, GIVEN, self.given.to_number());
+        let (given, issued_at, key) = self.given.stored();
+        put_number(&mut row, GIVEN, given);
         put_number(&mut row, INCARNATION, self.incarnation);
+        put_number(&mut row, ISSUED, issued_at);
+        put_text(&mut row, KEY, key);
         if let Some((reason, at_ms)) = self.refused {
             put_number(&mut row, REASON, reason as u64);
             put_number(&mut row, REFUSED, at_ms);
@@ -86,18 +92,22 @@ impl ScheduledRow {
             entry: Columns::new(),
         };
         let (mut reason, mut refused_at) = (0, 0);
+        let (mut given, mut issued_at, mut key) = (0, 0, String::new());
         for cell in Row::parse(value)?.columns() {
             let cell = cell?;
             match cell.name {
                 AT => row.deliver_at = number(cell.value)?,
                 EXPIRES => row.expires_in_ms = Some(number(cell.value)?),
-                GIVEN => row.given = Given::of_number(number(cell.value)?).ok_or(Malformed)?,
+                GIVEN => given = number(cell.value)?,
                 INCARNATION => row.incarnation = number(cell.value)?,
+                ISSUED => issued_at = number(cell.value)?,
+                KEY => key = text(cell.value)?,
                 REASON => reason = number(cell.value)?,
                 REFUSED => refused_at = number(cell.value)?,
                 name => row.entry.push((name.to_owned(), cell.value.to_value())),
             }
         }
+        row.given = Given::of_stored((given, issued_at, &key)).ok_or(Malformed)?;
         row.refused = match reason {
             0 => None,
             1 => Some((Refused::TimelineNotFound, refused_at)),
@@ -129,6 +139,8 @@ mod tests {
             deliver_at in 1u64..1 << 53,
             expires_in_ms in proptest::option::of(1u64..1 << 53),
             given in 0u64..1 << 15,
+            issued_at in 0u64..1 << 53,
+            key in "[a-z0-9]{12}",
             incarnation in 1u64..1 << 53,
             refused in proptest::option::of((any::<bool>(), 1u64..1 << 53)),
             bytes: Vec<u8>,
@@ -137,7 +149,8 @@ mod tests {
                 true => (Refused::TimelineNotFound, at_ms),
                 false => (Refused::EpochChanged, at_ms),
             });
-            let given = Given::of_number(given).unwrap();
+            let key = if given & 1 == 1 { &key } else { "" };
+            let given = Given::of_stored((given, issued_at, key)).unwrap();
             let row = ScheduledRow { deliver_at, expires_in_ms, given, incarnation, refused, entry };
             prop_assert_eq!(&ScheduledRow::decode(&row.encode().finish(7)), &Ok(row));
             let _ = ScheduledRow::decode(&bytes);

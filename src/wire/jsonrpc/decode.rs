@@ -12,6 +12,7 @@ use super::envelope::{Batch, BatchUpTo, Envelope};
 use super::{Body, Call, Id};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
+use crate::wire::methods::Method;
 use crate::wire::reason::Reason;
 
 /// Decodes JSON text.
@@ -32,6 +33,7 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
         Ok(envelope) => call(envelope, Asked::InBatch, limits),
         Err(error) => Call {
             id: Some(Id::Null),
+            method: None,
             request: Err(unreadable(&error)),
         },
     });
@@ -50,6 +52,7 @@ fn unreadable(error: &serde_json::Error) -> Failure {
 fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
     let id = envelope.id.map(id).transpose();
     let method = method(&envelope);
+    let known = method.as_deref().ok().and_then(Method::from_name);
     let (id, request) = match (id, method) {
         (Err(failure), _) => (Some(Id::Null), Err(failure)),
         // Not a request at all, so not a notification either: it is answered.
@@ -67,7 +70,11 @@ fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
             }
         },
     };
-    Call { id, request }
+    Call {
+        id,
+        method: known,
+        request,
+    }
 }
 
 /// Reads an id: text up to 64 bytes or a 64-bit integer.

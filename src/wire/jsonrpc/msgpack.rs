@@ -15,7 +15,7 @@ use serde::de::{
 };
 
 use super::decode::decode as decode_json;
-use super::{Body, Call, Id};
+use super::{Body, Id};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::reason::Reason;
@@ -147,11 +147,9 @@ impl<'a> Writer<'a> {
         self.out.truncate(params_at);
         self.out.extend_from_slice(b"null}");
         match decode_json(&self.out, limits) {
-            Ok(Body::Single(Call { id: Some(id), .. })) if id != Id::Null => {
-                Ok(Body::Single(Call {
-                    id: Some(id),
-                    request: Err(failure),
-                }))
+            Ok(Body::Single(mut call)) if call.id.as_ref().is_some_and(|id| *id != Id::Null) => {
+                call.request = Err(failure);
+                Ok(Body::Single(call))
             }
             _ => Err(failure),
         }
