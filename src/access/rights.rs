@@ -106,6 +106,12 @@ impl Rights {
         Rights(self.0 | 1 << right as u16)
     }
 
+    /// These but one.
+    #[must_use]
+    pub const fn without(self, right: Right) -> Rights {
+        Rights(self.0 & !(1 << right as u16))
+    }
+
     /// What is in either.
     #[must_use]
     pub const fn or(self, other: Rights) -> Rights {

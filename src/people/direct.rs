@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::People;
 use crate::access::{Asker, Decision, Membership};
 use crate::timeline::{
-    AddMembers, Columns, Create, Error, NewMember, SettingsPatch, Target, TimelineInfo,
+    AddMembers, Columns, Create, DIRECT, Error, NewMember, SettingsPatch, Target, TimelineInfo,
 };
 
 impl People {
@@ -67,7 +67,6 @@ fn member(user: &str) -> NewMember {
     }
 }
 
-const PREFIX: &str = "direct/";
 /// Bytes of an ID.
 const ID_BYTES_MAX: usize = 255;
 
@@ -75,7 +74,7 @@ const ID_BYTES_MAX: usize = 255;
 pub(super) fn id_of(one: &str, other: &str) -> String {
     let (first, second) = (one.min(other), one.max(other));
     let escaped = |name: &str| name.replace('%', "%25").replace('/', "%2F");
-    let id = format!("{PREFIX}{}/{}", escaped(first), escaped(second));
+    let id = format!("{DIRECT}{}/{}", escaped(first), escaped(second));
     if id.len() <= ID_BYTES_MAX {
         return id;
     }
@@ -87,12 +86,12 @@ pub(super) fn id_of(one: &str, other: &str) -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    format!("{PREFIX}/{digits}")
+    format!("{DIRECT}/{digits}")
 }
 
 /// The user whom a conversation of `user` is with, if its ID says so.
 pub(super) fn peer_of(id: &str, user: &str) -> Option<String> {
-    let (first, second) = id.strip_prefix(PREFIX)?.split_once('/')?;
+    let (first, second) = id.strip_prefix(DIRECT)?.split_once('/')?;
     let plain = |name: &str| name.replace("%2F", "/").replace("%25", "%");
     let (first, second) = (plain(first), plain(second));
     let peer = if first == user { second } else { first };

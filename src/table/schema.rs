@@ -35,6 +35,8 @@ pub(super) enum Kind {
 pub(super) struct IndexOf {
     /// Its table.
     pub(super) table: TableId,
+    /// The table's name.
+    pub(super) table_name: String,
     /// Where the table's partition key is in the index's key.
     pub(super) partition_key: usize,
     pub(super) state: IndexState,
@@ -64,6 +66,15 @@ impl Table {
         matches!(self.kind, Kind::Virtual(_))
     }
 
+    /// The name of the table whose rows it shows, if it is an index.
+    #[must_use]
+    pub fn indexed_table(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Index(of) => Some(&of.table_name),
+            Kind::Stored(_) | Kind::Virtual(_) => None,
+        }
+    }
+
     /// A table of the catalog, and its indexes, each a table to those who read.
     pub(super) fn of_catalog(definition: Definition) -> Result<(Table, Vec<Table>), Error> {
         let mut tables = Vec::with_capacity(definition.indexes.len());
@@ -75,6 +86,7 @@ impl Table {
                 |column: &KeyColumn| column.name == definition.primary_key[0].name;
             let of = IndexOf {
                 table: definition.id,
+                table_name: definition.name.clone(),
                 partition_key: key.iter().position(is_partition_key).unwrap_or(0),
                 state: index.state,
             };

@@ -8,7 +8,9 @@ use crate::table::Txn;
 
 use super::head::HeadRow;
 use super::members::settings_row::SettingsRow;
-use super::members::{Create, NewMember, SettingsPatch, change, checked, configure};
+use super::members::{
+    Create, NewMember, SettingsPatch, change, checked, configure, rights_to_make,
+};
 use super::tables::Name;
 use super::write::{Site, new_head, put_head, put_new_meta, sort};
 use super::{Columns, Error, TimelineInfo};
@@ -31,7 +33,7 @@ impl Site {
         let found = HeadRow::load(txn, &name)?;
         let existing = found.filter(|head| !head.dropped);
         let asker = &target.asker;
-        let by_name = || asker.rights(name.id(), Membership::default());
+        let by_name = || rights_to_make(&name, asker, Membership::default());
         if existing.is_some() || implicit {
             let create = (implicit, epoch);
             match self.check_asker(txn, &name, existing.as_ref(), asker, create) {

@@ -65,10 +65,10 @@ pub use inbox::{
 pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub(crate) use members::INBOX;
 pub use members::{
-    AddMembers, Configured, Conversation, Create, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept,
-    ListMembers, ListedMembers, Looked, Member, MemberChange, MemberRow, MembersChanged, NewMember,
-    NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
-    memberships,
+    AddMembers, Configured, Conversation, Create, DIRECT, Edit, EditBy, FAN_OUT_MEMBERS_MAX,
+    FanOut, Kept, ListMembers, ListedMembers, Looked, Member, MemberChange, MemberRow,
+    MembersChanged, NewMember, NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings,
+    SettingsPatch, UpdateMember, memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,

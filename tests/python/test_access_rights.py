@@ -20,6 +20,11 @@ creator = "owner"
 [[policy]]
 prefix = "open/"
 others = ["read"]
+[[policy]]
+prefix = "direct/"
+others = []
+members = ["read", "append"]
+creator = "member"
 """
 MESSAGE = {"text": "x"}
 
@@ -195,6 +200,48 @@ def test_making_needs_create(house):
         house.call(who("eve"), "conversation.direct", user="ann")
     assert refused.value.reason == "conversation_not_found"
     assert house.call(who("eve", "create", on="direct/*"), "conversation.direct", user="ann")["created"]
+
+
+def test_users_make_direct_conversations_by_their_own_call_only(house):
+    append = {"entry": MESSAGE}
+    makes = lambda user, *more: who(user, "create", "append", *more, on="direct/*")
+    ours = house.call(makes("dan"), "conversation.direct", user="deb")
+    assert ours == {"timeline": "direct/dan/deb", "epoch": ours["epoch"], "created": True}
+    waits = {**append, "message_id": "later", "deliver_at": int(time.time() * 1000) + 3_600_000}
+    for method, params in [("timeline.create", {}), ("message.append", append), ("message.append", waits), ("message.append_batch", {"messages": [append]})]:
+        answers = [json.loads(house.rpc(makes("eve"), method, timeline=name, **params)[2]) for name in ["direct/dan/deb", "direct/dan/dora"]]
+        assert said(answers[0]) == "timeline_not_found"
+        assert without_names(answers[0], "direct/dan/deb") == without_names(answers[1], "direct/dan/dora")
+        assert said(json.loads(house.rpc(makes("eve", "read"), method, timeline="direct/dan/dora", **params)[2])) == "forbidden"
+    with house.open(makes("eve", "read")) as client:
+        with pytest.raises(Refused) as refused:
+            client.call("subscribe", timeline="direct/dan/dora")
+        assert refused.value.reason == "forbidden"
+    actor = house.call(house.admin, "key.create", name="actor", rights=[{"on": "direct/*", "allow": ["create", "append"]}], act_as=["*"])["key"]
+    with pytest.raises(Refused) as refused:
+        house.call(actor, "message.append", acting="eve", timeline="direct/dan/dora", **append)
+    assert refused.value.reason == "timeline_not_found"
+    # The twins: the two, whose conversation it is, a back end, and other names.
+    assert house.call(makes("dan"), "conversation.direct", user="dora")["created"]
+    assert house.call(actor, "conversation.direct", acting="fred", user="gus")["created"]
+    assert not house.call(makes("dan"), "timeline.create", timeline="direct/dan/deb")["created"]
+    house.call(who("dan"), "message.append", timeline="direct/dan/deb", entry=MESSAGE)
+    assert len(house.call(who("deb"), "message.range", timeline="direct/dan/deb")["messages"]) == 1
+    assert house.call(actor, "message.append", timeline="direct/back/end", **append)["sequence"] == 1
+    assert house.call(who("eve", "create", on="directly/*"), "timeline.create", timeline="directly/dan/dora")["created"]
+
+
+def test_who_reacts_without_reading_is_told_of_their_own_reaction(house):
+    reacts = lambda user, *more: who(user, "react", *more, on="marks/*")
+    go = lambda bearer, verb: house.call(bearer, f"reaction.{verb}", timeline="marks/1", sequence=1, reaction="x")["reactions"]
+    house.call(house.admin, "message.append", timeline="marks/1", entry=MESSAGE)
+    assert go(reacts("ann", "read"), "add") == {"x": {"count": 1, "users": ["ann"]}}
+    for _ in range(2):
+        assert go(reacts("rae"), "add") == {"x": {"count": 1, "users": ["rae"]}}
+    assert go(reacts("rae", "read"), "add") == {"x": {"count": 2, "users": ["rae", "ann"]}}
+    for _ in range(2):
+        assert go(reacts("rae"), "remove") == {}
+    assert go(reacts("rae", "read"), "remove") == {"x": {"count": 1, "users": ["ann"]}}
 
 
 def test_roles_are_given_by_those_who_have_their_rights(house):

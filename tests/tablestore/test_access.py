@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from tablestore import (
     BatchGetRowRequest, BatchWriteRowRequest, CapacityUnit, ComparatorType, Condition, PutRowItem, ReservedThroughput,
-    Row, RowExistenceExpectation, SingleColumnCondition, TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta, TableOptions,
+    Row, RowExistenceExpectation, SecondaryIndexMeta, SingleColumnCondition, TableInBatchGetRowItem, TableInBatchWriteRowItem, TableMeta, TableOptions,
     UpdateTableResponse,
 )
 
@@ -23,6 +23,8 @@ KEYS = {
     "writer": ["shop_*=tables:write"],
     "both": ["shop_*=tables:read,tables:write"],
     "maker": ["shop_*=tables:manage"],
+    "mixed": ["shop_*=tables:manage", "mine_*=tables:read,tables:manage"],
+    "owner": ["shop_*=tables:read,tables:manage", "mine_*=tables:read,tables:manage"],
     "rooms": ["*=tables:read", "open/*=read"],
     "two": ["*=tables:read", "aisle/*=read", "stage/*=read"],
     "blind": ["*=read"],
@@ -70,8 +72,8 @@ def house(tmp_path_factory):
     running.kill()
 
 
-def create(client, name):
-    client.create_table(TableMeta(name, STRING_KEY), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+def create(client, name, defined=None, indexes=()):
+    client.create_table(TableMeta(name, STRING_KEY, defined), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)), list(indexes))
 
 
 def denied():
@@ -176,6 +178,35 @@ def test_tables_are_made_and_dropped_by_those_who_manage_them(house):
     assert any("CreateTable" in line and "shop_new" in line and "$key/maker" in line and "ok" in line for line in lines)
     assert any("CreateTable" in line and "bank_new" in line and "OTSNoPermissionAccess" in line for line in lines)
     assert all("127.0.0.1" in line for line in lines if "Table" in line)
+
+
+def test_an_index_is_made_and_read_by_those_who_may_so_with_its_table(house):
+    maker, mixed, owner, reader = (house.client(who) for who in ["maker", "mixed", "owner", "reader"])
+    of, defined, names = lambda name: SecondaryIndexMeta(name, ["c"], []), [("c", "INTEGER")], ("c", "k")
+    create(maker, "shop_i", defined, [of("shop_by_c")])
+    # Names of others are refused alike, taken or not.
+    said = set()
+    for name in ["bank_a", "bank_none"]:
+        for make in [lambda: maker.create_secondary_index("shop_i", of(name), False), lambda: create(maker, "shop_j", defined, [of(name)])]:
+            with denied() as caught:
+                make()
+            said.add(caught.value.message)
+    assert len(said) == 1
+    maker.create_secondary_index("shop_i", of("shop_too"), False)
+    # Who makes one under a name of their own does not read by it what they may not read.
+    mixed.create_secondary_index("shop_i", of("mine_by_c"), False)
+    put(house.client("admin"), "shop_i", "row", [("c", 1)])
+    row = [("c", 1), ("k", "row")]
+    batch = BatchGetRowRequest()
+    batch.add(TableInBatchGetRowItem("mine_by_c", [row], max_version=1))
+    reads = [lambda client: get(client, "mine_by_c", row), lambda client: scan(client, "mine_by_c", names), lambda client: client.batch_get_row(batch)]
+    for read in reads:
+        for who in [mixed, reader]:
+            with denied():
+                read(who)
+        assert read(owner) is not None
+    assert scan(owner, "mine_by_c", names) == scan(reader, "shop_by_c", names) == [[1, "row"]]
+    maker.delete_table("shop_i")
 
 
 def test_lists_leave_out(house):

@@ -84,8 +84,10 @@ pub(super) async fn read(
     let mut asked = Vec::new();
     let mut places: Vec<(String, Vec<Result<Place<'_>, Failure>>)> = Vec::new();
     for reads in batch.tables {
-        let found = find(shared, &reads.table).await;
-        let found = found.map(|table| seen(shared, caller, table));
+        let found = match find(shared, &reads.table).await {
+            Ok(table) => Ok(seen(shared, caller, table)?),
+            missing => missing,
+        };
         let (mut keys, mut in_table) = (Vec::new(), Vec::with_capacity(reads.rows.len()));
         for key in reads.rows {
             in_table.push(found.clone().and_then(|table| {

@@ -2,7 +2,7 @@
 //!
 //! Owns: which right each operation needs on which tables, and what of the tables of timelines a caller is shown.
 //! Promises: a table that the caller may not touch is answered alike whether it exists or not, before it is looked for;
-//! rows of timelines are those that `read` by name covers. Must not: know how rights add up.
+//! rows of timelines are those that `read` by name covers; an index is read by who may read its table. Must not: know how rights add up.
 
 use std::sync::Arc;
 
@@ -30,13 +30,20 @@ pub(super) async fn check(
     let Some(claim) = caller else { return Ok(()) };
     let tables = &shared.tablestore.tables;
     match request {
-        Request::CreateTable(new) => allow(claim, &new.name, MANAGE),
+        Request::CreateTable(new) => {
+            allow(claim, &new.name, MANAGE)?;
+            let mut indexes = new.indexes.iter();
+            indexes.try_for_each(|index| allow(claim, &index.name, MANAGE))
+        }
         Request::UpdateTable(name, _)
         | Request::DeleteTable(name)
         | Request::AddDefinedColumn(name, _)
         | Request::DeleteDefinedColumn(name, _)
         | Request::DropIndex(name, _) => allow(claim, name, MANAGE),
-        Request::CreateIndex(new) => allow(claim, &new.table, MANAGE),
+        Request::CreateIndex(new) => {
+            allow(claim, &new.table, MANAGE)?;
+            allow(claim, &new.index.name, MANAGE)
+        }
         Request::DescribeTable(name) | Request::ListSearchIndex(Some(name)) => {
             allow(claim, name, ANY)
         }
@@ -55,9 +62,11 @@ pub(super) async fn check(
         Request::ExportTable(export) => {
             allow(claim, &export.table, READ)?;
             // It tells which rows are gone, and of timelines only their names say whose they were.
-            let found = tables.describe(&export.table).await;
-            let shows_timelines = found.is_ok_and(|table| table.is_virtual());
-            match shows_timelines && !claim.everywhere().has(Right::Read) {
+            let Ok(table) = tables.describe(&export.table).await else {
+                return Ok(());
+            };
+            allow_rows(claim, &table)?;
+            match table.is_virtual() && !claim.everywhere().has(Right::Read) {
                 true => Err(refused()),
                 false => Ok(()),
             }
@@ -87,14 +96,26 @@ pub(super) fn shows(caller: &Caller, table: &str) -> bool {
 }
 
 /// A table as the caller may see it: of one that shows timelines only those that they may read by name.
-pub(super) fn seen(shared: &Shared, caller: &Caller, table: Arc<Table>) -> Arc<Table> {
-    match caller {
-        Some(claim) if table.is_virtual() => {
-            let covered = shared.timelines.covered(&table, claim.coverage());
-            covered.map_or(table, Arc::new)
-        }
-        _ => table,
+pub(super) fn seen(
+    shared: &Shared,
+    caller: &Caller,
+    table: Arc<Table>,
+) -> Result<Arc<Table>, Failure> {
+    let Some(claim) = caller else {
+        return Ok(table);
+    };
+    allow_rows(claim, &table)?;
+    if !table.is_virtual() {
+        return Ok(table);
     }
+    let covered = shared.timelines.covered(&table, claim.coverage());
+    Ok(covered.map_or(table, Arc::new))
+}
+
+/// The rows of an index are its table's, whoever made it and whatever its name.
+fn allow_rows(claim: &Claim, table: &Table) -> Result<(), Failure> {
+    let of = table.indexed_table();
+    of.map_or(Ok(()), |of| allow(claim, of, READ))
 }
 
 fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {

@@ -31,7 +31,7 @@ pub(super) async fn find(shared: &Shared, name: &str) -> Result<Arc<Table>, Fail
 }
 
 pub(super) async fn get(shared: &Shared, caller: &Caller, get: GetRow) -> Outcome {
-    let table = seen(shared, caller, find(shared, &get.table).await?);
+    let table = seen(shared, caller, find(shared, &get.table).await?)?;
     let meter = rates(shared).meter(&table, &get.key)?;
     let tables = &shared.tablestore.tables;
     let got = match get.transaction {
@@ -57,7 +57,7 @@ pub(super) async fn write(shared: &Shared, write: WriteRow) -> Outcome {
 }
 
 pub(super) async fn range(shared: &Shared, caller: &Caller, range: GetRange) -> Outcome {
-    let table = seen(shared, caller, find(shared, &range.table).await?);
+    let table = seen(shared, caller, find(shared, &range.table).await?)?;
     let meter = rates(shared).meter(&table, &range.range.start)?;
     let tables = &shared.tablestore.tables;
     let page = match range.transaction {

@@ -3,6 +3,7 @@
 //! Owns: these three calls. Promises: what is so already takes no change number; a reaction writes its own row, the
 //! message's sums and its change row, whatever the size of the message. Must not: touch the message's row.
 
+use crate::access::Right;
 use crate::model::json_text_bytes;
 use crate::ordered::Malformed;
 use crate::table::{
@@ -11,6 +12,7 @@ use crate::table::{
 
 use super::super::edit::{load, next_change};
 use super::super::head::{HAS_REACTIONS, HeadRow};
+use super::super::members::Reader;
 use super::super::tables::{Name, REACTION_SUMS};
 use super::super::time::shown;
 use super::super::write::{Site, put_head, version};
@@ -60,7 +62,7 @@ pub struct ReactionPage {
 }
 
 impl Site {
-    /// Adds a reaction or takes it back. Gives the reactions that the message has then.
+    /// Adds a reaction or takes it back. Gives the reactions that the message has then, as far as they may see them.
     pub(in crate::timeline) fn react(
         &self,
         txn: &mut Txn<'_>,
@@ -86,7 +88,7 @@ impl Site {
         let key = name.reaction_key(head.incarnation, *sequence, reaction, target.asker.user());
         let has = is_known && txn.get(key.as_bytes())?.is_some();
         if has == *adds {
-            return Ok(reactions.by_name);
+            return Ok(told(react, &reader, reactions.by_name));
         }
         if !is_known && reactions.by_name.len() == NAMES_MAX {
             return Err(Error::TooMany {
@@ -117,7 +119,7 @@ impl Site {
         let entry = put(txn, key, sums.encode(), now);
         put_head(txn, &name, &head);
         record(txn, REACTION_SUMS, Action::Update, entry, 1);
-        Ok(sums.by_name)
+        Ok(told(react, &reader, sums.by_name))
     }
 
     /// The reactions to a message, or all users of one.
@@ -170,6 +172,19 @@ impl Site {
             }],
         })
     }
+}
+
+/// What somebody who reacts is told: without `read` no more than what they did.
+fn told(react: &React, reader: &Reader, by_name: Vec<Reaction>) -> Vec<Reaction> {
+    if reader.rights.has(Right::Read) {
+        return by_name;
+    }
+    let own = Reaction {
+        name: react.reaction.clone(),
+        count: 1,
+        users: vec![react.target.asker.user().to_owned()],
+    };
+    react.adds.then_some(own).into_iter().collect()
 }
 
 /// The last users of a reaction, newest first.

@@ -24,7 +24,8 @@ pub use call::{
 pub use conversation::{Conversation, Looked, Pulse};
 pub(in crate::timeline) use membership::member as changed_member;
 pub use membership::{MemberChange, memberships};
-pub(in crate::timeline) use reader::{Reader, checked};
+pub use reader::DIRECT;
+pub(in crate::timeline) use reader::{Reader, checked, rights_to_make};
 pub use row::MemberRow;
 pub(crate) use settings::INBOX;
 pub use settings::{Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings};

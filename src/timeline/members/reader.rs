@@ -14,6 +14,9 @@ use super::super::write::Site;
 use super::super::{Admission, Error};
 use super::row::MemberRow;
 
+/// What the names of the conversations of two begin with.
+pub const DIRECT: &str = "direct/";
+
 /// A user in front of a timeline that they may read.
 pub(in crate::timeline) struct Reader {
     /// The lowest sequence that they may see: never below the timeline's floor.
@@ -136,7 +139,7 @@ impl Site {
             None => !user.is_empty() && self.policy_shuts_out(name),
             Some(head) => {
                 let members_only = !user.is_empty() && self.is_members_only(name, head);
-                let by_name = asker.rights(name.id(), Membership::default());
+                let by_name = rights_to_make(name, asker, Membership::default());
                 if !members_only && asker.decide(by_name) == Decision::Allowed {
                     return Ok(());
                 }
@@ -145,7 +148,7 @@ impl Site {
                     user => MemberRow::load(rows, name, head, user)?,
                 };
                 let membership = self.membership_of(name, head, member.as_ref());
-                match asker.decide(asker.rights(name.id(), membership)) {
+                match asker.decide(rights_to_make(name, asker, membership)) {
                     Decision::Allowed => return Ok(()),
                     Decision::Forbidden => return Err(Error::NoRight),
                     Decision::Hidden => true,
@@ -153,7 +156,7 @@ impl Site {
             }
         };
         // From here on as of a name that nobody used.
-        let rights = asker.rights(name.id(), Membership::default());
+        let rights = rights_to_make(name, asker, Membership::default());
         let may = checked(asker, rights);
         let may = may.and_then(|()| match create {
             true => checked(&asker.needing(Rights::NONE.with(Right::Create)), rights),
@@ -182,6 +185,22 @@ impl Site {
     fn policy_shuts_out(&self, name: &Name) -> bool {
         let policy = self.policies.of_name(name);
         policy.and_then(|policy| policy.members_only) == Some(true)
+    }
+}
+
+/// All rights that count for a call that may make a timeline. No user makes a conversation of two by it, or they would
+/// be in that of others before these meet there: only the call for it does, which asks as a back end.
+pub(in crate::timeline) fn rights_to_make(
+    name: &Name,
+    asker: &Asker,
+    membership: Membership<'_>,
+) -> Rights {
+    let rights = asker.rights(name.id(), membership);
+    let is_user = asker.claim().is_some() && !asker.user().is_empty();
+    let is_direct = || name.id().starts_with(DIRECT.as_bytes());
+    match is_user && membership.role.is_none() && is_direct() {
+        true => rights.without(Right::Create),
+        false => rights,
     }
 }
 
