@@ -2,7 +2,8 @@
 //!
 //! Owns: which right each operation needs on which tables, and what of the tables of timelines a caller is shown.
 //! Promises: a table that the caller may not touch is answered alike whether it exists or not, before it is looked for;
-//! rows of timelines are those that `read` by name covers; an index is read by who may read its table. Must not: know how rights add up.
+//! rows of timelines are those that `read` by name covers; rows of an index are its table's. Must not: know how rights
+//! add up.
 
 use std::sync::Arc;
 
