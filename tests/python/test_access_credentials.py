@@ -386,7 +386,7 @@ def test_a_revocation_is_whole_although_its_caller_hangs_up(own_guarded):
 
 def test_a_stranger_sends_no_large_message(own_guarded):
     server = own_guarded.start()
-    entry = {"text": "x" * (17 << 10)}
+    entry = {"text": "x" * (65 << 10)}
     with Client(server) as client:
         client.call("session.open", token=token())
         assert client.call("message.append", timeline="large", entry=entry)["sequence"] == 1

@@ -26,8 +26,8 @@ use super::{Draining, End, Session};
 use crate::reshape::Inside;
 use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Together};
 
-/// Of a message before a credential was shown: a token has 8 KiB at most.
-const STRANGER_BYTES_MAX: usize = 16 << 10;
+/// Of a message before a credential was shown: a token has 8 KiB at most, and calls may come with it.
+const STRANGER_BYTES_MAX: usize = 64 << 10;
 
 impl Session {
     /// Whether the socket is to be read now.
