@@ -384,6 +384,21 @@ def test_a_revocation_is_whole_although_its_caller_hangs_up(own_guarded):
     assert [server.rpc(made["key"], "ping")[0] for made in keys] == counted
 
 
+def test_a_key_leaves_for_a_user_what_it_may_read(own_guarded):
+    server = own_guarded.start()
+    server.call(server.admin, "timeline.create", timeline="team", members=[{"user": "ann"}, {"user": "bob"}])
+    blind, seeing = (
+        server.call(server.admin, "key.create", name="a", rights=rights, act_as=["*"])["key"]
+        for rights in [[], [{"on": "*", "allow": ["read"]}]]
+    )
+    with pytest.raises(Refused) as refused:
+        server.call(blind, "member.remove", acting="ann", timeline="team", users=["ann"])
+    assert refused.value.reason == "timeline_not_found"
+    assert server.call(seeing, "member.remove", acting="ann", timeline="team", users=["ann"])["removed"] == 1
+    # Users need no right to leave.
+    assert server.call(token("bob", rights=None), "member.remove", timeline="team", users=["bob"])["removed"] == 1
+
+
 def test_a_stranger_sends_no_large_message(own_guarded):
     server = own_guarded.start()
     entry = {"text": "x" * (65 << 10)}

@@ -85,7 +85,7 @@ impl Site {
         finish(txn, (self, &name), head, left.len(), announce)
     }
 
-    /// The head, and the caller's rights: who only leaves needs none.
+    /// The head, and the caller's rights: users who only leave need none. A key that acts for one has its own rights.
     fn admit_to_remove(
         &self,
         txn: &Txn<'_>,
@@ -94,7 +94,8 @@ impl Site {
         users: &[String],
     ) -> Result<(HeadRow, Rights), Error> {
         let (epoch, asker) = (target.epoch.as_deref(), &target.asker);
-        if asker.claim().is_some()
+        let claim = asker.claim();
+        if claim.is_some_and(|claim| claim.identity().key().is_none())
             && users.iter().all(|user| *user == asker.user())
             && let Some(head) = HeadRow::existing(txn, name)?
             && let Some(member) = MemberRow::load(txn, name, &head, asker.user())?
