@@ -384,12 +384,12 @@ def test_a_revocation_is_whole_although_its_caller_hangs_up(own_guarded):
     assert [server.rpc(made["key"], "ping")[0] for made in keys] == counted
 
 
-def test_a_key_leaves_for_a_user_what_it_may_read(own_guarded):
+def test_a_key_leaves_for_a_user_where_it_has_the_right(own_guarded):
     server = own_guarded.start()
     server.call(server.admin, "timeline.create", timeline="team", members=[{"user": "ann"}, {"user": "bob"}])
     blind, seeing = (
         server.call(server.admin, "key.create", name="a", rights=rights, act_as=["*"])["key"]
-        for rights in [[], [{"on": "*", "allow": ["read"]}]]
+        for rights in [[], [{"on": "*", "allow": ["read", "members"]}]]
     )
     with pytest.raises(Refused) as refused:
         server.call(blind, "member.remove", acting="ann", timeline="team", users=["ann"])
