@@ -185,7 +185,7 @@ def test_parts_that_do_not_belong_together(killed, copy, tmp_path):
         text = file.read()
     digit = text.split('history = "')[1][0]
     with open(manifest, "w") as file:
-        file.write(text.replace(f'"{digit}', '"%x' % (int(digit, 16) ^ 1)))
+        file.write(text.replace(f'history = "{digit}', 'history = "%x' % (int(digit, 16) ^ 1)))
     told(killed, copy, "PROBLEM partition 0", "of history", manifest)
     with open(manifest, "w") as file:
         high = '[[partition]]\nnumber = 1\nhashes = ["8000000000000000", "ffffffffffffffff"]\nbegins = 1\n'
