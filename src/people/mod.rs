@@ -339,7 +339,6 @@ impl Retention for PeopleRetention {
         context: &DropContext<'_>,
     ) -> bool {
         match table {
-            tables::POSITIONS => positions::is_over(columns, entry, context),
             tables::CONVERSATIONS => conversations::is_over(entry, context),
             _ => self.timelines.is_over(table, columns, entry, context),
         }

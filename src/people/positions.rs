@@ -4,19 +4,17 @@
 //! unless it is forced; a device that was not used for 90 days is gone, whether its rows are still there or not. Must
 //! not: know whether a timeline exists.
 //!
-//! Rows of a device that is gone leave in three ways: merges drop its positions; a new device takes its place when a
-//! user has as many as may be; if it comes back it begins anew.
+//! Rows of a device that is gone leave when a new device of its user comes, one for one, or when it comes back and
+//! begins anew. Merges drop nothing here: they read the image alone, where a device's last use may not be yet.
 
-use crate::entry::EntryKind;
 use crate::table::{
-    self, DropContext, Entry, Key, Malformed, ReadError, Row, Source, Txn, View, delete, put,
-    read_row, scan_all, scan_behind,
+    self, Key, ReadError, Source, Txn, View, delete, put, read_row, scan_all, scan_behind,
 };
 use crate::timeline::Error;
 
 use super::places::Places;
 use super::stored::{Device, DevicePosition, DeviceRow, Place};
-use super::tables::{Home, device_of, last_text};
+use super::tables::{Home, last_text};
 
 /// Devices of a user.
 pub const DEVICES_MAX: usize = 100;
@@ -117,21 +115,19 @@ pub(super) fn set(
     Ok(stored)
 }
 
-/// Sees to it that a new device may be added: one that is gone, or what is left of an earlier one of its name, goes.
+/// Sees to it that a new device may be added: what is left of an earlier one of its name goes, else one that is gone,
+/// if there is one.
 fn make_room(txn: &mut Txn<'_>, home: &Home, device: &str, now_ms: u64) -> Result<(), Error> {
     let devices = devices(txn, home)?;
-    let is_known = devices.iter().any(|(name, _)| name == device);
-    if is_known {
-        remove_rows(txn, home, device)?;
+    if devices.iter().any(|(name, _)| name == device) {
+        return Ok(remove_rows(txn, home, device)?);
+    }
+    let oldest = devices.iter().min_by_key(|(_, row)| row.used);
+    if let Some((gone, _)) = oldest.filter(|(_, row)| row.is_gone(now_ms)) {
+        remove_rows(txn, home, gone)?;
     } else if devices.len() >= DEVICES_MAX {
-        let oldest = devices.iter().min_by_key(|(_, row)| row.used);
-        match oldest.filter(|(_, row)| row.is_gone(now_ms)) {
-            Some((gone, _)) => remove_rows(txn, home, gone)?,
-            None => {
-                let actual = devices.len() as u64 + 1;
-                return Err(too_many("device", DEVICES_MAX as u64, actual));
-            }
-        }
+        let actual = devices.len() as u64 + 1;
+        return Err(too_many("device", DEVICES_MAX as u64, actual));
     }
     Ok(())
 }
@@ -244,21 +240,3 @@ pub(super) fn list(
 
 /// Names and numbers around a position in a reply.
 const POSITION_BYTES: usize = 128;
-
-/// Whether a position may be dropped: its device was not used for too long. A position that was written since then
-/// belongs to a device that has come back, whose row is not yet where merges read.
-pub(super) fn is_over(columns: &[u8], entry: &Entry, context: &DropContext<'_>) -> bool {
-    let is_over = || -> Result<bool, Malformed> {
-        if entry.kind != EntryKind::Put {
-            return Ok(false);
-        }
-        let written = Row::parse(&entry.value)?.base().cast_unsigned();
-        let device = device_of(columns)?;
-        let Some(device) = (context.read)(device.as_bytes()) else {
-            return Ok(false);
-        };
-        let is_old = written.saturating_add(UNUSED_MS_MAX) <= context.now_ms;
-        Ok(is_old && DeviceRow::decode(&device)?.is_gone(context.now_ms))
-    };
-    is_over().unwrap_or(false)
-}

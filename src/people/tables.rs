@@ -110,15 +110,6 @@ pub(super) fn last_text(columns: &[u8]) -> Result<String, Malformed> {
     Ok(text.into_owned())
 }
 
-/// The key of the device that a position's key columns are of.
-pub(super) fn device_of(columns: &[u8]) -> Result<Key, Malformed> {
-    let mut reader = Reader::new(columns);
-    reader.skip()?;
-    reader.skip()?;
-    let device = &columns[..columns.len() - reader.rest().len()];
-    Ok(Key::new(DEVICES, device, 0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,7 +121,6 @@ mod tests {
         let key = home.position_key("phone", "room-1");
         let (_, columns) = split_key(key.as_bytes()).unwrap();
         assert_eq!(last_text(columns).unwrap(), "room-1");
-        assert_eq!(device_of(columns).unwrap(), home.device_key("phone"));
         let all = || home.positions("phone");
         let (from, to) = (all().below_all(), all().above_all());
         assert!(from < key && key < to);
