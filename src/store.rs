@@ -1,9 +1,9 @@
-//! A data directory, opened: partitions, and timelines and tables on them; and its partitions made others while nothing
-//! is served.
+//! A data directory, opened: partitions, and timelines and tables on them; and its splits and merges while no server
+//! runs.
 //!
-//! Owns: the order of opening, and what must be done before partitions end. Promises: what is asked for is said with
-//! what it takes before it is begun; a directory whose partitions can't become others is left as it was. Must not: know
-//! how partitions are made (`partition/reshape.rs`), or serve.
+//! Owns: the order of opening, and what must be done before partitions end. Promises: before a change begins it says
+//! what it will take; a directory whose partitions can't be split or merged is left as it was. Must not: know how
+//! partitions are made (`partition/reshape.rs`), or serve.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ pub(crate) struct Store {
 /// Why a directory could not be opened or changed; the text is one line for the operator.
 #[derive(Debug)]
 pub enum StoreFailure {
-    /// It can't be opened, or its partitions can't become others.
+    /// It can't be opened, or its partitions can't be split or merged.
     Open(OpenError),
     /// The tables' definitions can't be read.
     Tables(ReadError),

@@ -1,8 +1,8 @@
-//! Connections that nobody knows yet: they have asked for nothing, or on a server with `[auth]` have become WebSockets
-//! without a credential.
+//! Connections of strangers: they have asked for nothing yet, or on a server with `[auth]` are WebSockets that have
+//! shown no credential.
 //!
-//! Owns: how many there are. Promises: others wait before they are accepted, and those who dawdle make room for them.
-//! Must not: know what is asked.
+//! Owns: how many there are. Promises: more of them wait before they are accepted, and those who take their time make
+//! room. Must not: know what is asked.
 
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,7 +54,8 @@ impl Arrival {
         place.unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Nobody is known by what came before: it needs a place again. `false` = there is none.
+    /// The connection becomes a WebSocket without a credential after other requests: it takes a place again. `false` =
+    /// there is none.
     pub(super) fn returns(&self) -> bool {
         let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
         if place.is_none() {
@@ -90,7 +91,7 @@ impl Arrival {
     }
 }
 
-/// Each takes up to a TLS handshake's memory, and nobody knows who they are.
+/// Each takes a TLS handshake's memory, and any stranger can open one.
 const ARRIVALS_MAX: usize = 1_024;
-/// A handshake and a request take a fraction of it.
+/// What a stranger is given while others wait; a handshake and a request take a fraction of it.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);

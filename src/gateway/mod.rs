@@ -89,7 +89,7 @@ pub struct Options {
     pub takes_proxied: bool,
     /// Whether of others than this machine only trusted proxies are served.
     pub serves_proxies_only: bool,
-    /// Proxies that say truly from where requests come.
+    /// Proxies whose `X-Forwarded-For` counts.
     pub trusted_proxies: Vec<Network>,
     /// What addresses and users may take.
     pub per_client: LimitOptions,
@@ -138,7 +138,7 @@ struct Shared {
     tablestore: Tablestore,
     webhooks: Webhooks,
     reshaper: Reshaper,
-    /// Where calls wait while partitions become others.
+    /// Where calls wait while partitions are split or merged.
     gate: Gate,
     feed: Feed,
     clock: Arc<Clock>,

@@ -54,7 +54,7 @@ pub(super) async fn serve(
             let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
             writes = requests.any(|request| request.method().has_effect());
             let inside = shared.gate.clone().pass().await;
-            // What may write is waited for before partitions become others; who only waits for news is not.
+            // A split or merge waits for calls that may write, and not for those that wait for news.
             let _inside = writes.then_some(inside);
             let reply = perform(incoming, shared, &mut caller, credential.as_ref());
             match reply.await {
@@ -117,7 +117,7 @@ async fn caller(
     Ok((caller, None))
 }
 
-/// Does what was asked for. `Err` = the credential has ended, while the body came or while it waited.
+/// Does what was asked for. `Err` = the credential has ended since the head was read.
 async fn perform(
     incoming: Incoming,
     shared: &Arc<Shared>,

@@ -159,7 +159,7 @@ impl NewRow<'_> {
     }
 }
 
-/// Most rows are small, and a call for each part of one takes longer than to copy its key behind the other parts.
+/// The checksum of a row. Small parts are copied together: a call for each would take longer.
 fn row_crc(run: u64, head: &[u8], rest: &[u8], flags: u8, body: &[u8]) -> u32 {
     let mut first = [0; 13 + PLAIN_MAX];
     first[..8].copy_from_slice(&run.to_be_bytes());

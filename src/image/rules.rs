@@ -91,7 +91,7 @@ impl Reclaimed {
     }
 }
 
-/// Which partition a row belongs to when partitions become others.
+/// Which partition a row belongs to when partitions are split or merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// The one that owns this hash.
@@ -171,7 +171,7 @@ pub trait Rules: Send + Sync + 'static {
         0
     }
 
-    /// Where a row belongs when partitions become others; `None` = nobody knows, so they can't.
+    /// Where a row belongs when partitions are split or merged; `None` = nobody knows, so they can't.
     fn owner(&self, _key: &[u8]) -> Option<Owner> {
         None
     }

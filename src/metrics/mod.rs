@@ -160,7 +160,7 @@ impl Metrics {
         Backfill::bind(&self.registry, &[])
     }
 
-    /// The metrics of partitions that become others.
+    /// The metrics of splits and merges.
     #[must_use]
     pub fn reshapes(&self) -> Reshapes {
         Reshapes::bind(&self.registry, &[])

@@ -95,7 +95,7 @@ groups! {
     }
 
     "Changes of partitions" by []
-    /// Handles of partitions that become others while they are served.
+    /// Handles of splits and merges of a running server.
     Reshapes {
         running: Gauge, "tideline_partition_change_running"
             "1 while a partition is split or two are merged, else 0.",

@@ -1,9 +1,9 @@
-//! The moment at which partitions that were made take over from those that end, while they are served.
+//! The cut: the moment at which children take over from their parents while all are served.
 //!
-//! Owns: its steps, and what becomes of those that have ended. Promises: before the directory says that the new ones
-//! count, everything can be taken back and nothing has changed; behind it everybody who asks finds them. Who still has
-//! one of those that have ended in hand may read the moment of before for a while. Must not: wait for what must be
-//! done before (the relay, long work, those who follow the log); who calls it has.
+//! Owns: its steps, and what becomes of the parents. Promises: until the directory says that the children count,
+//! everything can be taken back and nothing has changed; from then on everybody who asks finds the children. A reader
+//! that still holds a parent may read its last moment for a while. Must not: wait for what must be done before (the
+//! relay, long work, followers of the log); the caller has.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ use super::shared::{Queued, Shared};
 use super::{OpenError, Partitions, Purpose, Set, StoreError, SubmitError, Txn};
 use crate::ids::PartitionId;
 
-/// Partitions that are about to end. They open again when this is dropped, unless they have ended.
+/// Parents that are about to end. Their doors open again when this is dropped, unless they have ended.
 pub struct Ending {
     partitions: Vec<Arc<Shared>>,
 }
@@ -38,7 +38,7 @@ impl Partitions {
         Ending { partitions }
     }
 
-    /// Ends the threads of partitions that have ended. What they keep can be read still. Blocks.
+    /// Ends the threads of partitions that have ended. Their rows can still be read. Blocks.
     pub fn retire(&self, ids: &[PartitionId]) {
         let ended: Vec<_> = ids.iter().filter_map(|id| self.at(*id)).collect();
         ended.iter().for_each(|partition| partition.close());
@@ -48,7 +48,7 @@ impl Partitions {
         }
     }
 
-    /// Clears away what is left of partitions that have ended, but for logs that are kept. Blocks.
+    /// Removes the files of partitions that have ended, except logs that are kept. Blocks.
     pub fn clear(&self, ids: &[PartitionId]) -> Result<(), OpenError> {
         let directory = self.directory();
         let set = self.inner.set.load_full();
@@ -68,8 +68,8 @@ impl Partitions {
 }
 
 impl Shared {
-    /// Waits until all that was let in is on disk, or has failed. Only who has shut the door knows that nothing comes
-    /// behind it.
+    /// Waits until all writes that were let in are on disk, or have failed. The caller has shut the door: nothing comes
+    /// behind them.
     pub(super) async fn drain(&self) -> Result<(), StoreError> {
         while self.queued.load(Ordering::SeqCst) > 0 {
             tokio::time::sleep(DRAIN_LOOK).await;
@@ -92,11 +92,11 @@ impl Shared {
     }
 }
 
-/// How often it is looked whether the queue is empty.
+/// How often the queue is looked at.
 const DRAIN_LOOK: Duration = Duration::from_micros(500);
 
 impl Ending {
-    /// Lets nothing in any more, and waits until all that was let in is on disk. Cancel-safe.
+    /// Lets no write in any more, and waits until all that were let in are on disk. Cancel-safe.
     pub async fn seal(&self) -> Result<(), StoreError> {
         for partition in &self.partitions {
             partition.door.set(Opening::Sealed);
@@ -124,10 +124,9 @@ impl Drop for Ending {
 }
 
 impl Making {
-    /// Has the partitions that were made take over from those that end, which are sealed, if all is ready `in_time`.
-    /// With `keeps_logs` the logs of those that end stay, for readers of streams. `false` = it was not: those that end
-    /// go on, and it can be tried again. After an error they go on, too, unless nobody knows which count: then they
-    /// stop. Blocks.
+    /// The children take over from their sealed parents, if all is ready `in_time`. With `keeps_logs` the parents'
+    /// logs stay, for readers of streams. `false` = it was too late: the parents go on, and the cut can be tried again.
+    /// After an error they go on, too, unless nobody knows which partitions count: then they stop. Blocks.
     pub fn cut(
         &mut self,
         ending: Ending,
@@ -142,7 +141,7 @@ impl Making {
         if !in_time() {
             return Ok(false);
         }
-        // Whatever comes of it, nothing must be cleared away.
+        // From here on the children may count: nothing must be cleared away.
         self.done();
         let replaced = self.partitions.directory().replace(outcome.map.clone());
         if let Err(error) = replaced {

@@ -102,7 +102,7 @@ pub enum OpenError {
         /// What, with its path.
         text: String,
     },
-    /// Its partitions can't become others now.
+    /// Its partitions can't be split or merged now.
     NotReshaped {
         /// Why.
         text: String,

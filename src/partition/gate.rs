@@ -1,4 +1,4 @@
-//! Where calls wait while partitions become others.
+//! Where calls wait while partitions are split or merged.
 //!
 //! Owns: [`Gate`]. Promises: a call that has passed is counted until it is done, so that whoever shuts the gate can
 //! wait for it; no call is refused. An open gate costs a call two counts of an atomic; a shut one opens when [`Shut`]

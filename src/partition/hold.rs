@@ -14,7 +14,7 @@ pub enum Holder {
     Relay,
     /// What readers of tables' streams were promised.
     Streams,
-    /// What new partitions have not taken over yet while they are made.
+    /// What the children of a split or merge have not taken over yet.
     Reshape,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// Keeps everything until each holder called [`Hold::set`], or nothing. No partition is being made yet.
+    /// Keeps everything until each holder has called [`Hold::set`], or nothing. There is no split or merge yet.
     pub(super) fn new(holds_log: bool) -> Hold {
         let above = if holds_log { 0 } else { u64::MAX };
         let hold = Hold {

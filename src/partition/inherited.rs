@@ -1,7 +1,7 @@
-//! Which rows a partition takes over from those that end.
+//! Which rows a child takes over from its parents.
 //!
-//! Owns: the look at their rows, all in order or some by their keys. Promises: a row that has no place, or is not where
-//! it should be, is an error. Must not: know what a row means; the rules say whose it is.
+//! Owns: the look at the parents' rows, all in order or some by their keys. Promises: a row that belongs to no
+//! partition, or lies in the wrong one, is an error. Must not: know what a row means; the rules say where it belongs.
 
 use std::iter::Peekable;
 use std::ops::Bound;
@@ -14,7 +14,7 @@ use super::map::Share;
 use super::{Direction, OpenError, Owner, ReadError, Rows, Rules, View};
 use crate::entry::Entry;
 
-/// What a partition takes over, and from whom.
+/// What a child takes over, and from which parents.
 pub(super) struct Inheritance<'v> {
     share: &'v Share,
     parents: Vec<(&'v Share, &'v View)>,
@@ -22,7 +22,7 @@ pub(super) struct Inheritance<'v> {
 }
 
 impl<'v> Inheritance<'v> {
-    /// What a partition with this share takes over from partitions with these, as the views show them.
+    /// For a child with this share; the views show the rows of its parents.
     pub(super) fn new(
         share: &'v Share,
         parents: Vec<(&'v Share, &'v View)>,
@@ -35,7 +35,7 @@ impl<'v> Inheritance<'v> {
         }
     }
 
-    /// What it has under a key, as the views show it; a tombstone = nothing.
+    /// What the child has under a key; a tombstone = nothing.
     pub(super) fn entry(&self, key: &[u8]) -> Result<Entry, OpenError> {
         let get = |(_, view): &(_, &View)| view.get(key).map_err(damaged);
         let rows: Result<Vec<_>, _> = self.parents.iter().map(get).collect();
@@ -45,7 +45,7 @@ impl<'v> Inheritance<'v> {
             .map_or_else(Entry::tombstone, Entry::put))
     }
 
-    /// What it has under a key of this owner; `None` = nothing.
+    /// What the child has under a key of this owner; `None` = nothing.
     fn own(
         &self,
         owner: Option<Owner>,
@@ -82,15 +82,15 @@ impl<'v> Inheritance<'v> {
     }
 }
 
-/// A key, and its row in each of those that end.
+/// A key, and its row in each parent.
 type KeyRows = (Bytes, Vec<Option<Bytes>>);
 
-/// All that it takes over, in order. What is unfinished is left out, and kept in mind.
+/// All rows that a child takes over, in order. Unfinished work is left out; its keys are kept.
 pub(super) struct Inherited<'v> {
     of: Inheritance<'v>,
     rows: Vec<Peekable<Rows<'v>>>,
     stop: &'v CancellationToken,
-    /// Keys of what is unfinished.
+    /// Keys of unfinished work.
     pub(super) unfinished: Vec<Bytes>,
     failed: Option<OpenError>,
     count: u64,
@@ -98,9 +98,9 @@ pub(super) struct Inherited<'v> {
     told: Instant,
 }
 
-/// How often it is told how far a partition is.
+/// How often the log tells how far the copy is.
 const TELL_EVERY: Duration = Duration::from_secs(10);
-/// The clock is looked at once in so many rows.
+/// The clock is read once in so many rows.
 const TELL_ROWS: u64 = 4_096;
 
 impl<'v> Inherited<'v> {
@@ -121,7 +121,7 @@ impl<'v> Inherited<'v> {
         }
     }
 
-    /// All were given, or this ended it. Gives the keys of what is unfinished.
+    /// Gives the keys of unfinished work, or the error that ended the walk.
     pub(super) fn ended(self) -> Result<Vec<Bytes>, OpenError> {
         tracing::info!(partition = %self.of.share.id, rows = self.count, bytes = self.bytes, "a partition has the rows that there were");
         self.failed.map_or(Ok(self.unfinished), Err)
@@ -152,7 +152,7 @@ impl<'v> Inherited<'v> {
         while let Some((key, rows)) = self.next_key()? {
             match self.of.rules.owner(&key) {
                 Some(Owner::Unfinished) => self.unfinished.push(key),
-                // Also of others: it must be where it belongs.
+                // Others' rows are looked at, too: each must be where it belongs.
                 owner => {
                     if let Some(value) = self.of.own(owner, &key, rows)? {
                         return Ok(Some((key, value)));
@@ -164,7 +164,7 @@ impl<'v> Inherited<'v> {
         Ok(None)
     }
 
-    /// Ends it if it is to end; tells how far it is now and then.
+    /// Ends the walk when the server stops; tells how far it is now and then.
     fn pause(&mut self) -> Result<(), OpenError> {
         if self.stop.is_cancelled() {
             return Err(refused("the server stops".to_owned()));

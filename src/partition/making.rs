@@ -1,8 +1,8 @@
-//! Partitions that are being made beside those that serve.
+//! A split or merge under way: the children are made while their parents serve.
 //!
-//! Owns: how far each is, and the hold on the logs of those that end. Promises: once it is complete a partition has
-//! exactly the rows that those that end show at their ends; what is given up is cleared away; there is one change at a
-//! time. Must not: keep writes away from those that end, or decide when; who completes it has done that.
+//! Owns: how far each child is, and the hold on the parents' logs. Promises: a complete child has exactly the rows that
+//! its parents show at their ends; a change that is given up is cleared away; there is one change at a time. Must not:
+//! keep writes away from the parents, or choose the moment of the cut: the caller of [`Making::cut`] does both.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::ids::{PartitionId, Position};
 use crate::image::Image;
 use crate::log::{self, LocalStorage};
 
-/// A change of the partitions that is under way.
+/// A split or merge under way.
 pub struct Making {
     pub(super) partitions: Partitions,
     reshape: Reshape,
@@ -36,9 +36,9 @@ pub struct Making {
 struct Parent {
     share: Share,
     partition: Arc<Shared>,
-    /// What is above in its log has not been looked at.
+    /// Its log was read up to here.
     read: Position,
-    /// [`Hold::published_bytes`] as of there, or a batch more.
+    /// [`Hold::published_bytes`] at that position, or a batch more.
     ///
     /// [`Hold::published_bytes`]: super::hold::Hold::published_bytes
     read_bytes: u64,
@@ -47,18 +47,19 @@ struct Parent {
 /// A partition that is to begin.
 struct Child {
     share: Share,
-    /// Of those that end, the ones that share keys with it, each with the position up to which the rows were copied.
+    /// The parents that share keys with it, each with the position up to which its rows were copied.
     parents: Vec<(usize, Position)>,
     /// `None` = it is closed.
     image: Option<Image>,
-    /// What its image says that it covers: a number that rises, and only at the end is a position.
+    /// What its image covers: a number that rises with each flush, and a position of its log only at the end.
     covered: Position,
-    /// What the parents have written since, and others' unfinished work.
+    /// What the parents have written since the copy.
     noted: Noted,
+    /// Keys of unfinished work: at the end there must be none.
     unfinished: BTreeSet<Bytes>,
 }
 
-/// How far a round has brought the partitions that are made. All are bytes of the logs of those that end.
+/// How far a round has brought the children, in bytes of the parents' logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
     /// What it took over.
@@ -75,8 +76,8 @@ const ROUND_BYTES: u64 = 16 << 20;
 const READ_BYTES: usize = 4 << 20;
 
 impl Making {
-    /// Begins with all that those that end have now. Refused while another change is under way, and without room on the
-    /// disk. Until it is complete all goes on as it was. It ends early when `stop` is cancelled. Blocks.
+    /// Begins: copies all rows that the parents have now. Refused while another change is under way, and without room
+    /// on the disk. The parents serve as before. Ends early when `stop` is cancelled. Blocks.
     pub fn begin(
         partitions: &Partitions,
         reshape: &Reshape,
@@ -102,7 +103,7 @@ impl Making {
         for id in &outcome.parents {
             let partition =
                 at(*id).ok_or_else(|| refused(format!("there is no partition {id}")))?;
-            // In this order: it must not seem that there is more to look at than there is.
+            // In this order: else more log would seem to be left than there is.
             let read = partition.tail();
             let read_bytes = partition.hold.published_bytes();
             partition.hold.set(Holder::Reshape, read);
@@ -122,12 +123,12 @@ impl Making {
         Ok(making)
     }
 
-    /// Those that end.
+    /// The partitions that end.
     pub fn parents(&self) -> Vec<PartitionId> {
         self.parents.iter().map(|one| one.share.id).collect()
     }
 
-    /// Whether keys of several that end come together.
+    /// Whether a child has several parents.
     #[must_use]
     pub fn unites(&self) -> bool {
         self.children.iter().any(|child| child.parents.len() > 1)
@@ -161,7 +162,7 @@ impl Making {
             .map_err(|error| OpenError::from(error).within(&folder))
     }
 
-    /// Looks at what those that end have written since, and brings it into those that are made. Blocks.
+    /// Brings what the parents have written since the last round into the children. Blocks.
     pub fn catch_up(&mut self) -> Result<Round, OpenError> {
         let before = self.published_bytes();
         let taken = self.look()?;
@@ -185,16 +186,16 @@ impl Making {
         self.parents.iter().map(published).sum()
     }
 
-    /// Has the writers of those that end wait so many steps before each batch, so that what they write can be taken
-    /// over; 0 = they need not. They need not wait any more when this is dropped.
+    /// Has the parents' writers wait so many steps before each batch, so that the children can catch up; 0 = no wait.
+    /// The wait ends when this is dropped.
     pub fn hold_back(&self, steps: u16) {
         for parent in &self.parents {
             parent.partition.pressure.hold_back(steps);
         }
     }
 
-    /// Brings the rest, and makes all that must be there before the change counts. Nothing may be written any more
-    /// into those that end. Says what will be. It may be called again, if they were written to again. Blocks.
+    /// Brings the rest, and makes all that must be there before the children count. The parents must be sealed. Gives
+    /// the map of afterwards. If the parents have gone on instead, it may be called again. Blocks.
     pub(super) fn complete(&mut self, keeps_logs: bool) -> Result<Outcome, OpenError> {
         #[cfg(any(test, feature = "faults"))]
         let forgets = self.partitions.inner.options.fault == Some(super::Fault::ReshapeForgets);
@@ -227,7 +228,7 @@ impl Making {
         Ok(outcome)
     }
 
-    /// Notes what the next batches of those that end have changed. Gives their bytes; 0 = there are none.
+    /// Notes for each child what the next batches of the parents' logs change. Gives their bytes; 0 = there are none.
     fn look(&mut self) -> Result<u64, OpenError> {
         let rules = Arc::clone(&self.partitions.inner.rules);
         let mut bytes = 0;
@@ -253,7 +254,7 @@ impl Making {
         Ok(bytes)
     }
 
-    /// Copies all that there is into a partition that has nothing yet.
+    /// Copies the parents' rows into a child that has nothing yet.
     fn load(&self, child: &mut Child) -> Result<(), OpenError> {
         let of = || child.parents.iter().map(|(at, _)| &self.parents[*at]);
         let views: Result<Vec<View>, _> = of().map(|parent| parent.partition.view()).collect();
@@ -273,7 +274,7 @@ impl Making {
         Ok(())
     }
 
-    /// Brings what was noted into a partition that is made. `to`: it is complete then, and covers its parents up to
+    /// Brings what was noted into a child. With `to` the child is complete afterwards, and covers its parents up to
     /// there.
     fn bring(&self, child: &mut Child, to: Option<Position>) -> Result<(), OpenError> {
         if to.is_none() && child.noted.is_empty() {
@@ -311,7 +312,7 @@ impl Making {
         Ok(())
     }
 
-    /// Merges runs while there are so many that the partition would begin by slowing its writers down.
+    /// Merges a child's runs while there are so many that its writers would be slowed down at once.
     fn compact(&self, image: &Image) -> Result<(), OpenError> {
         let inner = &self.partitions.inner;
         while image.pressure().slow && !self.stop.is_cancelled() {
@@ -327,7 +328,7 @@ impl Making {
         Ok(())
     }
 
-    /// Makes the log of a partition that has all its rows, has its image say whose it is, and closes it.
+    /// Makes the log of a complete child, writes into its image whose it is, and closes both.
     fn enter(&self, child: &mut Child, outcome: &Outcome) -> Result<(), OpenError> {
         let mut after_us = 0;
         for (at, _) in &child.parents {
@@ -337,7 +338,7 @@ impl Making {
             return Err(refused("what was made is not at hand".to_owned()));
         };
         let (directory, id) = (self.partitions.directory(), child.share.id);
-        // There is one if it was complete before, and did not count.
+        // An earlier cut that came too late has left one.
         directory.remove_log(id)?;
         let folder = directory.log(id);
         let storage = LocalStorage::new(&folder)
@@ -347,14 +348,14 @@ impl Making {
         identity::set_mark(&directory, (id, &outcome.map), &image, log)
     }
 
-    /// The change counts: nothing is to be cleared away.
+    /// The children count now: nothing is to be cleared away.
     pub(super) fn done(&mut self) {
         self.is_done = true;
     }
 }
 
 impl Child {
-    /// Notes what a batch of a parent does to rows that are its own.
+    /// Notes what a batch of a parent does to rows of this child.
     fn note(&mut self, rules: &dyn Rules, (at, parent): (usize, &Share), batch: &Batch) {
         let is_alone = self.parents.len() == 1;
         let copied = self.parents.iter().find(|(own, _)| *own == at);
@@ -367,7 +368,7 @@ impl Child {
                 Some(Owner::Nobody) => {}
                 Some(Owner::Hash(hash)) if parent.owns(hash) => self.noted.entry(key, entry),
                 Some(Owner::Each) if is_alone => self.noted.entry(key, entry),
-                // Others may have a row under this key, or it is an error if there is one.
+                // Another parent may have a row under this key, or a row is not where it belongs.
                 Some(Owner::Hash(_) | Owner::Each) | None => self.noted.look_up(key),
                 Some(Owner::Unfinished) => {
                     self.unfinished.insert(Bytes::copy_from_slice(&key));
@@ -392,7 +393,7 @@ impl Drop for Making {
         for parent in &self.parents {
             parent.partition.hold.set(Holder::Reshape, NOTHING);
         }
-        // Nothing in them is open any more.
+        // Their files are closed before they are cleared away.
         self.children.clear();
         self.partitions.end_change(self.is_done);
     }

@@ -199,7 +199,7 @@ impl Partitions {
         })
     }
 
-    /// Where calls wait while partitions become others.
+    /// Where calls wait while partitions are split or merged.
     #[must_use]
     pub fn gate(&self) -> &Gate {
         &self.inner.gate

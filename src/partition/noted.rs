@@ -1,7 +1,7 @@
-//! What the logs of partitions that end say, and a partition that is being made does not have yet.
+//! What the parents' logs say of a child's rows, and the child does not have yet.
 //!
-//! Owns: the entries of one such partition, and what they make of each key. Promises: each key comes once, in order,
-//! with all that was said of it. Must not: read rows, or decide which entries concern the partition.
+//! Owns: the entries of one child, and their order. Promises: each key comes once, in order, with one entry that does
+//! what all of its entries do. Must not: read rows, or decide which entries concern the child.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
@@ -12,10 +12,10 @@ use super::Rules;
 use super::merge::Stack;
 use crate::entry::Entry;
 
-/// The entries of a partition that is being made.
+/// The entries of one child.
 #[derive(Default)]
 pub(super) struct Noted {
-    /// In the order of each log. `None`: the row has to be looked up in the partitions that end.
+    /// Those of each key in the order of the log. `None`: the row has to be looked up in the parents.
     entries: Vec<(Bytes, Option<Entry>)>,
 }
 
@@ -24,12 +24,12 @@ impl Noted {
         self.entries.is_empty()
     }
 
-    /// Notes what a log says of a key: after what it has said before.
+    /// Notes the next entry of a key.
     pub(super) fn entry(&mut self, key: Bytes, entry: Entry) {
         self.entries.push((key, Some(entry)));
     }
 
-    /// Notes that the row with this key has changed: what it is now has to be looked up.
+    /// Notes that the row with this key has changed, and has to be looked up.
     pub(super) fn look_up(&mut self, key: Bytes) {
         self.entries.push((key, None));
     }

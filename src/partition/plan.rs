@@ -1,6 +1,6 @@
-//! Which partitions end and which begin, when their ranges become others.
+//! Which partitions end and which begin in a split or merge.
 //!
-//! Owns: the step from one map to the next. Promises: a partition whose range stays goes on as it is; what begins has a
+//! Owns: the step from one map to the next. Promises: a partition whose range stays goes on as it is; a child has a
 //! new number, a log behind those of its parents, and two parents at most. Must not: touch a disk.
 
 use super::map::{Map, Share, equal_ranges};
@@ -65,8 +65,8 @@ impl Reshape {
         map.ids().filter(|id| !stays(id)).collect()
     }
 
-    /// Does it, where the logs of those that end end at these positions, and those of others begin `above` one. `Err`
-    /// says why it can't be done.
+    /// The map of afterwards, if the parents' logs end at these positions and the children's begin above `above`. `Err`
+    /// says why there is none.
     pub(super) fn outcome(
         &self,
         map: &Map,

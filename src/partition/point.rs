@@ -1,4 +1,4 @@
-//! Where a change of the partitions can be ended as if by a kill, for tests. Only in builds with the feature `faults`.
+//! Where a split or merge can be ended as if by a kill, for tests. Only in builds with the feature `faults`.
 //!
 //! Owns: the names of the points. Promises: nothing happens unless the environment variable `TIDELINE_FAULT` names one.
 //! Must not: be in a release.

@@ -1,12 +1,11 @@
-//! How far what follows the writers is behind (flush, compaction, a change of the partitions), as one word that every
-//! writer looks at.
+//! How far flush, compaction, or a split or merge are behind the writers, as one word that every writer looks at.
 //!
 //! Owns: its states and their numbers. Promises: a number and its state are the same. Must not: decide when which holds
-//! (the flusher does, and who makes partitions).
+//! (the flusher does, and a split or merge).
 
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
-/// How far what follows the writers is behind.
+/// How far behind the writers' followers are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pressure {
     None,
@@ -18,7 +17,7 @@ pub(super) enum Pressure {
     Full,
 }
 
-/// The pressure on one partition's writers: what its flusher says, and what a change of the partitions asks for.
+/// The pressure on one partition's writers: from its flusher, and from a split or merge.
 #[derive(Default)]
 pub(super) struct Pressures {
     /// [`Pressure`] as a number.

@@ -1,9 +1,9 @@
-//! Partitions become others: each that begins is made whole from those that end, and then all of them count at once.
+//! Splits and merges: the children are made whole from their parents, and then all of them count at once.
 //!
-//! Owns: what that takes, and the change of a directory that nobody serves. Promises: those that end are not changed;
-//! whatever ends when, a start finds the partitions of before or those of after, whole; a row that has no place, or is
-//! not where it should be, ends the change before anything counts. Must not: know what a row means (the rules say whose
-//! it is), or wait for what must be done before (the relay, long work).
+//! Owns: what a change takes of the disk, and the change of a directory that nobody serves. Promises: the parents are
+//! not changed; whenever the process ends, the next start finds all parents or all children, whole; a row that belongs
+//! to no partition, or lies in the wrong one, ends the change before a child counts. Must not: know what a row means
+//! (the rules say where it belongs), or wait for what must be done before (the relay, long work).
 
 use std::fmt;
 

@@ -339,7 +339,7 @@ fn version(arena: &mut Arena, position: Position, entry: KeyedEntry<'_>, before:
     }
 }
 
-/// Has the processor fetch pieces that will be compared: a comparison waits for its piece before the next is begun.
+/// Fetches many pieces into the cache at once. Comparisons alone would wait for one after the other.
 fn look_at<'p>(pieces: impl Iterator<Item = &'p [u8]>) {
     let first = |piece: &[u8]| piece.first().copied().unwrap_or(0);
     std::hint::black_box(pieces.fold(0, |seen, piece| seen ^ first(piece)));

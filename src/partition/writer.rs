@@ -274,10 +274,10 @@ impl Writer {
         }
     }
 
-    /// What follows this writer is behind: give it a moment before each batch, more the further it is behind.
+    /// Waits before each batch while flush, compaction, or a split or merge are behind: longer the further they are.
     fn slow_down(&mut self) {
         let mut waited = 0;
-        // Asked again at each step: whoever is not behind any more waits for nobody.
+        // Asked again at each step: the wait ends as soon as they have caught up.
         while let Pressure::Slow(steps) = self.shared.pressure.get()
             && waited < steps
         {
@@ -333,7 +333,7 @@ impl Writer {
 
     /// The last flush, then the log's mark that all was in order.
     fn finish(mut self) {
-        // After its end other partitions have its rows.
+        // It has ended: its children have its rows.
         if !self.shared.has_ended() {
             self.rotate();
         }

@@ -1,7 +1,7 @@
 //! Splits by themselves.
 //!
-//! Owns: the watch over sizes and rates. Promises: a partition that is above a bound is split, one at a time; after a
-//! split that failed there is a rest. Must not: merge; what has grown mostly grows again.
+//! Owns: the watch over sizes and rates. Promises: a partition above a bound is split, one at a time; after a failed
+//! split there is a rest. Must not: merge: a partition that has grown mostly grows again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::ids::PartitionId;
 
 /// How often partitions are looked at.
 const EVERY: Duration = Duration::from_secs(5);
-/// A rate counts that was above its bound at so many looks one after the other: a minute.
+/// A rate counts once it was above its bound at so many looks in a row: a minute.
 const LOOKS: u32 = 12;
-/// After a split that failed.
+/// The rest after a failed split.
 const REST: Duration = Duration::from_secs(300);
 
 /// What was seen of a partition.

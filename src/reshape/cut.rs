@@ -1,8 +1,8 @@
-//! The moment at which calls wait and new partitions take over.
+//! The cut: calls wait, and children take over from their parents.
 //!
-//! Owns: what must be done before, in which order, and how long each may take. Promises: what the changes of those that
-//! end lead to is written before they end, and their events are told before those of others; calls go on in any case.
-//! Must not: make partitions, or decide when it is tried.
+//! Owns: the steps before it, their order, and how long each may take. Promises: everything that is derived from the
+//! parents' changes is written, and their events are pushed, before the children serve; calls go on whether the cut is
+//! done or given up. Must not: make partitions, or decide when a cut is tried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,30 +16,30 @@ use crate::partition::{Making, OpenError, Point};
 
 /// What came of it.
 pub(super) enum Cut {
-    /// The new partitions are served; calls have waited so long.
+    /// The children are served; calls have waited so long.
     Done(Duration),
-    /// All goes on as before, and it may be tried again.
+    /// The parents go on, and the cut may be tried again.
     GivenUp(Box<Making>, &'static str),
-    /// All goes on as before.
+    /// The parents go on.
     Failed(OpenError),
 }
 
-/// Before calls wait, what is derived should be nearly done: so long is waited for that.
+/// Before calls wait, the relay should be nearly done: it is given so long.
 const CALM_MAX: Duration = Duration::from_secs(10);
-/// Left to derive: some milliseconds.
+/// The relay is nearly done with so much left: some milliseconds.
 const CALM_BYTES: u64 = 1 << 20;
 /// Calls that have begun may take so long; those that take longer are refused as busy if they write then.
 const CALLS_MAX: Duration = Duration::from_millis(150);
-/// From here on nothing is derived any more, or it is given up.
+/// By then everything derived is written, or the cut is given up.
 const DERIVED_BY: Duration = Duration::from_millis(400);
-/// Until here all is told, and what the last batches lead to is written, or it is given up.
+/// By then all events are pushed, and what the last batches lead to is written, or the cut is given up.
 const TOLD_BY: Duration = Duration::from_millis(550);
-/// Until here the new partitions count, or it is given up.
+/// By then the children count, or the cut is given up.
 const COUNT_BY: Duration = Duration::from_millis(950);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 impl Inner {
-    /// Has calls wait, and the new partitions take over.
+    /// Makes calls wait, and has the children take over.
     pub(super) async fn cut(self: &Arc<Inner>, mut making: Making) -> Cut {
         let ending: Arc<[PartitionId]> = making.parents().into();
         let unites = making.unites();
@@ -48,7 +48,7 @@ impl Inner {
         let begun = Instant::now();
         let shut = self.partitions.gate().shut();
         making.hold_back(0);
-        // A client that does not read keeps its calls for ever.
+        // A client that does not read never ends its calls.
         let _ = timeout(CALLS_MAX, shut.empty()).await;
         Point::Paused.reached();
         let doors = self.partitions.pause(&ending);
@@ -77,7 +77,7 @@ impl Inner {
             (None, Err(error)) => return Cut::Failed(error),
             (None, Ok(_)) => {}
         }
-        // It has happened. Who asks what is derived or told must not find those of before.
+        // The cut has happened. Relay and feed must follow the children before calls go on.
         let ids = || self.partitions.ids();
         let are_followed = || self.relay.follows(ids()) && self.feed.follows(ids());
         while !are_followed() && !self.stop.is_cancelled() {
@@ -90,7 +90,7 @@ impl Inner {
         Cut::Done(pause)
     }
 
-    /// Waits a while until what is derived would not keep calls waiting long.
+    /// Waits a while until the relay is nearly done, so that calls do not wait for it.
     pub(super) async fn calm(&self, ending: &Arc<[PartitionId]>) {
         let by = Instant::now() + CALM_MAX;
         while Instant::now() < by && !self.stop.is_cancelled() {
@@ -102,9 +102,9 @@ impl Inner {
         }
     }
 
-    /// Waits until what these partitions' changes lead to is written, and with `is_sealed` told. Where partitions are
-    /// united, what others' changes lead to in them is to be written, too: how far it is in each would not be known
-    /// any more. `false` = not in time.
+    /// Waits until everything that is derived from these partitions' changes is written, and with `is_sealed` their
+    /// events are pushed, too. In a merge, what others' changes lead to in them must also be written: afterwards nobody
+    /// could tell how far it was in each. `false` = not in time.
     async fn until(
         &self,
         by: Instant,
@@ -116,7 +116,7 @@ impl Inner {
             let concerns = |source, destination| {
                 ending.contains(&source) || (unites && ending.contains(&destination))
             };
-            // In this order: what the one has left to do it leaves to the other.
+            // In this order: the relay leaves long work to the jobs.
             if self.relay.is_through_where(concerns)
                 && self.jobs_are_done(ending).await
                 && (!is_sealed || self.feed.has_told(ending))
@@ -135,18 +135,18 @@ impl Inner {
         blocking(move || jobs.are_done(&ending).unwrap_or(false)).await
     }
 
-    /// Whether somebody reads the logs of those that end: the stream of a table, or a named cursor.
+    /// Whether the parents' logs are still read: by the stream of a table, or a named cursor.
     async fn keeps_logs(&self) -> Result<bool, Error> {
         let has_streams = !self.tables.streams(None).await?.is_empty();
         Ok(has_streams || !self.tables.all_cursors().await?.is_empty())
     }
 
-    /// Ends what is left of partitions that have ended, once nobody has them in hand any more.
+    /// Closes the parents, and removes their files once nobody reads them any more.
     async fn retire(self: Arc<Inner>, ended: Arc<[PartitionId]>) {
         let (partitions, ids) = (self.partitions.clone(), Arc::clone(&ended));
         blocking(move || partitions.retire(&ids)).await;
         if self.stop.run_until_cancelled(sleep(KEPT)).await.is_none() {
-            // The next start does it.
+            // The next start removes them.
             return;
         }
         let partitions = self.partitions.clone();

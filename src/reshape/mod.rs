@@ -1,8 +1,8 @@
-//! Partitions that become others while they are served.
+//! Splits and merges of partitions while they are served.
 //!
-//! Owns: which change is under way, how it ends, and when one begins by itself. Promises: one change at a time; those
-//! who call wait for a second at most, or it is tried later; whatever ends when, the partitions of before or those of
-//! after count. Must not: know how a partition is made (`partition/making.rs`), or what a row means.
+//! Owns: which change is under way, how it ends, and when one begins by itself. Promises: one change at a time; calls
+//! wait for a second at most, or the cut is tried again later; whenever the process ends, all parents or all children
+//! count. Must not: know how a child is made (`partition/making.rs`), or what a row means.
 
 mod auto;
 mod cut;
@@ -35,7 +35,7 @@ pub struct Options {
 /// Partitions that are served at most.
 pub const PARTITIONS_MAX: usize = 64;
 
-/// Changes partitions. Cheap to clone.
+/// Splits and merges partitions. Cheap to clone.
 #[derive(Clone)]
 pub struct Reshaper {
     inner: Arc<Inner>,
@@ -49,7 +49,7 @@ struct Inner {
     jobs: Arc<Jobs>,
     clock: Arc<Clock>,
     metrics: metrics::Reshapes,
-    /// The last one.
+    /// The change under way, or the last one.
     change: Mutex<Option<Change>>,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -69,9 +69,9 @@ pub enum Asked {
 pub enum Refused {
     /// There is no such partition, or it owns a single hash.
     NoSuchPartition,
-    /// They own no hashes beside each other.
+    /// Their ranges of hashes do not touch.
     NotNeighbours,
-    /// There are as many as there may be.
+    /// There are [`PARTITIONS_MAX`] already.
     TooMany,
     /// Another change is under way.
     Busy,
@@ -84,24 +84,24 @@ pub struct Change {
     pub asked: Asked,
     /// When, ms.
     pub since: u64,
-    /// What it is at.
+    /// How far it is.
     pub stage: Stage,
-    /// How often calls waited in vain.
+    /// How many cuts were given up.
     pub given_up: u64,
 }
 
 /// How far a change is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// What there was at its beginning is written anew.
+    /// The parents' rows are copied.
     Copies,
-    /// What has come since is taken over.
+    /// What was written since is taken over.
     CatchesUp,
-    /// Calls wait, and the new partitions take over.
+    /// Calls wait, and the children take over.
     Cuts,
-    /// It is done; calls have waited so long.
+    /// Done; calls have waited so long.
     Done(Duration),
-    /// All is as it was before, for this reason.
+    /// The parents go on, for this reason.
     Failed(String),
 }
 
@@ -132,11 +132,11 @@ const LEFT_MAX: u64 = 1 << 20;
 const STEPS_MAX: u16 = 1_024;
 /// After so many rounds in a row that gained nothing it is given up.
 const LOST_MAX: u32 = 60;
-/// How long what has ended is kept for those who have just asked for it.
+/// How long parents stay readable after the cut, for readers that still hold one.
 const KEPT: Duration = Duration::from_secs(60);
 
 impl Reshaper {
-    /// Over what runs on these partitions. Begins changes by itself, if the options say so.
+    /// Starts it on the current runtime. It begins splits by itself, if the options say so.
     #[must_use]
     pub fn start(
         (partitions, tables): (&Partitions, &Tables),
@@ -164,12 +164,12 @@ impl Reshaper {
         reshaper
     }
 
-    /// Ends what is under way: all stays as it is. What is at its last step is done first.
+    /// Gives up the change under way: the parents go on. A cut that has begun is finished first.
     pub fn stop(&self) {
         self.inner.stop.cancel();
     }
 
-    /// Begins a change. It goes on whoever waits for it; [`Reshaper::last`] says how far it is.
+    /// Begins a change, which goes on without its caller; [`Reshaper::last`] says how far it is.
     pub fn begin(&self, asked: Asked) -> Result<(), Refused> {
         let inner = &self.inner;
         let reshape = inner.enter(asked)?;
@@ -190,7 +190,7 @@ impl Reshaper {
         self.inner.change().clone()
     }
 
-    /// The partitions, parents before children; of those that have ended the ones whose logs are kept.
+    /// All live partitions, and the ended ones whose logs are kept; parents before children.
     pub async fn list(&self) -> Vec<Shown> {
         let partitions = self.inner.partitions.clone();
         blocking(move || {
@@ -215,7 +215,7 @@ impl Reshaper {
 }
 
 impl Change {
-    /// Whether it has not ended.
+    /// Whether it is neither done nor failed.
     #[must_use]
     pub fn is_under_way(&self) -> bool {
         !matches!(self.stage, Stage::Done(_) | Stage::Failed(_))
@@ -241,7 +241,7 @@ impl Asked {
 }
 
 impl Inner {
-    /// Notes that a change is under way, if none is: from here on the map is no other's to change.
+    /// Notes that a change is under way, unless one is already: only one may change the map.
     fn enter(&self, asked: Asked) -> Result<Reshape, Refused> {
         let mut change = self.change();
         if change.as_ref().is_some_and(Change::is_under_way) || self.stop.is_cancelled() {
@@ -275,7 +275,7 @@ impl Inner {
                     ?asked,
                     pause_ms,
                     ?partitions,
-                    "partitions have become others"
+                    "partitions were split or merged"
                 );
                 self.at(Stage::Done(pause));
             }
@@ -294,7 +294,7 @@ impl Inner {
         let (mut rest, mut reason) = (REST_MIN, "");
         for _ in 0..ATTEMPTS {
             self.at(Stage::CatchesUp);
-            // First: what is written while it waits is to be taken over, too.
+            // First, so that what is written during this wait is caught up with.
             self.calm(&making.parents().into()).await;
             making = self.catch_up(making).await?;
             self.at(Stage::Cuts);
@@ -323,8 +323,8 @@ impl Inner {
         Err(format!("{reason}, however often it was tried"))
     }
 
-    /// Takes over what was written meanwhile, until little is left. Writers are slowed down as far as it takes that in
-    /// each round twice as much is taken over as is written.
+    /// Takes over what was written meanwhile, round by round, until little is left. Writers are slowed down until a
+    /// round takes over twice as much as is written during it.
     async fn catch_up(&self, mut making: Making) -> Result<Making, String> {
         let (mut steps, mut lost) = (0, 0);
         while lost < LOST_MAX {

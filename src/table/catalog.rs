@@ -119,8 +119,8 @@ impl Catalog {
         }
     }
 
-    /// What may be said of a row that is in a view, also while a change is on its way: a table that has rows was known
-    /// before them, its key never changes, and one that is gone stays so.
+    /// The table of a row that a view shows. A change that is on its way does not matter: the table was known before
+    /// its rows, its key never changes, and a dropped table stays dropped.
     pub(super) fn standing_of_rows(&self, table: TableId) -> Standing {
         self.inner.known.load().standing(table)
     }

@@ -38,7 +38,7 @@ pub trait Retention: Send + Sync + 'static {
     /// Whether rows of the table are asked for one by one, also those that are not there.
     fn is_looked_up(&self, table: TableId) -> bool;
 
-    /// Where a row belongs when partitions become others; `None` = its owner does not know.
+    /// Where a row belongs when partitions are split or merged; `None` = its owner does not know.
     fn owner(&self, _table: TableId, _columns: &[u8]) -> Option<Owner> {
         None
     }

@@ -1,7 +1,7 @@
 //! The partition family: list, split, merge.
 //!
 //! Owns: the calls behind these methods. Promises: only back ends may call them; a change goes on if its caller goes
-//! away. Must not: know how partitions become others.
+//! away. Must not: know how partitions are split or merged.
 
 use std::sync::Arc;
 

@@ -188,7 +188,7 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Re
     })
 }
 
-/// A change that is in force once it is on disk, also if its caller has gone meanwhile.
+/// Runs a change to its end, also if its caller goes away: what is on disk is in force, too.
 pub(super) fn whole(change: impl Future<Output = Outcome> + Send + 'static) -> Work {
     let change = tokio::spawn(change);
     Work::Write(Box::pin(async move {

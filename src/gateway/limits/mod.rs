@@ -1,8 +1,8 @@
 //! What one address, one user and one API key may take of the server.
 //!
 //! Owns: the counts of their connections and the rates of what they do. Promises: without limits nothing is looked up;
-//! what is remembered of them is bounded; other limits than before leave the counts as they are. Must
-//! not: know what a user or a key may do.
+//! what is remembered of them is bounded; changed limits leave the counts as they are. Must not: know what a user or a
+//! key may do.
 
 mod rate;
 
@@ -190,7 +190,7 @@ impl Limits {
         self.rules.load().key.take(self.key(id), bytes)
     }
 
-    /// Two names that share a key share their limits too, once in many millions.
+    /// A hash in place of the name. Two names with the same hash share a limit: that is rarer than one in a million.
     fn key(&self, of: &(impl Hash + ?Sized)) -> u64 {
         self.hasher.hash_one(of)
     }

@@ -47,7 +47,7 @@ impl Rate {
         }
     }
 
-    /// Takes so many for one, or nothing. What is more than a second's worth costs that.
+    /// Takes `count` for a key, or nothing. More than a second's worth counts as a second's worth.
     pub(super) fn take(&self, key: u64, count: usize) -> Result<(), Reached> {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         let Some(count) = NonZeroU32::new(count.min(self.max.get())) else {
@@ -62,7 +62,7 @@ impl Rate {
                 max: self.max.get(),
                 retry_after: until.wait_time_from(self.limiter.clock().now()),
             }),
-            // The latter can't be: it is no more than a second's worth.
+            // `Err` cannot be: `count` is a second's worth at most.
             Ok(Ok(())) | Err(_) => Ok(()),
         }
     }
@@ -75,7 +75,7 @@ struct Used(Mutex<Cells>);
 #[derive(Debug, Default)]
 struct Cells {
     of: HashMap<u64, Nanos>,
-    /// Of all those for whom there is no room.
+    /// All keys for which there is no room share this.
     others: Option<Nanos>,
     /// How often a sweep was asked for.
     asked: usize,

@@ -100,7 +100,7 @@ impl Login {
         login
     }
 
-    /// Whether a credential that counts was shown.
+    /// Whether the client has shown a good credential.
     pub(super) fn is_known(&self) -> bool {
         self.kept.is_some()
     }

@@ -88,7 +88,7 @@ struct Session {
     unread: Share,
     /// The last sign of life.
     heard: Instant,
-    /// It waits for partitions to become others.
+    /// It waits for a split or merge.
     passing: Option<BoxFuture<'static, Inside>>,
     /// The socket was not read when it could have been.
     is_deaf: bool,

@@ -26,7 +26,7 @@ use super::{Draining, End, Session};
 use crate::reshape::Inside;
 use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Together};
 
-/// Of a message before a credential was shown: a token has 8 KiB at most, and calls may come with it.
+/// The size of a message before a credential was shown: a token has 8 KiB at most, and calls may come with it.
 const STRANGER_BYTES_MAX: usize = 64 << 10;
 
 impl Session {
@@ -41,7 +41,7 @@ impl Session {
                 .is_some_and(|login| login.holds_frames())
     }
 
-    /// How large a message may be. What strangers half send must not keep out those who are known.
+    /// How large a message may be: less for strangers, whose unfinished messages take memory that all share.
     fn message_bytes_max(&self) -> usize {
         let limits = &self.shared.options.limits;
         let all = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
@@ -63,7 +63,7 @@ impl Session {
         received
     }
 
-    /// Passes the gate at which calls wait while partitions become others: until then the socket is not read.
+    /// Passes the gate at which calls wait while partitions are split or merged: until then the socket is not read.
     fn poll_pass(&mut self, context: &mut Context<'_>) -> Option<Inside> {
         if self.passing.is_none() {
             let inside = self.shared.gate.enter();

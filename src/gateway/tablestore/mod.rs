@@ -230,7 +230,7 @@ async fn perform(
     done
 }
 
-/// What those are told whose signature does not count.
+/// The answer to a bad signature.
 fn unsigned(refusal: &Refusal, wrong: Option<&Failure>) -> Failure {
     match (refusal.reason, wrong) {
         (Reason::RateLimited, _) => Failure::new(Code::FlowControl),

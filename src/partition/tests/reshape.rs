@@ -1,5 +1,5 @@
-//! Partitions that become others, against a plain map: no row is lost, doubled or misplaced, positions and times rise,
-//! and whatever ends when, a start finds the partitions of before or those of after.
+//! Splits and merges against a plain map: no row is lost, doubled or misplaced, positions and times rise, and whenever
+//! the process ends, the next start finds all parents or all children.
 
 use std::collections::BTreeMap;
 use std::fs;

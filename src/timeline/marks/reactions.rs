@@ -174,7 +174,7 @@ impl Site {
     }
 }
 
-/// What somebody who reacts is told: without `read` no more than what they did.
+/// The answer to who reacts: without `read` only their own reaction.
 fn told(react: &React, reader: &Reader, by_name: Vec<Reaction>) -> Vec<Reaction> {
     if reader.rights.has(Right::Read) {
         return by_name;

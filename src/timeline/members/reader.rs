@@ -14,7 +14,7 @@ use super::super::write::Site;
 use super::super::{Admission, Error};
 use super::row::MemberRow;
 
-/// What the names of the conversations of two begin with.
+/// What the names of direct conversations begin with.
 pub const DIRECT: &str = "direct/";
 
 /// A user in front of a timeline that they may read.
@@ -188,8 +188,8 @@ impl Site {
     }
 }
 
-/// All rights that count for a call that may make a timeline. No user makes a conversation of two by it, or they would
-/// be in that of others before these meet there: only the call for it does, which asks as a back end.
+/// All rights that count for a call that may make a timeline. Users make direct conversations by their own call only,
+/// which asks as a back end: else anybody could make one of two others first, and be in it.
 pub(in crate::timeline) fn rights_to_make(
     name: &Name,
     asker: &Asker,
