@@ -151,17 +151,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::read;
     use super::*;
-
-    fn read(text: &str) -> Result<Config, String> {
-        let table: Table = text.parse().unwrap();
-        let mut config = Config::default();
-        for (name, value) in &table {
-            config.set(name, value).map_err(|error| error.0)?;
-        }
-        config.check().map_err(|error| error.0)?;
-        Ok(config)
-    }
 
     const WHOLE: &str = "[auth]\nissuer = \"me\"\naudience = [\"chat\"]\nhs256_secret_files = [\"a.key\"]\n\
         jwks_url = \"https://example.org/keys\"\nrights = [{ on = \"room/*\", allow = [\"read\"] }]\n";

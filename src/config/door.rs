@@ -1,6 +1,6 @@
 //! The tables `[tls]` and `[limits]`.
 //!
-//! Owns: how they are read, shown and checked. Promises: a key that is none is refused by name. Must not: read the
+//! Owns: how they are read, shown and checked. Promises: an unknown key is refused by name. Must not: read the
 //! files that they name.
 
 use std::path::PathBuf;
@@ -142,17 +142,8 @@ impl CallerKey {
 #[cfg(test)]
 mod tests {
     use super::super::Config;
+    use super::super::tests::read;
     use super::*;
-
-    fn read(text: &str) -> Result<Config, String> {
-        let table: Table = text.parse().unwrap();
-        let mut config = Config::default();
-        for (name, value) in &table {
-            config.set(name, value).map_err(|error| error.0)?;
-        }
-        config.check().map_err(|error| error.0)?;
-        Ok(config)
-    }
 
     const WHOLE: &str = "[tls]\ncertificate_file = \"c\"\nkey_file = \"k\"\nclient_ca_file = \"a\"\n\
                          [limits]\naddress = { connections = 1, handshakes_per_s = 2 }\n\

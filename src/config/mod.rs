@@ -392,6 +392,17 @@ fn is_key_id(id: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// The settings of a file with these lines, or why they are refused.
+    pub(super) fn read(text: &str) -> Result<Config, String> {
+        let table: toml::Table = text.parse().unwrap();
+        let mut config = Config::default();
+        for (name, value) in &table {
+            config.set(name, value).map_err(|error| error.0)?;
+        }
+        config.check().map_err(|error| error.0)?;
+        Ok(config)
+    }
+
     #[test]
     fn the_default_file_reads_back_as_the_defaults_and_names_every_key() {
         let text = Config::default().to_toml();

@@ -182,17 +182,8 @@ pub(super) fn check(policies: &[PolicyKey]) -> Result<(), ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::super::Config;
+    use super::super::tests::read;
     use crate::access::Right;
-
-    fn read(text: &str) -> Result<Config, String> {
-        let table: toml::Table = text.parse().unwrap();
-        let mut config = Config::default();
-        config
-            .set("policy", &table["policy"])
-            .map_err(|error| error.0)?;
-        config.check().map_err(|error| error.0)?;
-        Ok(config)
-    }
 
     #[test]
     fn a_policy_comes_back_as_it_was_written() {

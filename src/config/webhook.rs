@@ -170,17 +170,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::read;
     use super::*;
-
-    fn read(text: &str) -> Result<Config, String> {
-        let table: toml::Table = text.parse().unwrap();
-        let mut config = Config::default();
-        config
-            .set("webhook", &table["webhook"])
-            .map_err(|error| error.0)?;
-        config.check().map_err(|error| error.0)?;
-        Ok(config)
-    }
 
     const WHOLE: &str = "[[webhook]]\nname = \"a\"\nurl = \"https://example.org/x?key=1\"\nsecret_file = \"s\"\ntimelines = \"\"\n";
 
