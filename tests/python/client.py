@@ -136,7 +136,7 @@ class Client:
             self.call("message.append_batch", timeline=timeline, messages=many)
 
 
-def until(what, patience=PATIENCE):
+def until(what, patience=2 * PATIENCE):
     """Waits until what() is true, and gives what it gave."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:

@@ -7,6 +7,7 @@ import pytest
 
 from client import Client, Refused
 from fixtures import own_server, server  # noqa: F401, pytest finds them here
+from guarded import Guarded
 
 NUMBERS = itertools.count(1)
 
@@ -27,6 +28,20 @@ def other(server):
 def packed(server):
     with Client(server, packed=True) as connected:
         yield connected
+
+
+@pytest.fixture
+def guard(tmp_path):
+    """Starts a server with [auth] and other settings."""
+    started = []
+
+    def start(**options):
+        started.append(Guarded(tmp_path, **options))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.kill()
 
 
 @pytest.fixture

@@ -1,9 +1,5 @@
 """Who comes in: tokens, API keys, sessions and their end, each refusal beside a twin that is taken."""
 
-import base64
-import hashlib
-import hmac
-import http.server
 import json
 import os
 import signal
@@ -18,106 +14,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from client import Client, Refused
-from server import Server, free_port
-
-SECRET = b"0123456789abcdef0123456789abcdef"
-OTHER = b"another secret of thirty-two bytes"
-ADMIN = ["--allow", "*=admin"]
-# This machine is one address, from which the tests show many bad credentials.
-LIMITS = "{ address = { failures_per_min = 0 } }"
-ALL = [{"on": "*", "allow": ["read", "append", "create"]}]
-
-
-def encode(data):
-    data = data if isinstance(data, bytes) else json.dumps(data).encode()
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def token(sub="ann", secret=SECRET, kid="main", header=None, **claims):
-    """A token of HS256. A claim of None is left out."""
-    now = time.time()
-    claims = {"sub": sub, "iss": "me", "aud": "chat", "iat": int(now), "exp": int(now) + 600, "rights": ALL, **claims}
-    claims = {name: value for name, value in claims.items() if value is not None}
-    header = header or {"alg": "HS256", "typ": "JWT", "kid": kid}
-    text = f"{encode(header)}.{encode(claims)}"
-    return f"{text}.{encode(hmac.new(secret, text.encode(), hashlib.sha256).digest())}"
-
-
-class Guarded(Server):
-    """A server with [auth], a shared secret and an administrator's key."""
-
-    def __init__(self, directory, auth="", before="", limits=LIMITS, tls=None):
-        super().__init__(directory, tls=tls)
-        self.limits = limits
-        self.secret_file("main.key", SECRET)
-        self.auth = auth
-        self.before = before
-        self.configure(auth)
-        self.admin = self.key("create", "admin", *ADMIN)
-
-    def configure(self, auth, files=("main.key",)):
-        paths = json.dumps([os.path.join(self.directory, name) for name in files])
-        self.config = (
-            f"limits = {self.limits}\n{self.before}\n[auth]\nissuer = \"me\"\naudience = [\"chat\"]\nleeway_s = 1\n"
-            f"hs256_secret_files = {paths}\n{auth}\n"
-        )
-        with open(self.config_path, "w") as file:
-            file.write(self.config)
-
-    @property
-    def config_path(self):
-        return os.path.join(self.directory, "tideline.toml")
-
-    def secret_file(self, name, secret, mode=0o600):
-        path = os.path.join(self.directory, name)
-        with open(path, "wb") as file:
-            file.write(secret + b"\n")
-        os.chmod(path, mode)
-        return path
-
-    def key(self, *arguments, environment=None, check=True):
-        command = [self.binary, "key", *arguments]
-        if "--url" not in arguments:
-            command += ["--data", self.data]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
-        if check:
-            assert done.returncode == 0, done.stderr
-            return done.stdout.strip()
-        return done
-
-    def rpc(self, bearer, method, acting=None, **params):
-        """A call over HTTP: status, headers and body."""
-        headers = {"content-type": "application/json"}
-        if bearer is not None:
-            headers["authorization"] = f"Bearer {bearer}"
-        if acting is not None:
-            headers["tideline-user"] = acting
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        return self.http("POST", "/v1/rpc", body, headers)
-
-    def call(self, bearer, method, acting=None, **params):
-        status, _, body = self.rpc(bearer, method, acting, **params)
-        answer = json.loads(body)
-        if "error" in answer:
-            raise Refused(answer["error"])
-        assert status == 200
-        return answer["result"]
-
-    def open(self, bearer, user=None, **options):
-        headers = {"authorization": f"Bearer {bearer}"}
-        if user is not None:
-            headers["tideline-user"] = user
-        return Client(self, additional_headers=headers, **options)
-
-    def metric(self, name, labels=""):
-        text = self.get("/metrics", {"authorization": f"Bearer {self.admin}"})[2].decode()
-        values = [line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{name}{labels}")]
-        return sum(float(value) for value in values)
-
-    def whole_log(self):
-        with open(os.path.join(self.directory, "server.log"), errors="replace") as log:
-            return log.read()
+from client import Client, Refused, until
+from guarded import ALL, BAD, OTHER, SECRET, Guarded, closed, encode, list_tables, signed, token, works
+from issuer import Ed25519, Issuer
 
 
 @pytest.fixture(scope="module")
@@ -132,48 +31,6 @@ def own_guarded(tmp_path):
     running = Guarded(tmp_path)
     yield running
     running.kill()
-
-
-def closed(client, code=4500, patience=10):
-    """Reads until the connection closes, with this code."""
-    deadline = time.monotonic() + patience
-    try:
-        while True:
-            client.receive(max(deadline - time.monotonic(), 0.01))
-    except ConnectionClosed as end:
-        assert end.rcvd is not None and end.rcvd.code == code, end
-
-
-def works(client):
-    assert client.append(f"t-{os.getpid()}-{time.monotonic_ns()}")["sequence"] == 1
-
-
-BAD = {
-    "expired": lambda: token(exp=int(time.time()) - 5),
-    "not yet valid": lambda: token(nbf=int(time.time()) + 60),
-    "issued ahead": lambda: token(iat=int(time.time()) + 60),
-    "no issuer": lambda: token(iss=None),
-    "wrong issuer": lambda: token(iss="you"),
-    "a list as issuer": lambda: token(iss=["me"]),
-    "no audience": lambda: token(aud=None),
-    "wrong audience": lambda: token(aud="other"),
-    "alg none": lambda: token(header={"alg": "none", "kid": "main"}),
-    "alg none, unsigned": lambda: token(header={"alg": "none"}).rsplit(".", 1)[0] + ".",
-    "unknown key": lambda: token(kid="other"),
-    "another key's ID": lambda: token(secret=OTHER),
-    "exp as text": lambda: token(exp=str(int(time.time()) + 600)),
-    "no exp": lambda: token(exp=None),
-    "crit": lambda: token(header={"alg": "HS256", "kid": "main", "crit": ["x"], "x": 1}),
-    "no sub": lambda: token(sub=None),
-    "the server's own name": lambda: token(sub="$inbox"),
-    "admin": lambda: token(rights=[{"on": "*", "allow": ["admin"]}]),
-    "an unknown right": lambda: token(rights=[{"on": "*", "allow": ["fly"]}]),
-    "a malformed pattern": lambda: token(rights=[{"on": "dm-{user}", "allow": ["read"]}]),
-    "too long": lambda: token(more="x" * 9000),
-    "no token": lambda: "nonsense",
-    "a key that is none": lambda: "tl_abcdefghijkl_" + "a" * 43,
-    "a key cut short": lambda: "tl_abcdefghijkl_" + "a" * 42,
-}
 
 
 @pytest.mark.parametrize("how", BAD)
@@ -566,13 +423,6 @@ def test_a_reload_takes_keys_in_and_out(own_guarded):
         assert server.rpc(new, "ping")[0] == 200
 
 
-def until(true, patience=10):
-    deadline = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize(
     "auth, secret, mode, why",
     [
@@ -614,81 +464,6 @@ def test_credentials_of_tablestore_are_keys(tmp_path):
         assert not os.path.exists(secret)
     finally:
         server.kill()
-
-
-def list_tables(server, key_id, secret):
-    """The status of a signed ListTable."""
-    return signed(server, "ListTable", key_id, secret)[0]
-
-
-def signed(server, operation, key_id, secret):
-    """A signed request without a body to Tablestore's API: status, headers and body."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-    headers = {
-        "x-ots-accesskeyid": key_id,
-        "x-ots-apiversion": "2015-12-31",
-        "x-ots-contentmd5": base64.b64encode(hashlib.md5(b"").digest()).decode(),
-        "x-ots-date": now,
-        "x-ots-instancename": "tideline",
-    }
-    text = f"/{operation}\nPOST\n\n" + "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-    signature = hmac.new(secret.encode(), text.encode(), hashlib.sha1).digest()
-    headers["x-ots-signature"] = base64.b64encode(signature).decode()
-    return server.http("POST", f"/{operation}", b"", headers)
-
-
-class Issuer:
-    """A server that publishes keys, and does as it is told."""
-
-    def __init__(self):
-        self.port = free_port()
-        self.fetches = 0
-        self.body = b"{}"
-        self.status = 200
-        self.pause = 0
-        issuer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                issuer.fetches += 1
-                time.sleep(issuer.pause)
-                self.send_response(issuer.status)
-                if issuer.status == 302:
-                    self.send_header("location", f"http://127.0.0.1:{issuer.port}/other")
-                self.end_headers()
-                try:
-                    self.wfile.write(issuer.body)
-                except OSError:
-                    pass
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def setting(self):
-        return f'jwks_url = "http://127.0.0.1:{self.port}/keys"'
-
-    def close(self):
-        self.server.shutdown()
-
-
-class Ed25519:
-    """A key pair."""
-
-    def __init__(self, name):
-        self.name = name
-        self.private = ed25519.Ed25519PrivateKey.generate()
-
-    def jwk(self):
-        return {"kty": "OKP", "crv": "Ed25519", "kid": self.name, "x": encode(self.private.public_key().public_bytes_raw())}
-
-    def token(self, **claims):
-        text = token(header={"alg": "EdDSA", "kid": self.name}, **claims).rsplit(".", 1)[0]
-        return f"{text}.{encode(self.private.sign(text.encode()))}"
 
 
 @pytest.fixture

@@ -10,21 +10,7 @@ from websockets.exceptions import InvalidStatus
 
 from certificates import Authority
 from client import Client, Refused
-from test_access_credentials import ALL, LIMITS, OTHER, Guarded, closed, list_tables, token, works
-
-
-@pytest.fixture
-def guard(tmp_path):
-    """Starts a server with [auth] and other settings."""
-    started = []
-
-    def start(**options):
-        started.append(Guarded(tmp_path, **options))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.kill()
+from guarded import ALL, LIMITS, OTHER, closed, list_tables, token, works
 
 
 def test_a_key_with_a_certificate_counts_with_it_alone(guard, tmp_path):

@@ -11,9 +11,8 @@ import time
 
 import pytest
 
-from client import Client, Refused
-from test_access_credentials import ALL, BAD, Guarded, closed, token
-from test_access_rights import MESSAGE, eventually, house_in, said, who, without_names
+from client import Client, Refused, until
+from guarded import ALL, BAD, Guarded, closed, house_in, said, token, who, without_names
 
 SCHEMAS = os.path.join(os.path.dirname(__file__), "..", "..", "schemas")
 
@@ -271,7 +270,7 @@ def test_what_is_a_users_own_is_nobody_elses(house):
     assert "ann-1" in devices(who("ann")) and "ann-1" not in devices(who("eve"))
     house.call(who("eve"), "position.remove", device="ann-1")
     assert "ann-1" in devices(who("ann"))
-    assert eventually(lambda: house.call(who("ann"), "conversation.list")["conversations"])
+    until(lambda: house.call(who("ann"), "conversation.list")["conversations"])
     assert house.call(who("eve"), "conversation.list")["conversations"] == []
     assert house.call(who("eve"), "conversation.count")["conversations"] == 0
     assert house.call(who("eve"), "conversation.sync")["conversations"] == []
@@ -297,7 +296,7 @@ def test_what_the_relay_brought_is_decided_when_it_is_read(house):
         house.call(sees, "feed.follow", timeline=name)
         house.call(house.admin, "message.append", timeline=name, entry={"text": f"in {name}"})
     feed = lambda bearer: json.dumps(house.call(bearer, "feed.range"))
-    assert eventually(lambda: "in news/a" in feed(sees) and "in news/b" in feed(sees))
+    until(lambda: "in news/a" in feed(sees) and "in news/b" in feed(sees))
     some = who("flo", "read", on="news/b")
     assert "in news/b" in feed(some) and "in news/a" not in feed(some)
     assert "in news" not in feed(who("flo")) and "in news" not in feed(who("eve", "read", on="news/*"))

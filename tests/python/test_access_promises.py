@@ -7,42 +7,17 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 
 import pytest
 
 from certificates import Authority
 from client import Client, Refused
 from client import until as soon
-from test_access_credentials import (
-    ALL,
-    LIMITS,
-    OTHER,
-    SECRET,
-    Ed25519,
-    Guarded,
-    Issuer,
-    list_tables,
-    token,
-)
-from test_access_rights import who
+from guarded import ALL, SECRET, token, who
+from issuer import Ed25519, Issuer
 
 SET_BYTES_MAX = 256 << 10
 SET_KEYS_MAX = 100
-
-
-@pytest.fixture
-def guard(tmp_path):
-    """Starts a server with [auth] and other settings."""
-    started = []
-
-    def start(**options):
-        started.append(Guarded(tmp_path, **options))
-        return started[-1]
-
-    yield start
-    for server in started:
-        server.kill()
 
 
 def test_a_set_of_keys_is_taken_whole_and_from_where_it_is_said_to_be(guard):

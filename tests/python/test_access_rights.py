@@ -7,31 +7,8 @@ import time
 
 import pytest
 
-from client import Client, Refused
-from test_access_credentials import Guarded, token
-
-POLICIES = """
-[[policy]]
-prefix = "room/"
-others = []
-members = ["read", "append", "react", "signal"]
-roles = { owner = ["read", "append", "react", "signal", "edit", "moderate", "members", "manage"], blind = [] }
-creator = "owner"
-[[policy]]
-prefix = "open/"
-others = ["read"]
-[[policy]]
-prefix = "direct/"
-others = []
-members = ["read", "append"]
-creator = "member"
-"""
-MESSAGE = {"text": "x"}
-
-
-def who(user, *rights, on="x"):
-    """A token with these rights and no others."""
-    return token(sub=user, rights=[{"on": on, "allow": list(rights)}] if rights else [])
+from client import Refused, until
+from guarded import MESSAGE, POLICIES, house_in, said, who, without_names
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +16,6 @@ def house(tmp_path_factory):
     running = house_in(tmp_path_factory.mktemp("house"))
     yield running
     running.kill()
-
-
-def house_in(directory, environment=None):
-    running = Guarded(directory, auth=POLICIES)
-    running.environment = environment or {}
-    running.start()
-    call = lambda method, **params: running.call(running.admin, method, **params)
-    call("message.append", timeline="room/1", entry=MESSAGE)
-    call("message.append", timeline="open/1", entry=MESSAGE)
-    call("member.add", timeline="room/1", members=[{"user": "ann"}, {"user": "olga", "role": "owner"}, {"user": "bill", "role": "blind"}])
-    return running
 
 
 # Every method that names a timeline, with a right that ann, who is a member, has not where she may read (`forbidden`),
@@ -87,14 +53,6 @@ OF_TIMELINES = [
     ("signal", {"signal": {"typing": True}}, "ok"),
     ("schedule.list", {}, "ok"),
 ]
-
-
-def said(answer):
-    return answer["error"]["data"]["reason"] if "error" in answer else "ok"
-
-
-def without_names(answer, timeline):
-    return json.dumps(answer).replace(timeline, "NAME")
 
 
 @pytest.mark.parametrize("method,params,of_ann", OF_TIMELINES, ids=[f"{one[0]}-{index}" for index, one in enumerate(OF_TIMELINES)])
@@ -146,7 +104,7 @@ def test_sync_says_forbidden_and_lists_leave_out(house):
     assert listed(who("eve")) == ["open/1"]
     assert "room/1" in listed(who("eve", "read", on="room/*"))
     conversations = lambda user: [one["timeline"] for one in house.call(who(user), "conversation.list")["conversations"]]
-    assert eventually(lambda: conversations("ann") == ["room/1"])
+    until(lambda: conversations("ann") == ["room/1"])
     assert conversations("bill") == [] and house.call(who("bill"), "conversation.count")["conversations"] == 0
 
 
@@ -337,10 +295,10 @@ def test_a_scheduled_message_is_decided_when_it_is_due(tmp_path):
             house.call(who(user), "message.append", timeline="room/1", entry=MESSAGE, message_id=name, deliver_at=at)
         house.call(house.admin, "member.update", timeline="room/1", user="olga", role="blind")
         ids = lambda: [one["message_id"] for one in house.call(house.admin, "message.range", timeline="room/1")["messages"]]
-        assert eventually(lambda: "may" in ids())
+        until(lambda: "may" in ids())
         house.call(house.admin, "member.update", timeline="room/1", user="olga", role="owner")
         refused = lambda: [one.get("reason") for one in house.call(who("olga"), "schedule.list", timeline="room/1")["scheduled"]]
-        assert eventually(lambda: refused() == ["timeline_not_found"])
+        until(lambda: refused() == ["timeline_not_found"])
         assert "may_not" not in ids()
     finally:
         house.kill()
@@ -361,11 +319,11 @@ def test_what_was_scheduled_with_a_credential_that_was_taken_back_is_not_appende
         house.call(house.admin, "key.revoke", id=lost["id"])
         house.restart(signal.SIGKILL)
         ids = lambda: {one["message_id"] for one in house.call(house.admin, "message.range", timeline="room/1")["messages"]}
-        assert eventually(lambda: {"stays", "kept"} <= ids())
+        until(lambda: {"stays", "kept"} <= ids())
         refused = lambda bearer: [one.get("reason") for one in house.call(bearer, "schedule.list", timeline="room/1")["scheduled"]]
-        assert eventually(lambda: house.rpc(may("eve"), "ping")[0] == 200)
-        assert eventually(lambda: refused(may("eve")) == ["timeline_not_found"])
-        assert eventually(lambda: refused(make("lost")["key"]) == ["timeline_not_found"])
+        until(lambda: house.rpc(may("eve"), "ping")[0] == 200)
+        until(lambda: refused(may("eve")) == ["timeline_not_found"])
+        until(lambda: refused(make("lost")["key"]) == ["timeline_not_found"])
         assert not {"goes", "lost"} & ids()
     finally:
         house.kill()
@@ -398,10 +356,3 @@ def test_the_matrix_would_notice_a_skipped_decision(tmp_path):
         house.kill()
 
 
-def eventually(holds, patience=20):
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return holds()

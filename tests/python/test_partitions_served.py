@@ -1,4 +1,4 @@
-"""Partitions of a running server become others: clients go on, whatever ends when."""
+"""Partitions of a running server are split and merged: clients go on, whenever it is killed."""
 
 import os
 import threading

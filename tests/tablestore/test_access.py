@@ -11,9 +11,9 @@ from tablestore import (
     UpdateTableResponse,
 )
 
+from guarded import signed
 from sdk import EXIST, IGNORE, STRING_KEY, connect, get, key, put, refused, scan
 from server import Server
-from test_access_credentials import signed
 
 # This machine is one address, from which the tests show many wrong signatures.
 CONFIG = "limits = { address = { failures_per_min = 0 } }\n[auth]\n"

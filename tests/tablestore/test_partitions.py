@@ -302,7 +302,7 @@ def test_indexes_go_on_through_splits_and_a_merge(own_server):
         rest()
         change("split", 0)
         rest()
-        # An index of all rows is made while partitions become others.
+        # An index of all rows is made while partitions are split or merged.
         client.create_secondary_index("t", meta("s", "n"), True)
         change("split", leaves(own_server)[-1])
         rest()
