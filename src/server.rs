@@ -330,6 +330,10 @@ fn say_who_may_come(config: &Config) {
              anybody"
         );
     }
+    let vain = config.policies_in_vain();
+    if !vain.is_empty() {
+        tracing::warn!(prefixes = ?vain, "without [auth] the rights in these policies decide nothing");
+    }
     if config.takes_development_key() {
         tracing::info!(
             "the Tablestore key development with the secret development counts, for direct requests of this machine; \

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, HashSet};
 use serde::Deserialize as _;
 use toml::{Table, Value};
 
-use super::ConfigError;
 use super::key::Key;
+use super::{Config, ConfigError};
 use crate::access::{PolicyRights, Right, Rights};
 use crate::wire::settings::SettingsPatch;
 
@@ -25,6 +25,15 @@ pub struct PolicyKey {
 }
 
 impl PolicyKey {
+    /// Whether it says what users may do, which counts only where there is `[auth]`.
+    fn gives_rights(&self) -> bool {
+        let nothing = PolicyRights {
+            prefix: self.rights.prefix.clone(),
+            ..PolicyRights::default()
+        };
+        self.rights != nothing
+    }
+
     fn read(value: &Value) -> Result<PolicyKey, String> {
         let Value::Table(mut table) = value.clone() else {
             return Err(format!("expected tables, found {value}"));
@@ -75,6 +84,17 @@ impl PolicyKey {
             table.insert("creator".to_owned(), Value::String(creator.clone()));
         }
         Value::Table(table)
+    }
+}
+
+impl Config {
+    /// The prefixes of policies whose rights decide nothing, because nobody is asked who they are.
+    #[must_use]
+    pub fn policies_in_vain(&self) -> Vec<&str> {
+        let counts = self.auth.is_some();
+        let vain = |policy: &&PolicyKey| !counts && policy.gives_rights();
+        let vain = self.policy.iter().filter(vain);
+        vain.map(|policy| policy.prefix.as_str()).collect()
     }
 }
 
@@ -193,6 +213,7 @@ mod tests {
                     [[policy]]\nprefix = \"\"\nretention = { age_ms = 1 }\nfan_out = \"write\"\n";
         let config = read(text).unwrap();
         assert_eq!(config.policy.len(), 2);
+        assert_eq!(config.policies_in_vain(), ["room/"]);
         let of = |timeline: &str| config.policies().of(timeline).cloned().unwrap();
         assert_eq!(of("room/1").members_only, Some(true));
         assert_eq!(of("x").retention.unwrap().age_ms, Some(1));

@@ -22,7 +22,21 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
     let secrets = keys.chain(shared).chain(webhooks);
     findings.extend(secrets.map(|path| secret(path)));
     findings.extend(certificate(config));
+    findings.extend(policies(config));
     findings
+}
+
+fn policies(config: &Config) -> Option<Finding> {
+    let vain = config.policies_in_vain();
+    let told = || format!("without [auth] the rights in the policies of {vain:?} decide nothing");
+    (!vain.is_empty()).then(|| {
+        Finding::of(
+            "policies",
+            State::Warn,
+            told(),
+            "set [auth], or take others, members, roles and creator out of these policies",
+        )
+    })
 }
 
 fn exposure(config: &Config) -> Finding {

@@ -204,6 +204,8 @@ def test_the_doctor_says_what_would_hurt(own_server, tmp_path):
     assert state("heartbeat = 1\n", "configuration")[0] == "fail"
     assert state('listen = "0.0.0.0:7070"\n', "exposure")[0] == "fail"
     assert state('listen = "0.0.0.0:7070"\ninsecure = true\n', "exposure")[0] == "warn"
+    vain = '[[policy]]\nprefix = "room/"\nothers = ["read"]\n'
+    assert state(vain, "policies")[0] == "warn" and " policies: " not in doctor('[[policy]]\nprefix = "room/"\n')[1]
     authority = Authority(tmp_path)
     for end, expected in [(now() + 20 * DAY, "ok"), (now() + 10 * DAY, "warn"), (now() - DAY, "fail")]:
         certificate, key = authority.issue("served", end)
