@@ -27,11 +27,14 @@ pub struct PolicyKey {
 impl PolicyKey {
     /// Whether it says what users may do, which counts only where there is `[auth]`.
     fn gives_rights(&self) -> bool {
-        let nothing = PolicyRights {
-            prefix: self.rights.prefix.clone(),
-            ..PolicyRights::default()
-        };
-        self.rights != nothing
+        let PolicyRights {
+            prefix: _,
+            others,
+            members,
+            roles,
+            creator,
+        } = &self.rights;
+        !others.is_empty() || !members.is_empty() || !roles.is_empty() || creator.is_some()
     }
 
     fn read(value: &Value) -> Result<PolicyKey, String> {
@@ -91,9 +94,10 @@ impl Config {
     /// The prefixes of policies whose rights decide nothing, because nobody is asked who they are.
     #[must_use]
     pub fn policies_in_vain(&self) -> Vec<&str> {
-        let counts = self.auth.is_some();
-        let vain = |policy: &&PolicyKey| !counts && policy.gives_rights();
-        let vain = self.policy.iter().filter(vain);
+        if self.auth.is_some() {
+            return Vec::new();
+        }
+        let vain = self.policy.iter().filter(|policy| policy.gives_rights());
         vain.map(|policy| policy.prefix.as_str()).collect()
     }
 }

@@ -28,15 +28,15 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
 
 fn policies(config: &Config) -> Option<Finding> {
     let vain = config.policies_in_vain();
-    let told = || format!("without [auth] the rights in the policies of {vain:?} decide nothing");
-    (!vain.is_empty()).then(|| {
-        Finding::of(
-            "policies",
-            State::Warn,
-            told(),
-            "set [auth], or take others, members, roles and creator out of these policies",
-        )
-    })
+    if vain.is_empty() {
+        return None;
+    }
+    Some(Finding::of(
+        "policies",
+        State::Warn,
+        format!("without [auth] the rights in the policies of {vain:?} decide nothing"),
+        "set [auth], or take others, members, roles and creator out of these policies",
+    ))
 }
 
 fn exposure(config: &Config) -> Finding {

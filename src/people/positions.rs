@@ -4,8 +4,8 @@
 //! unless it is forced; a device that was not used for 90 days is gone, whether its rows are still there or not. Must
 //! not: know whether a timeline exists.
 //!
-//! Rows of a device that is gone leave when a new device of its user comes, one for one, or when it comes back and
-//! begins anew. Merges drop nothing here: they read the image alone, where a device's last use may not be yet.
+//! The rows of a device that is gone are removed when its user adds a new device (one for each), or when it comes back
+//! and begins anew. Merges drop nothing here: they read the image alone, which may lack a device's last use.
 
 use crate::table::{
     self, Key, ReadError, Source, Txn, View, delete, put, read_row, scan_all, scan_behind,
@@ -115,8 +115,8 @@ pub(super) fn set(
     Ok(stored)
 }
 
-/// Sees to it that a new device may be added: what is left of an earlier one of its name goes, else one that is gone,
-/// if there is one.
+/// Makes room for a new device: removes what is left of an earlier one of its name; if there was none, the longest
+/// unused of those that are gone.
 fn make_room(txn: &mut Txn<'_>, home: &Home, device: &str, now_ms: u64) -> Result<(), Error> {
     let devices = devices(txn, home)?;
     if devices.iter().any(|(name, _)| name == device) {

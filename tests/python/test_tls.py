@@ -12,7 +12,7 @@ import time
 import pytest
 
 from certificates import DAY, Authority, now
-from client import Client
+from client import Client, until
 from server import Server
 
 
@@ -46,13 +46,6 @@ def metric(server, name):
         if line.startswith(name + " "):
             return float(line.split()[1])
     raise AssertionError(f"no {name}")
-
-
-def eventually(check, seconds=20):
-    deadline = time.monotonic() + seconds
-    while not check():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def handshake(server, context, **options):
@@ -128,11 +121,11 @@ def test_a_new_certificate_is_served_when_both_files_fit(secured, authority):
         other = authority.issue("other", now() + 5 * DAY)
         shutil.copy(other[0], pair[0])
         server.process.send_signal(signal.SIGHUP)
-        eventually(lambda: metric(server, "tideline_certificate_unfit") == 1)
+        until(lambda: metric(server, "tideline_certificate_unfit") == 1)
         assert handshake(server, authority.client())[2] == first
         shutil.copy(other[1], pair[1])
         # Without a signal, too.
-        eventually(lambda: handshake(server, authority.client())[2] != first)
+        until(lambda: handshake(server, authority.client())[2] != first)
         assert metric(server, "tideline_certificate_unfit") == 0
         assert metric(server, "tideline_certificate_end_seconds") < time.time() + 6 * 86_400
         assert before.call("ping")
