@@ -27,8 +27,9 @@ const CHUNK_ROWS_MAX: usize = 256;
 /// Rows that are looked at under one lock to be sorted.
 const SORT_STEP: usize = 1_024;
 
-/// Groups that are walked under one lock by the flush.
-const LOCKED_GROUPS: usize = 64;
+/// Groups that are walked under one lock by the flush: few, so that their rows are still in the processor's memory when
+/// they are put into pages.
+const LOCKED_GROUPS: usize = 8;
 
 /// Memory that a flushed memtable leaves.
 pub(super) struct Spare(Rows);
@@ -244,7 +245,7 @@ impl Memtable {
         let mut keys = Vec::with_capacity(range.len());
         while !range.is_empty() {
             let end = range.end.min(range.start + SORT_STEP);
-            self.read().sort_keys(group, range.start..end, &mut keys);
+            self.read().sort_keys(group, range.start..end, 0, &mut keys);
             range.start = end;
         }
         keys

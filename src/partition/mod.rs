@@ -185,7 +185,7 @@ impl Partitions {
             origin: directory.origin(),
             set: ArcSwap::from_pointee(set),
             map: watch::Sender::new(map),
-            reads: Reads::new(READS_MAX, options.metrics.server.panics.clone()),
+            reads: Reads::new(READS_MAX, &options.metrics.server),
             metrics: Arc::clone(&options.metrics),
             gate: Gate::default(),
             is_changing: AtomicBool::new(false),

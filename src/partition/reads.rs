@@ -12,13 +12,14 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::panics::caught;
-use crate::metrics::Counter;
+use crate::metrics::{Counter, Server};
 
 type Read = Box<dyn FnOnce() + Send>;
 
 /// See the top. How many may wait is bounded by the callers: connections, and what each may have in flight.
 pub(super) struct Reads {
     at_once_max: usize,
+    begun: Counter,
     panics: Counter,
     state: Mutex<ReadQueue>,
 }
@@ -35,10 +36,11 @@ struct ReadQueue {
 pub const READS_MAX: usize = 16;
 
 impl Reads {
-    pub(super) fn new(at_once_max: usize, panics: Counter) -> Arc<Reads> {
+    pub(super) fn new(at_once_max: usize, counted: &Server) -> Arc<Reads> {
         Arc::new(Reads {
             at_once_max: at_once_max.max(1),
-            panics,
+            begun: counted.reads.clone(),
+            panics: counted.panics.clone(),
             state: Mutex::default(),
         })
     }
@@ -55,11 +57,12 @@ impl Reads {
         read: impl FnOnce() -> R + Send + 'static,
     ) -> Option<R> {
         let (answer, answered) = oneshot::channel();
-        let panics = self.panics.clone();
+        let (begun, panics) = (self.begun.clone(), self.panics.clone());
         self.queue(Box::new(move || {
             if answer.is_closed() {
                 return;
             }
+            begun.increment(1);
             match caught("a read", read) {
                 // Errors mean that nobody waits any more.
                 Some(read) => drop(answer.send(read)),
@@ -119,7 +122,7 @@ mod tests {
 
     #[tokio::test]
     async fn all_are_answered_and_never_more_run_than_may() {
-        let reads = Reads::new(3, Metrics::default().server.panics.clone());
+        let reads = Reads::new(3, &Metrics::default().server);
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let asked = (0..200).map(|number| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));
@@ -137,7 +140,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_ends_one_read_and_what_nobody_waits_for_is_not_read() {
-        let reads = Reads::new(1, Metrics::default().server.panics.clone());
+        let reads = Reads::new(1, &Metrics::default().server);
         let (go, gone) = mpsc::sync_channel::<()>(1);
         let first = tokio::spawn(Arc::clone(&reads).run(move || gone.recv().is_err()));
         while reads.running() == 0 {

@@ -79,7 +79,8 @@ pub(super) struct Group {
     pub(super) sorted: usize,
 }
 
-/// The first bytes of a key behind its group's name, as a number that orders most rows without their keys; and the row.
+/// Some bytes of a key, behind its group's name and what all keys in hand begin with, as a number that orders most rows
+/// without their keys; and the row.
 pub(super) type SortKey = (u128, u32);
 
 impl Rows {
@@ -309,12 +310,18 @@ impl Rows {
         group.sorted = sorted;
     }
 
-    /// Adds the sort keys of some of a group's rows.
-    pub(super) fn sort_keys(&self, group: u32, range: Range<usize>, keys: &mut Vec<SortKey>) {
+    /// Adds the sort keys of some of a group's rows: those bytes that follow the first `shared` behind the name.
+    pub(super) fn sort_keys(
+        &self,
+        group: u32,
+        range: Range<usize>,
+        shared: usize,
+        keys: &mut Vec<SortKey>,
+    ) {
         let Group { name, rows, .. } = &self.groups[group as usize];
         keys.extend(rows[range].iter().map(|&row| {
             // Every key of the group begins with its name.
-            let rest = &self.key(row)[name.len()..];
+            let rest = &self.key(row)[name.len() + shared..];
             let first = rest.first_chunk::<16>().copied().unwrap_or_else(|| {
                 let mut first = [0; 16];
                 first[..rest.len()].copy_from_slice(rest);
@@ -322,6 +329,19 @@ impl Rows {
             });
             (u128::from_be_bytes(first), row)
         }));
+    }
+
+    /// How many bytes behind the name all keys of a group begin with.
+    pub(super) fn shared_bytes(&self, group: u32) -> usize {
+        let Group { name, rows, .. } = &self.groups[group as usize];
+        let mut rests = rows.iter().map(|&row| &self.key(row)[name.len()..]);
+        let mut shared = rests.next().unwrap_or_default();
+        for rest in rests {
+            while !rest.starts_with(shared) {
+                shared = &shared[..shared.len() - 1];
+            }
+        }
+        shared.len()
     }
 
     pub(super) fn order(&self, a: &SortKey, b: &SortKey) -> Ordering {

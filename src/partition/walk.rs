@@ -134,7 +134,9 @@ impl Rows {
         out: &mut VecDeque<(Bytes, Entry)>,
     ) {
         keys.clear();
-        self.sort_keys(group, 0..self.sorted(group).1, keys);
+        // Rows of one sender, say, differ only far behind the name.
+        let shared = self.shared_bytes(group);
+        self.sort_keys(group, 0..self.sorted(group).1, shared, keys);
         keys.sort_by(|a, b| self.order(a, b));
         for &(_, row) in &*keys {
             let row = &self.list[row as usize];
