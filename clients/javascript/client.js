@@ -1,0 +1,162 @@
+// A client of one server, for one user.
+//
+// Owns: how connection, subscriptions, outbox and store are put together. Promises: connects by itself, at once and
+// after each loss, until it is closed or the server says not to come back. Its parts each have a file of their own.
+
+import { Connection } from "./connection.js";
+import { Conversations } from "./conversations.js";
+import { TidelineError } from "./errors.js";
+import { Events } from "./events.js";
+import { Outbox } from "./outbox.js";
+import { MemoryStore } from "./store/memory.js";
+import { Subscription } from "./subscription.js";
+import { decode, decodeMessage, encode } from "./values.js";
+
+export class Client extends Events {
+  #connection;
+  #outbox;
+  #subscriptions = new Map();
+  #ready;
+  #parts; // what the parts see of the client
+
+  /**
+   * `url` is ws://HOST/v1/connect. Options: `user` (where the server asks nobody who they are) or `token` (a text, or a
+   * function that gets one, also async), `device`, `store` (or a promise of one; else memory), `WebSocket`.
+   */
+  constructor(url, { store = new MemoryStore(), ...options } = {}) {
+    super();
+    if (!/^wss?:$/.test(new URL(url).protocol)) throw new TypeError(`${url} is not ws:// or wss://`);
+    this.#connection = new Connection(url, options, {
+      opened: () => this.#opened(),
+      pushed: (method, params) => this.#pushed(method, params),
+      state: (detail) => this.#became(detail),
+      stopped: (why) => this.#stopped(why),
+    });
+    this.#parts = {
+      connection: this.#connection,
+      store: null,
+      append: (...args) => this.append(...args),
+      messages: (...args) => this.messages(...args),
+      call: (...args) => this.call(...args),
+      told: (event, detail) => this.emit(event, detail),
+      failed: (error) => this.#connection.stop({ error }),
+      gone: (subscription) => {
+        const { timeline } = subscription;
+        if (this.#subscriptions.get(timeline) === subscription) this.#subscriptions.delete(timeline);
+      },
+    };
+    this.#outbox = new Outbox(this.#parts);
+    this.#ready = this.#begin(store);
+    this.#ready.catch((error) => this.#connection.stop({ error }));
+  }
+
+  async #begin(store) {
+    this.#parts.store = await store;
+    await this.#outbox.load();
+    this.#connection.connect();
+  }
+
+  /** "connecting", "open", "waiting" (to come back), "stopped" or "closed". */
+  get state() {
+    return this.#connection.state;
+  }
+
+  /** What `session.open` answered: user, limits, server; null while there is no session. */
+  get session() {
+    return this.#connection.session;
+  }
+
+  /** Comes back now, in place of waiting. */
+  reconnect() {
+    return this.#connection.connect();
+  }
+
+  /**
+   * Follows a timeline from where the store is; without a place there, from its beginning, or with `rewind` from its
+   * newest so many messages. `with` asks for "signals", "presence", "members", "receipts"; `replay` (true, or how many)
+   * tells stored messages first; `create: false` refuses an unknown timeline.
+   */
+  async subscribe(timeline, options = {}) {
+    await this.#ready;
+    if (this.#connection.isOver) throw new TidelineError(this.state, `the client is ${this.state}`);
+    if (this.#subscriptions.has(timeline)) {
+      throw new TidelineError("already_subscribed", `${timeline} is subscribed already`, { code: 409 });
+    }
+    const subscription = new Subscription(timeline, options, this.#parts);
+    this.#subscriptions.set(timeline, subscription);
+    return subscription.start();
+  }
+
+  /**
+   * Appends a message; resolves when the server has it on disk. It is kept and repeated until then, also by the next
+   * run on the same store. Options: those of `message.append`, as `message_id`, `expect_head`, `expires_in_ms`.
+   */
+  async append(timeline, entry, options) {
+    return this.#ready.then(() => this.#outbox.append(timeline, entry, options));
+  }
+
+  /** Messages that are not answered yet. */
+  get outbox() {
+    return this.#outbox.list().map(({ timeline, message_id, params }) => ({ timeline, message_id, entry: decode(params).entry }));
+  }
+
+  /** Any method of the protocol. Waits for a connection; not repeated if that is lost before the answer. */
+  async call(method, params = {}) {
+    await this.#ready;
+    return decode(await this.#connection.call(method, encode(params)));
+  }
+
+  /** The list of the user's conversations, kept up to date. */
+  conversations() {
+    return new Conversations(this, (named) => this.#connection.pause(named)).start();
+  }
+
+  /** Stored messages of a timeline, oldest first: `{from, to, limit, newest}`. */
+  async messages(timeline, range) {
+    await this.#ready;
+    return (await this.#parts.store.range(timeline, range)).map(decodeMessage);
+  }
+
+  /** Forgets what is stored of a timeline; not while it is subscribed. */
+  async forget(timeline) {
+    await this.#ready;
+    if (this.#subscriptions.has(timeline)) throw new TidelineError("already_subscribed", `${timeline} is subscribed`);
+    await this.#parts.store.forget(timeline);
+  }
+
+  /** Ends the connection and closes the store. What is in the outbox stays there. */
+  async close() {
+    await this.#ready.catch(() => {});
+    this.#connection.stop({}, "closed");
+    this.#over("closed");
+    await this.#parts.store?.close();
+  }
+
+  #opened() {
+    for (const subscription of [...this.#subscriptions.values()]) subscription.resume();
+    this.#outbox.resume();
+  }
+
+  #became(detail) {
+    if (detail.state !== "open") for (const subscription of this.#subscriptions.values()) subscription.lost();
+    this.emit("state", detail);
+  }
+
+  #pushed(method, params) {
+    const subscription = this.#subscriptions.get(params.timeline);
+    if (subscription) subscription.pushed(method, params);
+    else this.emit(method, decode(params));
+  }
+
+  #stopped(why) {
+    this.#over("stopped");
+    this.emit("stopped", why);
+  }
+
+  #over(state) {
+    const why = new TidelineError(state, `the client is ${state}`);
+    for (const subscription of [...this.#subscriptions.values()]) subscription.close(why);
+    this.#outbox.stop(why);
+  }
+}
+

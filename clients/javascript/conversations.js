@@ -1,0 +1,88 @@
+// The list of the user's conversations, as it is now.
+//
+// Owns: the newest state of each conversation, and the cursor behind which news are asked for. Promises: what is unread is
+// what the server computed, never counted here; after a loss the list goes on from its cursor. Must not: follow messages,
+// which `subscribe` does for each conversation that is looked at.
+
+import { Events } from "./events.js";
+
+const PAGE = 1_000;
+const WAIT_MS = 30_000;
+
+export class Conversations extends Events {
+  #call;
+  #pause;
+  #known = new Map();
+  #cursor;
+  #unseen = null; // during a reset: those that have not come again
+  #closed = false;
+
+  constructor(client, pause) {
+    super();
+    this.#call = (params) => client.call("conversation.sync", params);
+    this.#pause = pause;
+  }
+
+  /** Pinned ones first, then those with the newest activity; without hidden ones. */
+  get list() {
+    const pinned = ({ attributes }) => (attributes.pinned === true ? 1 : 0);
+    const shown = [...this.#known.values()].filter(({ hidden }) => !hidden);
+    return shown.sort((a, b) => pinned(b) - pinned(a) || b.last_at - a.last_at);
+  }
+
+  get(timeline) {
+    return this.#known.get(timeline) ?? null;
+  }
+
+  /** Resolves when all are there; goes on until `close`. */
+  async start() {
+    while (!(await this.#step(0)));
+    this.#follow();
+    return this;
+  }
+
+  close() {
+    this.#closed = true;
+  }
+
+  async #follow() {
+    while (!this.#closed) {
+      try {
+        await this.#step(WAIT_MS);
+      } catch (error) {
+        if (this.#closed || error.reason === "closed" || error.reason === "stopped") return;
+        return this.emit("ended", { reason: error.reason });
+      }
+    }
+  }
+
+  /** One answer of the server; whether that was all. */
+  async #step(wait_ms) {
+    const asked = { cursor: this.#cursor, limit: PAGE, wait_ms: wait_ms || undefined };
+    const news = await this.#call(asked).catch((error) => this.#failed(error));
+    if (this.#closed || news === null) return false;
+    if (news.reset || this.#cursor === undefined) this.#unseen = new Set(this.#known.keys());
+    for (const conversation of news.conversations) {
+      this.#known.set(conversation.timeline, conversation);
+      this.#unseen?.delete(conversation.timeline);
+    }
+    const removed = [...news.removed, ...((news.done && this.#unseen) || [])];
+    for (const timeline of removed) this.#known.delete(timeline);
+    if (news.done) this.#unseen = null;
+    this.#cursor = news.cursor;
+    if (news.conversations.length || removed.length) this.emit("changed", { conversations: news.conversations, removed });
+    return news.done;
+  }
+
+  async #failed(error) {
+    // A cursor that no longer counts: all come again.
+    const again = error.reason === "invalid_params" && this.#cursor !== undefined;
+    if (!error.retry && !again) throw error;
+    if (again) this.#cursor = undefined;
+    // The next call waits for a connection by itself.
+    if (error.reason !== "connection_lost") {
+      await new Promise((resolve) => setTimeout(resolve, this.#pause(error.data.retry_after_ms)));
+    }
+    return null;
+  }
+}

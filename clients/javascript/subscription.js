@@ -1,0 +1,364 @@
+// One timeline, followed: the client's loop of the protocol.
+//
+// Owns: the place of a timeline, what is applied and in which order, and when to subscribe again. Promises: a message
+// is applied if its sequence is the next one, and a change if its number is above that of the copy; the place moves with
+// the messages, in one write of the store; the app hears of each only after that, once, in order, and nothing before it
+// listens. A frame that the protocol rules out is not applied at all. Must not: know sockets or other timelines.
+//
+// What came is checked when it comes, against `#at` (the place of all that came). Then it waits in `#work` until the
+// store has taken what came before.
+
+import { Breach, TidelineError } from "./errors.js";
+import { Events } from "./events.js";
+import { check, checkedMessages, decode, decodeMessage, isCount, isObject } from "./values.js";
+
+const WAITING_FRAMES_MAX = 10_000;
+
+export class Subscription extends Events {
+  #client; // {connection, store, failed(error), gone(subscription)}
+  #options;
+  #at = null; // {epoch, first, after, changes}
+  #asking = false; // a subscribe is not answered yet
+  #live = false; // between a subscribe's answer and its end
+  #closed = false;
+  #work = [];
+  #working = false;
+  #gathered = null; // {fresh, place} of the last work, as long as more can be put to it
+  #waiting = 0; // frames that came and are not stored
+  #resets = 0; // without a message in between
+  #timer = null;
+  #held = []; // events that came before the app listened
+  #answer; // of the app's `subscribe`
+
+  constructor(timeline, options, client) {
+    super();
+    this.timeline = timeline;
+    this.head = 0;
+    this.#options = options;
+    this.#client = client;
+    if (options.listen === false) this.#held = null;
+  }
+
+  /** Up to where messages are stored or on their way there. */
+  get position() {
+    return this.#at?.after ?? 0;
+  }
+
+  /** Calls `listener` at each such event. All wait for the first listener, so none is missed after an `await`. */
+  on(event, listener) {
+    const off = super.on(event, listener);
+    const held = this.#held;
+    if (held !== null && !held.released) {
+      held.released = true;
+      // In a turn of its own, so that listeners that are added together hear all.
+      queueMicrotask(() => {
+        this.#held = null;
+        for (const [name, detail] of held) super.emit(name, detail);
+      });
+    }
+    return off;
+  }
+
+  emit(event, detail) {
+    if (this.#held !== null) this.#held.push([event, detail]);
+    else super.emit(event, detail);
+  }
+
+  append(entry, options) {
+    return this.#client.append(this.timeline, entry, options);
+  }
+
+  /** Stored messages, oldest first: `{from, to, limit, newest}`. */
+  messages(range) {
+    return this.#client.messages(this.timeline, range);
+  }
+
+  call(method, params) {
+    return this.#client.call(method, { timeline: this.timeline, ...params });
+  }
+
+  /** Ends the subscription; what is stored stays. */
+  async close(why = new TidelineError("closed", "the subscription was closed")) {
+    if (this.#closed) return;
+    const asked = this.#live || this.#asking;
+    this.#end();
+    this.#answer?.reject(why);
+    const { connection } = this.#client;
+    if (asked && connection.isOpen) await connection.call("unsubscribe", { timeline: this.timeline }).catch(() => {});
+  }
+
+  /** From the store to the first answer. */
+  async start() {
+    const { store, connection } = this.#client;
+    this.#at = await store.place(this.timeline);
+    const { replay } = this.#options;
+    if (replay && this.#at) {
+      const limit = replay === true ? Infinity : replay;
+      for (const message of await store.range(this.timeline, { limit, newest: true })) {
+        this.emit("message", decodeMessage(message));
+      }
+    }
+    return new Promise((resolve, reject) => {
+      this.#answer = { resolve, reject };
+      if (connection.isOpen) this.resume();
+    });
+  }
+
+  /** A new connection is there. */
+  resume() {
+    this.lost();
+    if (this.#working) this.#later(() => this.#ask());
+    else this.#ask();
+  }
+
+  /** The connection is gone. */
+  lost() {
+    this.#live = this.#asking = false;
+    clearTimeout(this.#timer);
+  }
+
+  #ask() {
+    const { connection } = this.#client;
+    if (this.#closed || this.#live || this.#asking || !connection.isOpen) return;
+    this.#asking = true;
+    const { rewind, create, with: wanted } = this.#options;
+    const asked = this.#at;
+    const from = asked
+      ? { after: asked.after, epoch: asked.epoch, changes_after: asked.changes }
+      : rewind === undefined
+        ? { after: 0, changes_after: 0 }
+        : { rewind };
+    const params = { timeline: this.timeline, ...from, create, with: wanted };
+    connection.request("subscribe", params, (error, reply) => {
+      if (this.#closed) return;
+      this.#asking = false;
+      if (error) this.#refused(error);
+      else this.#replied(reply, asked);
+    });
+  }
+
+  #askLater(ms) {
+    const { connection } = this.#client;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.resume(), connection.pause(ms));
+  }
+
+  #refused(error) {
+    if (error.reason === "connection_lost") return;
+    if (error.reason === "unauthenticated") return this.#client.connection.unauthenticated();
+    if (error.reason === "already_subscribed") return this.#unsubscribe(() => this.#askLater());
+    if (error.retry) return this.#askLater(error.data.retry_after_ms);
+    if (error.reason === "epoch_changed" && this.#at) return this.#startOver(error.reason);
+    this.#over(error);
+  }
+
+  /** Not to be taken up again: the app's first `subscribe` is refused, a later one has ended. */
+  #over(error) {
+    const answer = this.#answer;
+    this.#end();
+    if (answer) answer.reject(error);
+    else this.#later(() => this.emit("ended", { timeline: this.timeline, reason: error.reason }));
+  }
+
+  #end() {
+    this.lost();
+    this.#closed = true;
+    this.#client.gone(this);
+  }
+
+  #unsubscribe(then) {
+    this.#live = false;
+    this.#client.connection.request("unsubscribe", { timeline: this.timeline }, (error) => {
+      if (!this.#closed && error?.reason !== "connection_lost") then();
+    });
+  }
+
+  /** The answer of a `subscribe` that was sent from the place `asked`. */
+  #replied(reply, asked) {
+    check(reply, { state: "string" });
+    if (reply.state === "epoch_changed") return this.#startOver("epoch_changed");
+    if (reply.state !== "ok" && reply.state !== "too_old") {
+      return this.#unsubscribe(() => this.#startOver(reply.state));
+    }
+    check(reply, { epoch: "epoch", floor: "count", head: "count", change_head: "count", more: "boolean" });
+    const { epoch, floor, head, change_head, state } = reply;
+    const messages = checkedMessages(reply.messages);
+    const changed = checkedMessages(reply.changed ?? []);
+    if (asked && state === "ok" && epoch !== asked.epoch) throw new Breach("another epoch, and state ok");
+    const rewound = !asked && this.#options.rewind !== undefined;
+    let after = asked?.after ?? (rewound ? (messages[0]?.sequence ?? head + 1) - 1 : 0);
+    if (state === "ok" && (floor > after + 1 || head < after)) throw new Breach(`ok, but not from ${after} on`);
+    if (state === "too_old") {
+      if (floor <= after + 1) throw new Breach(`too old, but the floor is ${floor}`);
+      after = floor - 1;
+    }
+    const first = asked ? Math.max(asked.first, floor) : after + 1;
+    const { fresh, copies, last } = this.#sorted(messages, after);
+    if (last > head) throw new Breach("a message above the head");
+    this.#known(changed, last);
+    this.#at = { epoch, first, after: last, changes: Math.max(asked?.changes ?? 0, change_head) };
+    this.#live = true;
+    this.head = head;
+    if (fresh.length) this.#resets = 0;
+    const told = state === "too_old" ? [["too_old", { timeline: this.timeline, floor }]] : [];
+    this.#apply(fresh, [...copies, ...changed], told);
+    const answer = this.#answer;
+    this.#answer = null;
+    this.#later(() => {
+      answer?.resolve(this);
+      this.emit("live", { timeline: this.timeline });
+    });
+  }
+
+  #startOver(reason) {
+    const had = this.#at !== null;
+    this.#live = false;
+    this.#at = null;
+    this.head = 0;
+    this.#later(() => this.#forget(had, reason));
+    this.#resets += 1;
+    if (this.#resets > 1) this.#askLater();
+    else this.#later(() => this.#ask());
+  }
+
+  async #forget(had, reason) {
+    await this.#client.store.forget(this.timeline);
+    if (had) this.emit("reset", { timeline: this.timeline, reason });
+  }
+
+  /** A push of this timeline. Throws a breach if the protocol rules it out. */
+  pushed(method, params) {
+    if (!this.#live) return;
+    if (this.#waiting > WAITING_FRAMES_MAX) throw new Breach("more came than the store can take");
+    if (method === "message") this.#messagePushed(params);
+    else if (method === "message.changed" || method === "reaction") this.#changePushed(method, params);
+    else if (method === "subscription.ended") this.#ended(params);
+    else this.#later(() => this.emit(method, decode(params)));
+  }
+
+  #messagePushed(params) {
+    check(params, { epoch: "epoch", head: "count" });
+    this.#ofThisEpoch(params);
+    const { fresh, copies, last } = this.#sorted(checkedMessages(params.messages), this.#at.after);
+    this.#at = { ...this.#at, after: last };
+    this.head = Math.max(params.head, last);
+    if (fresh.length) this.#resets = 0;
+    this.#apply(fresh, copies, []);
+  }
+
+  #changePushed(method, params) {
+    check(params, { epoch: "epoch", change_head: "count" });
+    this.#ofThisEpoch(params);
+    const messages = method === "reaction" ? checkedReactions(params.messages) : checkedMessages(params.messages);
+    this.#known(messages, this.#at.after);
+    this.#at = { ...this.#at, changes: Math.max(this.#at.changes, params.change_head) };
+    this.#apply([], messages, []);
+  }
+
+  #ofThisEpoch({ epoch }) {
+    if (epoch !== this.#at.epoch) throw new Breach(`a push of epoch ${epoch}`);
+  }
+
+  /** Messages by what they are to a reader at `last`: the next ones, or copies of what it has. */
+  #sorted(messages, last) {
+    const [fresh, copies] = [[], []];
+    for (const message of messages) {
+      if (message.sequence > last + 1) throw new Breach(`a gap: ${message.sequence} after ${last}`);
+      if (message.sequence > last) last = fresh.push(message) && message.sequence;
+      else copies.push(message);
+    }
+    return { fresh, copies, last };
+  }
+
+  #known(changed, last) {
+    for (const { sequence } of changed) if (sequence > last) throw new Breach(`a change of ${sequence}, above ${last}`);
+  }
+
+  #ended(params) {
+    check(params, { reason: "string", resubscribe: "boolean" });
+    const { reason, resubscribe } = params;
+    this.#live = false;
+    if (reason === "deleted" || reason === "epoch_changed") {
+      if (resubscribe) return this.#startOver(reason);
+      this.#at = null;
+      this.#later(() => this.#forget(true, reason));
+    }
+    if (!resubscribe) return this.#over(new TidelineError(reason, "the subscription ended"));
+    if (reason === "too_old") this.resume();
+    else this.#askLater();
+  }
+
+  /** Stores messages and the place as they are now, then tells the app. */
+  #apply(fresh, changed, told) {
+    this.#waiting += 1;
+    const last = this.#gathered;
+    if (last && !changed.length && !told.length) {
+      for (const message of fresh) last.fresh.push(message);
+      last.place = this.#at;
+      last.frames += 1;
+      return;
+    }
+    const batch = { fresh, place: this.#at, frames: 1 };
+    this.#later(() => this.#store(batch, changed, told), changed.length ? null : batch);
+  }
+
+  async #store(batch, changed, told) {
+    if (this.#gathered === batch) this.#gathered = null;
+    const { fresh, place } = batch;
+    const newer = changed.length ? await this.#newer(changed, fresh) : [];
+    await this.#client.store.apply(this.timeline, place, newer.length ? [...fresh, ...newer] : fresh);
+    this.#waiting -= batch.frames;
+    for (const [event, detail] of told) this.emit(event, detail);
+    for (const message of fresh) this.emit("message", decodeMessage(message));
+    for (const message of newer) this.emit("changed", decodeMessage(message));
+    if (place.after === this.head && fresh.length) this.emit("caught_up", { timeline: this.timeline, head: this.head });
+  }
+
+  /** Of `changed` those that are newer than the copies that are stored, merged with them. */
+  async #newer(changed, fresh) {
+    const newest = new Map(fresh.map((message) => [message.sequence, message]));
+    const newer = [];
+    for (const message of changed) {
+      const copy = newest.get(message.sequence) ?? (await this.#client.store.get(this.timeline, message.sequence));
+      if (copy === null || (message.change ?? 0) <= (copy.change ?? 0)) continue;
+      const merged = "message_id" in message ? message : reacted(copy, message);
+      newest.set(message.sequence, merged);
+      newer.push(merged);
+    }
+    return newer;
+  }
+
+  /** Does `step` after all that came before it. */
+  #later(step, gathered = null) {
+    this.#gathered = gathered;
+    this.#work.push(step);
+    if (!this.#working) this.#go();
+  }
+
+  async #go() {
+    this.#working = true;
+    try {
+      for (let step; (step = this.#work.shift()); ) await step();
+      this.#working = false;
+    } catch (error) {
+      // The store failed; its content stays as it was.
+      this.#end();
+      this.#answer?.reject(error);
+      this.#client.failed(error);
+    }
+  }
+}
+
+function reacted(copy, { change, reactions }) {
+  const { reactions: _, ...rest } = copy;
+  return Object.keys(reactions).length ? { ...rest, change, reactions } : { ...rest, change };
+}
+
+function checkedReactions(messages) {
+  if (!Array.isArray(messages)) throw new Breach("messages that are no array");
+  for (const one of messages) {
+    const holds = isObject(one) && isCount(one.sequence) && one.sequence > 0 && isCount(one.change) && isObject(one.reactions);
+    if (!holds) throw new Breach(`not reactions of a message: ${JSON.stringify(one)}`);
+  }
+  return messages;
+}

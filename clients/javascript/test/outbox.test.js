@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Client, MemoryStore } from "../index.js";
+import { FileStore } from "../store/file.js";
+import { once, Script } from "./script.js";
+
+const begin = (options = {}) => {
+  const script = new Script();
+  return { script, client: new Client("ws://server/", { ...script.options, ...options }) };
+};
+
+const answered = ({ params }, more = {}) => ({
+  sequence: 7,
+  timestamp: 1,
+  message_id: params.message_id,
+  epoch: "E1",
+  duplicate: false,
+  ...more,
+});
+
+test("an append is stored, sent, answered and then forgotten", async () => {
+  const store = new MemoryStore();
+  const { script, client } = begin({ store });
+  const appending = client.append("room", { text: "hi" }, { expect_head: 6 });
+  const request = await script.next("message.append");
+  const { message_id, ...rest } = request.params;
+  assert.match(message_id, /^[0-9a-f]{32}$/);
+  assert.deepEqual(rest, { timeline: "room", entry: { text: "hi" }, expect_head: 6 });
+  assert.deepEqual(client.outbox, [{ timeline: "room", message_id, entry: { text: "hi" } }]);
+  assert.equal((await store.outbox()).length, 1);
+  script.answer(request, answered(request));
+  assert.equal((await appending).sequence, 7);
+  assert.deepEqual([client.outbox, await store.outbox()], [[], []]);
+  await client.close();
+});
+
+test("what is not answered goes again after a loss, with the same IDs and in order", async () => {
+  const { script, client } = begin();
+  const appending = ["a", "b", "c"].map((text) => client.append("room", { text }));
+  const [a, b, c] = [await script.next("message.append"), await script.next("message.append"), await script.next("message.append")];
+  script.answer(b, answered(b, { sequence: 2 }));
+  script.cut();
+  const [a2, c2] = [await script.next("message.append"), await script.next("message.append")];
+  assert.deepEqual([a2.params, c2.params], [a.params, c.params]);
+  script.answer(a2, answered(a2, { sequence: 1, duplicate: true }));
+  script.answer(c2, answered(c2, { sequence: 3 }));
+  assert.deepEqual((await Promise.all(appending)).map(({ sequence }) => sequence), [1, 2, 3]);
+  await client.close();
+});
+
+test("what can succeed later is repeated, what can't is refused", async () => {
+  const { script, client } = begin();
+  const [first, second] = [client.append("room", { text: "a" }), client.append("room", { text: "b" })];
+  const [a, b] = [await script.next("message.append"), await script.next("message.append")];
+  script.refuse(a, "outcome_unknown", { retry: true, retry_after_ms: 1 });
+  script.refuse(b, "too_large", { limit: 5, actual: 6 });
+  await assert.rejects(second, { reason: "too_large", data: { reason: "too_large", limit: 5, actual: 6 } });
+  const again = await script.next("message.append");
+  assert.deepEqual(again.params, a.params);
+  script.answer(again, answered(again));
+  await first;
+  assert.deepEqual(client.outbox, []);
+  await client.close();
+});
+
+test("unauthenticated is no answer: the message waits for a token", async () => {
+  let tokens = 0;
+  const { script, client } = begin({ token: () => `t${++tokens}` });
+  const appending = client.append("room", { text: "a" });
+  script.refuse(await script.next("message.append"), "unauthenticated");
+  const again = await script.next("message.append");
+  script.answer(again, answered(again));
+  await appending;
+  assert.equal(tokens, 2);
+  await client.close();
+});
+
+test("an answer that is none is not taken", async () => {
+  const { script, client } = begin();
+  const appending = client.append("room", { text: "a" });
+  script.answer(await script.next("message.append"), { sequence: "7" });
+  const again = await script.next("message.append");
+  script.answer(again, answered(again));
+  assert.equal((await appending).sequence, 7);
+  assert.equal(script.sockets.length, 2);
+  await client.close();
+});
+
+test("one ID is one message", async () => {
+  const { script, client } = begin();
+  const [first, second] = [client.append("room", { n: 1 }, { message_id: "x" }), client.append("room", { n: 1 }, { message_id: "x" })];
+  await assert.rejects(client.append("room", { n: 2 }, { message_id: "x" }), { reason: "message_id_conflict" });
+  const request = await script.next("message.append");
+  script.answer(request, answered(request));
+  assert.deepEqual(await first, await second);
+  assert.deepEqual(script.left, []);
+  await client.close();
+});
+
+test("no more than a hundred are unanswered at a time", async () => {
+  const { script, client } = begin();
+  const appending = Array.from({ length: 150 }, (_, n) => client.append("room", { n }));
+  const requests = [];
+  for (let n = 0; n < 100; n++) requests.push(await script.next("message.append"));
+  assert.deepEqual(script.left, []);
+  for (let n = 0; n < 150; n++) {
+    const request = requests.shift() ?? (await script.next("message.append"));
+    assert.equal(request.params.entry.n, n);
+    script.answer(request, answered(request, { sequence: n + 1 }));
+  }
+  assert.equal((await Promise.all(appending)).at(-1).sequence, 150);
+  await client.close();
+});
+
+test("the outbox survives the process: the next run sends it, and tells what came of it", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "tideline-"));
+  const path = join(folder, "store");
+  const first = begin({ store: FileStore.open(path) });
+  const lost = ["a", "b"].map((text) => first.client.append("room", { text }).catch(({ reason }) => reason));
+  const [a, b] = [await first.script.next("message.append"), await first.script.next("message.append")];
+  await first.client.close();
+  assert.deepEqual(await Promise.all(lost), ["closed", "closed"]);
+  const second = begin({ store: FileStore.open(path) });
+  const [sent, refused] = [once(second.client, "sent"), once(second.client, "refused")];
+  const [a2, b2] = [await second.script.next("message.append"), await second.script.next("message.append")];
+  assert.deepEqual([a2.params, b2.params], [a.params, b.params]);
+  second.script.answer(a2, answered(a2));
+  second.script.refuse(b2, "forbidden");
+  assert.equal((await sent).message_id, a.params.message_id);
+  assert.equal((await refused).reason, "forbidden");
+  await second.client.close();
+  const third = await FileStore.open(path);
+  assert.deepEqual(await third.outbox(), []);
+  await third.close();
+  await rm(folder, { recursive: true });
+});
+
+test("an entry that can't go over the wire is refused before it is stored", async () => {
+  const { client } = begin();
+  await assert.rejects(client.append("room", { n: NaN }), { reason: "invalid_params", data: { field: "entry.n" } });
+  assert.deepEqual(client.outbox, []);
+  await client.close();
+  await assert.rejects(client.append("room", {}), { reason: "closed" });
+});

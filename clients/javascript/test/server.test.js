@@ -1,0 +1,180 @@
+// Against the real server, if TIDELINE_BIN is its binary.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { Client, MemoryStore } from "../index.js";
+import { FileStore } from "../store/file.js";
+import { heard, once } from "./script.js";
+
+const BINARY = process.env.TIDELINE_BIN;
+const HERE = new URL("..", import.meta.url);
+const folder = mkdtempSync(join(tmpdir(), "tideline-"));
+const running = new Set();
+let port = null;
+
+const options = { delay_ms: [10, 50] };
+const url = () => `ws://127.0.0.1:${port}/v1/connect`;
+
+async function freePort() {
+  const probe = createServer();
+  await new Promise((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const { port } = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}
+
+async function start() {
+  port ??= await freePort();
+  const args = ["serve", "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`];
+  const server = spawn(BINARY, args, { stdio: "ignore" });
+  running.add(server);
+  for (;;) {
+    const ready = await fetch(`http://127.0.0.1:${port}/readyz`).then(({ ok }) => ok, () => false);
+    if (ready) return server;
+    assert.equal(server.exitCode, null, "the server ended");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+function ended(child, signal) {
+  running.delete(child);
+  const gone = new Promise((resolve) => child.on("exit", resolve));
+  child.kill(signal);
+  return gone;
+}
+
+after(async () => {
+  await Promise.all([...running].map((child) => ended(child, "SIGKILL")));
+  rmSync(folder, { recursive: true });
+});
+
+let server = BINARY && (await start());
+const real = (name, body) => test(name, { skip: !BINARY }, body);
+
+real("append, follow, edit, react, delete", async () => {
+  const store = new MemoryStore();
+  const [ann, ben] = [new Client(url(), { user: "ann", ...options }), new Client(url(), { user: "ben", store, ...options })];
+  const room = await ben.subscribe("talk", { with: ["signals"] });
+  const events = heard(room);
+  const entry = { text: "hi", big: 9007199254740993n, bytes: new Uint8Array([1, 2]), half: 0.5 };
+  const { sequence, epoch, duplicate } = await ann.append("talk", entry, { message_id: "a-1" });
+  assert.deepEqual([sequence, duplicate], [1, false]);
+  await events.until("message 1");
+  assert.deepEqual((await room.messages())[0].entry, entry);
+  assert.equal((await ann.append("talk", entry, { message_id: "a-1" })).duplicate, true);
+  await assert.rejects(ann.append("talk", { text: "other" }, { message_id: "a-1" }), { reason: "message_id_conflict" });
+  await room.call("message.update", { sequence: 1, set: { text: "edited", half: null } });
+  await events.until("changed 1/1");
+  await room.call("reaction.add", { sequence: 1, reaction: "+1" });
+  await events.until("changed 1/2");
+  assert.deepEqual((await room.messages())[0].reactions, { "+1": { count: 1, users: ["ben"] } });
+  await ann.call("signal", { timeline: "talk", signal: { typing: true } });
+  await events.until("signal");
+  await ann.call("message.delete", { timeline: "talk", sequence: 1 });
+  await events.until("changed 1/3");
+  assert.equal((await room.messages())[0].deleted, true);
+  assert.deepEqual(await store.place("talk"), { epoch, first: 1, after: 1, changes: 3 });
+  await Promise.all([ann.close(), ben.close()]);
+});
+
+real("a timeline that was made again starts over", async () => {
+  const ann = new Client(url(), { user: "ann", ...options });
+  await ann.append("again", { n: 1 });
+  const room = await ann.subscribe("again");
+  const events = heard(room);
+  await ann.call("timeline.delete", { timeline: "again" });
+  await events.until("ended deleted");
+  assert.deepEqual([...events], ["message 1", "reset deleted", "ended deleted"]);
+  assert.deepEqual(await ann.messages("again"), []);
+  await ann.append("again", { n: 2 });
+  await heard(await ann.subscribe("again")).until("message 1");
+  assert.deepEqual((await ann.messages("again")).map(({ entry }) => entry.n), [2]);
+  await ann.close();
+});
+
+real("conversations say what is unread, as it changes", async () => {
+  const [ann, ben] = [new Client(url(), { user: "ann", ...options }), new Client(url(), { user: "ben", ...options })];
+  await ann.call("timeline.create", { timeline: "lunch", members: [{ user: "ann" }, { user: "ben" }] });
+  const conversations = await ben.conversations();
+  const until = async (holds) => {
+    while (!holds(conversations.get("lunch"))) await new Promise((resolve) => once(conversations, "changed").then(resolve));
+  };
+  await until((one) => one !== null);
+  await ann.append("lunch", { text: "noon?", mentions: ["ben"] });
+  await until(({ unread, mentions }) => unread === 1 && mentions === 1);
+  assert.deepEqual(conversations.list.map(({ timeline }) => timeline), ["lunch"]);
+  await ben.call("read.set", { timeline: "lunch", read: 1 });
+  await until(({ unread }) => unread === 0);
+  await ann.call("member.remove", { timeline: "lunch", users: ["ben"] });
+  await until((one) => one === null);
+  conversations.close();
+  await Promise.all([ann.close(), ben.close()]);
+});
+
+real("kills of the server lose and double nothing", async () => {
+  const path = join(folder, "kills");
+  const [ann, ben] = [new Client(url(), { user: "ann", ...options }), new Client(url(), { user: "ben", store: FileStore.open(path), ...options })];
+  const room = await ben.subscribe("kills");
+  const told = [];
+  const all = new Promise((resolve) => room.on("message", ({ entry }) => told.push(entry.n) === 300 && resolve()));
+  const appended = [];
+  for (let n = 0; n < 300; n++) {
+    appended.push(ann.append("kills", { n }));
+    if (n % 100 !== 50) continue;
+    await ended(server, "SIGKILL");
+    server = await start();
+  }
+  const sequences = (await Promise.all(appended)).map(({ sequence }) => sequence);
+  const in_order = Array.from({ length: 300 }, (_, n) => n);
+  assert.deepEqual(sequences, in_order.map((n) => n + 1));
+  await all;
+  assert.deepEqual(told, in_order);
+  await Promise.all([ann.close(), ben.close()]);
+  const store = await FileStore.open(path);
+  assert.deepEqual((await store.range("kills")).map(({ entry }) => entry.n), in_order);
+  await store.close();
+});
+
+real("the first program of the README, as printed", async () => {
+  const [, program] = readFileSync(new URL("README.md", HERE), "utf8").match(/```js\n([\s\S]*?)```/);
+  // Inside of the package its own name resolves to it.
+  const place = new URL("test/readme-program.tmp.mjs", HERE);
+  const here = program.replace("ws://127.0.0.1:7070", `ws://127.0.0.1:${port}`);
+  // As printed but for the server's port, and for the waits of up to 20 s.
+  writeFileSync(place, here.replace("{ user,", "{ delay_ms: [10, 50], user,"));
+  const chat = (user) => {
+    const child = spawn(process.execPath, [place.pathname, user, "readme"], { cwd: folder, stdio: ["pipe", "pipe", "inherit"] });
+    running.add(child);
+    const said = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const until = async (wanted) => {
+      for (;;) {
+        const { value, done } = await said.next();
+        assert.ok(!done, `the program ended before ${wanted}`);
+        if (value === wanted) return;
+      }
+    };
+    return { child, until };
+  };
+  try {
+    const [ann, ben] = [chat("ann"), chat("ben")];
+    ann.child.stdin.write("the tide is in\n");
+    await ben.until("1 ann the tide is in");
+    await ended(server, "SIGKILL");
+    ben.child.stdin.write("so it is\n");
+    server = await start();
+    await ann.until("2 ben so it is");
+    await ended(ben.child, "SIGKILL");
+    const again = chat("ben");
+    await again.until("1 ann the tide is in");
+    await again.until("2 ben so it is");
+    await Promise.all([ended(ann.child, "SIGKILL"), ended(again.child, "SIGKILL")]);
+  } finally {
+    rmSync(place);
+  }
+});

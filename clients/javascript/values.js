@@ -1,0 +1,117 @@
+// Values of entries, between JavaScript and the wire; and what a message must look like.
+//
+// Owns: the forms `{"$integer": …}` ↔ BigInt and `{"$binary": …}` ↔ Uint8Array. Promises: what can't go over the wire
+// unharmed (NaN, an integer that lost digits, bytes in a nested value) is refused with its field; what a server sends
+// in an unknown form is left as it is. Stores hold the wire's form, which is plain JSON.
+
+import { Breach, TidelineError } from "./errors.js";
+
+const ENTRIES = new Set(["entry", "meta", "attributes", "signal", "set", "announce"]);
+const BY_NAME = new Set(["timelines", "positions", "reactions"]);
+
+export const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
+export const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+
+/** Parameters of a call, for the wire. */
+export const encode = (params) => walk(params, encodeEntry, "");
+
+/** A result, or the parameters of a push, for the app. */
+export const decode = (result) => walk(result, decodeEntry, "");
+
+function walk(value, entry, path) {
+  if (Array.isArray(value)) return value.map((one, at) => walk(one, entry, `${path}[${at}]`));
+  if (!isObject(value)) return value;
+  const dotted = path && `${path}.`;
+  return mapped(value, (one, name) => {
+    const inner = dotted + name;
+    if (BY_NAME.has(name) && isObject(one)) return mapped(one, (each, key) => walk(each, entry, `${inner}.${key}`));
+    return ENTRIES.has(name) && isObject(one) ? entry(one, inner) : walk(one, entry, inner);
+  });
+}
+
+// Through fromEntries, because assigning a member named `__proto__` would lose it.
+const mapped = (object, change) =>
+  Object.fromEntries(Object.entries(object).map(([name, value]) => [name, change(value, name)]));
+
+export function encodeEntry(entry, path = "entry") {
+  return mapped(entry, (value, name) => {
+    const field = `${path}.${name}`;
+    // `attributes: {set: {…}}` of member.update is an entry inside of one.
+    if (name === "set" && path.endsWith("attributes") && isObject(value)) return encodeEntry(value, field);
+    if (typeof value === "bigint") {
+      if (BigInt.asIntN(64, value) !== value) refuse(field, "an integer of more than 64 bits");
+      return { $integer: String(value) };
+    }
+    if (value instanceof Uint8Array) return { $binary: btoa(Array.from(value, (byte) => String.fromCharCode(byte)).join("")) };
+    if (Number.isInteger(value) && !Number.isSafeInteger(value)) refuse(field, "a number beyond 2^53: pass a BigInt");
+    nested(value, field);
+    return value;
+  });
+}
+
+/** Refuses what JSON.stringify would change in silence. */
+function nested(value, field) {
+  if (typeof value === "number" && !Number.isFinite(value)) refuse(field, `${value} is not a value`);
+  if (typeof value === "bigint" || value instanceof Uint8Array) refuse(field, "only values of the entry itself can be this");
+  if (typeof value === "function" || typeof value === "symbol") refuse(field, `a ${typeof value} is not a value`);
+  if (value !== null && typeof value === "object") {
+    for (const [name, one] of Object.entries(value)) nested(one, `${field}.${name}`);
+  }
+}
+
+function refuse(field, why) {
+  throw new TidelineError("invalid_params", `${field}: ${why}`, { code: -32602, field });
+}
+
+const decodeEntry = (entry) => (Object.values(entry).some((value) => decodeValue(value) !== value) ? mapped(entry, decodeValue) : entry);
+
+function decodeValue(value) {
+  if (!isObject(value)) return value;
+  const { $integer, $binary } = value;
+  if (Object.keys(value).length !== 1) return value;
+  if (typeof $integer === "string" && /^-?[0-9]{1,19}$/.test($integer)) return BigInt($integer);
+  if (typeof $binary === "string" && /^[A-Za-z0-9+/]*={0,2}$/.test($binary) && $binary.length % 4 === 0) {
+    return Uint8Array.from(atob($binary), (letter) => letter.charCodeAt(0));
+  }
+  return value;
+}
+
+/** A stored message, for the app. */
+export function decodeMessage(message) {
+  const entry = message.entry && decodeEntry(message.entry);
+  return entry === message.entry ? message : { ...message, entry };
+}
+
+/** The messages of a frame, all as they must be; else a breach. */
+export function checkedMessages(messages) {
+  if (!Array.isArray(messages)) throw new Breach("messages that are no array");
+  for (const message of messages) checkMessage(message);
+  return messages;
+}
+
+function checkMessage(message) {
+  if (!isObject(message)) throw new Breach("a message that is no object");
+  const { sequence, timestamp, message_id, entry, change = null, sender = null, reactions = null } = message;
+  const gone = message.deleted === true || message.hidden === true;
+  const holds =
+    isCount(sequence) &&
+    sequence > 0 &&
+    isCount(timestamp) &&
+    typeof message_id === "string" &&
+    (change === null || isCount(change)) &&
+    (sender === null || typeof sender === "string") &&
+    (reactions === null || isObject(reactions)) &&
+    (isObject(entry) || (gone && (entry ?? null) === null));
+  if (!holds) throw new Breach(`not a message: ${JSON.stringify(message).slice(0, 200)}`);
+}
+
+const KINDS = { count: isCount, epoch: (value) => typeof value === "string" && /^[A-Za-z0-9]{1,32}$/.test(value) };
+
+/** Members of a frame by what each must be, as in `check(params, { epoch: "epoch", more: "boolean" })`. */
+export function check(object, shape) {
+  if (!isObject(object)) throw new Breach("no object where there must be one");
+  for (const [name, kind] of Object.entries(shape)) {
+    const value = object[name];
+    if (KINDS[kind] ? !KINDS[kind](value) : typeof value !== kind) throw new Breach(`${name} is ${JSON.stringify(value)}`);
+  }
+}
