@@ -1,0 +1,497 @@
+"""Every method of the protocol, by its name. Made by make_calls.py from schemas/openrpc.json: do not edit.
+
+docs/API.md says what each does. What is None is not sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Awaitable, Callable, List, Literal
+
+from .shapes import (AttributesPatch, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, ScheduleListResult, Session, SessionCloseResult, SessionListResult, SessionRevokeResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
+
+Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+def _given(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if value is not None}
+
+
+class SessionCalls:
+    """`session.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def list(self, *, user: str | None = None) -> SessionListResult:
+        """List sessions."""
+        result: SessionListResult = await self._call("session.list", _given({"user": user}))
+        return result
+
+    async def close(self, session: str) -> SessionCloseResult:
+        """Close a session."""
+        result: SessionCloseResult = await self._call("session.close", _given({"session": session}))
+        return result
+
+    async def revoke(self, user: str, *, issued_before: int | None = None) -> SessionRevokeResult:
+        """Take a user's tokens back."""
+        result: SessionRevokeResult = await self._call("session.revoke", _given({"user": user, "issued_before": issued_before}))
+        return result
+
+
+class KeyCalls:
+    """`key.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def create(self, name: str, rights: List[Grant], *, act_as: List[str] | None = None, certificate: str | None = None, signing: bool | None = None) -> KeyCreateResult:
+        """Make an API key."""
+        result: KeyCreateResult = await self._call("key.create", _given({"name": name, "rights": rights, "act_as": act_as, "certificate": certificate, "signing": signing}))
+        return result
+
+    async def list(self) -> KeyListResult:
+        """List the API keys."""
+        result: KeyListResult = await self._call("key.list", _given({}))
+        return result
+
+    async def revoke(self, id: str) -> KeyRevokeResult:
+        """Take an API key back."""
+        result: KeyRevokeResult = await self._call("key.revoke", _given({"id": id}))
+        return result
+
+
+class TimelineCalls:
+    """`timeline.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def create(self, timeline: str, *, epoch: str | None = None, members: List[NewMember] | None = None, meta: dict[str, Any] | None = None, settings: SettingsPatch | None = None) -> TimelineCreateResult:
+        """Make a timeline, or find it."""
+        result: TimelineCreateResult = await self._call("timeline.create", _given({"timeline": timeline, "epoch": epoch, "members": members, "meta": meta, "settings": settings}))
+        return result
+
+    async def get(self, timeline: str, *, epoch: str | None = None) -> TimelineGetResult:
+        """Read what is known of a timeline."""
+        result: TimelineGetResult = await self._call("timeline.get", _given({"timeline": timeline, "epoch": epoch}))
+        return result
+
+    async def update(self, timeline: str, meta: dict[str, Any], *, epoch: str | None = None, expect_version: int | None = None) -> TimelineUpdateResult:
+        """Change the meta."""
+        result: TimelineUpdateResult = await self._call("timeline.update", _given({"timeline": timeline, "meta": meta, "epoch": epoch, "expect_version": expect_version}))
+        return result
+
+    async def delete(self, timeline: str, *, epoch: str | None = None) -> TimelineDeleteResult:
+        """Delete a timeline."""
+        result: TimelineDeleteResult = await self._call("timeline.delete", _given({"timeline": timeline, "epoch": epoch}))
+        return result
+
+    async def trim(self, timeline: str, before: int, *, epoch: str | None = None) -> TimelineTrimResult:
+        """Drop the oldest messages."""
+        result: TimelineTrimResult = await self._call("timeline.trim", _given({"timeline": timeline, "before": before, "epoch": epoch}))
+        return result
+
+    async def list(self, *, after: str | None = None, limit: int | None = None, prefix: str | None = None) -> TimelineListResult:
+        """List timelines by ID."""
+        result: TimelineListResult = await self._call("timeline.list", _given({"after": after, "limit": limit, "prefix": prefix}))
+        return result
+
+    async def configure(self, timeline: str, settings: SettingsPatch, *, epoch: str | None = None, expect_version: int | None = None) -> TimelineConfigureResult:
+        """Change the settings."""
+        result: TimelineConfigureResult = await self._call("timeline.configure", _given({"timeline": timeline, "settings": settings, "epoch": epoch, "expect_version": expect_version}))
+        return result
+
+
+class MemberCalls:
+    """`member.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def add(self, timeline: str, members: List[NewMember], *, announce: dict[str, Any] | None = None, epoch: str | None = None, history: int | Literal['all'] | Literal['none'] | None = None) -> MemberAddResult:
+        """Add members, all or none."""
+        result: MemberAddResult = await self._call("member.add", _given({"timeline": timeline, "members": members, "announce": announce, "epoch": epoch, "history": history}))
+        return result
+
+    async def update(self, timeline: str, user: str, *, attributes: AttributesPatch | None = None, epoch: str | None = None, expect_version: int | None = None, role: str | None = None) -> MemberUpdateResult:
+        """Change a member's role and attributes."""
+        result: MemberUpdateResult = await self._call("member.update", _given({"timeline": timeline, "user": user, "attributes": attributes, "epoch": epoch, "expect_version": expect_version, "role": role}))
+        return result
+
+    async def remove(self, timeline: str, users: List[str], *, announce: dict[str, Any] | None = None, epoch: str | None = None) -> MemberRemoveResult:
+        """Remove members, or leave."""
+        result: MemberRemoveResult = await self._call("member.remove", _given({"timeline": timeline, "users": users, "announce": announce, "epoch": epoch}))
+        return result
+
+    async def get(self, timeline: str, user: str, *, epoch: str | None = None) -> MemberGetResult:
+        """Read one member."""
+        result: MemberGetResult = await self._call("member.get", _given({"timeline": timeline, "user": user, "epoch": epoch}))
+        return result
+
+    async def list(self, timeline: str, *, after: str | None = None, epoch: str | None = None, limit: int | None = None, role: str | None = None, since: int | None = None) -> MemberListResult:
+        """Read the members, or what changed among them."""
+        result: MemberListResult = await self._call("member.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit, "role": role, "since": since}))
+        return result
+
+
+class MessageCalls:
+    """`message.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def append_batch(self, timeline: str, messages: List[BatchMessage], *, create: bool | None = None, epoch: str | None = None, expect_head: int | None = None) -> MessageAppendBatchResult:
+        """Append messages, all or none."""
+        result: MessageAppendBatchResult = await self._call("message.append_batch", _given({"timeline": timeline, "messages": messages, "create": create, "epoch": epoch, "expect_head": expect_head}))
+        return result
+
+    async def get(self, timeline: str, sequence: int, *, epoch: str | None = None) -> MessageGetResult:
+        """Read one message."""
+        result: MessageGetResult = await self._call("message.get", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
+        return result
+
+    async def range(self, timeline: str, *, columns: List[str] | None = None, direction: Literal['forward'] | Literal['backward'] | None = None, epoch: str | None = None, from_: int | None = None, limit: int | None = None, to: int | None = None) -> MessageRangeResult:
+        """Read a page of messages."""
+        result: MessageRangeResult = await self._call("message.range", _given({"timeline": timeline, "columns": columns, "direction": direction, "epoch": epoch, "from": from_, "limit": limit, "to": to}))
+        return result
+
+    async def update(self, timeline: str, sequence: int, *, epoch: str | None = None, expect_change: int | None = None, remove: List[str] | None = None, set: dict[str, Any] | None = None) -> MessageUpdateResult:
+        """Edit a message."""
+        result: MessageUpdateResult = await self._call("message.update", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "expect_change": expect_change, "remove": remove, "set": set}))
+        return result
+
+    async def delete(self, timeline: str, sequence: int, *, epoch: str | None = None) -> MessageDeleteResult:
+        """Make a message a tombstone."""
+        result: MessageDeleteResult = await self._call("message.delete", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
+        return result
+
+    async def recall(self, timeline: str, sequence: int, *, epoch: str | None = None, reason: str | None = None) -> MessageRecallResult:
+        """Take a message back, and say so in its place."""
+        result: MessageRecallResult = await self._call("message.recall", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "reason": reason}))
+        return result
+
+    async def hide(self, timeline: str, sequences: List[int], *, epoch: str | None = None) -> MessageHideResult:
+        """Hide messages from oneself."""
+        result: MessageHideResult = await self._call("message.hide", _given({"timeline": timeline, "sequences": sequences, "epoch": epoch}))
+        return result
+
+    async def hidden(self, timeline: str, *, after: int | None = None, epoch: str | None = None, limit: int | None = None) -> MessageHiddenResult:
+        """Read what one has hidden."""
+        result: MessageHiddenResult = await self._call("message.hidden", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
+        return result
+
+
+class ReactionCalls:
+    """`reaction.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def add(self, timeline: str, reaction: str, sequence: int, *, epoch: str | None = None) -> ReactionAddResult:
+        """React to a message."""
+        result: ReactionAddResult = await self._call("reaction.add", _given({"timeline": timeline, "reaction": reaction, "sequence": sequence, "epoch": epoch}))
+        return result
+
+    async def remove(self, timeline: str, reaction: str, sequence: int, *, epoch: str | None = None) -> ReactionRemoveResult:
+        """Take a reaction back."""
+        result: ReactionRemoveResult = await self._call("reaction.remove", _given({"timeline": timeline, "reaction": reaction, "sequence": sequence, "epoch": epoch}))
+        return result
+
+    async def list(self, timeline: str, sequence: int, *, after: str | None = None, epoch: str | None = None, limit: int | None = None, reaction: str | None = None) -> ReactionListResult:
+        """Read who has reacted to a message."""
+        result: ReactionListResult = await self._call("reaction.list", _given({"timeline": timeline, "sequence": sequence, "after": after, "epoch": epoch, "limit": limit, "reaction": reaction}))
+        return result
+
+
+class PinCalls:
+    """`pin.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def add(self, timeline: str, sequence: int, *, epoch: str | None = None) -> PinAddResult:
+        """Pin a message for all."""
+        result: PinAddResult = await self._call("pin.add", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
+        return result
+
+    async def remove(self, timeline: str, sequence: int, *, epoch: str | None = None) -> PinRemoveResult:
+        """Take the pin of a message away."""
+        result: PinRemoveResult = await self._call("pin.remove", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
+        return result
+
+    async def list(self, timeline: str, *, after: int | None = None, epoch: str | None = None, limit: int | None = None) -> PinListResult:
+        """Read the pinned messages."""
+        result: PinListResult = await self._call("pin.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
+        return result
+
+
+class ScheduleCalls:
+    """`schedule.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def list(self, timeline: str, *, after: str | None = None, epoch: str | None = None, limit: int | None = None) -> ScheduleListResult:
+        """List the messages that one has scheduled."""
+        result: ScheduleListResult = await self._call("schedule.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
+        return result
+
+    async def cancel(self, timeline: str, scheduled: str, *, epoch: str | None = None) -> dict[str, Any]:
+        """Take back a scheduled message."""
+        result: dict[str, Any] = await self._call("schedule.cancel", _given({"timeline": timeline, "scheduled": scheduled, "epoch": epoch}))
+        return result
+
+
+class ConversationCalls:
+    """`conversation.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def clear(self, timeline: str, *, before: int | None = None, epoch: str | None = None) -> ConversationClearResult:
+        """Clear a conversation for oneself."""
+        result: ConversationClearResult = await self._call("conversation.clear", _given({"timeline": timeline, "before": before, "epoch": epoch}))
+        return result
+
+    async def list(self, *, after: str | None = None, columns: List[str] | None = None, filter: ConversationFilter | None = None, limit: int | None = None) -> ConversationListResult:
+        """List one's conversations."""
+        result: ConversationListResult = await self._call("conversation.list", _given({"after": after, "columns": columns, "filter": filter, "limit": limit}))
+        return result
+
+    async def sync(self, *, columns: List[str] | None = None, cursor: str | None = None, limit: int | None = None, wait_ms: int | None = None) -> ConversationSyncResult:
+        """Read which conversations have changed."""
+        result: ConversationSyncResult = await self._call("conversation.sync", _given({"columns": columns, "cursor": cursor, "limit": limit, "wait_ms": wait_ms}))
+        return result
+
+    async def count(self, *, filter: ConversationFilter | None = None) -> ConversationCountResult:
+        """Count conversations and what is unread."""
+        result: ConversationCountResult = await self._call("conversation.count", _given({"filter": filter}))
+        return result
+
+    async def get(self, timeline: str) -> ConversationGetResult:
+        """Read one conversation."""
+        result: ConversationGetResult = await self._call("conversation.get", _given({"timeline": timeline}))
+        return result
+
+    async def direct(self, user: str) -> ConversationDirectResult:
+        """Make the conversation with one user, or find it."""
+        result: ConversationDirectResult = await self._call("conversation.direct", _given({"user": user}))
+        return result
+
+    async def update(self, timeline: str, *, remove: List[str] | None = None, set: dict[str, Any] | None = None) -> ConversationUpdateResult:
+        """Change one's own attributes of a conversation."""
+        result: ConversationUpdateResult = await self._call("conversation.update", _given({"timeline": timeline, "remove": remove, "set": set}))
+        return result
+
+    async def hide(self, timeline: str) -> ConversationHideResult:
+        """Take a conversation off one's list until a message comes."""
+        result: ConversationHideResult = await self._call("conversation.hide", _given({"timeline": timeline}))
+        return result
+
+
+class ReadCalls:
+    """`read.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def set(self, *, timeline: str | None = None, epoch: str | None = None, force: bool | None = None, positions: dict[str, ReadPosition] | None = None, read: int | None = None, received: int | None = None) -> ReadSetResult:
+        """Say how far one has read."""
+        result: ReadSetResult = await self._call("read.set", _given({"timeline": timeline, "epoch": epoch, "force": force, "positions": positions, "read": read, "received": received}))
+        return result
+
+
+class ReceiptCalls:
+    """`receipt.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def list(self, timeline: str, sequence: int, *, after: str | None = None, epoch: str | None = None, limit: int | None = None) -> ReceiptListResult:
+        """Read who got a message."""
+        result: ReceiptListResult = await self._call("receipt.list", _given({"timeline": timeline, "sequence": sequence, "after": after, "epoch": epoch, "limit": limit}))
+        return result
+
+
+class PositionCalls:
+    """`position.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def set(self, device: str, positions: dict[str, Place], *, force: bool | None = None) -> PositionSetResult:
+        """Store how far a device is."""
+        result: PositionSetResult = await self._call("position.set", _given({"device": device, "positions": positions, "force": force}))
+        return result
+
+    async def list(self, *, after: str | None = None, device: str | None = None) -> PositionListResult:
+        """Read a device's positions, or list the devices."""
+        result: PositionListResult = await self._call("position.list", _given({"after": after, "device": device}))
+        return result
+
+    async def remove(self, device: str) -> PositionRemoveResult:
+        """Forget a device."""
+        result: PositionRemoveResult = await self._call("position.remove", _given({"device": device}))
+        return result
+
+
+class FeedCalls:
+    """`feed.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def follow(self, timeline: str, *, copy: int | None = None, epoch: str | None = None) -> FeedFollowResult:
+        """Bring a timeline into one's feed."""
+        result: FeedFollowResult = await self._call("feed.follow", _given({"timeline": timeline, "copy": copy, "epoch": epoch}))
+        return result
+
+    async def unfollow(self, timeline: str) -> FeedUnfollowResult:
+        """Take a timeline out of one's feed."""
+        result: FeedUnfollowResult = await self._call("feed.unfollow", _given({"timeline": timeline}))
+        return result
+
+    async def following(self, *, after: str | None = None, limit: int | None = None) -> FeedFollowingResult:
+        """List the timelines that one follows."""
+        result: FeedFollowingResult = await self._call("feed.following", _given({"after": after, "limit": limit}))
+        return result
+
+    async def followers(self, timeline: str, *, after: str | None = None, epoch: str | None = None, limit: int | None = None) -> FeedFollowersResult:
+        """List who follows a timeline."""
+        result: FeedFollowersResult = await self._call("feed.followers", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
+        return result
+
+    async def range(self, *, before: str | None = None, limit: int | None = None) -> FeedRangeResult:
+        """Read one's feed, newest first."""
+        result: FeedRangeResult = await self._call("feed.range", _given({"before": before, "limit": limit}))
+        return result
+
+
+class StreamCalls:
+    """`stream.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def commit(self, cursor: str, position: str, *, force: bool | None = None) -> StreamCommitResult:
+        """Store how far a reader of changes is, under a name."""
+        result: StreamCommitResult = await self._call("stream.commit", _given({"cursor": cursor, "position": position, "force": force}))
+        return result
+
+    async def cursors(self, *, after: str | None = None, limit: int | None = None) -> StreamCursorsResult:
+        """List the named cursors, and how far they are behind."""
+        result: StreamCursorsResult = await self._call("stream.cursors", _given({"after": after, "limit": limit}))
+        return result
+
+    async def forget(self, cursor: str) -> StreamForgetResult:
+        """Forget a named cursor."""
+        result: StreamForgetResult = await self._call("stream.forget", _given({"cursor": cursor}))
+        return result
+
+
+class WebhookCalls:
+    """`webhook.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def list(self) -> WebhookListResult:
+        """List the webhooks, and how they are doing."""
+        result: WebhookListResult = await self._call("webhook.list", _given({}))
+        return result
+
+    async def dead(self, name: str, *, after: int | None = None, limit: int | None = None) -> WebhookDeadResult:
+        """List changes that a webhook's receiver did not take."""
+        result: WebhookDeadResult = await self._call("webhook.dead", _given({"name": name, "after": after, "limit": limit}))
+        return result
+
+    async def replay(self, name: str, *, dead: int | None = None, position: str | None = None) -> dict[str, Any]:
+        """Have a webhook post changes again."""
+        result: dict[str, Any] = await self._call("webhook.replay", _given({"name": name, "dead": dead, "position": position}))
+        return result
+
+
+class PartitionCalls:
+    """`partition.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def list(self) -> PartitionListResult:
+        """List the partitions, and how far a change of them is."""
+        result: PartitionListResult = await self._call("partition.list", _given({}))
+        return result
+
+    async def split(self, partition: int) -> dict[str, Any]:
+        """Begin to make two partitions of one."""
+        result: dict[str, Any] = await self._call("partition.split", _given({"partition": partition}))
+        return result
+
+    async def merge(self, partition: int, with_: int) -> dict[str, Any]:
+        """Begin to make one partition of two neighbours."""
+        result: dict[str, Any] = await self._call("partition.merge", _given({"partition": partition, "with": with_}))
+        return result
+
+
+class PresenceCalls:
+    """`presence.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def get(self, timelines: List[str], *, limit: int | None = None) -> PresenceGetResult:
+        """Read who is online."""
+        result: PresenceGetResult = await self._call("presence.get", _given({"timelines": timelines, "limit": limit}))
+        return result
+
+
+class RpcCalls:
+    """`rpc.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def discover(self) -> dict[str, Any]:
+        """Read this description."""
+        result: dict[str, Any] = await self._call("rpc.discover", _given({}))
+        return result
+
+
+class Calls:
+    """All of them."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self.session = SessionCalls(call)
+        self.key = KeyCalls(call)
+        self.timeline = TimelineCalls(call)
+        self.member = MemberCalls(call)
+        self.message = MessageCalls(call)
+        self.reaction = ReactionCalls(call)
+        self.pin = PinCalls(call)
+        self.schedule = ScheduleCalls(call)
+        self.conversation = ConversationCalls(call)
+        self.read = ReadCalls(call)
+        self.receipt = ReceiptCalls(call)
+        self.position = PositionCalls(call)
+        self.feed = FeedCalls(call)
+        self.stream = StreamCalls(call)
+        self.webhook = WebhookCalls(call)
+        self.partition = PartitionCalls(call)
+        self.presence = PresenceCalls(call)
+        self.rpc = RpcCalls(call)
+
+    async def ping(self) -> PingResult:
+        """Ask for a sign of life."""
+        result: PingResult = await self._call("ping", _given({}))
+        return result
+
+    async def sync(self, *, ack: dict[str, Place] | None = None, device: str | None = None, limit: int | None = None, positions: dict[str, int | LongPosition] | None = None, rewind: int | None = None, wait_ms: int | None = None) -> SyncResult:
+        """Read what is new in many timelines."""
+        result: SyncResult = await self._call("sync", _given({"ack": ack, "device": device, "limit": limit, "positions": positions, "rewind": rewind, "wait_ms": wait_ms}))
+        return result
+
+    async def signal(self, timeline: str, signal: dict[str, Any]) -> dict[str, Any]:
+        """Say something in passing."""
+        result: dict[str, Any] = await self._call("signal", _given({"timeline": timeline, "signal": signal}))
+        return result

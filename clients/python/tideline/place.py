@@ -1,0 +1,168 @@
+"""The rules of a reader: what a reply or a push does to one timeline.
+
+Owns: positions, gaps, duplicates, which of two copies counts. Promises: nothing here changes anything; it returns a
+`Step`, which a store applies whole or not at all, or raises `Lie`, and then nothing of the frame is applied.
+Must not: send, store, or tell the app.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Iterable, Mapping
+
+from .errors import Lie
+from .wire import Message, Reply, change_of
+
+#: The stored copy of a message of this timeline, if there is one.
+Stored = Callable[[int], "Message | None"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a reader is in a timeline. The store holds every message from `first` to `position`."""
+
+    epoch: str
+    position: int
+    changes: int
+    first: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that the app is told, after it was stored.
+
+    `kind`: `message` (a new one), `changed` (an edit, deletion, pin or reaction of one that is stored), `too_old` (what
+    was below `floor` is gone), `reset` (the history was replaced; nothing of the old one is stored any more), `ended`
+    (the subscription is over, see `reason`), `subscribed` (connected and following); or, not stored, the name of a
+    push: `signal`, `presence`, `receipt`, `member.changed`, `timeline.changed`, `conversation.changed`.
+    """
+
+    kind: str
+    timeline: str
+    message: Message | None = None
+    reason: str | None = None
+    floor: int | None = None
+    #: The members of a push that is not stored.
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Step:
+    """What happens to one timeline in one transaction."""
+
+    #: Where the reader is afterwards; None = the timeline is forgotten, with all its messages.
+    place: Place | None
+    #: New messages, and new copies of stored ones.
+    put: dict[int, Message] = field(default_factory=dict)
+    #: Stored messages below this are dropped.
+    drop_below: int = 0
+    #: What to tell the app afterwards.
+    events: list[Event] = field(default_factory=list)
+
+
+class Reader:
+    """Applies one frame to a copy of a place."""
+
+    def __init__(self, timeline: str, place: Place, stored: Stored) -> None:
+        self.timeline = timeline
+        self.stored = stored
+        self.step = Step(place)
+        self.position = place.position
+        self.changes = place.changes
+        self.place = place
+
+    def take_messages(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            sequence = message["sequence"]
+            if sequence > self.position + 1:
+                raise Lie(f"a gap: {sequence} after {self.position}")
+            if sequence <= self.position:
+                self.take_copy(message)
+            else:
+                self.position = sequence
+                self.step.put[sequence] = message
+                self.tell("message", message)
+
+    def take_copy(self, copy: Message) -> None:
+        """Another copy of a message up to the position: the higher change counts."""
+        sequence = copy["sequence"]
+        if sequence > self.position:
+            raise Lie(f"a change of {sequence}, which is above {self.position}")
+        known = self.step.put.get(sequence) or self.stored(sequence)
+        # What the store does not have, below its first one, stays outside.
+        if sequence >= self.place.first and known is not None and change_of(copy) > change_of(known):
+            self.step.put[sequence] = copy
+            self.tell("changed", copy)
+
+    def take_reactions(self, copy: Message) -> None:
+        sequence = copy["sequence"]
+        known = self.step.put.get(sequence) or self.stored(sequence)
+        if known is None:
+            return self.take_copy(copy)
+        message = {name: value for name, value in known.items() if name != "reactions"}
+        if copy["reactions"]:
+            message["reactions"] = copy["reactions"]
+        return self.take_copy(message | {"change": copy["change"]})
+
+    def tell(self, kind: str, message: Message) -> None:
+        self.step.events.append(Event(kind, self.timeline, message))
+
+    def finish(self, change_head: int = 0) -> Step:
+        changes = max(self.changes, change_head)
+        self.step.place = replace(self.place, position=self.position, changes=changes)
+        return self.step
+
+
+def after_reply(timeline: str, place: Place | None, is_rewind: bool, reply: Reply, stored: Stored) -> Step:
+    """A subscription begins or goes on. Without a place it begins at 0, or by rewind wherever the reply does."""
+    if place is None:
+        position = 0
+        if is_rewind and not reply.is_too_old:
+            position = reply.messages[0]["sequence"] - 1 if reply.messages else reply.head
+        place = Place(reply.epoch, position, 0, position + 1)
+    if reply.epoch != place.epoch:
+        raise Lie(f"the epoch {reply.epoch} in answer to {place.epoch}")
+    if place.position > reply.head:
+        raise Lie(f"a head of {reply.head} in answer to the position {place.position}")
+    is_behind = place.position + 1 < reply.floor
+    if is_behind != reply.is_too_old:
+        raise Lie(f"too_old is {reply.is_too_old} with a floor of {reply.floor} for the position {place.position}")
+    if is_behind:
+        place = replace(place, position=reply.floor - 1)
+    place = replace(place, first=max(place.first, reply.floor))
+    reader = Reader(timeline, place, stored if not is_behind else lambda _: None)
+    reader.step.drop_below = reply.floor
+    if is_behind:
+        reader.step.events.append(Event("too_old", timeline, floor=reply.floor))
+    reader.take_messages(reply.messages)
+    for copy in reply.changed:
+        reader.take_copy(copy)
+    return reader.finish(reply.change_head)
+
+
+def after_messages(timeline: str, place: Place, messages: list[Message], stored: Stored) -> Step:
+    """A `message` push."""
+    reader = Reader(timeline, place, stored)
+    reader.take_messages(messages)
+    return reader.finish()
+
+
+def after_changes(timeline: str, place: Place, copies: list[Message], change_head: int, stored: Stored) -> Step:
+    """A `message.changed` push."""
+    reader = Reader(timeline, place, stored)
+    for copy in copies:
+        reader.take_copy(copy)
+    return reader.finish(change_head)
+
+
+def after_reactions(timeline: str, place: Place, copies: list[Message], change_head: int, stored: Stored) -> Step:
+    """A `reaction` push."""
+    reader = Reader(timeline, place, stored)
+    for copy in copies:
+        reader.take_reactions(copy)
+    return reader.finish(change_head)
+
+
+def forgotten(timeline: str, reason: str) -> Step:
+    """The history was replaced or deleted."""
+    return Step(None, events=[Event("reset", timeline, reason=reason)])

@@ -1,0 +1,889 @@
+"""What the server's results look like. Made by make_calls.py from schemas/openrpc.json: do not edit."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+
+class SessionListResult(TypedDict):
+    """Sessions, the oldest first; at most 1,000."""
+
+    sessions: list[Session]
+
+
+class _Session(TypedDict):
+    address: str
+    opened_at: int
+    session: str
+
+
+class Session(_Session, total=False):
+    """A session."""
+
+    client: str
+    device: str
+    expires_at: int
+    key: str
+    user: str
+
+
+class SessionCloseResult(TypedDict):
+    """The session is no more."""
+
+    closed: bool
+
+
+class SessionRevokeResult(TypedDict):
+    """The user's tokens are revoked."""
+
+    issued_before: int
+
+
+class KeyCreateResult(TypedDict):
+    """The new key."""
+
+    id: str
+    key: str
+
+
+class Grant(TypedDict):
+    """What may be done where."""
+
+    allow: list[str]
+    on: str
+
+
+class KeyListResult(TypedDict):
+    """All keys, the oldest first."""
+
+    keys: list[Key]
+
+
+class _Key(TypedDict):
+    act_as: list[str]
+    created_at: int
+    id: str
+    name: str
+    rights: list[Grant]
+    signing: bool
+
+
+class Key(_Key, total=False):
+    """A key without its secret."""
+
+    certificate: str
+
+
+class KeyRevokeResult(TypedDict):
+    """The key is no more."""
+
+    revoked: bool
+
+
+class PingResult(TypedDict):
+    """The answer to a ping."""
+
+    time: int
+
+
+class TimelineCreateResult(TypedDict):
+    """The timeline is there."""
+
+    created: bool
+    created_at: int
+    epoch: str
+    timeline: str
+
+
+class _NewMember(TypedDict):
+    user: str
+
+
+class NewMember(_NewMember, total=False):
+    """A user who is to become a member."""
+
+    attributes: dict[str, Any]
+    read: int
+    role: str
+    visible_from: int
+
+
+class SettingsPatch(TypedDict, total=False):
+    """A change of settings: what is left out stays, `null` goes back to the policy."""
+
+    edit: Edit
+    fan_out: Literal['read'] | Literal['write'] | Literal['auto']
+    fan_out_members_max: int
+    members_only: bool
+    retention: Retention
+
+
+class _Edit(TypedDict):
+    by: Literal['anyone'] | Literal['sender']
+
+
+class Edit(_Edit, total=False):
+    """Who may edit and delete messages."""
+
+    window_ms: int
+
+
+class Retention(TypedDict, total=False):
+    """Limits of what is kept; one that is left out does not count."""
+
+    age_ms: int
+    bytes: int
+    messages: int
+
+
+class _TimelineGetResult(TypedDict):
+    change_head: int
+    created_at: int
+    epoch: str
+    floor: int
+    head: int
+    members_count: int
+    meta: dict[str, Any]
+    settings: Settings
+    settings_version: int
+    timeline: str
+    updated_at: int
+    version: int
+
+
+class TimelineGetResult(_TimelineGetResult, total=False):
+    """What is known of a timeline."""
+
+    last_at: int
+
+
+class Settings(TypedDict):
+    """The settings in force: the timeline's own, else the policy's, else the defaults."""
+
+    edit: Edit
+    fan_out: Literal['read'] | Literal['write'] | Literal['auto']
+    fan_out_members_max: int
+    members_only: bool
+    retention: Retention
+
+
+class _TimelineUpdateResult(TypedDict):
+    version: int
+
+
+class TimelineUpdateResult(_TimelineUpdateResult, total=False):
+    """The meta was updated."""
+
+    meta: dict[str, Any]
+
+
+class TimelineDeleteResult(TypedDict):
+    """The timeline is gone."""
+
+    deleted: bool
+
+
+class TimelineTrimResult(TypedDict):
+    """Messages below the floor are gone."""
+
+    floor: int
+
+
+class _TimelineListResult(TypedDict):
+    timelines: list[TimelineGetResult]
+
+
+class TimelineListResult(_TimelineListResult, total=False):
+    """A page of timelines."""
+
+    next: str
+
+
+class TimelineConfigureResult(TypedDict):
+    """The settings were changed."""
+
+    settings: Settings
+    version: int
+
+
+class _MemberAddResult(TypedDict):
+    added: int
+    members_count: int
+    version: int
+
+
+class MemberAddResult(_MemberAddResult, total=False):
+    """Members were added."""
+
+    sequence: int
+
+
+class MemberUpdateResult(TypedDict, total=False):
+    """The member was changed, or was so already."""
+
+    member: Member
+
+
+class Member(TypedDict):
+    """A member."""
+
+    attributes: dict[str, Any]
+    joined_at: int
+    read: int
+    received: int
+    role: str
+    user: str
+    version: int
+    visible_from: int
+
+
+class AttributesPatch(TypedDict, total=False):
+    """A change of attributes."""
+
+    remove: list[str]
+    set: dict[str, Any]
+
+
+class _MemberRemoveResult(TypedDict):
+    members_count: int
+    removed: int
+    version: int
+
+
+class MemberRemoveResult(_MemberRemoveResult, total=False):
+    """Members were removed."""
+
+    sequence: int
+
+
+class MemberGetResult(TypedDict):
+    """A member."""
+
+    member: Member
+
+
+class _MemberListResult(TypedDict):
+    members: list[Member]
+    members_count: int
+    version: int
+
+
+class MemberListResult(_MemberListResult, total=False):
+    """A page of members, or of what changed."""
+
+    next: int | str
+    removed: list[str]
+    reset: bool
+
+
+class MessageAppendBatchResult(TypedDict):
+    """Where the messages went, in the order of the call."""
+
+    epoch: str
+    messages: list[AppendedOne]
+
+
+class AppendedOne(TypedDict):
+    """Where one message of a batch went."""
+
+    duplicate: bool
+    message_id: str
+    sequence: int
+    timestamp: int
+
+
+class _BatchMessage(TypedDict):
+    entry: dict[str, Any]
+
+
+class BatchMessage(_BatchMessage, total=False):
+    """One message of a batch."""
+
+    expires_in_ms: int
+    message_id: str
+
+
+class MessageGetResult(TypedDict):
+    """One message in its newest form."""
+
+    message: Message
+
+
+class _Message(TypedDict):
+    message_id: str
+    sequence: int
+    timestamp: int
+
+
+class Message(_Message, total=False):
+    """A message in its newest form."""
+
+    change: int
+    deleted: bool
+    edited_at: int
+    entry: dict[str, Any]
+    expired: bool
+    expires_at: int
+    hidden: bool
+    pinned: bool
+    reactions: dict[str, Reaction]
+    reason: str
+    recalled_by: str
+    sender: str
+
+
+class Reaction(TypedDict):
+    """How many users have one reaction to a message, and some of them."""
+
+    count: int
+    users: list[str]
+
+
+class _MessageRangeResult(TypedDict):
+    change_head: int
+    epoch: str
+    floor: int
+    head: int
+    messages: list[Message]
+
+
+class MessageRangeResult(_MessageRangeResult, total=False):
+    """A page of messages."""
+
+    next: int
+
+
+class MessageUpdateResult(TypedDict):
+    """One message in its newest form."""
+
+    message: Message
+
+
+class MessageDeleteResult(TypedDict):
+    """The message is a tombstone."""
+
+    deleted: bool
+
+
+class MessageRecallResult(TypedDict):
+    """The message is a tombstone."""
+
+    deleted: bool
+
+
+class ReactionAddResult(TypedDict, total=False):
+    """The reactions that the message has now."""
+
+    reactions: dict[str, Reaction]
+
+
+class ReactionRemoveResult(TypedDict, total=False):
+    """The reactions that the message has now."""
+
+    reactions: dict[str, Reaction]
+
+
+class _ReactionListResult(TypedDict):
+    reactions: dict[str, Reaction]
+
+
+class ReactionListResult(_ReactionListResult, total=False):
+    """The reactions to a message."""
+
+    next: str
+
+
+class PinAddResult(TypedDict):
+    """The message is pinned."""
+
+    added: bool
+
+
+class PinRemoveResult(TypedDict):
+    """The message is not pinned."""
+
+    removed: bool
+
+
+class _PinListResult(TypedDict):
+    messages: list[Message]
+
+
+class PinListResult(_PinListResult, total=False):
+    """Pinned messages."""
+
+    next: int
+
+
+class _ScheduleListResult(TypedDict):
+    scheduled: list[Scheduled2]
+
+
+class ScheduleListResult(_ScheduleListResult, total=False):
+    """A page of scheduled messages."""
+
+    next: str
+
+
+class _Scheduled2(TypedDict):
+    deliver_at: int
+    entry: dict[str, Any]
+    scheduled: str
+
+
+class Scheduled2(_Scheduled2, total=False):
+    """A message that waits for its time, or that was refused when it came."""
+
+    expires_in_ms: int
+    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
+    refused_at: int
+
+
+class MessageHideResult(TypedDict):
+    """The messages are hidden."""
+
+    hidden: int
+
+
+class _MessageHiddenResult(TypedDict):
+    sequences: list[int]
+
+
+class MessageHiddenResult(_MessageHiddenResult, total=False):
+    """What the user has hidden and could see otherwise."""
+
+    next: int
+
+
+class ConversationClearResult(TypedDict):
+    """The conversation is cleared."""
+
+    cleared: int
+    unread: int
+
+
+class ReadSetResult(TypedDict):
+    """How far the user has come, by timeline."""
+
+    timelines: dict[str, dict[str, Any]]
+
+
+class ReadPosition(TypedDict, total=False):
+    """How far the user has come in one timeline; at least one of `read` and `received`."""
+
+    epoch: str
+    read: int
+    received: int
+
+
+class _ReceiptListResult(TypedDict):
+    members: list[Receipt]
+    read_count: int
+    received_count: int
+
+
+class ReceiptListResult(_ReceiptListResult, total=False):
+    """Who has received a message. Counts are of all members who can see it."""
+
+    next: str
+
+
+class Receipt(TypedDict):
+    """How far one member has come."""
+
+    read: int
+    received: int
+    user: str
+
+
+class PositionSetResult(TypedDict, total=False):
+    """What is stored now."""
+
+    positions: dict[str, Place]
+
+
+class _Place(TypedDict):
+    after: int
+    epoch: str
+
+
+class Place(_Place, total=False):
+    """How far a device has stored a timeline."""
+
+    changes_after: int
+
+
+class PositionListResult(TypedDict, total=False):
+    """Positions of a device, or the devices that were used in the last 90 days."""
+
+    devices: list[Device]
+    next: str
+    positions: dict[str, Place]
+
+
+class Device(TypedDict):
+    """A device of the user."""
+
+    device: str
+    positions: int
+    used_at: int
+
+
+class PositionRemoveResult(TypedDict):
+    """The device is gone."""
+
+    removed: bool
+
+
+class _ConversationListResult(TypedDict):
+    conversations: list[Conversation]
+    cursor: str
+
+
+class ConversationListResult(_ConversationListResult, total=False):
+    """A page of conversations; may hold fewer than asked for though there are more."""
+
+    next: str
+
+
+class _Conversation(TypedDict):
+    attributes: dict[str, Any]
+    change_head: int
+    cleared: int
+    epoch: str
+    floor: int
+    head: int
+    hidden: bool
+    hides: int
+    joined_at: int
+    last_at: int
+    members_count: int
+    meta: dict[str, Any]
+    read: int
+    received: int
+    role: str
+    timeline: str
+    unread: int
+    version: int
+    visible_from: int
+
+
+class Conversation(_Conversation, total=False):
+    """A timeline that the caller is a member of, as they see it."""
+
+    last_message: Message
+    mentions: int
+    peer: str
+
+
+class ConversationFilter(TypedDict, total=False):
+    """Which conversations."""
+
+    attributes: dict[str, Any]
+    unread: bool
+
+
+class _ConversationSyncResult(TypedDict):
+    conversations: list[Conversation]
+    cursor: str
+    done: bool
+    removed: list[str]
+
+
+class ConversationSyncResult(_ConversationSyncResult, total=False):
+    """What has changed. A conversation may come again; none is left out."""
+
+    reset: bool
+
+
+class _ConversationCountResult(TypedDict):
+    conversations: int
+    mentions: int
+    unread: int
+    unread_conversations: int
+
+
+class ConversationCountResult(_ConversationCountResult, total=False):
+    """What the list holds. Muted conversations count by their mentions only."""
+
+    more: bool
+
+
+class ConversationGetResult(TypedDict):
+    """One conversation."""
+
+    conversation: Conversation
+
+
+class ConversationDirectResult(TypedDict):
+    """The conversation of the two, which only its members may read."""
+
+    created: bool
+    epoch: str
+    timeline: str
+
+
+class ConversationUpdateResult(TypedDict, total=False):
+    """The attributes were changed."""
+
+    attributes: dict[str, Any]
+
+
+class ConversationHideResult(TypedDict):
+    """The conversation is off the list."""
+
+    hidden: bool
+
+
+#: The timeline is followed.
+FeedFollowResult = TypedDict("FeedFollowResult", {"following": "bool", "from": "int"}, total=True)
+
+
+class FeedUnfollowResult(TypedDict):
+    """The timeline is not followed."""
+
+    following: bool
+
+
+class _FeedFollowingResult(TypedDict):
+    timelines: list[Followed]
+
+
+class FeedFollowingResult(_FeedFollowingResult, total=False):
+    """A page of followed timelines."""
+
+    next: str
+
+
+#: A timeline that the caller follows.
+Followed = TypedDict("Followed", {"from": "int", "timeline": "str"}, total=True)
+
+
+class _FeedFollowersResult(TypedDict):
+    followers_count: int
+    users: list[str]
+
+
+class FeedFollowersResult(_FeedFollowersResult, total=False):
+    """A page of a timeline's followers."""
+
+    next: str
+
+
+class _FeedRangeResult(TypedDict):
+    messages: list[FeedMessage]
+
+
+class FeedRangeResult(_FeedRangeResult, total=False):
+    """A page of a feed; may hold fewer than asked for though there are more. It ends 30 days ago."""
+
+    next: str
+
+
+class _FeedMessage(TypedDict):
+    epoch: str
+    message_id: str
+    sequence: int
+    timeline: str
+    timestamp: int
+
+
+class FeedMessage(_FeedMessage, total=False):
+    """A message of a feed: as it is in its timeline now, and which that is."""
+
+    change: int
+    deleted: bool
+    edited_at: int
+    entry: dict[str, Any]
+    expired: bool
+    expires_at: int
+    hidden: bool
+    pinned: bool
+    reactions: dict[str, Reaction]
+    reason: str
+    recalled_by: str
+    sender: str
+
+
+class SyncResult(TypedDict):
+    """What is new."""
+
+    more: bool
+    timelines: dict[str, SyncedTimeline]
+
+
+class _SyncedTimeline(TypedDict):
+    change_head: int
+    floor: int
+    head: int
+    messages: list[Message]
+    more: bool
+    position: int
+    state: Literal['ok'] | Literal['too_old'] | Literal['epoch_changed'] | Literal['deleted'] | Literal['new'] | Literal['forbidden']
+
+
+class SyncedTimeline(_SyncedTimeline, total=False):
+    """What is new in one timeline."""
+
+    changed: list[Message]
+    epoch: str
+
+
+class _LongPosition(TypedDict):
+    after: int
+
+
+class LongPosition(_LongPosition, total=False):
+    """A position as an object; a bare number is its short form."""
+
+    changes_after: int
+    epoch: str
+
+
+class StreamCommitResult(TypedDict):
+    """The cursor is there, or further."""
+
+    moved: bool
+
+
+class _StreamCursorsResult(TypedDict):
+    cursors: list[StreamCursor]
+
+
+class StreamCursorsResult(_StreamCursorsResult, total=False):
+    """A page of cursors; may hold fewer than asked for though there are more."""
+
+    next: str
+
+
+class _StreamCursor(TypedDict):
+    behind: int
+    committed_at: int
+    cursor: str
+    lag_ms: int
+    lost: bool
+    position: str
+
+
+class StreamCursor(_StreamCursor, total=False):
+    """A named cursor."""
+
+    table: str
+    timelines: str
+
+
+class StreamForgetResult(TypedDict):
+    """There is no cursor of this name."""
+
+    forgotten: bool
+
+
+class WebhookListResult(TypedDict):
+    """All webhooks, in the order of the configuration."""
+
+    webhooks: list[Webhook]
+
+
+class _Webhook(TypedDict):
+    behind: int
+    dead: int
+    lag_ms: int
+    name: str
+    url: str
+
+
+class Webhook(_Webhook, total=False):
+    """A webhook."""
+
+    failing: WebhookFailing
+    position: str
+    table: str
+    timelines: str
+
+
+class WebhookFailing(TypedDict):
+    """A receiver that does not take what it is sent."""
+
+    attempts: int
+    error: str
+    since: int
+
+
+class _WebhookDeadResult(TypedDict):
+    dead: list[DeadLetter]
+
+
+class WebhookDeadResult(_WebhookDeadResult, total=False):
+    """A page of dead letters."""
+
+    next: int
+
+
+#: Changes that a receiver did not take in time.
+DeadLetter = TypedDict("DeadLetter", {"changes": "int", "error": "str", "failed_at": "int", "from": "str", "number": "int", "replaying": "bool", "to": "str"}, total=True)
+
+
+class _PartitionListResult(TypedDict):
+    partitions: list[Partition]
+
+
+class PartitionListResult(_PartitionListResult, total=False):
+    """All partitions, and the last change of them."""
+
+    change: PartitionChange
+
+
+class _PartitionChange(TypedDict):
+    given_up: int
+    partitions: list[int]
+    since: int
+    state: Literal['copying'] | Literal['catching_up'] | Literal['cutting'] | Literal['done'] | Literal['failed']
+
+
+class PartitionChange(_PartitionChange, total=False):
+    """A change of the partitions."""
+
+    error: str
+    pause_ms: int
+
+
+class _Partition(TypedDict):
+    begins: int
+    bytes: int
+    first: str
+    last: str
+    log_bytes: int
+    parents: list[int]
+    partition: int
+
+
+class Partition(_Partition, total=False):
+    """A partition: a range of the hashes of keys."""
+
+    ends: int
+
+
+class PresenceGetResult(TypedDict):
+    """Who is online."""
+
+    timelines: dict[str, Online | Refused]
+
+
+class Online(TypedDict):
+    """Whose connections subscribe."""
+
+    online: int
+    users: list[User]
+
+
+class User(TypedDict):
+    """A user who is online."""
+
+    devices: list[str]
+    user: str
+
+
+class Refused(TypedDict):
+    """Why a timeline is refused."""
+
+    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
