@@ -1,0 +1,173 @@
+"""Drives the Python client by JSON lines, for the conformance suite; ADAPTER.md has the protocol.
+
+Owns: the planted bugs. Promises: the client is the package as it is installed, unless a bug is asked for.
+"""
+
+import asyncio
+import json
+import os
+import sys
+
+sys.path.insert(0, os.environ.get("TIDELINE_CLIENT") or os.path.join(os.path.dirname(__file__), "..", "..", "python"))
+
+import tideline  # noqa: E402
+from tideline import outbox, place  # noqa: E402
+
+#: Between the return of `subscribe` and the first look at its events.
+LATE_S = 0.03
+
+
+class NoGapCheck(place.Reader):
+    def take_messages(self, messages):
+        for message in messages:
+            self.position = max(self.position, message["sequence"] - 1)
+            super().take_messages([message])
+
+
+class OlderWins(place.Reader):
+    def take_copy(self, copy):
+        if self.stored(copy["sequence"]) is not None:
+            self.step.put[copy["sequence"]] = copy
+            self.tell("changed", copy)
+
+
+class NewIds(outbox.Outbox):
+    def connected(self, ask):
+        def renamed(method, params, answered):
+            ask(method, params | {"message_id": params["message_id"] + "-again"}, answered)
+
+        is_again = getattr(self, "was_connected", False)
+        self.was_connected = True
+        super().connected(renamed if is_again else ask)
+
+
+def plant(bug):
+    if bug == "no_gap_check":
+        place.Reader = NoGapCheck
+    elif bug == "older_wins":
+        place.Reader = OlderWins
+    elif bug == "new_ids":
+        tideline.client.Outbox = NewIds
+    else:
+        raise ValueError(f"no such bug: {bug}")
+
+
+def say(message):
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+class Adapter:
+    def __init__(self):
+        self.client = None
+        self.subscriptions = {}
+        self.tasks = set()
+
+    def spawn(self, coroutine):
+        task = asyncio.ensure_future(coroutine)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def answer(self, command):
+        number, name = command.pop("id"), command.pop("do")
+        try:
+            say({"id": number, "ok": await getattr(self, f"do_{name}")(**command)})
+        except (tideline.TidelineError, ValueError) as error:
+            reason = getattr(error, "reason", None) or type(error).__name__
+            say({"id": number, "error": {"reason": reason, "message": str(error)}})
+
+    async def do_open(self, url, store, delay_ms, patience_ms=10_000, user=None, device=None, tokens=None, bug=None):
+        if bug is not None:
+            plant(bug)
+        token = None
+        if tokens is not None:
+            left = iter(tokens[:-1])
+
+            def token():
+                return next(left, tokens[-1])
+
+        self.client = tideline.Client(
+            url,
+            store=store,
+            user=user,
+            device=device,
+            token=token,
+            delay_s=(delay_ms[0] / 1000, delay_ms[1] / 1000),
+            patience_s=patience_ms / 1000,
+            on_refused=self.refused,
+        )
+        self.client.start()
+        self.spawn(self.tell_stopped(self.client))
+        return {}
+
+    @staticmethod
+    def refused(outgoing, error):
+        say({"event": "refused", "timeline": outgoing.timeline, "message_id": outgoing.message_id, "reason": error.reason})
+
+    async def tell_stopped(self, client):
+        stopped = await client.stopped()
+        if self.client is not client:
+            return  # closed by us
+        say({"event": "stopped", "code": stopped.code, "message": str(stopped)})
+
+    async def do_subscribe(self, timeline, rewind=None, **options):
+        subscription = await self.client.subscribe(timeline, rewind=rewind, also=tuple(options.get("with", ())))
+        self.subscriptions[timeline] = subscription
+        self.spawn(self.tell(subscription))
+        return {}
+
+    @staticmethod
+    async def tell(subscription):
+        await asyncio.sleep(LATE_S)
+        try:
+            async for event in subscription:
+                said = {"event": event.kind, "timeline": event.timeline, **event.data}
+                for name in ("message", "reason", "floor"):
+                    if getattr(event, name) is not None:
+                        said[name] = getattr(event, name)
+                say(said)
+        except tideline.Stopped:
+            pass
+
+    async def do_unsubscribe(self, timeline):
+        self.client.unsubscribe(self.subscriptions.pop(timeline))
+        return {}
+
+    async def do_append(self, timeline, entry, **params):
+        return await self.client.append(timeline, entry, **params)
+
+    async def do_call(self, method, params=None):
+        return {"result": await self.client.call(method, params)}
+
+    async def do_dump(self):
+        store = self.client.store
+        timelines = {}
+        for timeline in store.timelines():
+            at = store.place(timeline)
+            timelines[timeline] = {
+                "epoch": at.epoch,
+                "position": at.position,
+                "changes": at.changes,
+                "messages": store.messages(timeline),
+            }
+        outbox = [
+            {"timeline": one.timeline, "message_id": one.message_id, "entry": one.params["entry"]} for one in store.outbox()
+        ]
+        return {"timelines": timelines, "outbox": outbox}
+
+    async def do_close(self):
+        client, self.client = self.client, None
+        await client.close()
+        self.subscriptions.clear()
+        return {}
+
+
+async def main():
+    adapter = Adapter()
+    reader = asyncio.StreamReader(limit=16 << 20)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        adapter.spawn(adapter.answer(json.loads(line)))
+
+
+asyncio.run(main())
