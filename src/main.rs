@@ -8,16 +8,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tideline::config::{self, Config, ConfigError, Flags};
+use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
 use tideline::doctor::{examine, tell};
 use tideline::dump::{DumpError, dump};
 use tideline::export::{Account, Export, export};
 use tideline::keys::{KeyCommand, KeyPlace, keys};
-use tideline::remote::{Remote, RunningServer, change_served, list_served};
+use tideline::partitions::{PartitionCommand, partition};
 use tideline::server::Server;
-use tideline::store::{Change, change_partitions, list_partitions};
+use tideline::talk::{TalkCommand, talk};
 use tideline::verify::verify;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -42,17 +43,23 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
-    /// Check a data directory that no server uses: that its parts belong together, every checksum, every timeline
-    /// without holes, log against image, catalog against runs. Prints each problem with its place; exit code 1 if there
-    /// is one. Writes nothing: a copy that can't be written to will do.
+    #[command(flatten)]
+    Talk(TalkCommand),
+    /// Check a data directory that no server uses
+    ///
+    /// That its parts belong together, every checksum, every timeline without holes, log against image, catalog against
+    /// runs. Prints each problem with its place; exit code 1 if there is one. Writes nothing: a copy that can't be
+    /// written to will do.
     Verify {
         /// The data directory.
         data: PathBuf,
         #[command(flatten)]
         limits: ConfigFile,
     },
-    /// Write all timelines of a data directory that no server uses, or one, to standard output: JSON, one line each.
-    /// Writes nothing to the directory: a copy that can't be written to will do.
+    /// Write the timelines of a data directory that no server uses as lines of JSON
+    ///
+    /// All of them, or one, to standard output. Writes nothing to the directory: a copy that can't be written to will
+    /// do.
     Dump {
         /// The data directory.
         data: PathBuf,
@@ -61,16 +68,20 @@ enum Command {
         #[command(flatten)]
         limits: ConfigFile,
     },
-    /// Write all rows of a table, or of timelines, of a running server to standard output, exactly as they were at one
-    /// position of each partition. The server serves on. How many rows, and the positions, go to standard error.
+    /// Write all rows of a table, or of timelines, of a running server
+    ///
+    /// To standard output, exactly as they were at one position of each partition. The server serves on. How many rows,
+    /// and the positions, go to standard error.
     Export {
         #[command(flatten)]
         what: Export,
         #[command(flatten)]
         account: Account,
     },
-    /// Make, list or revoke the API keys of a data directory that no server uses, or with --url those of a running
-    /// server, as the administrator whose key is in TIDELINE_KEY.
+    /// Make, list or revoke API keys
+    ///
+    /// Those of a data directory that no server uses, or with --url those of a running server, as the administrator
+    /// whose key is in TIDELINE_KEY.
     Key {
         #[command(subcommand)]
         what: KeyCommand,
@@ -79,14 +90,16 @@ enum Command {
         #[command(flatten)]
         settings: ConfigFile,
     },
-    /// Show or change the partitions of a running server, or of a data directory that no server uses.
+    /// Show or change partitions, of a running server or of a data directory that no server uses
     Partition {
         #[command(subcommand)]
         what: PartitionCommand,
     },
-    /// Check what would hurt a server: settings, descriptors, file system, room, the disk's sync, address space, clock,
-    /// who can reach it, who can read its secrets, when its certificate ends. Prints a line for each, with advice; exit
-    /// code 1 if one fails. Changes nothing; a server may run meanwhile.
+    /// Check what would hurt a server
+    ///
+    /// Settings, descriptors, file system, room, the disk's sync, address space, clock, who can reach it, who can read
+    /// its secrets, when its certificate ends. Prints a line for each, with advice; exit code 1 if one fails. Changes
+    /// nothing; a server may run meanwhile.
     Doctor {
         /// The data directory [default: that of the settings].
         data: Option<PathBuf>,
@@ -97,53 +110,18 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said.
+    /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said
     Config {
         #[command(flatten)]
         options: Options,
     },
-}
-
-#[derive(Debug, Subcommand)]
-enum PartitionCommand {
-    /// Print each partition: the hashes of keys that it owns, where its log begins, whose keys it took over, its bytes;
-    /// of a running server also the last change.
-    List {
-        /// The data directory, if no server uses it.
-        #[arg(required_unless_present = "url", conflicts_with = "url")]
-        data: Option<PathBuf>,
-        #[command(flatten)]
-        server: RunningServer,
+    /// Print a script that has a shell complete commands and options
+    ///
+    /// As in `tideline completion bash > ~/.local/share/bash-completion/completions/tideline`.
+    Completion {
+        /// The shell.
+        shell: Shell,
     },
-    /// Make two of one, each with half of its hashes. What it owns is written anew; the disk needs room for that. An
-    /// interrupted change leaves all as it was, or is complete. A running server serves on; calls wait for less than a
-    /// second.
-    Split {
-        /// Without --url the data directory, which no server may use; then the number of the partition.
-        #[arg(value_names = ["DATA", "PARTITION"], num_args = 1..=2, required = true)]
-        of: Vec<String>,
-        #[command(flatten)]
-        server: RunningServer,
-        #[command(flatten)]
-        settings: ConfigFile,
-    },
-    /// Make one of two whose hashes are neighbours. Otherwise like split.
-    Merge {
-        /// Without --url the data directory, which no server may use; then the numbers of both.
-        #[arg(value_names = ["DATA", "ONE", "OTHER"], num_args = 2..=3, required = true)]
-        of: Vec<String>,
-        #[command(flatten)]
-        server: RunningServer,
-        #[command(flatten)]
-        settings: ConfigFile,
-    },
-}
-
-#[derive(Debug, Args)]
-struct ConfigFile {
-    /// The server's TOML file: it says how long message IDs are remembered.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -186,13 +164,24 @@ fn main() -> ExitCode {
     let serve = || Command::Serve {
         options: Options::default(),
     };
-    match run(command.unwrap_or_else(serve), options) {
+    let done = match command.unwrap_or_else(serve) {
+        Command::Talk(what) => return talk(what),
+        Command::Completion { shell } => complete(shell),
+        command => run(command, options),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tideline: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn complete(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut script);
+    Ok(std::io::stdout().write_all(&script)?)
 }
 
 /// Lets the process open as many files as the system allows it: the usual soft limit of 1,024 is for programs that use
@@ -231,7 +220,10 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             data: data.take(),
             ..Options::default()
         },
-        Command::Partition { .. } | Command::Export { .. } => Options::default(),
+        Command::Partition { .. }
+        | Command::Export { .. }
+        | Command::Talk(_)
+        | Command::Completion { .. } => Options::default(),
     };
     let flags = options.over(before);
     let loaded = config::load(&flags, environment());
@@ -266,8 +258,8 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
             let told = format!("{} rows, as of {:?}", done.rows, done.positions);
             Ok(writeln!(std::io::stderr(), "{told}")?)
         }
-        // Done before: it looks at bad settings, too.
-        Command::Doctor { .. } => Ok(()),
+        // Done before: these look at bad settings, or at none.
+        Command::Doctor { .. } | Command::Talk(_) | Command::Completion { .. } => Ok(()),
         Command::Config { .. } => Ok(stdout.write_all(config.to_toml().as_bytes())?),
     }
 }
@@ -288,51 +280,6 @@ fn doctor(config: Result<Config, ConfigError>, as_json: bool) -> Result<(), Fail
     match tell(&findings, as_json, &mut std::io::stdout().lock())? {
         true => Ok(()),
         false => Err("a check has failed".into()),
-    }
-}
-
-fn partition(
-    config: &Config,
-    what: &PartitionCommand,
-    out: &mut dyn std::io::Write,
-) -> Result<(), Failure> {
-    let (of, server, numbers) = match what {
-        PartitionCommand::List { data, server } => {
-            return match (&server.url, data) {
-                (Some(url), _) => list_served(&Remote::new(url, server.ca_file.as_deref())?, out),
-                (None, data) => Ok(list_partitions(
-                    data.as_deref().unwrap_or(&config.data),
-                    out,
-                )?),
-            };
-        }
-        PartitionCommand::Split { of, server, .. } => (of, server, 1),
-        PartitionCommand::Merge { of, server, .. } => (of, server, 2),
-    };
-    let (data, numbers) = of.split_at(of.len() - numbers.min(of.len()));
-    let parse = |text: &String| {
-        text.parse::<u16>()
-            .map_err(|_| format!("expected the number of a partition, found `{text}`"))
-    };
-    let numbers: Vec<u16> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
-    let change = match numbers[..] {
-        [one, other] => Change::Merge(one, other),
-        _ => Change::Split(numbers[0]),
-    };
-    match (&server.url, data) {
-        (Some(url), []) => {
-            let server = Remote::new(url, server.ca_file.as_deref())?;
-            change_served(&server, change, out)
-        }
-        (None, [data]) => {
-            let config = Config {
-                data: data.into(),
-                ..config.clone()
-            };
-            let runtime = tokio::runtime::Runtime::new()?;
-            Ok(runtime.block_on(change_partitions(&config, change, out))?)
-        }
-        _ => Err("name either a data directory or a running server (--url)".into()),
     }
 }
 

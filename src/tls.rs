@@ -278,6 +278,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_crypto_of_the_process_is_rings() {
+        install_crypto();
+        let installed = rustls::crypto::CryptoProvider::get_default().unwrap();
+        let ring = rustls::crypto::ring::default_provider();
+        assert_eq!(format!("{installed:?}"), format!("{ring:?}"));
+    }
+
     /// A file of each with certificate and key.
     fn write(files: &Files, certificate: &str, key: &str) {
         std::fs::write(&files.certificate, certificate).unwrap();

@@ -7,13 +7,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arc_swap::ArcSwapOption;
+
 use super::coverage::Coverage;
 use super::decide::{Decision, Membership, decide, everywhere, rights};
 use super::identity::{Identity, Who};
 use super::rights::{Right, Rights};
 use super::rules::{Gate, Rules};
 
-/// A credential that was accepted: all calls of its session share it. One that is renewed is another.
+/// A credential that was accepted: all calls of its session share it. One that is renewed is another, and from then on
+/// gives those who still wait with the one before what it gives itself.
 #[derive(Debug)]
 pub struct Claim {
     identity: Identity,
@@ -23,6 +26,14 @@ pub struct Claim {
     issued_at: Option<u64>,
     /// It was accepted earlier, and no session ends it.
     is_earlier: bool,
+    session: Arc<Session>,
+}
+
+/// What all claims of a session share.
+#[derive(Debug, Default)]
+struct Session {
+    /// Of the newest one, if there are several.
+    newest: ArcSwapOption<Identity>,
     is_over: AtomicBool,
 }
 
@@ -36,7 +47,17 @@ impl Claim {
             gate,
             issued_at,
             is_earlier: false,
-            is_over: AtomicBool::new(false),
+            session: Arc::default(),
+        }
+    }
+
+    /// The same session's, after it was renewed with a credential of the same caller.
+    #[must_use]
+    pub fn renewed(&self, identity: &Arc<Identity>, issued_at: Option<u64>) -> Claim {
+        self.session.newest.store(Some(Arc::clone(identity)));
+        Claim {
+            session: Arc::clone(&self.session),
+            ..Claim::new(Identity::clone(identity), Arc::clone(&self.gate), issued_at)
         }
     }
 
@@ -57,7 +78,7 @@ impl Claim {
 
     fn is_over(&self) -> bool {
         let withdrawn = || self.gate.has_withdrawn(&self.identity, self.issued_at);
-        self.is_over.load(Ordering::Acquire) || self.is_earlier && withdrawn()
+        self.session.is_over.load(Ordering::Acquire) || self.is_earlier && withdrawn()
     }
 
     /// Whose it is.
@@ -68,7 +89,13 @@ impl Claim {
 
     /// It was revoked or has expired: what is decided from now on is refused, also of calls that wait already.
     pub fn end(&self) {
-        self.is_over.store(true, Ordering::Release);
+        self.session.is_over.store(true, Ordering::Release);
+    }
+
+    /// By the identity that counts now.
+    fn newest<R>(&self, decide: impl FnOnce(&Identity) -> R) -> R {
+        let newest = self.session.newest.load();
+        decide(newest.as_deref().unwrap_or(&self.identity))
     }
 
     /// What counts on a name.
@@ -79,7 +106,7 @@ impl Claim {
         }
         match self.is_over() {
             true => Rights::NONE,
-            false => rights(&self.identity, &self.gate.rules(), name, membership),
+            false => self.newest(|identity| rights(identity, &self.gate.rules(), name, membership)),
         }
     }
 
@@ -92,7 +119,7 @@ impl Claim {
         }
         match self.is_over() {
             true => Rights::NONE,
-            false => everywhere(&self.identity, &self.gate.rules()),
+            false => self.newest(|identity| everywhere(identity, &self.gate.rules())),
         }
     }
 
@@ -109,7 +136,7 @@ impl Claim {
         if crate::faults::is_named("skip_decision") {
             return Coverage::everything();
         }
-        Coverage::of(&self.identity, &self.gate.rules())
+        self.newest(|identity| Coverage::of(identity, &self.gate.rules()))
     }
 }
 

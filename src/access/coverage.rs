@@ -67,6 +67,13 @@ impl Coverage {
         Coverage { ranges }
     }
 
+    /// The same without the server's own names.
+    #[must_use]
+    pub fn of_users(mut self) -> Coverage {
+        self.ranges.retain(|(from, _)| !from.starts_with(b"$"));
+        self
+    }
+
     /// Whether a name is in it.
     #[must_use]
     pub fn has(&self, name: &[u8]) -> bool {

@@ -31,6 +31,17 @@ impl Config {
         if self.insecure {
             return Ok(());
         }
+        let section = self.centrifuge.as_ref();
+        if section.is_some_and(|section| section.client.insecure)
+            && (self.auth.is_some() || self.is_exposed())
+        {
+            return Err(ConfigError(format!(
+                "centrifuge.client.insecure lets everybody who reaches {} read, write and delete every timeline without a \
+                 token. Leave it out; or listen on 127.0.0.1 without [auth]; or --insecure (insecure = true) where only \
+                 those whom you trust can reach it",
+                self.listen
+            )));
+        }
         if self.auth.is_some() {
             return match self.serves_proxies_only() && self.trusted_proxies.is_empty() {
                 true => Err(ConfigError(format!(

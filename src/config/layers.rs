@@ -105,12 +105,20 @@ impl Config {
     /// Settings of timelines that have none of their own.
     #[must_use]
     pub fn policies(&self) -> timeline::Policies {
+        // Of equal prefixes the first counts: that of channels has what the other one says.
+        let mut all = self.channel_policies().unwrap_or_default();
+        all.extend(self.own_policies());
+        timeline::Policies::new(all)
+    }
+
+    /// Those of `[[policy]]`.
+    pub(super) fn own_policies(&self) -> Vec<timeline::Policy> {
         let policy = |policy: &super::PolicyKey| timeline::Policy {
             prefix: policy.prefix.clone(),
             settings: gateway::shape::settings_patch(policy.settings.clone())
                 .apply(timeline::Settings::default()),
         };
-        timeline::Policies::new(self.policy.iter().map(policy).collect())
+        self.policy.iter().map(policy).collect()
     }
 
     /// What policies give to users.
@@ -152,6 +160,7 @@ impl Config {
             certificate: None,
             dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),
+            centrifuge: self.centrifuge_options(),
             metrics: Arc::clone(metrics),
         }
     }

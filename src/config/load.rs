@@ -9,6 +9,14 @@ use std::path::{Path, PathBuf};
 
 use super::{Config, ConfigError};
 
+/// Where a command that needs few settings finds them.
+#[derive(Debug, clap::Args)]
+pub struct ConfigFile {
+    /// The server's TOML file: it says how long message IDs are remembered.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
 /// What the command line can set.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
@@ -43,7 +51,7 @@ pub fn load(
             .map_err(|error| {
                 ConfigError(format!("environment variable {variable}: {}", error.0))
             })?;
-        if !known {
+        if !known && !OF_CLIENTS.contains(&name) {
             unknown.push(variable);
         }
     }
@@ -67,6 +75,9 @@ pub fn load(
     config.check()?;
     Ok((config, unknown))
 }
+
+/// What the commands that ask a server take from the environment, without the prefix.
+const OF_CLIENTS: [&str; 4] = ["KEY", "KEY_SECRET", "URL", "USER"];
 
 fn read_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
     let shown = path.display();
@@ -127,6 +138,7 @@ mod tests {
             ("TIDELINE_HEARTBEAT_MS", "2_000"),
             ("TIDELINE_ALLOWED_HOSTS", "a.example, b.example"),
             ("TIDELINE_URL", "ws://elsewhere"),
+            ("TIDELINE_COLOR", "green"),
             ("HOME", "/"),
         ]);
         let (config, unknown) = load(&flags, environment).unwrap();
@@ -134,7 +146,7 @@ mod tests {
         assert_eq!(config.heartbeat_ms, 2_000);
         assert_eq!(config.subscriptions_max, 10);
         assert_eq!(config.allowed_hosts, ["a.example", "b.example"]);
-        assert_eq!(unknown, ["TIDELINE_URL"]);
+        assert_eq!(unknown, ["TIDELINE_COLOR"]);
     }
 
     #[test]

@@ -9,6 +9,8 @@
 //! `Options`, with the defaults that its tests need too; `layers.rs` fills them.
 
 mod auth;
+mod centrifuge;
+mod channels;
 mod door;
 mod exposure;
 mod key;
@@ -16,15 +18,17 @@ mod layers;
 mod load;
 mod policy;
 mod secrets;
+mod unsupported;
 mod webhook;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use auth::AuthKey;
+pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
 pub use door::{AddressKey, CallerKey, LimitsKey, TlsKey};
 pub use key::address;
-pub use load::{Flags, load};
+pub use load::{ConfigFile, Flags, load};
 pub use policy::PolicyKey;
 pub use secrets::Secrets;
 pub use webhook::WebhookKey;
@@ -247,6 +251,11 @@ keys! {
         /// system decides.
         socket_send_bytes: u32 = 262_144, 0 to 16_777_216;
     }
+    "Centrifuge" {
+        /// Clients of Centrifuge's SDKs, as a table at the end of the file: [centrifuge] with Centrifugo's options, see
+        /// docs/CENTRIFUGE.md. false = without [auth] they may do everything, and with it they are not served.
+        centrifuge: Option<CentrifugeKey> = None;
+    }
     "Tablestore" {
         /// Keys that Tablestore's requests are signed with, each "ID:secret". Without any, nobody may call. The
         /// default counts only alone, on loopback and not through a proxy: its secret is known to everybody.
@@ -280,6 +289,7 @@ impl Config {
         policy::check(&self.policy)?;
         webhook::check(&self.webhook)?;
         auth::check(self.auth.as_ref())?;
+        centrifuge::check(self)?;
         self.tls.files()?;
         self.trusted_networks()?;
         self.check_splits()?;
@@ -463,6 +473,7 @@ mod tests {
             "auth",
             "policy",
             "webhook",
+            "centrifuge",
             "allowed_origins",
             "allowed_hosts",
             "tls",

@@ -17,7 +17,7 @@ use super::credential::{Credential, Refused, Source};
 use super::files::{Loaded, TokenSources};
 use super::jwks_url::JwksUrl;
 use super::stored::{StoredCredentials, StoredError};
-use super::tokens::{self, Named, TokenKeys, is_user};
+use super::tokens::{self, Named, Signed, TokenKeys, is_user};
 use crate::access::{Identity, Who};
 use crate::ids::Clock;
 use crate::metrics::Metrics;
@@ -202,17 +202,7 @@ impl Authority {
         let tokens = self.tokens.load();
         let named = Named::of(bearer)?;
         let now = self.clock.now_ms();
-        let token = match &tokens.url {
-            None => tokens::verify(&[&tokens.fixed], &named, bearer, now),
-            Some(url) => url.with(|keys| match keys {
-                Some(keys) => tokens::verify(&[&tokens.fixed, keys], &named, bearer, now),
-                // Whether another key has its name or algorithm is not known yet.
-                None if named.key.is_none() || !tokens.fixed.knows(&named) => {
-                    Err(Refused::Unavailable)
-                }
-                None => tokens::verify(&[&tokens.fixed], &named, bearer, now),
-            }),
-        }?;
+        let token = tokens.by_keys(&named, |keys| tokens::verify(keys, &named, bearer, now))?;
         let credential = Credential {
             expires_at: Some(token.expires_at),
             ends_at: Some(token.expires_at.saturating_add(tokens.leeway_ms)),
@@ -230,6 +220,12 @@ impl Authority {
             return Err(Refused::OtherUser);
         }
         Ok(credential)
+    }
+
+    /// Who signed a token of the Centrifuge dialect, which need not say what `verify_token` asks for.
+    pub(super) fn signed_token(&self, named: &Named, bearer: &str) -> Result<Signed, Refused> {
+        let tokens = self.tokens.load();
+        tokens.by_keys(named, |keys| tokens::verify_signed(keys, named, bearer))
     }
 
     fn verify_key(&self, bearer: &str, shown: Shown<'_>) -> Result<Credential, Refused> {
@@ -290,6 +286,9 @@ impl Authority {
                 let has_key = tokens.fixed.has(key) || tokens.url.as_ref().is_some_and(in_set);
                 has_key && !self.is_revoked(credential.identity.user(), *issued_at)
             }
+            (Source::Client { issued_at }, _) => {
+                !self.is_revoked(credential.identity.user(), *issued_at)
+            }
             (Source::Key, Who::Key { id, .. }) => self.keys.load().contains_key(id),
             (Source::Key, _) => false,
         }
@@ -304,7 +303,7 @@ impl Authority {
         }
     }
 
-    fn is_revoked(&self, user: Option<&str>, issued_at: Option<u64>) -> bool {
+    pub(super) fn is_revoked(&self, user: Option<&str>, issued_at: Option<u64>) -> bool {
         let revoked = self.revoked.read().unwrap_or_else(PoisonError::into_inner);
         let before = user.and_then(|user| revoked.get(user));
         // A token that does not say when it was issued is an old one.
@@ -323,6 +322,23 @@ impl Authority {
 }
 
 impl Tokens {
+    /// Verifies by the keys that a token may name.
+    fn by_keys<T>(
+        &self,
+        named: &Named,
+        verify: impl Fn(&[&TokenKeys]) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let Some(url) = &self.url else {
+            return verify(&[&self.fixed]);
+        };
+        url.with(|keys| match keys {
+            Some(keys) => verify(&[&self.fixed, keys]),
+            // Whether another key has its name or algorithm is not known yet.
+            None if named.key.is_none() || !self.fixed.knows(named) => Err(Refused::Unavailable),
+            None => verify(&[&self.fixed]),
+        })
+    }
+
     fn load(
         sources: &TokenSources,
         before: Option<&JwksUrl>,

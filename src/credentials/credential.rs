@@ -26,7 +26,7 @@ impl Credential {
     #[must_use]
     pub fn issued_at(&self) -> Option<u64> {
         match self.source {
-            Source::Token { issued_at, .. } => issued_at,
+            Source::Token { issued_at, .. } | Source::Client { issued_at } => issued_at,
             Source::Key => None,
         }
     }
@@ -37,6 +37,11 @@ impl Credential {
 pub(super) enum Source {
     Token {
         key: Mark,
+        /// Its `iat`, ms.
+        issued_at: Option<u64>,
+    },
+    /// A token of the Centrifuge dialect that its own secret has signed.
+    Client {
         /// Its `iat`, ms.
         issued_at: Option<u64>,
     },

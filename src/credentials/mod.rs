@@ -7,11 +7,13 @@
 mod api_key;
 mod authority;
 mod changes;
+mod client_tokens;
 mod credential;
 mod files;
 mod jwks;
 mod jwks_url;
 mod ring_provider;
+mod seal;
 mod signing;
 mod stored;
 mod strict_json;
@@ -22,8 +24,12 @@ mod verifying_key;
 
 pub use api_key::{ACT_AS_MAX, ApiKey, KeyRefused, KeySecret, NewKey};
 pub use authority::{Authority, CredentialError, Shown, named};
+pub use client_tokens::{
+    ChannelClaim, ClientTokens, Connection, Overrides, Subscriber, Subscription, TokenRefused,
+};
 pub use credential::{Credential, Refused};
 pub use files::{TokenSources, check_owner_only};
+pub use seal::{SEALED, seal, unseal};
 pub use signing::named_id;
 pub use stored::{StoredCredentials, StoredError, verify_stored};
 pub use tokens::TokenRules;

@@ -69,3 +69,15 @@ impl Verifier<Vec<u8>> for Signed {
         verified.map_err(|_| signature::Error::new())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_one_of_the_process() {
+        install();
+        let installed = PROVIDER.install_default().expect_err("it is there already");
+        assert!(std::ptr::eq(installed, &raw const PROVIDER));
+    }
+}

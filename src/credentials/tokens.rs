@@ -50,7 +50,7 @@ pub(super) struct Token {
 
 /// What a token says of the key that it was signed with.
 pub(super) struct Named {
-    algorithm: String,
+    pub(super) algorithm: String,
     pub(super) key: Option<String>,
 }
 
@@ -125,6 +125,25 @@ pub(super) fn verify(
     token: &str,
     now_ms: u64,
 ) -> Result<Token, Refused> {
+    let signed = verify_signed(sources, named, token)?;
+    read_claims(&signed, now_ms)
+}
+
+/// What a token says whose signature, issuer and audience were verified. Its times were not looked at.
+pub(super) struct Signed {
+    pub(super) claims: Map<String, Value>,
+    /// The key that it was signed with.
+    pub(super) key: Mark,
+    /// By how much clocks may differ, ms.
+    pub(super) leeway_ms: u64,
+}
+
+/// Verifies who signed a token, and for whom.
+pub(super) fn verify_signed(
+    sources: &[&TokenKeys],
+    named: &Named,
+    token: &str,
+) -> Result<Signed, Refused> {
     let mut candidates = sources
         .iter()
         .flat_map(|keys| keys.named(named).map(|key| (&keys.rules, key)));
@@ -150,16 +169,25 @@ pub(super) fn verify(
         _ => Refused::Malformed,
     })?;
     let claims = part(token, 1).ok_or(Refused::Malformed)?;
-    read_claims(rules, &claims, key.mark, now_ms)
+    // The library takes a list of issuers, too.
+    let issuer = claims.get("iss");
+    if rules.issuer.is_some() && !issuer.is_some_and(Value::is_string) {
+        return Err(Refused::Issuer);
+    }
+    Ok(Signed {
+        claims,
+        key: key.mark,
+        leeway_ms: rules.leeway_s.saturating_mul(1_000),
+    })
 }
 
-/// What the library checks: signature, algorithm, issuer and audience, and that the claims are there. Times are checked
-/// here, for it passes over an `nbf` of another type, and over `iat`.
+/// What the library checks: signature, algorithm, issuer and audience. Times are checked here, for it passes over an
+/// `nbf` of another type, and over `iat`.
 fn validation(rules: &TokenRules, key: &VerifyingKey) -> Validation {
     let mut validation = Validation::new(key.algorithm);
     validation.validate_exp = false;
     validation.validate_nbf = false;
-    let mut required = vec!["exp", "sub"];
+    let mut required = Vec::new();
     if let Some(issuer) = &rules.issuer {
         validation.set_issuer(&[issuer]);
         required.push("iss");
@@ -172,50 +200,53 @@ fn validation(rules: &TokenRules, key: &VerifyingKey) -> Validation {
     validation
 }
 
-fn read_claims(
-    rules: &TokenRules,
-    claims: &Map<String, Value>,
-    key: Mark,
-    now_ms: u64,
-) -> Result<Token, Refused> {
-    // The library takes a list of issuers, too.
-    let issuer = claims.get("iss");
-    if rules.issuer.is_some() && !issuer.is_some_and(Value::is_string) {
-        return Err(Refused::Issuer);
-    }
-    let time = |name: &str| match claims.get(name) {
+/// A time that a token says, ms; `None` = it does not.
+pub(super) fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<u64>, Refused> {
+    match claims.get(name) {
         None => Ok(None),
         Some(value) => milliseconds(value).map(Some).ok_or(Refused::Claims),
+    }
+}
+
+/// The rights that a token gives.
+pub(super) fn grants(claims: &Map<String, Value>) -> Result<Grants, Refused> {
+    let Some(rights) = claims.get("rights") else {
+        return Ok(Grants::default());
     };
-    let leeway_ms = rules.leeway_s.saturating_mul(1_000);
-    let expires_at = time("exp")?.ok_or(Refused::Claims)?;
-    if expires_at.saturating_add(leeway_ms) <= now_ms {
+    let texts = Vec::<GrantText>::deserialize(rights).map_err(|_| Refused::Rights)?;
+    Grants::parse(&texts, GrantsFrom::User).map_err(|_| Refused::Rights)
+}
+
+fn read_claims(signed: &Signed, now_ms: u64) -> Result<Token, Refused> {
+    let Signed {
+        claims,
+        key,
+        leeway_ms,
+    } = signed;
+    let user = claims.get("sub").and_then(Value::as_str);
+    let user = user.ok_or(Refused::Claims)?;
+    let expires_at = time(claims, "exp")?.ok_or(Refused::Claims)?;
+    if expires_at.saturating_add(*leeway_ms) <= now_ms {
         return Err(Refused::Expired);
     }
-    let (not_before, issued_at) = (time("nbf")?, time("iat")?);
+    let (not_before, issued_at) = (time(claims, "nbf")?, time(claims, "iat")?);
     for time in [not_before, issued_at].into_iter().flatten() {
-        if time > now_ms.saturating_add(leeway_ms) {
+        if time > now_ms.saturating_add(*leeway_ms) {
             return Err(Refused::NotYetValid);
         }
     }
-    let user = claims.get("sub").and_then(Value::as_str);
-    let user = user.filter(|user| is_user(user)).ok_or(Refused::User)?;
-    let grants = match claims.get("rights") {
-        None => Grants::default(),
-        Some(rights) => {
-            let texts = Vec::<GrantText>::deserialize(rights).map_err(|_| Refused::Rights)?;
-            Grants::parse(&texts, GrantsFrom::User).map_err(|_| Refused::Rights)?
-        }
-    };
+    if !is_user(user) {
+        return Err(Refused::User);
+    }
     Ok(Token {
         identity: Identity {
             who: Who::User(user.into()),
             for_user: None,
-            grants: Arc::new(grants),
+            grants: Arc::new(grants(claims)?),
         },
         expires_at,
         issued_at,
-        key,
+        key: *key,
     })
 }
 
@@ -237,7 +268,7 @@ fn milliseconds(value: &Value) -> Option<u64> {
 }
 
 /// One of the two JSON parts of a token that has three parts.
-fn part(token: &str, number: usize) -> Option<Map<String, Value>> {
+pub(super) fn part(token: &str, number: usize) -> Option<Map<String, Value>> {
     let parts: Vec<&str> = token.split('.').collect();
     if parts.len() != 3 {
         return None;

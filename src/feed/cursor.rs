@@ -33,6 +33,8 @@ pub struct Cursor {
     pub(super) more: bool,
     /// Its user may read as a member only, as their role says: each change of it concerns them.
     pub(super) by_role: bool,
+    /// Its user's right to read has to be looked at before anything newer goes out.
+    pub(super) unsure: bool,
 }
 
 impl Cursor {
@@ -50,16 +52,8 @@ impl Cursor {
             turn,
             more: false,
             by_role: false,
+            unsure: false,
         }
-    }
-
-    /// The store has to be asked before anything newer goes out.
-    pub(super) fn look_first(&mut self) {
-        self.doubt = NEVER;
-    }
-
-    pub(super) fn must_look(&self) -> bool {
-        self.doubt == NEVER
     }
 
     #[cfg(test)]
@@ -75,6 +69,7 @@ impl Cursor {
             turn: 0,
             more: false,
             by_role: false,
+            unsure: false,
         }
     }
 
@@ -95,9 +90,6 @@ impl Cursor {
         self
     }
 }
-
-/// No topic has doubted so often.
-const NEVER: u64 = u64::MAX;
 
 /// What comes next for a cursor.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use crate::model::Value;
 use crate::timeline::Message;
 
 /// How many different forms of a push there can be, in all dialects together.
-pub const FORMS_MAX: usize = 6;
+pub const FORMS_MAX: usize = 9;
 
 /// Consecutive messages that one batch appended to one timeline.
 #[derive(Debug)]

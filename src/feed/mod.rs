@@ -8,6 +8,7 @@
 mod budget;
 mod changes;
 mod cursor;
+mod doubt;
 mod ephemeral;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
@@ -38,6 +39,7 @@ use crate::timeline::{Standing, Timelines};
 
 pub use changes::{Begin, ChangeGroup, ChangeReader, Changes, RowCell, RowChange, RowChanges};
 pub use cursor::{Cursor, Next, Page};
+pub use doubt::{Decided, Doubt};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, With};
 pub use fresh::{FORMS_MAX, Fresh};
 pub use mailbox::{Mailbox, Who};

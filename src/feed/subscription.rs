@@ -12,7 +12,7 @@ use super::mailbox::{Mailbox, Who};
 use super::registry::{Registry, Watch};
 use super::topic::Topic;
 use crate::access::Asker;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target, Timelines};
 
 /// Why a subscription ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum Ended {
     TooOld,
     /// The user may no longer read it.
     Forbidden,
+    /// The same: they are no member any more.
+    NotAMember,
     /// The store cannot be read.
     Unavailable,
 }
@@ -42,10 +44,10 @@ pub enum Pull {
 
 /// One client's subscription on one timeline.
 pub struct Subscription {
-    watch: Watch,
+    pub(super) watch: Watch,
     /// Whose it is.
-    asker: Arc<Asker>,
-    cursor: Cursor,
+    pub(super) asker: Arc<Asker>,
+    pub(super) cursor: Cursor,
     /// `None` = it asked for no lane.
     following: Option<Box<Following>>,
 }
@@ -83,8 +85,11 @@ impl Subscription {
     #[must_use]
     pub fn look(&mut self) -> Next {
         match self.watch.topic.next(&mut self.cursor, self.asker.user()) {
-            // Not to be shown any more, before the log says so: the store leaves it out.
-            Next::Fresh(fresh) if fresh.has_expired(|| self.watch.registry.timelines.now_ms()) => {
+            // Not to be shown any more, before the log says so: the store leaves it out, and what may not be named.
+            Next::Fresh(fresh)
+                if fresh.has_expired(|| self.watch.registry.timelines.now_ms())
+                    || self.may_hide(&fresh) =>
+            {
                 Next::Read {
                     doubt: self.cursor.doubt,
                     turn: self.cursor.turn,
@@ -93,6 +98,15 @@ impl Subscription {
             }
             next => next,
         }
+    }
+
+    /// Whether some of it may name what its user may not read.
+    fn may_hide(&self, fresh: &Fresh) -> bool {
+        let Some(asker) = Timelines::inbox_asker(&self.asker, self.timeline()) else {
+            return false;
+        };
+        let timelines = &self.watch.registry.timelines;
+        !timelines.shows_all(&asker, &fresh.messages, self.watch.topic.roles())
     }
 
     /// Fresh messages are on their way.
@@ -104,7 +118,7 @@ impl Subscription {
     pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
         let following = self.following.as_mut()?;
         let user = self.asker.user();
-        if self.cursor.must_look() || self.watch.topic.concerns(&mut self.cursor, user) {
+        if self.cursor.unsure || self.watch.topic.concerns(&mut self.cursor, user) {
             // Perhaps it is not for them any more: the look comes first.
             return None;
         }
@@ -120,12 +134,14 @@ impl Subscription {
     /// Its session's credential, or what the configuration gives, is another now: before anything newer goes out it is
     /// decided again, with a look at the store where only membership tells. Whether it has to look.
     pub fn decide_anew(&mut self, asker: &Arc<Asker>) -> bool {
+        if self.asker.claim().is_none() {
+            // It was given by something else than a credential.
+            return false;
+        }
         self.asker = Arc::clone(asker);
         self.cursor.by_role = !asker.reads_by_name(self.timeline().as_bytes());
-        if self.cursor.by_role {
-            self.cursor.look_first();
-        }
-        self.cursor.must_look()
+        self.cursor.unsure |= self.cursor.by_role;
+        self.cursor.unsure
     }
 
     /// The same, if it began before the session was decided anew.
@@ -140,8 +156,7 @@ impl Subscription {
     #[must_use]
     pub fn turn(&mut self) -> Option<u32> {
         let user = self.asker.user();
-        let is_concerned =
-            self.cursor.must_look() || self.watch.topic.concerns(&mut self.cursor, user);
+        let is_concerned = self.cursor.unsure || self.watch.topic.concerns(&mut self.cursor, user);
         (!is_concerned).then_some(self.cursor.turn)
     }
 
@@ -193,6 +208,7 @@ impl Subscription {
                 {
                     self.cursor.doubt = doubt;
                     self.cursor.turn = turn;
+                    self.cursor.unsure = false;
                     if foreign.is_some() {
                         self.cursor.foreign = foreign;
                     }
@@ -257,14 +273,24 @@ impl Look {
 
     /// The page that all get who read at the same place with the same floor.
     async fn shared(&self, key: &PageKey) -> Result<Arc<Page>, Error> {
-        let cell = self.topic.page(key.clone());
+        // Of an inbox each may be shown something else.
+        let own_asker = Timelines::inbox_asker(&self.asker, &self.topic.name);
+        let cell = match own_asker {
+            Some(_) => Arc::default(),
+            None => self.topic.page(key.clone()),
+        };
         let mut own = false;
         let page = cell
             .get_or_try_init(async || {
                 own = true;
                 let (since, resume) = (key.change, resume(&self.topic.name, key));
                 let timelines = &self.registry.timelines;
-                let changed = timelines.resume_above(key.floor, resume).await?;
+                let mut changed = timelines.resume_above(key.floor, resume).await?;
+                if let Some(asker) = &own_asker {
+                    let roles = self.topic.roles();
+                    let hidden = timelines.hide_entries(asker, changed.shown_mut(), roles);
+                    hidden.await?;
+                }
                 Ok(Arc::new(Page::new(changed, since)))
             })
             .await;
@@ -283,16 +309,26 @@ impl Look {
             Error::TimelineNotFound => {
                 // Perhaps it is there, but not for this user.
                 if !self.asker.reads_by_name(self.topic.name.as_bytes()) {
-                    return Ended::Forbidden;
+                    return self.shut_out().await;
                 }
                 let timelines = &self.registry.timelines;
                 match timelines.head(&self.topic.name).await {
-                    Ok(Some(_)) if !self.asker.user().is_empty() => Ended::Forbidden,
+                    Ok(Some(_)) if !self.asker.user().is_empty() => self.shut_out().await,
                     _ => Ended::Deleted,
                 }
             }
             Error::EpochChanged { .. } => Ended::EpochChanged,
             _ => Ended::Unavailable,
+        }
+    }
+
+    async fn shut_out(&self) -> Ended {
+        let user = Asker::believed(self.asker.user());
+        let timelines = &self.registry.timelines;
+        match timelines.membership(&user, &self.topic.name).await {
+            Ok(None) => Ended::NotAMember,
+            // They are one, or it can't be known.
+            Ok(Some(_)) | Err(_) => Ended::Forbidden,
         }
     }
 }

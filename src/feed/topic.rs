@@ -5,7 +5,7 @@
 //! it sends the reader to the store, which is never behind it. Must not: wake anybody while its own lock is held.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Instant;
 
 use tokio::sync::OnceCell;
@@ -17,7 +17,7 @@ use super::held::Held;
 use super::mailbox::lock;
 use super::readers::{Moved, Readers};
 use super::watchers::Watchers;
-use crate::timeline::TimelineEvent;
+use crate::timeline::{Roles, TimelineEvent};
 
 /// A timeline that is watched.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Topic {
     state: Mutex<State>,
     /// Apart from the state, so that readers do not wait while hundreds of others are woken.
     pub(super) watchers: Watchers,
+    /// Of an inbox: what its user is in the timelines that it names.
+    roles: OnceLock<Box<Roles>>,
 }
 
 #[derive(Debug, Default)]
@@ -63,7 +65,12 @@ impl Topic {
             name,
             state: Mutex::default(),
             watchers: Watchers::default(),
+            roles: OnceLock::new(),
         }
+    }
+
+    pub(super) fn roles(&self) -> &Roles {
+        self.roles.get_or_init(Box::default)
     }
 
     /// Takes in what one committed batch did to this timeline.
@@ -225,7 +232,8 @@ impl State {
             turn: self.readers.turn(),
             foreign,
         };
-        if self.concerns(cursor, user) || cursor.more || cursor.doubt != self.doubt {
+        let is_unsure = cursor.unsure || cursor.more || cursor.doubt != self.doubt;
+        if self.concerns(cursor, user) || is_unsure {
             return read(None);
         }
         if let Some(epoch) = &self.epoch

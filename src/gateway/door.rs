@@ -15,6 +15,7 @@ use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTH
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::address::block;
 use super::limits::{Limits, Reached};
 use super::live::Sessions;
 use super::respond::{Answer, full};
@@ -42,7 +43,10 @@ pub(super) struct Door {
     pub(super) sessions: Arc<Sessions>,
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
-    refused: Seldom,
+    /// By address.
+    refused: Seldom<IpAddr>,
+    /// What was refused, by caller.
+    audited: Seldom<String>,
 }
 
 /// From where a request came, and what its connection has shown.
@@ -83,6 +87,8 @@ impl<'c> From<Shown<'c>> for Presumed<'c> {
     }
 }
 
+/// Lines of the audit log that one caller can cause in a minute with calls that are refused.
+const REFUSED_LINES_MAX: u32 = 60;
 /// The clock may be set meanwhile.
 const LOOK_MS: u64 = 60_000;
 
@@ -95,6 +101,7 @@ impl Door {
             limits,
             metrics: Arc::clone(metrics),
             refused: Seldom::default(),
+            audited: Seldom::new(REFUSED_LINES_MAX),
         }
     }
 
@@ -195,6 +202,15 @@ impl Door {
         }
     }
 
+    /// Whether a call gets its line in the audit log; with how many of the same caller's were left out before it.
+    pub(super) fn audits(&self, who: &str, is_done: bool) -> Option<Option<u64>> {
+        if is_done {
+            return Some(None);
+        }
+        let left_out = self.audited.turn_of(who.to_owned())?;
+        Some((left_out > 0).then_some(left_out))
+    }
+
     /// Logs why a credential was refused, and says what its owner is told.
     pub(super) fn refuse(&self, why: Refused, who: Presumed<'_>, address: IpAddr) -> Failure {
         let Presumed { key, user } = who;
@@ -202,15 +218,18 @@ impl Door {
         tracing::debug!(why = why_text, key, %address, "refused a credential");
         // Anybody can cause it: seldom at a level that is on.
         if why != Refused::Missing
-            && let Some(count) = self.refused.turn()
+            && let Some(left_out) = self.refused.turn_of(block(address))
         {
+            let count = left_out + 1;
             tracing::warn!(count, why = why_text, key, %address, "refused credentials; this is the last one");
         }
         match why {
             Refused::Unavailable => Reason::Unavailable.into(),
             Refused::OtherUser => {
-                let outcome = Reason::Forbidden.name();
-                tracing::info!(target: "audit", key, for_user = user, from = %address, outcome);
+                if let Some(left_out) = self.audits(key.as_deref().unwrap_or_default(), false) {
+                    let outcome = Reason::Forbidden.name();
+                    tracing::info!(target: "audit", key, for_user = user, from = %address, outcome, left_out);
+                }
                 Reason::Forbidden.into()
             }
             Refused::Missing => Reason::Unauthenticated.into(),

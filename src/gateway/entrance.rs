@@ -7,20 +7,20 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{
     AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use hyper::{Request, StatusCode};
 
+use super::Shared;
 use super::arrival::Arrival;
 use super::door::{self, Visitor};
 use super::form::Form;
 use super::limits::{Place, Places, Reached};
-use super::respond::{Answer, limited, say};
+use super::respond::{Answer, Content, limited, say};
 use super::session::login::Entered;
-use super::{Shared, upgrade};
+use super::upgrade::{self, Chosen, Refusal};
 
 /// What a handshake leaves to the session.
 pub(super) type Accepted = Mutex<Option<(Form, Entered, Option<Place>)>>;
@@ -54,13 +54,29 @@ pub(super) fn shows_token(headers: &HeaderMap) -> bool {
 
 /// Whether a request makes a connection that keeps its place among those that nobody knows.
 pub(super) fn comes_without_a_credential(request: &Request<Incoming>, shared: &Shared) -> bool {
-    shared.door.is_some()
-        && request.uri().path() == "/v1/connect"
-        && !shows_token(request.headers())
+    let is_unknown = match request.uri().path() {
+        "/v1/connect" => !shows_token(request.headers()),
+        // Its token is in its first command.
+        CENTRIFUGE_PATH | STREAM_PATH | EVENTS_PATH => true,
+        _ => false,
+    };
+    is_unknown && shared.door.is_some()
 }
 
+/// Where the Centrifuge dialect is spoken on WebSockets.
+pub(super) const CENTRIFUGE_PATH: &str = "/connection/websocket";
+/// The same over HTTP responses that do not end.
+pub(super) const STREAM_PATH: &str = "/connection/http_stream";
+/// The same over server-sent events.
+pub(super) const EVENTS_PATH: &str = "/connection/sse";
+
 /// What a handshake shows of who comes.
-async fn enter(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<Entered, Answer> {
+pub(super) async fn enter(
+    headers: &HeaderMap,
+    ends: &Ends,
+    shared: &Shared,
+    counts: bool,
+) -> Result<Entered, Answer> {
     let visitor = ends.visitor(headers, shared);
     let mut entered = Entered {
         address: visitor.address,
@@ -70,7 +86,7 @@ async fn enter(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<Ente
         places: Places::default(),
     };
     match &shared.door {
-        Some(door) if shows_token(headers) => {
+        Some(door) if counts && shows_token(headers) => {
             let admitted = door.admit(headers, visitor).await;
             let credential = admitted.map_err(|failure| door::refusal(&failure))?;
             let places = shared.per_client.enter_as(&credential.identity);
@@ -92,7 +108,11 @@ async fn enter(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<Ente
 }
 
 /// Counts a WebSocket that came by a trusted proxy as a connection of its client.
-fn arrive(headers: &HeaderMap, peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
+pub(super) fn arrive(
+    headers: &HeaderMap,
+    peer: IpAddr,
+    shared: &Shared,
+) -> Result<Option<Place>, Reached> {
     if !shared.proxies.has(peer) {
         return Ok(None);
     }
@@ -110,14 +130,46 @@ pub(super) async fn connect(
     shared: &Arc<Shared>,
     upgraded: &Accepted,
 ) -> Answer {
+    let entered = enter(request.headers(), ends, shared, true).await;
+    let choose = |headers: &HeaderMap| upgrade::native(headers, &shared.dialects);
+    shake_hands(request, ends, shared, upgraded, (entered, choose))
+}
+
+/// Answers a handshake of the Centrifuge dialect. What is none gets 400: it is used as a sign of life.
+pub(super) async fn connect_centrifuge(
+    request: &Request<Incoming>,
+    ends: &Ends,
+    shared: &Arc<Shared>,
+    upgraded: &Accepted,
+) -> Answer {
+    let entered = enter(request.headers(), ends, shared, false).await;
+    let query = request.uri().query().unwrap_or_default();
+    let choose = |headers: &HeaderMap| Ok(upgrade::of_centrifuge(headers, query, &shared.dialects));
+    let mut answer = shake_hands(request, ends, shared, upgraded, (entered, choose));
+    if answer.status() == StatusCode::UPGRADE_REQUIRED {
+        *answer.status_mut() = StatusCode::BAD_REQUEST;
+    }
+    answer
+}
+
+fn shake_hands(
+    request: &Request<Incoming>,
+    ends: &Ends,
+    shared: &Arc<Shared>,
+    upgraded: &Accepted,
+    (entered, choose): (
+        Result<Entered, Answer>,
+        impl FnOnce(&HeaderMap) -> Result<Chosen, Refusal>,
+    ),
+) -> Answer {
     if shared.draining.is_cancelled() {
         return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
     }
-    let entered = match enter(request.headers(), ends, shared).await {
+    let entered = match entered {
         Ok(entered) => entered,
         Err(answer) => return answer,
     };
-    match upgrade::accept(request.headers(), request.version(), &shared.dialects) {
+    match upgrade::accept(request.headers(), request.version(), choose) {
         Ok((response, form)) => {
             let place = match arrive(request.headers(), ends.peer, shared) {
                 Ok(place) => place,
@@ -127,7 +179,7 @@ pub(super) async fn connect(
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
             *accepted = Some((form, entered, place));
-            response.map(|()| Full::default())
+            response.map(|()| Content::default())
         }
         Err((status, why)) => {
             let mut answer = say(status, &why);

@@ -4,6 +4,7 @@
 //! below [`FORMS_MAX`], and two forms never share one. Must not: encode; the dialects do.
 
 use crate::feed::FORMS_MAX;
+use crate::wire::centrifuge::{self, Encoding};
 use crate::wire::{Dialect, Integers};
 
 /// The dialects that a server speaks.
@@ -17,12 +18,15 @@ pub(super) struct Form {
     pub(super) integers: Integers,
     /// The number of the dialect's first form.
     pub(super) first: usize,
+    /// Whether it is that of Centrifuge, whose frames the session takes apart itself.
+    pub(super) centrifuge: Option<Encoding>,
 }
 
 impl Dialects {
     /// The first one is that of clients that ask for none.
     pub(super) fn new(all: &'static [&'static dyn Dialect]) -> Dialects {
-        let forms: usize = all.iter().map(|dialect| dialect.forms()).sum();
+        let every = all.iter().chain(&centrifuge::DIALECTS);
+        let forms: usize = every.map(|dialect| dialect.forms()).sum();
         assert!(!all.is_empty(), "a server speaks at least one dialect");
         assert!(forms <= FORMS_MAX, "raise FORMS_MAX to {forms}");
         Dialects(all)
@@ -34,6 +38,20 @@ impl Dialects {
             dialect: self.0[0],
             integers: Integers::default(),
             first: 0,
+            centrifuge: None,
+        }
+    }
+
+    /// The form of Centrifuge in an encoding. It has an address of its own, where no other dialect is spoken.
+    pub(super) fn of_centrifuge(&self, encoding: Encoding) -> Form {
+        let native: usize = self.0.iter().map(|dialect| dialect.forms()).sum();
+        let place = encoding as usize;
+        let before = centrifuge::DIALECTS[..place].iter();
+        Form {
+            dialect: centrifuge::DIALECTS[place],
+            integers: Integers::default(),
+            first: native + before.map(|dialect| dialect.forms()).sum::<usize>(),
+            centrifuge: Some(encoding),
         }
     }
 
@@ -46,6 +64,7 @@ impl Dialects {
                     dialect: *dialect,
                     integers: Integers::default(),
                     first,
+                    centrifuge: None,
                 });
             }
             first += dialect.forms();

@@ -22,28 +22,19 @@ use hyper_util::rt::TokioTimer;
 use tokio::time::timeout;
 
 use super::arrival::Arrival;
+use super::centrifuge::{api, emulation};
 use super::door;
-use super::entrance::{Accepted, Ends, comes_without_a_credential, connect, shows_token};
-use super::form::Form;
-use super::limits::Place;
+use super::entrance::{
+    Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect, connect_centrifuge,
+    shows_token,
+};
 use super::patience::{Impatient, farewell};
 use super::respond::{Answer, as_page, full, not_allowed, say};
-use super::session::login::Entered;
 use super::socket::Socket;
+use super::upgraded::Upgraded;
 use super::{Shared, cors, dispatch, rpc, tablestore};
 use crate::access::Right;
 use crate::wire::{Failure, Reason};
-
-/// A connection that has become a WebSocket.
-pub(super) struct Upgraded {
-    pub(super) socket: Socket,
-    /// Counts it where a trusted proxy stands before it.
-    pub(super) place: Option<Place>,
-    /// What came behind the handshake.
-    pub(super) read: Bytes,
-    pub(super) form: Form,
-    pub(super) entered: Entered,
-}
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
 pub(super) async fn serve(
@@ -52,7 +43,7 @@ pub(super) async fn serve(
     arrival: Arc<Arrival>,
     shared: Arc<Shared>,
 ) -> Option<Upgraded> {
-    let local = socket.tcp().local_addr().ok()?;
+    let local = socket.local_address()?;
     let ends = Ends {
         peer,
         local: local.ip(),
@@ -78,6 +69,7 @@ pub(super) async fn serve(
             read,
             form,
             entered,
+            emulated: None,
         });
     }
     tokio::select! {
@@ -216,6 +208,11 @@ async fn page(
             connect(request, ends, shared, upgraded).await
         }
         "/v1/connect" => not_allowed("GET"),
+        CENTRIFUGE_PATH if shared.options.centrifuge.is_none() => as_page(no_page()),
+        CENTRIFUGE_PATH if *request.method() == Method::GET => {
+            connect_centrifuge(request, ends, shared, upgraded).await
+        }
+        CENTRIFUGE_PATH => not_allowed("GET"),
         "/v1/rpc" if *request.method() == Method::POST => {
             let visitor = ends.visitor(request.headers(), shared);
             rpc::serve(request, visitor, shared).await
@@ -227,12 +224,21 @@ async fn page(
         "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" => {
             as_page(own_page(request, ends, shared).await)
         }
+        path if emulation::is_for(path, shared) => emulation::serve(request, ends, shared).await,
+        path if path.starts_with(API) => {
+            let visitor = ends.visitor(request.headers(), shared);
+            api::serve(request, visitor, shared).await
+        }
         _ if tablestore::is_for(request) => {
             let visitor = ends.visitor(request.headers(), shared);
             tablestore::serve(request, is_direct, visitor, shared).await
         }
-        _ => as_page(say(StatusCode::NOT_FOUND, "no such page; see /")),
+        _ => as_page(no_page()),
     }
+}
+
+fn no_page() -> Answer {
+    say(StatusCode::NOT_FOUND, "no such page; see /")
 }
 
 async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>) -> Answer {
@@ -294,6 +300,8 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
     }
 }
 
+/// In front of the methods of Centrifugo's HTTP API.
+const API: &str = "/api/";
 /// Headers of one request: a browser behind two proxies sends about 30.
 const HEADERS_MAX: usize = 64;
 /// Bytes of a request's head: what other servers take. Hyper's buffer for reading grows up to it.

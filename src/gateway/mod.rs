@@ -8,6 +8,7 @@ mod address;
 mod arrival;
 mod body;
 mod budget;
+pub mod centrifuge;
 mod changes;
 mod cors;
 mod counters;
@@ -30,6 +31,7 @@ mod session;
 mod socket;
 mod tablestore;
 mod upgrade;
+mod upgraded;
 
 pub use address::Network;
 pub use changes::body as changes_body;
@@ -40,7 +42,7 @@ pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
@@ -99,6 +101,8 @@ pub struct Options {
     pub dialects: &'static [&'static dyn Dialect],
     /// Who may call Tablestore's operations.
     pub tablestore: TablestoreOptions,
+    /// How the Centrifuge dialect is served; `None` = not at all.
+    pub centrifuge: Option<Arc<centrifuge::Options>>,
     /// Where figures go.
     pub metrics: Arc<Metrics>,
 }
@@ -155,6 +159,11 @@ struct Shared {
     origins: origin::Allowed,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
+    /// Who is connected by the Centrifuge dialect.
+    hub: Arc<centrifuge::Hub>,
+    /// Their sessions that have no socket of their own.
+    emulated: Arc<centrifuge::Emulated>,
+    began: Instant,
     proxies: address::Proxies,
     per_client: Arc<limits::Limits>,
     /// Waiting calls are to be answered now.
@@ -209,6 +218,9 @@ impl Gateway {
             counters: Counters::new(Arc::clone(&metrics)),
             metrics,
             dialects,
+            hub: centrifuge::Hub::new(&options_metrics),
+            emulated: Arc::default(),
+            began: Instant::now(),
             origins,
             door: access.map(|access| Door::new(access, per_client, &options_metrics)),
             waits_over: CancellationToken::new(),

@@ -261,6 +261,10 @@ impl Outbox {
     }
 
     pub(super) fn push(&mut self, message: Bytes) {
+        if message.is_empty() {
+            // What its dialect has no words for.
+            return;
+        }
         self.bytes += message.len();
         self.queue.push_back(message);
     }

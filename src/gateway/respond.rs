@@ -3,8 +3,14 @@
 //! Owns: their headers. Promises: every body says what it is and is not to be guessed at; a refusal is one line that
 //! says why. Must not: decide which request gets which answer.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
 use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{
     ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS,
@@ -14,8 +20,51 @@ use hyper::{Response, StatusCode};
 use super::budget::Share;
 use super::limits::Reached;
 
-/// An answer with its whole body.
-pub(super) type Answer = Response<Full<Bytes>>;
+/// An answer.
+pub(super) type Answer = Response<Content>;
+
+/// What an answer holds.
+pub(super) enum Content {
+    /// The whole.
+    Whole(Full<Bytes>),
+    /// What comes as time goes by.
+    Stream(UnsyncBoxBody<Bytes, Infallible>),
+}
+
+impl Default for Content {
+    fn default() -> Content {
+        Content::Whole(Full::default())
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Content::Whole(whole) => Pin::new(whole).poll_frame(context),
+            Content::Stream(stream) => Pin::new(stream).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Content::Whole(whole) => whole.is_end_stream(),
+            Content::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Content::Whole(whole) => whole.size_hint(),
+            Content::Stream(stream) => stream.size_hint(),
+        }
+    }
+}
 
 /// Names the methods that the page has.
 pub(super) fn not_allowed(allowed: &'static str) -> Answer {
@@ -73,7 +122,7 @@ pub(super) fn counted(body: Bytes, share: Share) -> Bytes {
 
 /// A body of any kind.
 pub(super) fn full(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
+    let mut answer = Response::new(Content::Whole(Full::new(body.into())));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));

@@ -1,16 +1,17 @@
 //! One connection's bytes, with TLS or without.
 //!
-//! Owns: the handshake of TLS. Promises: without TLS it adds nothing to a read or a write; a handshake ends in time.
-//! Must not: know what is said.
+//! Owns: the handshake of TLS, and connections that end in this process. Promises: without TLS it adds nothing to a
+//! read or a write; a handshake ends in time. Must not: know what is said.
 
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -23,6 +24,8 @@ pub(super) enum Socket {
     Plain(TcpStream),
     /// In a box: it is ten times as large.
     Tls(Box<TlsStream<TcpStream>>),
+    /// Something in this process speaks for the client.
+    Memory(Box<DuplexStream>),
 }
 
 /// What a handshake came to.
@@ -55,10 +58,12 @@ impl Socket {
             .map_or_else(Vec::new, dns_names)
     }
 
-    pub(super) fn tcp(&self) -> &TcpStream {
+    /// Where it was accepted.
+    pub(super) fn local_address(&self) -> Option<SocketAddr> {
         match self {
-            Socket::Plain(socket) => socket,
-            Socket::Tls(stream) => stream.get_ref().0,
+            Socket::Plain(socket) => socket.local_addr().ok(),
+            Socket::Tls(stream) => stream.get_ref().0.local_addr().ok(),
+            Socket::Memory(_) => None,
         }
     }
 }
@@ -72,6 +77,7 @@ impl AsyncRead for Socket {
         match self.get_mut() {
             Socket::Plain(socket) => Pin::new(socket).poll_read(context, buffer),
             Socket::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+            Socket::Memory(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
@@ -85,6 +91,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Socket::Plain(socket) => Pin::new(socket).poll_write(context, bytes),
             Socket::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+            Socket::Memory(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -92,6 +99,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Socket::Plain(socket) => Pin::new(socket).poll_flush(context),
             Socket::Tls(stream) => Pin::new(stream).poll_flush(context),
+            Socket::Memory(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
@@ -99,6 +107,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Socket::Plain(socket) => Pin::new(socket).poll_shutdown(context),
             Socket::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+            Socket::Memory(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 
@@ -106,6 +115,7 @@ impl AsyncWrite for Socket {
         match self {
             Socket::Plain(socket) => socket.is_write_vectored(),
             Socket::Tls(stream) => stream.is_write_vectored(),
+            Socket::Memory(stream) => stream.is_write_vectored(),
         }
     }
 
@@ -117,6 +127,7 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Socket::Plain(socket) => Pin::new(socket).poll_write_vectored(context, slices),
             Socket::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Socket::Memory(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }
 }

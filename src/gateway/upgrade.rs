@@ -15,15 +15,19 @@ use hyper::{Response, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::form::{Dialects, Form};
+use crate::wire::centrifuge::ENCODINGS;
 
 /// A status, and what to say with it.
-type Refusal = (StatusCode, Cow<'static, str>);
+pub(super) type Refusal = (StatusCode, Cow<'static, str>);
 
-/// Checks a handshake; returns the 101 and the chosen dialect, or the refusal.
+/// A dialect, and whether its sub-protocol goes into the answer.
+pub(super) type Chosen = (Form, bool);
+
+/// Checks a handshake; returns the 101 and the dialect that `choose` has chosen, or the refusal.
 pub(super) fn accept(
     headers: &HeaderMap,
     version: Version,
-    dialects: &Dialects,
+    choose: impl FnOnce(&HeaderMap) -> Result<Chosen, Refusal>,
 ) -> Result<(Response<()>, Form), Refusal> {
     let refuse = |status, why: &'static str| Err((status, Cow::Borrowed(why)));
     if version != Version::HTTP_11
@@ -49,7 +53,7 @@ pub(super) fn accept(
             "Sec-WebSocket-Key must be 16 bytes in base64",
         );
     };
-    let (form, echo) = choose(headers, dialects)?;
+    let (form, echo) = choose(headers)?;
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let answer = response.headers_mut();
@@ -68,7 +72,7 @@ pub(super) fn accept(
 }
 
 /// The client's first known sub-protocol; the usual dialect without an echo if it offers none.
-fn choose(headers: &HeaderMap, dialects: &Dialects) -> Result<(Form, bool), Refusal> {
+pub(super) fn native(headers: &HeaderMap, dialects: &Dialects) -> Result<Chosen, Refusal> {
     let mut offered = false;
     for name in items(headers, &SEC_WEBSOCKET_PROTOCOL) {
         offered = true;
@@ -82,6 +86,23 @@ fn choose(headers: &HeaderMap, dialects: &Dialects) -> Result<(Form, bool), Refu
         return Err((StatusCode::BAD_REQUEST, why.into()));
     }
     Ok((dialects.usual(), false))
+}
+
+/// The encoding that a client of Centrifuge offers as a sub-protocol, else the one that it names in the query, else
+/// JSON. What it offers besides is not for us.
+pub(super) fn of_centrifuge(headers: &HeaderMap, query: &str, dialects: &Dialects) -> Chosen {
+    let forms = ENCODINGS.map(|encoding| dialects.of_centrifuge(encoding));
+    for name in items(headers, &SEC_WEBSOCKET_PROTOCOL) {
+        if let Some(form) = forms.iter().find(|form| form.dialect.subprotocol() == name) {
+            return (*form, true);
+        }
+    }
+    let asks = |pair: &str| matches!(pair, "format=protobuf" | "cf_protocol=protobuf");
+    let [json, protobuf] = forms;
+    match query.split('&').any(asks) {
+        true => (protobuf, false),
+        false => (json, false),
+    }
 }
 
 fn items<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
@@ -104,7 +125,29 @@ mod tests {
     use crate::wire::jsonrpc::DIALECTS;
 
     fn accept(headers: &HeaderMap, version: Version) -> Result<(Response<()>, Form), Refusal> {
-        super::accept(headers, version, &Dialects::new(&DIALECTS))
+        let dialects = Dialects::new(&DIALECTS);
+        super::accept(headers, version, |headers| native(headers, &dialects))
+    }
+
+    #[test]
+    fn the_encoding_of_centrifuge_is_offered_or_named() {
+        let chosen = |protocols: &[&str], query: &str| {
+            let dialects = Dialects::new(&DIALECTS);
+            let (form, echo) = of_centrifuge(&handshake(protocols), query, &dialects);
+            (form.dialect.subprotocol(), form.number(), echo)
+        };
+        let (json, protobuf) = ("centrifuge-json", "centrifuge-protobuf");
+        assert_eq!(chosen(&[], ""), (json, 4, false));
+        assert_eq!(
+            chosen(&["centrifuge-json"], "format=protobuf"),
+            (json, 4, true)
+        );
+        assert_eq!(chosen(&["x, centrifuge-protobuf"], ""), (protobuf, 5, true));
+        assert_eq!(
+            chosen(&["x"], "a=b&cf_protocol=protobuf"),
+            (protobuf, 5, false)
+        );
+        assert_eq!(chosen(&[], "format=protobuf"), (protobuf, 5, false));
     }
 
     fn handshake(protocols: &[&str]) -> HeaderMap {

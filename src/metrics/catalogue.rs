@@ -228,6 +228,9 @@ groups! {
         reads_running: Gauge, "tideline_reads_running"
             "Reads of the store that run now; reads_max is the bound, others wait.",
             "Steadily at reads_max = reads queue: a slow disk, or too many resumes at once.";
+        reads: Counter, "tideline_reads_total"
+            "Reads of the store, each of one view of a partition.",
+            "Grows with calls, catch-ups and waits, not with pushes: what is fresh is pushed from memory.";
         sync_positions: Histogram, "tideline_sync_positions"
             "Timelines asked for in one sync.",
             "Small ones in large numbers = clients could ask for all their timelines at once.";

@@ -10,6 +10,7 @@ mod groups;
 
 mod access;
 mod catalogue;
+mod centrifuge;
 mod door;
 mod handles;
 mod members;
@@ -27,6 +28,7 @@ use ::metrics::Label;
 
 pub use access::Access;
 pub use catalogue::*;
+pub use centrifuge::Centrifuge;
 pub use door::Door;
 pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
@@ -48,6 +50,7 @@ pub enum Kind {
 /// All metrics by part of the server.
 fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
     let rest = tables::GROUPS.iter().chain(door::GROUPS);
+    let rest = rest.chain(centrifuge::GROUPS);
     catalogue::GROUPS.iter().chain(rest).chain(access::GROUPS)
 }
 
@@ -90,6 +93,8 @@ pub struct Metrics {
     pub gateway: Gateway,
     /// Credentials.
     pub access: Access,
+    /// Connections of the Centrifuge dialect.
+    pub centrifuge: Centrifuge,
     /// Who comes in, and how.
     pub door: Door,
     process: Process,
@@ -132,6 +137,7 @@ impl Default for Metrics {
             feed: Feed::bind(&registry, &[]),
             gateway: Gateway::bind(&registry, &[]),
             access,
+            centrifuge: Centrifuge::bind(&registry, &[]),
             door,
             process: Process::bind(&registry, &[]),
             registry,

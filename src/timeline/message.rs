@@ -281,7 +281,8 @@ pub struct List {
 pub struct Listed {
     /// Those that exist; the server's own (names in `$`) are not shown.
     pub timelines: Vec<TimelineInfo>,
-    /// What goes into `after` for the next page, if there is more.
+    /// What goes into `after` for the next page, if there is more: the last of these names. If there is none, a name
+    /// that may be hidden, and must not be shown.
     pub next: Option<String>,
 }
 

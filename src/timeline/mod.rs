@@ -4,6 +4,7 @@
 //! when it is on disk; a read shows everything that was answered before it was called. Must not: know JSON-RPC or
 //! sockets, or check what the gateway can check without the store (names, sizes, ranges of numbers).
 
+mod admitted;
 mod append;
 mod changes;
 mod covered;
@@ -52,6 +53,7 @@ use retention::{TimelineRetention, Window};
 use time::Time;
 use write::Site;
 
+pub use admitted::Roles;
 pub use append::Prepared;
 #[cfg(test)]
 pub(crate) use changes::PLANTED_PAGE_BYTES;

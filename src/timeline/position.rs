@@ -60,6 +60,14 @@ pub struct Changed {
     pub admission: Admission,
 }
 
+impl Changed {
+    /// All messages in it.
+    pub fn shown_mut(&mut self) -> impl Iterator<Item = &mut Message> {
+        let changed = self.changed.iter_mut().flatten();
+        changed.chain(&mut self.messages)
+    }
+}
+
 /// What a reader may see, apart from the timeline's own floor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admission {

@@ -8,6 +8,7 @@ use crate::access::Asker;
 use crate::model::{Direction, json_bytes};
 use crate::table::{Key, View, scan};
 
+use super::admitted::Roles;
 use super::covered;
 use super::edit::load;
 use super::head::HeadRow;
@@ -189,18 +190,39 @@ impl Timelines {
     pub async fn get_message(&self, target: Target, sequence: u64) -> Result<Message, Error> {
         let partition = self.place(&target.timeline);
         let site = self.site(partition);
-        self.read(partition, move |view| {
+        let inbox_of = Timelines::inbox_asker(&target.asker, &target.timeline);
+        let read = self.read(partition, move |view| {
             site.get_message(view, &target, sequence)
-        })
-        .await
+        });
+        let mut message = read.await?;
+        if let Some(asker) = inbox_of {
+            self.hide_entries(&asker, [&mut message], &Roles::default())
+                .await?;
+        }
+        Ok(message)
     }
 
     /// A page of messages.
-    pub async fn range(&self, range: Range) -> Result<Page, Error> {
+    pub async fn range(&self, mut range: Range) -> Result<Page, Error> {
         let partition = self.place(&range.timeline);
         let site = self.site(partition);
-        self.read(partition, move |view| site.range(view, range))
-            .await
+        let inbox_of = Timelines::inbox_asker(&range.asker, &range.timeline);
+        // What an entry names is decided whatever is asked for of it.
+        let inbox_of = inbox_of.map(|asker| (asker, range.columns.take()));
+        let read = self.read(partition, move |view| site.range(view, range));
+        let mut page = read.await?;
+        if let Some((asker, columns)) = inbox_of {
+            self.hide_entries(&asker, &mut page.messages, &Roles::default())
+                .await?;
+            let entries = page
+                .messages
+                .iter_mut()
+                .filter_map(|one| one.entry.as_mut());
+            for (entry, columns) in entries.zip(std::iter::repeat(columns.as_ref())) {
+                entry.retain(|(name, _)| columns.is_none_or(|columns| columns.contains(name)));
+            }
+        }
+        Ok(page)
     }
 
     /// The timelines of all partitions in the order of their names.
@@ -230,14 +252,12 @@ impl Timelines {
                 found.truncate(kept);
                 next = found.last().map(|info| info.timeline.clone());
             }
-            if !found.is_empty() || next.is_none() {
-                // The name of one that is shown: another may be hidden.
-                let next = next
-                    .and_then(|_| found.last())
-                    .map(|info| info.timeline.clone());
+            // Where rights are decided, one call passes over so many hidden ones and no more.
+            if !found.is_empty() || next.is_none() || list.asker.claim().is_some() {
+                let last = found.last().map(|info| info.timeline.clone());
                 return Ok(Listed {
+                    next: next.map(|reached| last.unwrap_or(reached)),
                     timelines: found,
-                    next,
                 });
             }
             // Nothing but deleted or hidden timelines so far: go on behind them with fresh views.

@@ -7,6 +7,7 @@
 use crate::model::Direction;
 use crate::table::{ReadError, View, damaged, scan};
 
+use super::admitted::Roles;
 use super::edit::load_held;
 use super::head::HeadRow;
 use super::page::{Room, Run};
@@ -65,13 +66,18 @@ impl Timelines {
         first_anyway: bool,
     ) -> Result<Changed, Error> {
         let partition = self.place(&resume.timeline);
+        let inbox_of = Timelines::inbox_asker(&resume.asker, &resume.timeline);
         loop {
             let (site, asked) = (self.site(partition), resume.clone());
-            let page = self
+            let mut page = self
                 .read(partition, move |view| {
                     site.resume(view, &asked, (floor, first_anyway))
                 })
                 .await?;
+            if let Some(asker) = &inbox_of {
+                self.hide_entries(asker, page.shown_mut(), &Roles::default())
+                    .await?;
+            }
             let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
             let went_on = resume
                 .changes_after
@@ -99,8 +105,8 @@ impl Site {
         seen.floor = seen.floor.max(floor);
         let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
         page.admission = self.admission(&name, &head, &reader);
-        let shown = page.changed.iter_mut().flatten().chain(&mut page.messages);
-        unread::mask(view, (&name, &head), (resume.asker.user(), &reader), shown)?;
+        let asker = (resume.asker.user(), &reader);
+        unread::mask(view, (&name, &head), asker, page.shown_mut())?;
         Ok(page)
     }
 

@@ -10,6 +10,7 @@ use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::table::View;
 
+use super::admitted::Roles;
 use super::head::HeadRow;
 use super::heads::Found;
 use super::tables::Name;
@@ -104,12 +105,19 @@ impl Timelines {
             let group: Vec<_> = asked.by_ref().take(TIMELINES_PER_VIEW).collect();
             let mut part = reply.empty();
             let site = site.clone();
-            let part = self
-                .read(partition, move |view| {
-                    site.sync(view, group, &mut part)?;
-                    Ok(part)
-                })
-                .await?;
+            let part = self.read(partition, move |view| {
+                site.sync(view, group, &mut part)?;
+                Ok(part)
+            });
+            let mut part = part.await?;
+            for Synced { timeline, page, .. } in &mut part.synced {
+                if let (Some(asker), Some(page)) =
+                    (Timelines::inbox_asker(asker.asker, timeline), page)
+                {
+                    self.hide_entries(&asker, page.shown_mut(), &Roles::default())
+                        .await?;
+                }
+            }
             reply.join(part);
         }
         Ok(())

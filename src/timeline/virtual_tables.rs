@@ -93,9 +93,11 @@ impl Timelines {
 }
 
 impl Timelines {
-    /// One of the virtual tables, but only with the timelines that are covered; `None` = it is none of them.
+    /// One of the virtual tables, but only with the timelines that are covered; `None` = it is none of them. What an
+    /// inbox names is decided entry by entry, and not here.
     #[must_use]
     pub fn covered(&self, table: &Table, coverage: Coverage) -> Option<Table> {
+        let coverage = coverage.of_users();
         let rows: Arc<dyn VirtualRows> = match table.id {
             MESSAGES => Arc::new(MessageTable(self.clone(), coverage)),
             METAS => Arc::new(MetaTable(self.clone(), coverage)),

@@ -267,7 +267,7 @@ impl Check for Direct {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "conversation.direct.result")]
 pub struct DirectMade {
-    /// Its ID, made from both names.
+    /// Its ID, made from both names. Users make timelines whose ID begins with `direct/` by this call only.
     pub timeline: String,
     /// Its epoch.
     pub epoch: String,

@@ -4,7 +4,10 @@
 //! from a frame to calls, from answers and pushes to bytes, and which pushes have the same bytes. Promises: a session
 //! treats all dialects alike; ids, envelopes and batches are matters of the dialect. Must not: know any dialect.
 
+use std::any::Any;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -15,6 +18,7 @@ use super::failure::Failure;
 use super::limits::Limits;
 use super::methods::{Method, Reply, Request};
 use super::push::Push;
+use super::reason::Reason;
 
 /// A protocol that clients speak over a WebSocket.
 pub trait Dialect: fmt::Debug + Send + Sync + 'static {
@@ -24,16 +28,19 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     /// The frames that carry it; one of the other kind ends the connection.
     fn frames(&self) -> Frames;
 
-    /// Takes the payload of one frame (or the body of one HTTP request) apart into calls, each decoded and checked.
+    /// Takes the payload of one frame (or the body of one HTTP request) apart into calls, each decoded and checked. A
+    /// dialect whose frames the session takes apart itself has none.
     ///
     /// # Errors
     /// What can't be taken apart at all. It is answered by this failure with [`Id::Null`].
-    fn decode(&self, bytes: &[u8], limits: &Limits) -> Result<Incoming, Failure>;
+    fn decode(&self, _bytes: &[u8], _limits: &Limits) -> Result<Incoming, Failure> {
+        Err(Reason::InvalidRequest.into())
+    }
 
     /// Appends one answer, as a frame of its own.
     fn answer(&self, out: &mut Vec<u8>, id: &Id, answer: Result<&Reply, &Failure>);
 
-    /// Encodes a push as one frame.
+    /// Encodes a push as one frame; an empty one is not sent: the dialect has no words for it.
     fn push(&self, push: &Push<'_>) -> Bytes;
 
     /// How many different forms a push can have in this dialect.
@@ -117,6 +124,45 @@ pub enum Id {
     Unsigned(u64),
     /// Text.
     Text(String),
+    /// Whatever a dialect keeps with a call until it is answered.
+    #[serde(skip)]
+    #[schemars(skip)]
+    Ticket(Ticket),
+}
+
+impl Id {
+    /// What the dialect keeps with the call.
+    #[must_use]
+    pub fn ticket<T: Any>(&self) -> Option<&T> {
+        match self {
+            Id::Ticket(Ticket(kept)) => kept.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+/// What a dialect keeps with a call until it is answered. It equals itself only.
+#[derive(Clone)]
+pub struct Ticket(pub Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Ticket")
+    }
+}
+
+impl PartialEq for Ticket {
+    fn eq(&self, other: &Ticket) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Ticket {}
+
+impl Hash for Ticket {
+    fn hash<H: Hasher>(&self, into: &mut H) {
+        Arc::as_ptr(&self.0).cast::<()>().hash(into);
+    }
 }
 
 impl dyn Dialect {

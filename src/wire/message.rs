@@ -44,7 +44,8 @@ pub struct Message<'a> {
     /// When it was last edited, ms since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_at: Option<u64>,
-    /// `true` if the user has hidden the message, and gets a tombstone in its place; else absent.
+    /// `true` in the tombstone that a user gets in place of a message that they have hidden, or of an inbox's entry
+    /// that names a timeline which they may not read; else absent.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub hidden: bool,
     /// `true` in a tombstone, else absent.

@@ -5,12 +5,14 @@
 //! module is whole and checked: lengths, ranges, exclusions and page limits are settled, so nothing behind it checks
 //! them again. Promises: no input, however broken or deep, panics or overflows the stack; every refusal names its
 //! [`Reason`]. Must not: do I/O, know sockets or sessions, or import a layer above `ids`, `ordered`, `metrics` and
-//! `value`. JSON-RPC is one dialect (`jsonrpc`), in JSON or MessagePack; requests and replies know nothing of it.
+//! `value`. JSON-RPC is one dialect (`jsonrpc`), in JSON or MessagePack, Centrifuge's protocol another (`centrifuge`);
+//! requests and replies know nothing of them.
 
 #[macro_use]
 mod listed;
 
 mod append;
+pub mod centrifuge;
 pub mod changes;
 mod check;
 mod close;
@@ -55,7 +57,7 @@ pub mod timeline;
 pub mod webhook;
 pub use check::check_user;
 pub use close::Close;
-pub use dialect::{Call, Dialect, Frames, Id, Incoming, Together};
+pub use dialect::{Call, Dialect, Frames, Id, Incoming, Ticket, Together};
 pub use entry::{Columns, Entry, Integers, OneValue, Patch};
 pub use failure::{Actual, Details, Failure, Said};
 pub use limits::Limits;

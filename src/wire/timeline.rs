@@ -273,7 +273,7 @@ pub struct List {
     pub prefix: Option<String>,
     /// Only IDs after this one: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 255))]
+    #[schemars(length(max = 512))]
     pub after: Option<String>,
     /// Timelines at most; clamped to the page limit.
     #[serde(default = "page_default", deserialize_with = "page_limit")]
@@ -284,18 +284,22 @@ pub struct List {
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::text_bytes("prefix", self.prefix.as_deref(), check::NAME_BYTES_MAX)?;
-        check::text_bytes("after", self.after.as_deref(), check::NAME_BYTES_MAX)?;
+        check::text_bytes("after", self.after.as_deref(), AFTER_BYTES_MAX)?;
         check::page_limit(&mut self.limit, limits)
     }
 }
+
+/// A `next` that is no ID is longer than one.
+const AFTER_BYTES_MAX: usize = 512;
 
 /// A page of timelines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "timeline.list.result")]
 pub struct Listed {
-    /// In the order of their IDs' bytes.
+    /// In the order of their IDs' bytes. May be none although there are more.
     pub timelines: Vec<Info>,
-    /// What to pass as `after` for the next page; absent = that was all.
+    /// What to pass as `after` for the next page; absent = that was all. Mostly the last ID; where timelines that the
+    /// caller may not see are passed over, a text that counts until the server's next start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

@@ -2,19 +2,21 @@
 //!
 //! Owns: which calls are noted, and their line. Promises: a line for each call that needs a right above reading and
 //! writing one's own, for each that ends a session, and for each of a key that acts for a user, allowed or not, once it
-//! is answered; none where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a
-//! credential.
+//! is answered; of what was refused to one caller so many a minute, and how many others; none where there is no
+//! `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
-use super::{Caller, Outcome, Work};
+use super::{Caller, Outcome, Shared, Work};
 use crate::access::{Identity, Right, Rights, Who};
 use crate::wire::{Method, Needs, Request};
 
 /// A call that is noted when it is answered.
 pub(super) struct Noted {
+    shared: Arc<Shared>,
     who: String,
     for_user: Option<String>,
     from: Option<IpAddr>,
@@ -31,7 +33,7 @@ const RIGHTS: Rights = Rights::NONE
 
 impl Noted {
     /// The line of a call, if it is noted.
-    pub(super) fn of(caller: &Caller, request: &Request) -> Option<Noted> {
+    pub(super) fn of(shared: &Arc<Shared>, caller: &Caller, request: &Request) -> Option<Noted> {
         let identity = caller.asker.claim()?.identity();
         let acts = matches!(identity.who, Who::Key { .. }) && identity.for_user.is_some();
         let (method, (name, sets)) = (request.method(), named(request));
@@ -40,6 +42,7 @@ impl Noted {
             Needs::Nothing(_) | Needs::Session(_) => method == Method::SessionClose,
         };
         (has_right || acts || sets).then(|| Noted {
+            shared: Arc::clone(shared),
             who: who(identity),
             for_user: identity.for_user.as_deref().map(str::to_owned),
             from: caller.address,
@@ -50,9 +53,10 @@ impl Noted {
 
     /// Writes the line.
     pub(super) fn answered(&self, outcome: &Outcome) {
-        let outcome = outcome
-            .as_ref()
-            .map_or_else(|failure| failure.reason.name(), |_| "ok");
+        let reason = outcome.as_ref().err().map(|failure| failure.reason.name());
+        let door = self.shared.door.as_ref();
+        let turn = door.and_then(|door| door.audits(&self.who, reason.is_none()));
+        let Some(left_out) = turn else { return };
         tracing::info!(
             target: "audit",
             who = self.who,
@@ -60,7 +64,8 @@ impl Noted {
             from = self.from.map(tracing::field::display),
             method = self.method.name(),
             name = self.name,
-            outcome,
+            outcome = reason.unwrap_or("ok"),
+            left_out,
         );
     }
 

@@ -134,7 +134,7 @@ pub(super) enum Work {
 
 /// Starts a request.
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
-    let noted = Noted::of(caller, &request);
+    let noted = Noted::of(shared, caller, &request);
     let work = match caller.check(request.method()) {
         Ok(()) => start_in_order(shared, caller, request),
         Err(failure) => Work::Now(Err(failure)),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Caller, NO_AUTHENTICATION, Outcome, Shared, Work};
-use crate::access::{Asker, Right, Who};
+use crate::access::{Asker, Identity, Right, Who};
 use crate::credentials::{Credential, CredentialError, Shown, StoredError};
 use crate::gateway::door::Door;
 use crate::gateway::live::Live;
@@ -93,7 +93,7 @@ fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
         certificates: &live.certificates,
     };
     let credential = door.judge(shown, live.address)?;
-    if !is_same_caller(&before, &credential) {
+    if !is_same_caller(&before.identity, &credential.identity) {
         return Err(Reason::Forbidden.into());
     }
     let expires_at = credential.expires_at;
@@ -101,14 +101,14 @@ fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
     Ok(Reply::SessionRenew(sessions::Renewed { expires_at }))
 }
 
-/// Whether two credentials are of one user, or of keys of one name that act for the same user.
-pub(in crate::gateway) fn is_same_caller(one: &Credential, other: &Credential) -> bool {
-    let is_same = match (&one.identity.who, &other.identity.who) {
+/// Whether two identities are of one user, or of keys of one name that act for the same user.
+pub(in crate::gateway) fn is_same_caller(one: &Identity, other: &Identity) -> bool {
+    let is_same = match (&one.who, &other.who) {
         (Who::User(one), Who::User(other)) => one == other,
         (Who::Key { name: one, .. }, Who::Key { name: other, .. }) => one == other,
         _ => false,
     };
-    is_same && one.identity.for_user == other.identity.for_user
+    is_same && one.for_user == other.for_user
 }
 
 /// Puts another credential in the place of a session's.
@@ -118,7 +118,12 @@ pub(in crate::gateway) fn take(
     live: &Live,
     credential: Credential,
 ) {
-    let claim = door.claim(&credential);
+    let before = caller.asker.claim();
+    let before = before.filter(|claim| is_same_caller(claim.identity(), &credential.identity));
+    let claim = match before {
+        Some(before) => Arc::new(before.renewed(&credential.identity, credential.issued_at())),
+        None => door.claim(&credential),
+    };
     caller.claimed(Arc::clone(&claim));
     live.renew(credential, claim);
     // It may have been taken back since it was judged.
@@ -200,10 +205,10 @@ pub(super) fn whole(change: impl Future<Output = Outcome> + Send + 'static) -> W
 /// Whether a session is the caller's, or the caller may see all.
 fn is_own(caller: &Caller, live: &Live) -> bool {
     caller.may(Right::Admin)
-        || caller.asker.claim().is_some_and(|claim| {
-            let (own, identity) = (claim.identity(), &live.credential().identity);
-            own.sender() == identity.sender()
-        })
+        || caller
+            .asker
+            .claim()
+            .is_some_and(|claim| is_same_caller(claim.identity(), &live.credential().identity))
 }
 
 /// Refuses all but administrators.

@@ -317,7 +317,7 @@ pub(super) fn entry_limits(limits: &Limits) -> timeline::EntryLimits {
 const ENTRY_NAMES_MAX: u64 = 128;
 
 /// A limit as a length in memory.
-pub(super) fn size(limit: u64) -> usize {
+pub(in crate::gateway) fn size(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
@@ -327,6 +327,6 @@ pub(in crate::gateway) fn page_bytes(limits: &Limits) -> usize {
 }
 
 /// An answer that should hold one thing and holds none: an error of ours.
-pub(super) fn missing() -> Failure {
+pub(in crate::gateway) fn missing() -> Failure {
     wire::Reason::InternalError.into()
 }

@@ -8,8 +8,12 @@ use std::sync::Arc;
 use super::member::new_member;
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
+use crate::credentials::{SEALED, seal, unseal};
 use crate::timeline::{Create, List, UpdateMeta};
-use crate::wire::{Method, Reply, timeline};
+use crate::wire::{Failure, Method, Reply, timeline};
+
+/// What is said of a `next` of before the server's start.
+const NOT_SEALED: &str = "no page gave this as next since the server's start; begin anew";
 
 pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, request: timeline::Create) -> Work {
     let timeline::Create {
@@ -138,6 +142,13 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::Lis
             after,
             limit,
         } = request;
+        let after = match after {
+            Some(sealed) if sealed.starts_with(SEALED) => {
+                let name = unseal(&sealed);
+                Some(name.ok_or_else(|| Failure::invalid("after", NOT_SEALED))?)
+            }
+            after => after,
+        };
         let listed = shared
             .timelines
             .list(List {
@@ -149,13 +160,18 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::Lis
             })
             .await
             .map_err(refusal)?;
+        // Where no timeline is shown, this is the name of one that may be hidden.
+        let next = match listed.timelines.is_empty() {
+            true => listed.next.map(|next| seal(&next)),
+            false => listed.next,
+        };
         Ok(Reply::TimelineList(timeline::Listed {
             timelines: listed
                 .timelines
                 .into_iter()
                 .map(|info| shape::info(info, integers))
                 .collect(),
-            next: listed.next,
+            next,
         }))
     }))
 }

@@ -11,10 +11,17 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::super::dispatch::Caller;
+use super::super::form::Form;
+use super::super::outbound::Outbox;
 use super::Session;
+use super::parts::Opening;
 use super::subscriptions::Subscriptions;
 use crate::access::Claim;
+use crate::feed::{self, Feed};
 use crate::wire::Method;
+
+/// What a look has decided, of each subscription.
+pub(super) type Decisions = Vec<(Opening, Option<feed::Decided>)>;
 
 /// What the subscriptions of a session were decided by.
 pub(super) struct Decided {
@@ -70,18 +77,57 @@ impl Subscriptions {
         for rest in &mut self.rests {
             rest.asked.asker = Arc::clone(&asker);
         }
-        let mut doubted = Vec::new();
+        self.doubted.clear();
         for (place, slot) in self.slots.iter_mut() {
             if let Some(live) = &mut slot.live
                 && live.subscription.decide_anew(&asker)
             {
-                if live.reading {
-                    self.generations += 1;
-                    (slot.generation, live.reading) = (self.generations, false);
-                }
-                doubted.push(place);
+                self.generations += 1;
+                (slot.generation, live.reading) = (self.generations, true);
+                self.doubted.push_back(Opening {
+                    slot: place,
+                    generation: slot.generation,
+                });
             }
         }
-        doubted.into_iter().for_each(|place| self.mark(place));
+    }
+
+    /// The next look that decides on subscriptions again.
+    pub(super) fn next_doubted(&mut self, feed: &Feed) -> Option<BoxFuture<'static, Decisions>> {
+        let (mut places, mut doubts) = (Vec::new(), Vec::new());
+        while places.len() < DOUBTS_MAX
+            && let Some(at) = self.doubted.pop_front()
+        {
+            if let Some(live) = self.get(at).and_then(|slot| slot.live.as_ref()) {
+                doubts.push(live.subscription.doubt());
+                places.push(at);
+            }
+        }
+        if places.is_empty() {
+            return None;
+        }
+        let (feed, asker) = (feed.clone(), Arc::clone(&self.asker));
+        let deciding = async move {
+            let decided = feed.decide(&asker, &doubts).await;
+            places.into_iter().zip(decided).collect()
+        };
+        Some(deciding.boxed())
+    }
+
+    /// Such a look is done. What it has not settled reads its page.
+    pub(super) fn decided(&mut self, decisions: Decisions, outbox: &mut Outbox, form: Form) {
+        for (at, decided) in decisions {
+            let Some(live) = self.get(at).and_then(|slot| slot.live.as_mut()) else {
+                continue;
+            };
+            live.reading = false;
+            match live.subscription.decided(decided) {
+                Some(why) => self.end(at, why, outbox, form),
+                None => self.mark(at.slot),
+            }
+        }
     }
 }
+
+/// Subscriptions that one look decides on.
+const DOUBTS_MAX: usize = 256;

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::super::patience::is_late;
+use super::subscriptions::{Live, Subscriptions};
 use super::{End, Session, end_of};
 use crate::wire::Close;
 
@@ -29,6 +30,7 @@ impl Session {
             is_pressing.then(|| Instant::now() + PRESSED_TIME),
             since.map(|since| since + self.shared.options.request_time_max),
             self.login_due(),
+            self.centrifuge_due(),
         ];
         for due in due.into_iter().flatten() {
             if due < self.timer.deadline() {
@@ -53,6 +55,9 @@ impl Session {
             let now = Instant::now();
             if is_late(self.timer.deadline()) {
                 self.excuse(now);
+            }
+            if let Some(disconnect) = self.end_what_is_over() {
+                return Poll::Ready(End::Disconnect(disconnect));
             }
             if let Some(code) = self.tick(now) {
                 return Poll::Ready(End::Close(code));
@@ -129,6 +134,10 @@ impl Session {
 
     fn ping(&mut self) {
         use futures_util::Sink as _;
+        if let Some(own) = &self.centrifuge {
+            self.outbox.push(own.ping());
+            return;
+        }
         // Goes into the library's buffer, which is empty or nearly so: nothing has stalled. A failure shows at the next
         // write.
         let _ = Pin::new(&mut self.socket).start_send(Message::Ping(Bytes::new()));
@@ -146,6 +155,30 @@ impl Session {
         let soonest = now + TICK_MIN;
         if self.timer.deadline() < soonest {
             self.timer.as_mut().reset(soonest);
+        }
+    }
+}
+
+impl Subscriptions {
+    /// Whether some subscription that had caught up lags by more than `limit_ms`.
+    fn is_behind(&self, now_ms: u64, limit_ms: u64) -> bool {
+        self.slots.iter().any(|(_, slot)| {
+            let waits = |live: &Live| slot.in_turn || live.reading;
+            slot.live.as_ref().is_some_and(|live| {
+                waits(live)
+                    && live.caught_up_ms != 0
+                    && now_ms.saturating_sub(live.caught_up_ms) > limit_ms
+            })
+        })
+    }
+
+    /// The time before now does not count as lag.
+    fn excuse(&mut self, now_ms: u64) {
+        let lives = self.slots.iter_mut();
+        for live in lives.filter_map(|(_, slot)| slot.live.as_mut()) {
+            if live.caught_up_ms != 0 {
+                live.caught_up_ms = now_ms;
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ use super::super::budget::Share;
 use super::super::dispatch::message::Appending;
 use super::super::{REQUESTS_BYTES_MAX, Shared};
 use super::Session;
+use super::anew::Decisions;
 use super::answer::{Begun, Cost, Finished, Weight};
 use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
@@ -44,6 +45,8 @@ pub(super) struct Jobs {
     bytes: usize,
     /// Of these bytes in the bound of all connections.
     share: Share,
+    /// Of the calls, appends.
+    pub(super) appends: usize,
     pages: usize,
     waits: usize,
     fetches: usize,
@@ -65,6 +68,7 @@ enum Kind {
     Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
     Open(BoxFuture<'static, Filled>),
     Look(Opening, Looking),
+    Decide(BoxFuture<'static, Decisions>),
     /// Whether it reads, of a stream of changes.
     Changes(u64, bool, Stepping),
 }
@@ -79,6 +83,7 @@ enum Done {
     Fetched(Opening, Next, Pull),
     Filled(Filled),
     Looked(Opening, Result<OwnSide, Error>),
+    Decided(Decisions),
     Changes(u64, bool, Step),
 }
 
@@ -103,17 +108,15 @@ impl Future for Job {
                 .map(|batch| Done::Many(batch, *cost)),
             Kind::Fetch(next, at, pull) => {
                 let pull = ready!(pull.as_mut().poll(context));
-                Poll::Ready(Done::Fetched(
-                    *at,
-                    next.take().unwrap_or(Next::CaughtUp),
-                    pull,
-                ))
+                let next = next.take().unwrap_or(Next::CaughtUp);
+                Poll::Ready(Done::Fetched(*at, next, pull))
             }
             Kind::Open(filled) => filled.as_mut().poll(context).map(Done::Filled),
             Kind::Look(at, looking) => looking
                 .as_mut()
                 .poll(context)
                 .map(|looked| Done::Looked(*at, looked)),
+            Kind::Decide(deciding) => deciding.as_mut().poll(context).map(Done::Decided),
             Kind::Changes(number, reads, step) => step
                 .as_mut()
                 .poll(context)
@@ -132,6 +135,7 @@ impl Jobs {
             calls: 0,
             bytes: 0,
             share,
+            appends: 0,
             pages: 0,
             waits: 0,
             fetches: 0,
@@ -176,6 +180,7 @@ impl Jobs {
     #[must_use]
     pub(super) fn append(&mut self, id: Option<Id>, appending: Appending, bytes: usize) -> bool {
         self.calls += 1;
+        self.appends += 1;
         self.hold(bytes);
         self.gathered.push(id, appending, bytes)
     }
@@ -246,6 +251,11 @@ impl Jobs {
         self.run(shared, Kind::Look(at, looking));
     }
 
+    /// Decides on subscriptions again.
+    pub(super) fn decide(&mut self, shared: &Arc<Shared>, deciding: BoxFuture<'static, Decisions>) {
+        self.run(shared, Kind::Decide(deciding));
+    }
+
     /// Reads changes of a stream.
     pub(super) fn read_changes(&mut self, shared: &Arc<Shared>, number: u64, step: Stepping) {
         self.run(shared, Kind::Changes(number, true, step));
@@ -314,6 +324,7 @@ impl Session {
                 }
                 Done::Appends(replies, cost) => {
                     self.jobs.finished(cost);
+                    self.jobs.appends -= cost.calls;
                     self.count_sent(replies.iter().map(Bytes::len).sum());
                     replies
                         .into_iter()
@@ -343,6 +354,12 @@ impl Session {
                     self.subscriptions
                         .looked_at_user(&self.shared, at, looked, outbox, form);
                 }
+                Done::Decided(decisions) => {
+                    self.jobs.fetches -= 1;
+                    let form = self.form();
+                    self.subscriptions
+                        .decided(decisions, &mut self.outbox, form);
+                }
                 Done::Changes(number, reads, step) => {
                     self.jobs.fetches -= usize::from(reads);
                     let form = self.form();
@@ -357,14 +374,6 @@ impl Session {
             }
         }
         moved
-    }
-
-    /// What waited for an answer may begin.
-    fn answered(&mut self, mut opened: Opened) {
-        for (number, reader) in opened.streams.drain(..) {
-            self.streams.opened(number, reader);
-        }
-        self.subscriptions.answered(opened);
     }
 
     pub(super) fn send(&mut self, reply: Bytes) {

@@ -176,13 +176,11 @@ impl Login {
         };
         // A back end that has acted for nobody may begin to act for a user, and then for that one only.
         let is_key = matches!(before.identity.who, Who::Key { .. });
-        let mut compared = before.clone();
+        let mut compared = before.identity.as_ref().clone();
         if is_key && before_for.is_none() {
-            let mut identity = before.identity.as_ref().clone();
-            identity.for_user.clone_from(&credential.identity.for_user);
-            compared.identity = Arc::new(identity);
+            compared.for_user.clone_from(&credential.identity.for_user);
         }
-        if !is_same_caller(&compared, &credential) {
+        if !is_same_caller(&compared, &credential.identity) {
             return Err(Reason::Forbidden.into());
         }
         if let (None, Some(user)) = (before_for, &credential.identity.for_user) {

@@ -8,7 +8,9 @@ mod anew;
 mod answer;
 mod appends;
 pub(super) mod batch;
+pub(super) mod centrifuge;
 mod conversations;
+mod goodbye;
 mod heart;
 mod inbound;
 mod jobs;
@@ -26,30 +28,30 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
-use futures_util::SinkExt as _;
 use futures_util::future::BoxFuture;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
 use super::budget::Share;
 use super::dispatch::{Caller, stream};
 use super::form::Form;
-use super::http::Upgraded;
 use super::limits::{Place, Places};
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
-use super::patience::farewell;
 use super::socket::Socket;
+use super::upgraded::Upgraded;
 use crate::feed::Pace;
 use crate::metrics::Held;
 use crate::reshape::Inside;
 use crate::wire::Close;
-use inbound::{Inbound, Reader};
+use crate::wire::centrifuge::Disconnect;
+use centrifuge::Centrifuge;
+use goodbye::frame_of;
+use inbound::Reader;
 use jobs::Jobs;
 use login::Login;
 use streams::Streams;
@@ -59,6 +61,8 @@ use subscriptions::Subscriptions;
 enum End {
     /// The server closes with this code.
     Close(Close),
+    /// The server closes as the Centrifuge dialect says it.
+    Disconnect(Disconnect),
     /// The client has closed; this is the answer.
     Goodbye(Option<CloseFrame>),
     /// The client is gone.
@@ -80,6 +84,8 @@ struct Session {
     outbox: Outbox,
     subscriptions: Subscriptions,
     streams: Streams,
+    /// What it has of that dialect; `None` = it speaks another.
+    centrifuge: Option<Box<Centrifuge>>,
     /// How often the client may send signals.
     signals: Pace,
     /// Slots with news, on their way from the mailbox.
@@ -119,22 +125,25 @@ enum Draining {
 pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let mut session = Box::pin(Session::open(upgraded, shared)).await;
     let end = poll_fn(|context| session.poll_turn(context)).await;
-    // Whatever becomes of the connection, nothing is allowed to it any more.
+    // Whatever becomes of the connection, nothing is allowed to it any more, and it is in no channel.
     session.login = None;
+    let centrifuge = session.centrifuge.take();
     match end {
         End::Close(code) => {
-            let closes = &session.shared.metrics.families.closes;
-            closes.of(&[code.reason()]).increment(1);
-            tracing::debug!(
-                code = code.code(),
-                reason = code.reason(),
-                "closing a connection"
-            );
-            let frame = CloseFrame {
-                code: code.code().into(),
-                reason: code.reason().into(),
+            let now_ms = session.shared.clock.now_ms();
+            let frame = match centrifuge.map(|own| own.disconnect(code, now_ms)) {
+                Some(disconnect) => frame_of(disconnect),
+                None => CloseFrame {
+                    code: code.code().into(),
+                    reason: code.reason().into(),
+                },
             };
-            Box::pin(session.close(Some(frame), true)).await;
+            Box::pin(session.close_saying(frame, code.reason())).await;
+        }
+        End::Disconnect(disconnect) => {
+            drop(centrifuge);
+            let frame = frame_of(disconnect);
+            Box::pin(session.close_saying(frame, "disconnect")).await;
         }
         End::Goodbye(answer) => Box::pin(session.close(answer, false)).await,
         End::Gone => {}
@@ -160,6 +169,7 @@ impl Session {
             read,
             form,
             mut entered,
+            emulated,
         } = upgraded;
         let places = std::mem::take(&mut entered.places);
         let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
@@ -168,10 +178,17 @@ impl Session {
         let now = Instant::now();
         let ping_at = now + shared.options.heartbeat;
         let mut caller = Caller::default();
-        let login = shared.door.as_ref().map(|door| {
-            let login = Login::new(&shared, door, &mut caller, entered);
-            Box::new(login)
-        });
+        let (centrifuge, login) = match (form.centrifuge, &shared.options.centrifuge) {
+            (Some(encoding), Some(options)) => {
+                let options = Arc::clone(options);
+                let own = Centrifuge::new(encoding, options, entered, emulated);
+                (Some(own), None)
+            }
+            _ => {
+                let begin = |door| Login::new(&shared, door, &mut caller, entered);
+                (None, shared.door.as_ref().map(begin).map(Box::new))
+            }
+        };
         let mut subscriptions = Subscriptions::new(Arc::clone(&shared.metrics));
         subscriptions.name(caller.who());
         let mut session = Box::new(Session {
@@ -185,6 +202,7 @@ impl Session {
             outbox: Outbox::new(form.dialect.frames()),
             subscriptions,
             streams: Streams::new(Arc::clone(&shared.metrics)),
+            centrifuge,
             signals: Pace::default(),
             news: Vec::new(),
             unread: shared.answers.share(),
@@ -227,6 +245,12 @@ impl Session {
                 Err(end) => return Poll::Ready(end),
             }
             self.decide_anew(context);
+            if self.centrifuge.is_some() {
+                match self.poll_heard(context) {
+                    Ok(heard) => moved |= heard,
+                    Err(end) => return Poll::Ready(end),
+                }
+            }
             moved |= self.poll_follow(context);
             self.drained();
             let had_room = self.outbox.has_room();
@@ -290,6 +314,13 @@ impl Session {
         }
         while self.outbox.has_room()
             && self.jobs.may_fetch()
+            && let Some(deciding) = self.subscriptions.next_doubted(&self.shared.feed)
+        {
+            self.jobs.decide(&self.shared, deciding);
+            moved = true;
+        }
+        while self.outbox.has_room()
+            && self.jobs.may_fetch()
             && let Some(rest) = self.subscriptions.next_rest()
         {
             self.jobs.open(&self.shared, rest);
@@ -304,34 +335,6 @@ impl Session {
             self.jobs.fetch(&self.shared, fetch);
             moved = true;
         }
-    }
-
-    /// Says goodbye as well as the client lets us, in bounded time.
-    async fn close(self: Box<Self>, frame: Option<CloseFrame>, is_answered: bool) {
-        let Session {
-            mut socket,
-            mut reader,
-            jobs,
-            subscriptions,
-            outbox,
-            ..
-        } = *self;
-        drop((jobs, subscriptions, outbox));
-        let _ = timeout(GOODBYE_TIME, async {
-            if socket.send(Message::Close(frame)).await.is_err() || !is_answered {
-                return;
-            }
-            // The client answers with a close of its own, perhaps behind much else that is under way.
-            let socket = socket.get_mut();
-            while let Ok(message) = poll_fn(|context| reader.poll(socket, context)).await {
-                if matches!(message, Inbound::Close(_)) {
-                    break;
-                }
-            }
-        })
-        .await;
-        drop(reader);
-        farewell(socket.into_inner(), GOODBYE_TIME).await;
     }
 }
 
@@ -348,7 +351,6 @@ fn random() -> u64 {
 }
 
 const STEPS_MAX: usize = 32;
-const GOODBYE_TIME: Duration = Duration::from_secs(2);
 const RECONNECT_MIN_MS: u64 = 500;
 /// At a shutdown clients come back after a random time up to this, so that they do not all come at once.
 const RECONNECT_SPREAD_MS: u64 = 10_000;

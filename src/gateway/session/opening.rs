@@ -14,6 +14,7 @@ use super::super::dispatch::subscribe::{Asked, Room, lanes, subscribe};
 use super::super::dispatch::{Caller, Outcome};
 use super::super::form::Form;
 use super::super::outbound::Outbox;
+use super::Session;
 use super::answer::{Pending, Weight};
 use super::conversations;
 use super::parts::{Opened, Opening, Part, Rest, Wanted};
@@ -79,6 +80,17 @@ impl Subscriptions {
             rest,
             ..Opened::default()
         });
+    }
+}
+
+impl Session {
+    /// What waited for an answer may begin.
+    pub(super) fn answered(&mut self, mut opened: Opened) {
+        self.settled(std::mem::take(&mut opened.settled));
+        for (number, reader) in opened.streams.drain(..) {
+            self.streams.opened(number, reader);
+        }
+        self.subscriptions.answered(opened);
     }
 }
 

@@ -6,11 +6,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use super::super::Shared;
 use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::subscribe::{Asked, Room, quietly, subscribe};
 use crate::feed::{ChangeReader, Subscription, Watch};
 use crate::wire::Reason;
+use crate::wire::centrifuge::Publication;
 use crate::wire::sync::{Start, SubscribedOne};
 
 /// Names a place for a subscription; the generation differs from that of later ones in the same slot.
@@ -29,6 +32,34 @@ pub(super) struct Opened {
     pub(super) rest: Option<Box<Rest>>,
     /// Streams of changes that waited for it; without a reader it was refused.
     pub(super) streams: Vec<(u64, Option<Box<ChangeReader>>)>,
+    /// Commands of the Centrifuge dialect that others wait for.
+    pub(super) settled: Vec<Settled>,
+}
+
+/// A command of the Centrifuge dialect that is answered.
+pub(super) enum Settled {
+    /// The first one.
+    Connected,
+    /// A subscribe. `None` = it is refused; `Some(Some(_))`: the client is to be told that it is there.
+    Channel {
+        channel: Arc<str>,
+        stand: Option<Option<Stand>>,
+    },
+}
+
+/// Where a client of the Centrifuge dialect stands in a channel.
+#[derive(Default)]
+pub(super) struct Stand {
+    pub(super) epoch: String,
+    pub(super) head: u64,
+    /// The position that it came with.
+    pub(super) asked_from: Option<u64>,
+    /// Everything behind that position comes.
+    pub(super) is_recovered: bool,
+    /// The first of it.
+    pub(super) publications: Vec<Publication>,
+    /// What the client is told besides.
+    pub(super) data: Bytes,
 }
 
 /// Timelines that were subscribed together and are not read yet.

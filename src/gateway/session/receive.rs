@@ -28,6 +28,8 @@ use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Tog
 
 /// The size of a message before a credential was shown: a token has 8 KiB at most, and calls may come with it.
 const STRANGER_BYTES_MAX: usize = 64 << 10;
+/// The same of the Centrifuge dialect: SDKs send all their subscriptions behind the token, 115 bytes each.
+const FIRST_FRAME_BYTES_MAX: usize = 1 << 20;
 
 impl Session {
     /// Whether the socket is to be read now.
@@ -39,14 +41,19 @@ impl Session {
                 .login
                 .as_ref()
                 .is_some_and(|login| login.holds_frames())
+            && !self
+                .centrifuge
+                .as_ref()
+                .is_some_and(|own| own.holds_frames())
     }
 
     /// How large a message may be: less for strangers, whose unfinished messages take memory that all share.
     fn message_bytes_max(&self) -> usize {
         let limits = &self.shared.options.limits;
         let all = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
-        match &self.login {
-            Some(login) if !login.is_known() => all.min(STRANGER_BYTES_MAX),
+        match (&self.login, &self.centrifuge) {
+            (Some(login), _) if !login.is_known() => all.min(STRANGER_BYTES_MAX),
+            (None, Some(own)) if !own.is_known() => all.min(FIRST_FRAME_BYTES_MAX),
             _ => all,
         }
     }
@@ -84,7 +91,7 @@ impl Session {
         }
     }
 
-    fn submit_appends(&mut self) {
+    pub(super) fn submit_appends(&mut self) {
         self.jobs.submit(&self.shared, self.form.dialect);
     }
 
@@ -95,6 +102,9 @@ impl Session {
             return Ok(true);
         }
         for _ in 0..FRAMES_MAX {
+            if self.centrifuge.is_some() {
+                received |= self.poll_commands(context)?;
+            }
             if !self.reads() {
                 self.is_deaf = true;
                 return Ok(received);
@@ -113,7 +123,14 @@ impl Session {
             }
             match message {
                 Inbound::Data(frames, payload) if frames == self.form.dialect.frames() => {
-                    self.take(&payload);
+                    match &mut self.centrifuge {
+                        Some(own) => {
+                            let received = &self.shared.metrics.gateway.received_bytes;
+                            received.increment(payload.len() as u64);
+                            own.take(payload)?;
+                        }
+                        None => self.take(&payload),
+                    }
                 }
                 Inbound::Data(..) => return Err(End::Close(Close::UnsupportedData)),
                 Inbound::Ping(payload) => {
@@ -187,7 +204,7 @@ impl Session {
     }
 
     /// Takes a call that came by itself in a frame of so many bytes.
-    fn one(&mut self, call: Call, bytes: usize) {
+    pub(super) fn one(&mut self, call: Call, bytes: usize) {
         let Call {
             id,
             method,

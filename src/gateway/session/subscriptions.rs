@@ -29,15 +29,19 @@ pub(super) struct Subscriptions {
     pub(super) conversations: Option<Box<Conversations>>,
     /// Of these, subscriptions that are there because the timeline is one of the user's conversations.
     pub(super) followed: usize,
+    /// Those that are to be decided again.
+    pub(super) doubted: VecDeque<Opening>,
     /// Who asked for the newest subscription, so that all of the same caller share it.
     pub(super) asker: Arc<Asker>,
+    /// What has ended; `None` = nobody asks.
+    pub(super) gone: Option<Vec<(Arc<str>, push::Ended)>>,
     metrics: Arc<Metrics>,
 }
 
 pub(super) struct Slot {
     name: Arc<str>,
     pub(super) generation: u64,
-    in_turn: bool,
+    pub(super) in_turn: bool,
     /// It is there because the timeline is one of the user's conversations.
     is_followed: bool,
     /// `None` until the subscribe is answered.
@@ -52,7 +56,7 @@ pub(super) struct Live {
     /// A look at the store is under way.
     pub(super) reading: bool,
     /// Everything committed up to this time was delivered; 0 = never caught up yet. ms since 1970.
-    caught_up_ms: u64,
+    pub(super) caught_up_ms: u64,
 }
 
 /// A look at the store that a subscription needs.
@@ -72,7 +76,9 @@ impl Subscriptions {
             rests: VecDeque::new(),
             conversations: None,
             followed: 0,
+            doubted: VecDeque::new(),
             asker: Arc::default(),
+            gone: None,
             metrics,
         }
     }
@@ -301,29 +307,7 @@ impl Subscriptions {
         }
     }
 
-    /// Whether some subscription that had caught up lags by more than `limit_ms`.
-    pub(super) fn is_behind(&self, now_ms: u64, limit_ms: u64) -> bool {
-        self.slots.iter().any(|(_, slot)| {
-            let waits = |live: &Live| slot.in_turn || live.reading;
-            slot.live.as_ref().is_some_and(|live| {
-                waits(live)
-                    && live.caught_up_ms != 0
-                    && now_ms.saturating_sub(live.caught_up_ms) > limit_ms
-            })
-        })
-    }
-
-    /// The time before now does not count as lag.
-    pub(super) fn excuse(&mut self, now_ms: u64) {
-        let lives = self.slots.iter_mut();
-        for live in lives.filter_map(|(_, slot)| slot.live.as_mut()) {
-            if live.caught_up_ms != 0 {
-                live.caught_up_ms = now_ms;
-            }
-        }
-    }
-
-    fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, form: Form) {
+    pub(super) fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, form: Form) {
         let Some(slot) = self.get(at) else { return };
         let epoch = slot
             .live
@@ -333,13 +317,17 @@ impl Subscriptions {
             Ended::Deleted => push::Ended::Deleted,
             Ended::EpochChanged => push::Ended::EpochChanged,
             Ended::TooOld => push::Ended::TooOld,
-            Ended::Forbidden if slot.is_followed => push::Ended::NotAMember,
-            Ended::Forbidden => push::Ended::Forbidden,
+            Ended::NotAMember if slot.is_followed => push::Ended::NotAMember,
+            Ended::NotAMember | Ended::Forbidden => push::Ended::Forbidden,
             Ended::Unavailable => push::Ended::Unavailable,
         };
-        let frame = outbound::ended(&slot.name, epoch.as_deref().unwrap_or(""), why, form);
-        outbox.push(frame);
+        let name = Arc::clone(&slot.name);
+        let epoch = epoch.as_deref().unwrap_or("");
+        outbox.push(outbound::ended(&name, epoch, why, form));
         self.remove(at.slot);
+        self.gone
+            .iter_mut()
+            .for_each(|gone| gone.push((Arc::clone(&name), why)));
     }
 
     pub(super) fn is_current(&self, at: Opening) -> bool {
@@ -347,7 +335,7 @@ impl Subscriptions {
         slot.is_some_and(|slot| slot.generation == at.generation)
     }
 
-    fn get(&mut self, at: Opening) -> Option<&mut Slot> {
+    pub(super) fn get(&mut self, at: Opening) -> Option<&mut Slot> {
         let slot = self.slots.get_mut(at.slot)?;
         (slot.generation == at.generation).then_some(slot)
     }

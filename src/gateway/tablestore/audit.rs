@@ -1,10 +1,12 @@
 //! Lines of the log target `audit` about tables.
 //!
 //! Owns: which operations are noted, and their line. Promises: a line for each operation that makes, changes or drops a
-//! table, allowed or not, once it is answered; none where there is no `[auth]`. Must not: note values.
+//! table, allowed or not, once it is answered; of what was refused to one caller so many a minute, and how many others;
+//! none where there is no `[auth]`. Must not: note values.
 
 use std::net::IpAddr;
 
+use super::super::Shared;
 use super::super::dispatch::audit::who;
 use super::row::Outcome;
 use crate::access::Claim;
@@ -45,17 +47,19 @@ impl Noted {
     }
 
     /// Writes the line.
-    pub(super) fn answered(&self, outcome: &Outcome) {
-        let outcome = outcome
-            .as_ref()
-            .map_or_else(|failure| failure.code.name(), |_| "ok");
+    pub(super) fn answered(&self, shared: &Shared, outcome: &Outcome) {
+        let code = outcome.as_ref().err().map(|failure| failure.code.name());
+        let door = shared.door.as_ref();
+        let turn = door.and_then(|door| door.audits(&self.who, code.is_none()));
+        let Some(left_out) = turn else { return };
         tracing::info!(
             target: "audit",
             who = self.who,
             from = %self.from,
             method = self.method,
             name = self.name,
-            outcome,
+            outcome = code.unwrap_or("ok"),
+            left_out,
         );
     }
 }

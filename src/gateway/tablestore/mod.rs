@@ -225,7 +225,7 @@ async fn perform(
         .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
     let done = dispatch::call(shared, &caller, decoded).await;
     if let Some(noted) = noted {
-        noted.answered(&done);
+        noted.answered(shared, &done);
     }
     done
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use crate::access::{Claim, Right, Rights};
 use crate::gateway::Shared;
-use crate::model::{Error, ReturnContent, RowWrite};
-use crate::table::{ShardIterator, Table};
+use crate::model::{Error, ReturnContent, RowWrite, TransactionId};
+use crate::table::{ShardIterator, Table, Tables};
 use crate::wire::tablestore::{Code, Failure, Request};
 
 const READ: Rights = Rights::NONE.with(Right::TablesRead);
@@ -21,8 +21,7 @@ const ANY: Rights = READ.or(WRITE).or(MANAGE);
 /// Who calls; `None` = there is no `[auth]`.
 pub(super) type Caller = Option<Arc<Claim>>;
 
-/// Refuses what the caller has no right to. A transaction is ended by those who may write to its table; to others it is
-/// one that is not there. What is done in one names its tables.
+/// Refuses what the caller has no right to.
 pub(super) async fn check(
     shared: &Shared,
     caller: &Caller,
@@ -48,17 +47,29 @@ pub(super) async fn check(
         Request::DescribeTable(name) | Request::ListSearchIndex(Some(name)) => {
             allow(claim, name, ANY)
         }
-        Request::GetRow(get) => allow(claim, &get.table, READ),
-        Request::GetRange(range) => allow(claim, &range.table, READ),
+        Request::GetRow(get) => {
+            allow(claim, &get.table, READ)?;
+            inside(tables, claim, get.transaction)
+        }
+        Request::GetRange(range) => {
+            allow(claim, &range.table, READ)?;
+            inside(tables, claim, range.transaction)
+        }
         Request::BatchGetRow(batch) => {
             let mut of = batch.tables.iter();
             of.try_for_each(|reads| allow(claim, &reads.table, READ))
         }
-        Request::WriteRow(write) => write_row(claim, &write.table, &write.write),
-        Request::BatchWriteRow(batch) => batch.tables.iter().try_for_each(|of| {
-            let mut writes = of.writes.iter();
-            writes.try_for_each(|write| write_row(claim, &of.table, write))
-        }),
+        Request::WriteRow(write) => {
+            write_row(claim, &write.table, &write.write)?;
+            inside(tables, claim, write.transaction)
+        }
+        Request::BatchWriteRow(batch) => {
+            batch.tables.iter().try_for_each(|of| {
+                let mut writes = of.writes.iter();
+                writes.try_for_each(|write| write_row(claim, &of.table, write))
+            })?;
+            inside(tables, claim, batch.transaction)
+        }
         Request::StartTransaction(start) => allow(claim, &start.table, WRITE),
         Request::ExportTable(export) => {
             allow(claim, &export.table, READ)?;
@@ -80,11 +91,7 @@ pub(super) async fn check(
             None => Ok(()),
         },
         Request::CommitTransaction(id) | Request::AbortTransaction(id) => {
-            let hidden = |table: &Arc<Table>| !claim.on_table(&table.name).has_any(WRITE);
-            match tables.transaction_table(*id).filter(hidden) {
-                Some(_) => Err(Error::TransactionNotFound.into()),
-                None => Ok(()),
-            }
+            inside(tables, claim, Some(*id))
         }
         Request::ListTable | Request::ListStream(None) | Request::ListSearchIndex(None) => Ok(()),
     }
@@ -123,6 +130,18 @@ fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
     match claim.on_table(table).has_any(rights) {
         true => Ok(()),
         false => Err(refused()),
+    }
+}
+
+/// A transaction is for those who may write to its table: to others it is one that is not there.
+fn inside(tables: &Tables, claim: &Claim, id: Option<TransactionId>) -> Result<(), Failure> {
+    let hidden = |table: &Arc<Table>| !claim.on_table(&table.name).has_any(WRITE);
+    match id
+        .and_then(|id| tables.transaction_table(id))
+        .filter(hidden)
+    {
+        Some(_) => Err(Error::TransactionNotFound.into()),
+        None => Ok(()),
     }
 }
 

@@ -208,7 +208,10 @@ impl Timelines {
         Ok((members, next))
     }
 
-    fn indexes_by_partition(&self, names: &[&str]) -> BTreeMap<PartitionId, Vec<usize>> {
+    pub(in crate::timeline) fn indexes_by_partition(
+        &self,
+        names: &[&str],
+    ) -> BTreeMap<PartitionId, Vec<usize>> {
         let mut parts: BTreeMap<PartitionId, Vec<usize>> = BTreeMap::new();
         for (index, name) in names.iter().enumerate() {
             parts.entry(self.place(name)).or_default().push(index);

@@ -248,12 +248,14 @@ fn sync_says_forbidden_and_lists_leave_out() {
                     bytes_max: 1 << 20,
                 };
                 let page = timelines.list(list).await.unwrap();
+                let is_empty = page.timelines.is_empty();
                 names.extend(page.timelines.into_iter().map(|info| info.timeline));
                 after = page.next;
                 if after.is_none() {
                     return names;
                 }
-                assert_eq!(after, names.last().cloned(), "next names what was shown");
+                let shown = names.last().cloned();
+                assert!(is_empty || after == shown, "next names what was shown");
             }
         };
         for limit in [1, 10] {

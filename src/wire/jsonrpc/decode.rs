@@ -109,7 +109,7 @@ fn method<'a>(envelope: &Envelope<'a>) -> Result<Cow<'a, str>, Failure> {
 }
 
 /// Refuses nesting beyond the limit. The request object itself is depth 1, its parameters 2.
-fn depth_within(params: &str, limits: &Limits) -> Result<(), Failure> {
+pub(super) fn depth_within(params: &str, limits: &Limits) -> Result<(), Failure> {
     let limit = limits.json_depth_max;
     let opening = |byte: u8| matches!(byte, b'{' | b'[');
     // Counted a vector at a time, each stretch in a byte; nearly every call ends here.

@@ -15,12 +15,13 @@ mod msgpack;
 mod tests;
 
 use bytes::Bytes;
+use serde_json::value::RawValue;
 
 use super::dialect::{Call, Dialect, Frames, Id, Incoming};
 use super::entry::Integers;
 use super::failure::Failure;
 use super::limits::Limits;
-use super::methods::Reply;
+use super::methods::{Reply, Request};
 use super::push::Push;
 
 pub use encode::Encoding;
@@ -54,6 +55,20 @@ pub fn decode(encoding: Encoding, body: &[u8], limits: &Limits) -> Result<Body, 
         Encoding::Json => decode::decode(body, limits),
         Encoding::MessagePack => msgpack::decode(body, limits),
     }
+}
+
+/// The request of a method by its name, with parameters as JSON text, that came by another dialect.
+///
+/// # Errors
+/// No such method, or what is wrong with the parameters.
+pub(crate) fn by_name(method: &str, params: &[u8], limits: &Limits) -> Result<Request, Failure> {
+    let text = std::str::from_utf8(params).ok();
+    let text = text.and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
+    let Some(text) = text.map(RawValue::get) else {
+        return Err(Failure::invalid("params", "not JSON"));
+    };
+    decode::depth_within(text, limits)?;
+    call::request(method, text, call::Asked::Alone, limits)
 }
 
 impl Dialect for JsonRpc {

@@ -1,0 +1,96 @@
+//! Calls of back ends about the server: the channels in which somebody is, and how many there are.
+//!
+//! Owns: patterns of channels. Promises: a pattern that is not understood is refused. Must not: list channels in which
+//! nobody is; the native protocol lists timelines.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::json;
+
+use super::super::super::Shared;
+use super::outcome::result;
+use super::{Backend, Outcome};
+use crate::access::Right;
+use crate::gateway::session::centrifuge::NODE;
+use crate::wire::centrifuge::{ApiChannels, Code};
+
+/// The channels in which somebody is.
+pub(super) fn channels(asked: &ApiChannels, backend: &Backend, shared: &Shared) -> Outcome {
+    backend.check(Right::Observe)?;
+    if asked.pattern.contains(['[', ']', '{', '}', '\\', '!']) {
+        return Err(Code::BadRequest.into());
+    }
+    let is_asked = |name: &str| asked.pattern.is_empty() || matches(&asked.pattern, name);
+    let found = shared.hub.channels().into_iter();
+    let found = found.filter(|(name, _)| is_asked(name));
+    let channels: BTreeMap<String, _> = found
+        .map(|(name, clients)| (name.as_ref().to_owned(), json!({ "num_clients": clients })))
+        .collect();
+    result(&json!({ "channels": channels }))
+}
+
+/// The one node that there is.
+pub(super) fn info(backend: &Backend, shared: &Shared) -> Outcome {
+    backend.check(Right::Observe)?;
+    let clients = shared.hub.clients();
+    let channels = shared.hub.channels();
+    let users: HashSet<&str> = clients.iter().map(|client| &*client.user).collect();
+    let subscriptions: usize = channels.iter().map(|(_, clients)| clients).sum();
+    result(&json!({ "nodes": [{
+        "uid": NODE,
+        "name": "tideline",
+        "version": env!("CARGO_PKG_VERSION"),
+        "num_clients": clients.len(),
+        "num_users": users.len(),
+        "num_channels": channels.len(),
+        "num_subs": subscriptions,
+        "uptime": shared.began.elapsed().as_secs(),
+    }] }))
+}
+
+/// Whether a name is of a pattern, in which `*` is any text and `?` any character.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut of) = (0, 0);
+    // Behind the last star, and what of the name it was tried with.
+    let mut star = None;
+    while of < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                at += 1;
+                star = Some((at, of));
+            }
+            Some(one) if *one == '?' || *one == name[of] => (at, of) = (at + 1, of + 1),
+            _ => {
+                let Some((behind, tried)) = star else {
+                    return false;
+                };
+                star = Some((behind, tried + 1));
+                (at, of) = (behind, tried + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|one| *one == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_has_stars() {
+        for (pattern, name, is_of) in [
+            ("*", "", true),
+            ("news:*", "news:a:b", true),
+            ("news:*", "new", false),
+            ("*:a*b", "x:aab", true),
+            ("*:a*b", "x:aac", false),
+            ("a?c", "aüc", true),
+            ("a?c", "ac", false),
+            ("a", "ab", false),
+        ] {
+            assert_eq!(matches(pattern, name), is_of, "{pattern} {name}");
+        }
+    }
+}

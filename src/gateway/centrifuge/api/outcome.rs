@@ -1,0 +1,40 @@
+//! From the text of a call to its request, and from what was found to its result.
+//!
+//! Owns: what all calls of this API begin and end with. Promises: a text that is no such request is refused as bad.
+//! Must not: do a call.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use serde_json::value::to_raw_value;
+
+use super::super::{ChannelOptions, Options};
+use super::Outcome;
+use crate::wire::centrifuge::{ApiError, Code};
+
+pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
+    serde_json::from_str(text).map_err(|_| Code::BadRequest.into())
+}
+
+pub(super) fn result(result: &impl Serialize) -> Outcome {
+    to_raw_value(result).map_err(|_| Code::Internal.into())
+}
+
+/// A result that says no more than that it was done.
+pub(super) fn done() -> Outcome {
+    result(&json!({}))
+}
+
+/// The options of a channel that is named and whose namespace there is.
+pub(super) fn options_of<'o>(
+    options: &'o Options,
+    channel: &str,
+) -> Result<&'o ChannelOptions, ApiError> {
+    match channel.is_empty() {
+        true => Err(Code::BadRequest.into()),
+        false => options
+            .channels
+            .of(channel)
+            .ok_or_else(|| Code::UnknownChannel.into()),
+    }
+}

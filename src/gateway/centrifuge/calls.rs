@@ -1,0 +1,144 @@
+//! What the dialect asks of timelines: publications and history.
+//!
+//! Owns: from a channel to a timeline and back. Promises: a page of history is never empty while there is more to show;
+//! a publication has all columns that its readers need. Must not: decide who may; whoever calls has an asker.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::super::Shared;
+use super::super::dispatch::shape::{self, page_bytes, size};
+use crate::access::Asker;
+use crate::timeline::{Append, AppendOne, Error, Page, Range};
+use crate::wire::centrifuge::{
+    self, ClientInfo, Code, HistoryRequest, HistoryResult, StreamPosition, shown,
+};
+use crate::wire::{Failure, Integers, Method};
+
+/// What is published besides the bytes.
+#[derive(Clone, Debug, Default)]
+pub(in crate::gateway) struct Published {
+    pub(in crate::gateway) data: Bytes,
+    pub(in crate::gateway) info: ClientInfo,
+    pub(in crate::gateway) tags: BTreeMap<String, String>,
+    /// `None` = the server makes one.
+    pub(in crate::gateway) message_id: Option<String>,
+}
+
+/// The append that a publication is.
+pub(in crate::gateway) fn append(
+    shared: &Shared,
+    asker: &Asker,
+    channel: &str,
+    published: Published,
+) -> Result<Append, Failure> {
+    let limits = &shared.options.limits;
+    let Published {
+        data,
+        info,
+        tags,
+        message_id,
+    } = published;
+    let columns = centrifuge::columns(&data, &info, &tags, limits.json_depth_max);
+    centrifuge::check_append(channel, &columns, message_id.as_deref(), limits)?;
+    Ok(Append {
+        timeline: channel.to_owned(),
+        asker: asker.needing(Method::MessageAppend.needs().rights()),
+        messages: vec![AppendOne {
+            entry: columns,
+            message_id,
+            expires_in_ms: None,
+            deliver_at: None,
+        }],
+        expect_head: None,
+        create: true,
+        epoch: None,
+    })
+}
+
+/// Publishes; where it went.
+pub(in crate::gateway) async fn publish(
+    shared: &Arc<Shared>,
+    asker: &Asker,
+    channel: &str,
+    published: Published,
+) -> Result<StreamPosition, Failure> {
+    let append = append(shared, asker, channel, published)?;
+    let prepared = shared.timelines.prepare(append);
+    let answer = shared.timelines.append_all(vec![prepared]).await.pop();
+    let answer = answer.ok_or_else(shape::missing)?;
+    let (appended, epoch) = answer.map_err(super::super::dispatch::refusal)?;
+    let offset = appended.first().map_or(0, |one| one.sequence);
+    Ok(StreamPosition { offset, epoch })
+}
+
+/// Reads publications, and where the newest is.
+pub(in crate::gateway) async fn history(
+    shared: &Arc<Shared>,
+    asker: &Asker,
+    asked: HistoryRequest,
+) -> Result<HistoryResult, Code> {
+    if asked.reverse && asked.since_is_before_all() {
+        return Err(Code::BadRequest);
+    }
+    let has_since = asked.since.is_some();
+    let since = asked.since.unwrap_or_default();
+    let limits = &shared.options.limits;
+    let page_max = size(limits.page_messages_max);
+    let wanted = usize::try_from(asked.limit).map_or(page_max, |limit| limit.min(page_max));
+    let mut from = match (has_since, asked.reverse) {
+        (false, _) => None,
+        (true, false) => Some(since.offset.saturating_add(1)),
+        (true, true) => Some(since.offset - 1),
+    };
+    let mut result = HistoryResult::default();
+    let mut bytes = page_bytes(limits);
+    loop {
+        let is_over = wanted == 0 || from == Some(0);
+        let page = shared.timelines.range(Range {
+            asker: asker.needing(Method::MessageRange.needs().rights()),
+            timeline: asked.channel.clone(),
+            from: from.filter(|_| !is_over),
+            to: None,
+            limit: (wanted - result.publications.len()).max(1),
+            bytes_max: bytes,
+            backward: asked.reverse,
+            columns: None,
+            epoch: Some(since.epoch.clone()).filter(|epoch| !epoch.is_empty()),
+        });
+        let Page {
+            messages,
+            next,
+            head,
+        } = match page.await {
+            // Nothing was published there yet; a history that is named is gone.
+            Err(Error::TimelineNotFound) if since.epoch.is_empty() => return Ok(result),
+            Err(Error::TimelineNotFound) => return Err(Code::Unrecoverable),
+            Err(error) => {
+                let failure = super::super::dispatch::refusal(error);
+                return Err(Code::of(failure.reason));
+            }
+            Ok(page) => page,
+        };
+        (result.epoch, result.offset) = (head.epoch, head.head);
+        if is_over {
+            return Ok(result);
+        }
+        for message in messages {
+            let message = shape::message(message, Integers::Number);
+            bytes = bytes.saturating_sub(message.encoded_bytes_max());
+            result.publications.extend(shown(&message));
+        }
+        // Messages of which nothing is left to show do not count.
+        let is_full = result.publications.len() >= wanted || bytes < NEXT_BYTES;
+        match next {
+            Some(next) if !is_full || result.publications.is_empty() => from = Some(next),
+            _ => return Ok(result),
+        }
+    }
+}
+
+/// With less room than this a page of history ends.
+const NEXT_BYTES: usize = 64 << 10;

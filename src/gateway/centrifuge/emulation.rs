@@ -1,0 +1,372 @@
+//! Sessions of the Centrifuge dialect without a WebSocket: what comes goes down one HTTP response that does not end,
+//! what the client says is posted to `/emulation`.
+//!
+//! Owns: the response, and which session a post is for. Promises: the session is the same as on a WebSocket, with its
+//! limits, in the task of the connection that takes the response; it ends with that connection; who does not know its
+//! secret name can't speak for it. Must not: decode a command.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, Sink as _, Stream as _};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use tokio::io::{DuplexStream, duplex};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
+
+use super::super::Shared;
+use super::super::body::{self, Body as Read, Unread};
+use super::super::entrance::{EVENTS_PATH, Ends, STREAM_PATH, arrive, enter};
+use super::super::respond::{Answer, Content, busy, limited, not_allowed, say};
+use super::super::session;
+use super::super::session::centrifuge::NODE;
+use super::super::socket::Socket;
+use super::super::upgraded::Upgraded;
+use super::query;
+use crate::wire::centrifuge::{Closing, EmulationRequest, Encoding, Push, Reply};
+
+/// The sessions that are posted to, by their secret names.
+#[derive(Default)]
+pub(in crate::gateway) struct Emulated(Mutex<HashMap<String, mpsc::Sender<Bytes>>>);
+
+impl Emulated {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Bytes>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a session's messages are told apart in a response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// One behind the other, as in a frame.
+    Stream(Encoding),
+    /// Server-sent events of JSON.
+    Events,
+}
+
+impl Shape {
+    fn encoding(self) -> Encoding {
+        match self {
+            Shape::Stream(encoding) => encoding,
+            Shape::Events => Encoding::Json,
+        }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Shape::Stream(Encoding::Json) => "application/json",
+            Shape::Stream(Encoding::Protobuf) => PROTOBUF,
+            Shape::Events => "text/event-stream",
+        }
+    }
+
+    /// A frame of the session, as it goes into the response.
+    fn shaped(self, frame: &[u8]) -> Bytes {
+        match self {
+            Shape::Stream(Encoding::Protobuf) => Bytes::copy_from_slice(frame),
+            Shape::Stream(Encoding::Json) => [frame, b"\n"].concat().into(),
+            Shape::Events => {
+                let lines = frame.split(|byte| *byte == b'\n');
+                let event = |line: &[u8]| [b"data: ", line, b"\n\n"].concat();
+                lines.map(event).collect::<Vec<_>>().concat().into()
+            }
+        }
+    }
+}
+
+/// The paths of this page, if they are served.
+pub(in crate::gateway) fn is_for(path: &str, shared: &Shared) -> bool {
+    let Some(options) = &shared.options.centrifuge else {
+        return false;
+    };
+    match path {
+        STREAM_PATH => options.http_stream,
+        EVENTS_PATH => options.sse,
+        POST_PATH => options.http_stream || options.sse,
+        _ => false,
+    }
+}
+
+/// Answers a request to one of these paths.
+pub(in crate::gateway) async fn serve(
+    request: &mut Request<Incoming>,
+    ends: &Ends,
+    shared: &Arc<Shared>,
+) -> Answer {
+    let path = request.uri().path().to_owned();
+    let is_post = *request.method() == Method::POST;
+    let encoding = match is_protobuf(request.headers()) {
+        true => Encoding::Protobuf,
+        false => Encoding::Json,
+    };
+    match path.as_str() {
+        EVENTS_PATH if *request.method() == Method::GET => {
+            let query = request.uri().query().unwrap_or_default();
+            let Some(commands) = query::value(query, "cf_connect") else {
+                return say(StatusCode::BAD_REQUEST, "cf_connect says how to connect");
+            };
+            begin(request, commands.into(), Shape::Events, ends, shared).await
+        }
+        _ if !is_post => not_allowed(if path == EVENTS_PATH {
+            "GET, POST"
+        } else {
+            "POST"
+        }),
+        POST_PATH => post(request, encoding, shared).await,
+        _ => {
+            let shape = match path.as_str() {
+                EVENTS_PATH => Shape::Events,
+                _ => Shape::Stream(encoding),
+            };
+            match read(request, shared).await {
+                Ok(Read { bytes, share: _ }) => {
+                    begin(request, bytes.into(), shape, ends, shared).await
+                }
+                Err(why) => refuse(&why),
+            }
+        }
+    }
+}
+
+async fn read(request: &mut Request<Incoming>, shared: &Shared) -> Result<Read, Unread> {
+    let bytes_max = shared.options.limits.inbound_frame_bytes_max;
+    let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+    body::read(request.body_mut(), bytes_max, shared).await
+}
+
+/// Begins a session with its first commands.
+async fn begin(
+    request: &Request<Incoming>,
+    commands: Bytes,
+    shape: Shape,
+    ends: &Ends,
+    shared: &Arc<Shared>,
+) -> Answer {
+    if shared.draining.is_cancelled() {
+        return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
+    }
+    let entered = match enter(request.headers(), ends, shared, false).await {
+        Ok(entered) => entered,
+        Err(answer) => return answer,
+    };
+    let place = match arrive(request.headers(), ends.peer, shared) {
+        Ok(place) => place,
+        Err(reached) => return limited(&reached),
+    };
+    let name = uuid::Uuid::new_v4().simple().to_string();
+    let (here, there) = duplex(PIPE_BYTES);
+    let upgraded = Upgraded {
+        socket: Socket::Memory(Box::new(there)),
+        place,
+        read: Bytes::new(),
+        form: shared.dialects.of_centrifuge(shape.encoding()),
+        entered,
+        emulated: Some(name.clone()),
+    };
+    let (sender, posted) = mpsc::channel(POSTS_MAX);
+    shared.emulated.all().insert(name.clone(), sender);
+    let emulation = Emulation {
+        shape,
+        session: Some(session::run(upgraded, Arc::clone(shared)).boxed()),
+        socket: WebSocketStream::from_raw_socket(here, Role::Client, None).await,
+        posted,
+        next: Some(commands),
+        is_over: false,
+        name,
+        emulated: Arc::clone(&shared.emulated),
+    };
+    let mut answer = Response::new(Content::Stream(emulation.boxed_unsync()));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(shape.kind()));
+    headers.insert(
+        CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-store"),
+    );
+    let buffering = HeaderName::from_static("x-accel-buffering");
+    headers.insert(buffering, HeaderValue::from_static("no"));
+    answer
+}
+
+/// Passes on what a client says.
+async fn post(request: &mut Request<Incoming>, encoding: Encoding, shared: &Shared) -> Answer {
+    let bytes = match read(request, shared).await {
+        Ok(body) => body.bytes,
+        Err(why) => return refuse(&why),
+    };
+    let Some(EmulationRequest {
+        node,
+        session,
+        data,
+    }) = EmulationRequest::read(encoding, bytes.into())
+    else {
+        return say(StatusCode::BAD_REQUEST, "node, session and data are needed");
+    };
+    let sender = shared.emulated.all().get(&session).cloned();
+    let Some(sender) = sender.filter(|_| node == NODE) else {
+        return say(StatusCode::NOT_FOUND, "no such session");
+    };
+    match timeout(shared.options.request_time_max, sender.send(data)).await {
+        Ok(Ok(())) => {
+            let mut answer = Answer::default();
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            answer
+        }
+        Ok(Err(_)) => say(StatusCode::NOT_FOUND, "no such session"),
+        Err(_) => busy(),
+    }
+}
+
+fn is_protobuf(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes()))
+}
+
+fn refuse(why: &Unread) -> Answer {
+    let (status, why) = match why {
+        Unread::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too large"),
+        Unread::Broken => (StatusCode::BAD_REQUEST, "the body ended early"),
+        Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body took too long"),
+        Unread::Busy => return busy(),
+    };
+    say(status, why)
+}
+
+/// The response that a session's messages go into. Whoever takes it runs the session.
+struct Emulation {
+    shape: Shape,
+    /// `None` = it has ended.
+    session: Option<BoxFuture<'static, ()>>,
+    /// The other end of the session's socket.
+    socket: WebSocketStream<DuplexStream>,
+    posted: mpsc::Receiver<Bytes>,
+    /// A frame of the client's that the session has no room for yet.
+    next: Option<Bytes>,
+    is_over: bool,
+    name: String,
+    emulated: Arc<Emulated>,
+}
+
+impl Drop for Emulation {
+    fn drop(&mut self) {
+        self.emulated.all().remove(&self.name);
+    }
+}
+
+impl Emulation {
+    /// Takes what was posted, as long as the session has room for it.
+    fn poll_posted(&mut self, context: &mut Context<'_>) {
+        while !self.is_over {
+            if self.next.is_none() {
+                match self.posted.poll_recv(context) {
+                    Poll::Ready(Some(frame)) => self.next = Some(frame),
+                    Poll::Ready(None) | Poll::Pending => break,
+                }
+            }
+            let mut socket = Pin::new(&mut self.socket);
+            if !matches!(socket.as_mut().poll_ready(context), Poll::Ready(Ok(()))) {
+                break;
+            }
+            let Some(frame) = self.next.take() else { break };
+            let message = match self.shape.encoding() {
+                Encoding::Json => match String::from_utf8(frame.into()) {
+                    Ok(text) => Message::text(text),
+                    // The session closes on what is no text.
+                    Err(broken) => Message::binary(broken.into_bytes()),
+                },
+                Encoding::Protobuf => Message::binary(frame),
+            };
+            if socket.start_send(message).is_err() {
+                break;
+            }
+        }
+        // What does not go now goes when the session has read.
+        let _ = Pin::new(&mut self.socket).poll_flush(context);
+    }
+
+    /// What a close is to clients that see no close of a WebSocket.
+    fn farewell(&mut self, frame: Option<CloseFrame>) -> Option<Bytes> {
+        self.is_over = true;
+        let frame = frame?;
+        let closing = Closing {
+            code: u32::from(u16::from(frame.code)),
+            reason: frame.reason.as_str().to_owned(),
+        };
+        let reply = Reply::of(Push {
+            disconnect: Some(closing),
+            ..Push::default()
+        });
+        let frame = self.shape.encoding().frame([&reply]);
+        Some(self.shape.shaped(&frame))
+    }
+}
+
+impl Body for Emulation {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if this.is_over {
+            return Poll::Ready(None);
+        }
+        this.poll_posted(context);
+        if let Some(session) = &mut this.session
+            && session.poll_unpin(context).is_ready()
+        {
+            this.session = None;
+        }
+        // What was posted may wait for the room that the session has just made: its end of the pipe wakes us then.
+        loop {
+            let message = ready!(Pin::new(&mut this.socket).poll_next(context));
+            let said = match message {
+                Some(Ok(Message::Text(text))) => Some(this.shape.shaped(text.as_bytes())),
+                Some(Ok(Message::Binary(bytes))) => Some(this.shape.shaped(&bytes)),
+                Some(Ok(Message::Close(frame))) => this.farewell(frame),
+                // Signs of life of the socket, which are not the client's.
+                Some(Ok(_)) => continue,
+                Some(Err(_)) | None => this.farewell(None),
+            };
+            return Poll::Ready(said.map(|bytes| Ok(Frame::data(bytes))));
+        }
+    }
+}
+
+const POST_PATH: &str = "/emulation";
+const PROTOBUF: &str = "application/octet-stream";
+/// Between the response and the session: flow control begins behind it.
+const PIPE_BYTES: usize = 64 << 10;
+/// Frames that wait for a session.
+const POSTS_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_message_of_a_frame_is_an_event() {
+        let frame = b"{\"id\":1}\n{}";
+        assert_eq!(
+            Shape::Events.shaped(frame),
+            "data: {\"id\":1}\n\ndata: {}\n\n"
+        );
+        let lines = Shape::Stream(Encoding::Json).shaped(frame);
+        assert_eq!(lines, "{\"id\":1}\n{}\n");
+        let bytes = Shape::Stream(Encoding::Protobuf).shaped(&[1, 0, 0]);
+        assert_eq!(bytes, &[1, 0, 0][..]);
+    }
+}

@@ -1,0 +1,190 @@
+//! What ends with time, and what is renewed before.
+//!
+//! Owns: the ends of connections, of subscriptions, and of those who never connect. Promises: who renews in time, or
+//! within 25 seconds after, is not ended. Must not: judge a token.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::channels::GRACE_MS;
+use super::stand::ttl;
+use super::{Centrifuge, Session};
+use crate::credentials::{Subscriber, TokenRefused};
+use crate::gateway::dispatch::session::{is_same_caller, take};
+use crate::gateway::session::End;
+use crate::wire::centrifuge::{
+    Code, Disconnect, RefreshRequest, RefreshResult, Reply, SubRefreshRequest, SubRefreshResult,
+    Unsubscribe,
+};
+use crate::wire::{Close, Method};
+
+impl Session {
+    /// When something of this dialect may be due.
+    pub(in crate::gateway::session) fn centrifuge_due(&self) -> Option<Instant> {
+        let own = self.centrifuge.as_deref()?;
+        if let Some(at) = own.connect_by() {
+            return Some(at);
+        }
+        let ends = [own.ends_at(), own.channels.next_end()];
+        let next = ends.into_iter().flatten().min()?;
+        let wait_ms = next.saturating_sub(self.shared.clock.now_ms()).min(FAR_MS);
+        Some(Instant::now() + Duration::from_millis(wait_ms))
+    }
+
+    /// Ends what is over: subscriptions, or the connection.
+    pub(in crate::gateway::session) fn end_what_is_over(&mut self) -> Option<Disconnect> {
+        let now_ms = self.shared.clock.now_ms();
+        let own = self.centrifuge.as_deref_mut()?;
+        if own.connect_by().is_some_and(|at| at <= Instant::now()) {
+            return Some(Disconnect::STALE);
+        }
+        if own.ends_at().is_some_and(|at| at <= now_ms) {
+            return Some(Disconnect::EXPIRED);
+        }
+        while let Some(channel) = self.own().channels.ended(now_ms) {
+            self.leave_saying(&channel, Unsubscribe::expired());
+        }
+        None
+    }
+
+    /// Shows a newer token for the connection.
+    pub(super) fn refresh(&mut self, id: u32, request: &RefreshRequest) -> Result<(), End> {
+        if request.token.is_empty() {
+            return Err(End::Disconnect(Disconnect::BAD_REQUEST));
+        }
+        let now_ms = self.shared.clock.now_ms();
+        let shared = Arc::clone(&self.shared);
+        let authority = shared.door.as_ref().map(|door| &*door.authority);
+        let own = self.own();
+        let judged = own.options.connection(&request.token, authority, now_ms);
+        let judged = judged.and_then(|shown| not_over(shown.expires_at, now_ms).map(|()| shown));
+        let connection = match judged {
+            Ok(connection) if connection.user == own.user() => connection,
+            Ok(_) | Err(TokenRefused::Invalid(_) | TokenRefused::OtherSubject) => {
+                return Err(End::Disconnect(Disconnect::INVALID_TOKEN));
+            }
+            Err(TokenRefused::Expired) => {
+                self.refuse(id, Code::TokenExpired);
+                return Ok(());
+            }
+            Err(TokenRefused::Unavailable) => {
+                self.refuse(id, Code::Internal);
+                return Ok(());
+            }
+        };
+        own.expires_at = connection.expires_at;
+        if let (Some(registered), Some(info)) = (&own.registered, connection.info) {
+            registered.client.set_info(info);
+        }
+        let client = own.client().as_ref().to_owned();
+        let live = self.caller.live.clone();
+        if let (Some(door), Some(live), Some(credential)) =
+            (&shared.door, live, connection.credential)
+        {
+            if !is_same_caller(&live.credential().identity, &credential.identity) {
+                return Err(End::Disconnect(Disconnect::INVALID_TOKEN));
+            }
+            take(door, &mut self.caller, &live, credential);
+        }
+        let (expires, ttl) = ttl(&shared, connection.expires_at);
+        let reply = Reply {
+            refresh: Some(RefreshResult {
+                client,
+                version: concat!("Tideline ", env!("CARGO_PKG_VERSION")).to_owned(),
+                expires,
+                ttl,
+            }),
+            ..Reply::default()
+        };
+        self.reply(id, Method::SessionRenew, reply);
+        Ok(())
+    }
+
+    /// Shows a newer token for a subscription.
+    pub(super) fn refresh_subscription(
+        &mut self,
+        id: u32,
+        request: SubRefreshRequest,
+    ) -> Result<(), End> {
+        let SubRefreshRequest { channel, token } = request;
+        if channel.is_empty() || token.is_empty() {
+            return Err(End::Disconnect(Disconnect::BAD_REQUEST));
+        }
+        let now_ms = self.shared.clock.now_ms();
+        let shared = Arc::clone(&self.shared);
+        let authority = shared.door.as_ref().map(|door| &*door.authority);
+        let own = self.own();
+        if !own.channels.is_open(&channel) {
+            self.refuse(id, Code::PermissionDenied);
+            return Ok(());
+        }
+        let client = own.client();
+        let subscriber = Subscriber {
+            user: own.user(),
+            client: &client,
+            channel: &channel,
+        };
+        let options = Arc::clone(&own.options);
+        let judged = options
+            .tokens
+            .subscription(&token, subscriber, authority, now_ms);
+        let judged = judged.and_then(|shown| {
+            let expires_at = shown.expires_at.filter(|_| !options.insecure);
+            not_over(expires_at, now_ms).map(|()| expires_at)
+        });
+        let expires_at = match judged {
+            Ok(expires_at) => expires_at,
+            Err(TokenRefused::OtherSubject) => {
+                return Err(End::Disconnect(Disconnect::INVALID_TOKEN));
+            }
+            Err(why) => {
+                self.refuse(
+                    id,
+                    match why {
+                        TokenRefused::Expired => Code::TokenExpired,
+                        TokenRefused::Unavailable => Code::Internal,
+                        _ => Code::PermissionDenied,
+                    },
+                );
+                return Ok(());
+            }
+        };
+        own.channels.renew(&channel, expires_at);
+        let (expires, ttl) = ttl(&shared, expires_at);
+        let reply = Reply {
+            sub_refresh: Some(SubRefreshResult { expires, ttl }),
+            ..Reply::default()
+        };
+        self.reply(id, Method::SessionRenew, reply);
+        Ok(())
+    }
+}
+
+impl Centrifuge {
+    /// When the connection is over, ms.
+    fn ends_at(&self) -> Option<u64> {
+        self.expires_at.map(|at| at.saturating_add(GRACE_MS))
+    }
+
+    /// What a connection is told that is closed for this.
+    pub(in crate::gateway::session) fn disconnect(&self, why: Close, now_ms: u64) -> Disconnect {
+        let has_expired = self.expires_at.is_some_and(|at| at <= now_ms);
+        match why {
+            Close::Unauthenticated if has_expired => Disconnect::EXPIRED,
+            why => Disconnect::of(why),
+        }
+    }
+}
+
+/// Refuses what would end at once.
+pub(super) fn not_over(expires_at: Option<u64>, now_ms: u64) -> Result<(), TokenRefused> {
+    match expires_at.is_some_and(|at| at <= now_ms) {
+        true => Err(TokenRefused::Expired),
+        false => Ok(()),
+    }
+}
+
+/// The timer looks again after this at the latest.
+const FAR_MS: u64 = 3_600_000;

@@ -1,0 +1,291 @@
+//! The first command: who connects, and what the server subscribes them to.
+//!
+//! Owns: the way from a token to a session's caller. Promises: without a good token, where one is needed, nothing was
+//! done and the connection closes; the answer has every subscription that the server makes. Must not: judge a token.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::time::Instant;
+
+use super::clock::not_over;
+use super::stand::{Ticketed, open, ttl};
+use super::subscribe::{CHANNELS_MAX, described, taken};
+use super::{Session, Stage};
+use crate::credentials::{ChannelClaim, Connection, TokenRefused};
+use crate::gateway::centrifuge::hub::Wish;
+use crate::gateway::limits::Places;
+use crate::gateway::session::End;
+use crate::gateway::session::answer::{Cost, Pending, Weight};
+use crate::gateway::session::login::Login;
+use crate::gateway::session::parts::{Opened, Settled};
+use crate::gateway::session::random;
+use crate::wire::centrifuge::{
+    ANONYMOUS, Code, ConnectRequest, ConnectResult, Disconnect, Reply, SubscribeRequest,
+    SubscribeResult, Ticket,
+};
+use crate::wire::{self, Id, Method};
+
+impl Session {
+    pub(super) fn connect(
+        &mut self,
+        id: u32,
+        mut request: ConnectRequest,
+        bytes: usize,
+    ) -> Result<(), End> {
+        let connection = match self.judge(&request.token) {
+            Ok(connection) => connection,
+            Err(TokenRefused::Expired) => {
+                self.refuse(id, Code::TokenExpired);
+                return Ok(());
+            }
+            Err(TokenRefused::Unavailable) => {
+                self.refuse(id, Code::Internal);
+                return Ok(());
+            }
+            Err(TokenRefused::Invalid(_) | TokenRefused::OtherSubject) => {
+                let why = match request.token.is_empty() {
+                    true => Disconnect::BAD_REQUEST,
+                    false => Disconnect::INVALID_TOKEN,
+                };
+                return Err(End::Disconnect(why));
+            }
+        };
+        let wishes = self.wishes(&connection, &mut request.subs);
+        if wishes.len() > CHANNELS_MAX {
+            self.refuse(id, Code::LimitExceeded);
+            return Ok(());
+        }
+        let own = self.own();
+        if wishes
+            .iter()
+            .any(|wish| own.options.channels.of(&wish.channel).is_none())
+        {
+            self.refuse(id, Code::UnknownChannel);
+            return Ok(());
+        }
+        if !self.enter(connection) {
+            self.refuse(id, Code::TooManyRequests);
+            return Ok(());
+        }
+        let own = self.own();
+        own.stage = Stage::Connecting;
+        let believed = own.believed();
+        let options = Arc::clone(&own.options);
+        let mut opening = Vec::new();
+        for wish in wishes {
+            let Some(of_channel) = options.channels.of(&wish.channel) else {
+                continue;
+            };
+            let mut channel = described(of_channel, false, &wish.claim, None);
+            channel.is_server_side = true;
+            let mut ticketed = self.place(wish.channel, channel, believed.clone(), wish.position);
+            ticketed.data = wish.claim.data.unwrap_or_default();
+            opening.push(ticketed);
+        }
+        let result = self.connect_result();
+        self.begin_connect(id, result, opening, bytes);
+        Ok(())
+    }
+
+    fn judge(&mut self, token: &str) -> Result<Connection, TokenRefused> {
+        let now_ms = self.shared.clock.now_ms();
+        let options = Arc::clone(&self.own().options);
+        if !token.is_empty() {
+            let authority = self.shared.door.as_ref().map(|door| &*door.authority);
+            let connection = options.connection(token, authority, now_ms)?;
+            return not_over(connection.expires_at, now_ms).map(|()| connection);
+        }
+        // Whoever shows no token is nobody in particular, where that is taken.
+        match options.insecure || options.anonymous {
+            true => Ok(Connection {
+                user: String::new(),
+                expires_at: None,
+                info: None,
+                subs: Vec::new(),
+                credential: None,
+            }),
+            false => Err(TokenRefused::OtherSubject),
+        }
+    }
+
+    /// What the server subscribes a client to, and where the client is there.
+    fn wishes(
+        &mut self,
+        connection: &Connection,
+        positions: &mut BTreeMap<String, SubscribeRequest>,
+    ) -> Vec<Wish> {
+        let mut claims: BTreeMap<String, ChannelClaim> = connection.subs.iter().cloned().collect();
+        if self.own().options.personal_channel && !connection.user.is_empty() {
+            claims.entry(format!("#{}", connection.user)).or_default();
+        }
+        let wish = |(channel, claim): (String, ChannelClaim)| Wish {
+            position: positions.remove(&channel),
+            channel,
+            claim,
+            expires_at: None,
+        };
+        claims.into_iter().map(wish).collect()
+    }
+
+    /// Becomes the session of who has connected; `false` = they have too many.
+    fn enter(&mut self, connection: Connection) -> bool {
+        let Connection {
+            user,
+            expires_at,
+            info,
+            credential,
+            ..
+        } = connection;
+        let per_client = &self.shared.per_client;
+        let mut places = Places::default();
+        let entered = match &credential {
+            Some(credential) => per_client
+                .enter_as(&credential.identity)
+                .map(|all| places = all),
+            None if user.is_empty() => Ok(()),
+            None => per_client.enter(&user, &mut places),
+        };
+        if let Err(reached) = entered {
+            self.shared.metrics.refused(reached.limit, 1);
+            return false;
+        }
+        self.places = places;
+        let shared = Arc::clone(&self.shared);
+        let own = self.own();
+        let Some(mut entered) = own.entered.take() else {
+            return false;
+        };
+        own.expires_at = expires_at;
+        let emulated = own.emulated.clone();
+        let registered = shared
+            .hub
+            .register(&user, info.unwrap_or_default(), emulated);
+        own.registered = Some(registered);
+        let asker = own.believed();
+        match (&shared.door, credential) {
+            (Some(door), Some(credential)) => {
+                entered.credential = Some(credential);
+                let login = Login::new(&shared, door, &mut self.caller, entered);
+                self.login = Some(Box::new(login));
+            }
+            _ => {
+                if let Some(waits) = entered.waits {
+                    waits.arrived();
+                }
+                self.caller.asker = asker;
+            }
+        }
+        if self.caller.asker.user() != ANONYMOUS {
+            self.subscriptions.name(self.caller.who());
+        }
+        true
+    }
+
+    fn connect_result(&mut self) -> ConnectResult {
+        let heartbeat = self.shared.options.heartbeat;
+        let shared = Arc::clone(&self.shared);
+        let own = self.own();
+        let (expires, ttl) = ttl(&shared, own.expires_at);
+        let emulated = own.emulated.clone();
+        ConnectResult {
+            client: own.client().as_ref().to_owned(),
+            version: concat!("Tideline ", env!("CARGO_PKG_VERSION")).to_owned(),
+            expires,
+            ttl,
+            ping: u32::try_from(heartbeat.as_secs())
+                .unwrap_or(u32::MAX)
+                .max(1),
+            pong: true,
+            node: emulated
+                .as_ref()
+                .map(|_| NODE.to_owned())
+                .unwrap_or_default(),
+            session: emulated.unwrap_or_default(),
+            ..ConnectResult::default()
+        }
+    }
+
+    fn begin_connect(
+        &mut self,
+        id: u32,
+        mut result: ConnectResult,
+        opening: Vec<Ticketed>,
+        bytes: usize,
+    ) {
+        let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
+        let (mailbox, answer) = (Arc::clone(&self.subscriptions.mailbox), Arc::clone(&ticket));
+        let work = async move {
+            let mut opened = Opened::default();
+            let mut room = PUBLICATIONS_MAX;
+            for mut ticketed in opening {
+                let (at, name) = (ticketed.at, Arc::clone(ticketed.watch.timeline()));
+                ticketed.asked.limit = room;
+                let (stand, subscription) = match open(&shared, &mailbox, ticketed).await {
+                    Ok((stand, subscription)) => {
+                        room = room.saturating_sub(stand.publications.len() as u64).max(1);
+                        let channel = name.as_ref().to_owned();
+                        result.subs.insert(channel, SubscribeResult::from(stand));
+                        (Some(None), Some(subscription))
+                    }
+                    // The client sees that it has no such subscription.
+                    Err(_) => (None, None),
+                };
+                opened.places.push((at, subscription));
+                opened.settled.push(Settled::Channel {
+                    channel: name,
+                    stand,
+                });
+            }
+            opened.settled.push(Settled::Connected);
+            answer.give(Reply {
+                connect: Some(result),
+                ..Reply::default()
+            });
+            (taken(), opened)
+        };
+        let id = Id::Ticket(wire::Ticket(ticket));
+        let begun = self.begun(
+            Some(id),
+            Method::SessionOpen,
+            Pending::Subscribing(work.boxed()),
+        );
+        let cost = Cost {
+            calls: 1,
+            bytes,
+            weight: Weight::Page,
+        };
+        self.jobs.one(&self.shared, begun, cost);
+    }
+
+    /// The connect was answered.
+    pub(super) fn connected(&mut self) {
+        self.own().stage = Stage::Connected;
+        // Not all at once, of those who came together.
+        let heartbeat = self.shared.options.heartbeat;
+        let share = f64::from(u32::try_from(random() & 0xffff).unwrap_or(0)) / 131_072.0;
+        self.ping_at = Instant::now() + heartbeat / 2 + heartbeat.mul_f64(share);
+        self.look_soon();
+    }
+}
+
+impl super::Centrifuge {
+    /// The ID of the connection.
+    pub(super) fn client(&self) -> Arc<str> {
+        let registered = self.registered.as_ref();
+        registered.map_or_else(|| "".into(), |registered| Arc::clone(&registered.client.id))
+    }
+
+    /// So long a connection may take to say who it is.
+    pub(super) fn connect_by(&self) -> Option<Instant> {
+        (self.stage == Stage::New).then(|| self.began + CONNECT_TIME_MAX)
+    }
+}
+
+/// Publications of all subscriptions together in the answer.
+const PUBLICATIONS_MAX: u64 = 100;
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// The name of the one server that there is.
+pub(in crate::gateway) const NODE: &str = "tideline";

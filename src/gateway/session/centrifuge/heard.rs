@@ -1,0 +1,75 @@
+//! What a session is told by others: who came and went, and what back ends order.
+//!
+//! Owns: which of it the client gets. Promises: of a channel that the client has left it hears nothing more. Must not:
+//! be asked while the client does not read: what waits for it is bounded elsewhere.
+
+use std::task::{Context, Poll};
+
+use super::{Session, Stage};
+use crate::gateway::centrifuge::hub::{Heard, Order};
+use crate::gateway::session::End;
+use crate::wire::centrifuge::{Disconnect, Unsubscribe};
+
+impl Session {
+    /// Takes what has come, while there is room for it.
+    pub(in crate::gateway::session) fn poll_heard(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Result<bool, End> {
+        let gone = self.subscriptions.gone.get_or_insert_default();
+        for (channel, why) in std::mem::take(gone) {
+            self.channel_ended(&channel, why);
+        }
+        let mut moved = false;
+        while self.outbox.has_room() {
+            let own = self.own();
+            let Some(registered) = own
+                .registered
+                .as_ref()
+                .filter(|_| own.stage == Stage::Connected)
+            else {
+                break;
+            };
+            let Poll::Ready(heard) = registered.client.poll_heard(context) else {
+                break;
+            };
+            moved = true;
+            match heard {
+                Heard::Order(order) => self.obey(order)?,
+                Heard::Passed(passed) => {
+                    let channel = own.channels.get(&passed.channel);
+                    if channel.is_some_and(|channel| channel.is_open && channel.hears) {
+                        let frame = passed.frame(own.encoding);
+                        self.send(frame);
+                    }
+                }
+            }
+        }
+        Ok(moved)
+    }
+
+    fn obey(&mut self, order: Order) -> Result<(), End> {
+        match order {
+            Order::Disconnect(why) => Err(End::Disconnect(why)),
+            Order::Unsubscribe(channel) => {
+                if self.own().channels.is_open(&channel) {
+                    self.leave_saying(&channel, Unsubscribe::by_server());
+                }
+                Ok(())
+            }
+            Order::Subscribe(wish) => {
+                self.make(*wish);
+                Ok(())
+            }
+            Order::Refresh { expires_at, info } => {
+                let own = self.own();
+                own.expires_at = expires_at;
+                if let (Some(registered), Some(info)) = (&own.registered, info) {
+                    registered.client.set_info(info);
+                }
+                Ok(())
+            }
+            Order::Expire => Err(End::Disconnect(Disconnect::EXPIRED)),
+        }
+    }
+}

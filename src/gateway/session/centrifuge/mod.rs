@@ -1,0 +1,330 @@
+//! A session that speaks the Centrifuge dialect: commands in, replies and pushes out.
+//!
+//! Owns: what such a session has besides a native one, and which command may begin. Promises: commands are taken in
+//! their order, one at a time, while there is room for their answers; one about a channel waits for those before it
+//! that decide about the channel; garbage ends the connection. Must not: read a socket, or do what the native session
+//! does: subscriptions, appends, limits and pushes are its own.
+
+mod ask;
+mod channels;
+mod clock;
+mod connect;
+mod heard;
+mod stand;
+mod subscribe;
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::answer::Begun;
+use super::login::Entered;
+use super::parts::Settled;
+use super::{Draining, End, Session};
+use crate::access::Asker;
+use crate::gateway::centrifuge::Options;
+use crate::gateway::centrifuge::hub::Registered;
+use crate::wire::centrifuge::{ANONYMOUS, Code, Command, Commands, Disconnect, Encoding, Reply};
+use crate::wire::{Call, Failure, Id, Incoming, Method, Request, session};
+use channels::Channels;
+pub(in crate::gateway) use connect::NODE;
+
+/// What a session of this dialect has.
+pub(super) struct Centrifuge {
+    encoding: Encoding,
+    options: Arc<Options>,
+    began: Instant,
+    /// What its handshake left to the first command.
+    entered: Option<Entered>,
+    emulated: Option<String>,
+    stage: Stage,
+    /// What is left of the frame that was read.
+    rest: Option<Commands>,
+    held: Option<Held>,
+    channels: Channels,
+    /// Publications of this connection.
+    published: u64,
+    /// When the connection ends unless it is refreshed, ms.
+    expires_at: Option<u64>,
+    /// `None` until it is connected.
+    registered: Option<Registered>,
+}
+
+/// How far a session is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// It has not said who it is.
+    New,
+    /// The subscriptions that it begins with are being read.
+    Connecting,
+    Connected,
+}
+
+/// A command that waits for its turn.
+struct Held {
+    command: Command,
+    bytes: usize,
+    /// The keys of its token are being fetched.
+    fetch: Option<BoxFuture<'static, ()>>,
+}
+
+impl Centrifuge {
+    pub(super) fn new(
+        encoding: Encoding,
+        options: Arc<Options>,
+        entered: Entered,
+        emulated: Option<String>,
+    ) -> Box<Centrifuge> {
+        Box::new(Centrifuge {
+            encoding,
+            options,
+            began: Instant::now(),
+            entered: Some(entered),
+            emulated,
+            stage: Stage::New,
+            rest: None,
+            held: None,
+            channels: Channels::default(),
+            published: 0,
+            expires_at: None,
+            registered: None,
+        })
+    }
+
+    /// Whether the frame that was read is not done.
+    pub(super) fn holds_frames(&self) -> bool {
+        self.rest.is_some() || self.held.is_some()
+    }
+
+    /// Whether it has said who it is.
+    pub(super) fn is_known(&self) -> bool {
+        self.stage != Stage::New
+    }
+
+    /// Takes a frame, whose commands are begun by [`Session::poll_commands`].
+    pub(super) fn take(&mut self, frame: Bytes) -> Result<(), End> {
+        let commands = Commands::new(self.encoding, frame);
+        self.rest = Some(commands.map_err(|_| End::Disconnect(Disconnect::BAD_REQUEST))?);
+        Ok(())
+    }
+
+    /// A ping; nothing for those who have not said who they are.
+    pub(super) fn ping(&self) -> Bytes {
+        match self.stage {
+            Stage::Connected => self.encoding.frame([&Reply::default()]),
+            Stage::New | Stage::Connecting => Bytes::new(),
+        }
+    }
+
+    fn user(&self) -> &str {
+        let registered = self.registered.as_ref();
+        registered.map_or("", |registered| &registered.client.user)
+    }
+
+    /// The asker of what the options of this dialect give.
+    fn believed(&self) -> Asker {
+        match self.user() {
+            // A server without an owner: as by its native protocol, everybody is a back end.
+            "" if self.options.insecure => Asker::believed(""),
+            "" => Asker::believed(ANONYMOUS),
+            user => Asker::believed(user),
+        }
+    }
+}
+
+impl Session {
+    /// What a session of this dialect has; only its own steps ask.
+    fn own(&mut self) -> &mut Centrifuge {
+        self.centrifuge
+            .as_deref_mut()
+            .expect("a session of this dialect")
+    }
+
+    /// Begins commands, as many as may begin now.
+    pub(super) fn poll_commands(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        let mut moved = false;
+        for _ in 0..COMMANDS_MAX {
+            let has_room = self.draining == Draining::No
+                && self.outbox.has_room()
+                && self.jobs.has_room(&self.shared);
+            if !has_room || !self.own().holds_frames() {
+                break;
+            }
+            let Some(mut held) = self.next_command()? else {
+                return Ok(true);
+            };
+            let fetched = held.fetch.as_mut().map(|fetch| fetch.poll_unpin(context));
+            if fetched == Some(Poll::Pending) || self.must_wait(&held.command) {
+                self.own().held = Some(held);
+                break;
+            }
+            self.command(held.command, held.bytes)?;
+            moved = true;
+        }
+        Ok(moved)
+    }
+
+    /// The one that waits, else the next one of the frame.
+    fn next_command(&mut self) -> Result<Option<Held>, End> {
+        let own = self.own();
+        if let Some(held) = own.held.take() {
+            return Ok(Some(held));
+        }
+        let Some(next) = own.rest.as_mut().and_then(Commands::next) else {
+            own.rest = None;
+            return Ok(None);
+        };
+        let (command, bytes) = next.map_err(|_| End::Disconnect(Disconnect::BAD_REQUEST))?;
+        Ok(Some(Held {
+            fetch: self.keys_for(&command),
+            command,
+            bytes,
+        }))
+    }
+
+    /// Fetches the keys that a command's token is verified with, if they are not there.
+    fn keys_for(&self, command: &Command) -> Option<BoxFuture<'static, ()>> {
+        let token = command.token().filter(|token| !token.is_empty())?;
+        let authority = Arc::clone(&self.shared.door.as_ref()?.authority);
+        let tokens = &self.shared.options.centrifuge.as_ref()?.tokens;
+        if !tokens.lacks_key(token, &authority) {
+            return None;
+        }
+        let token = token.to_owned();
+        Some(async move { authority.fetch_for(&token).await }.boxed())
+    }
+
+    /// Whether a command must not overtake what is under way: the connect, the subscribe of its channel, and what was
+    /// published before it on this connection.
+    fn must_wait(&mut self, command: &Command) -> bool {
+        let publishes = self.jobs.appends > 0;
+        let own = self.own();
+        let reads = command.history.is_some() || command.subscribe.is_some();
+        own.stage == Stage::Connecting
+            || (reads && publishes)
+            || command
+                .channel()
+                .is_some_and(|channel| own.channels.is_opening(channel))
+    }
+
+    /// Does a command that came in so many bytes.
+    fn command(&mut self, command: Command, bytes: usize) -> Result<(), End> {
+        let bad_request = Err(End::Disconnect(Disconnect::BAD_REQUEST));
+        if command == Command::default() {
+            // A pong: a sign of life, as every frame.
+            return Ok(());
+        }
+        let id = command.id;
+        match (self.own().stage, command.connect) {
+            (Stage::New, Some(connect)) if id > 0 => return self.connect(id, connect, bytes),
+            (Stage::Connected, None) => {}
+            _ => return bad_request,
+        }
+        if command.send.is_some() {
+            return Err(End::Disconnect(Disconnect::NOT_AVAILABLE));
+        }
+        if id == 0 {
+            return bad_request;
+        }
+        if let Err(failure) = self.rated(bytes) {
+            self.refuse(id, Code::of(failure.reason));
+            return Ok(());
+        }
+        if let Some(subscribe) = command.subscribe {
+            return self.subscribe(id, subscribe, bytes);
+        }
+        if let Some(refresh) = command.refresh {
+            return self.refresh(id, &refresh);
+        }
+        if let Some(refresh) = command.sub_refresh {
+            return self.refresh_subscription(id, refresh);
+        }
+        if let Some(unsubscribe) = command.unsubscribe {
+            self.unsubscribe(id, &unsubscribe.channel)?;
+        } else if let Some(publish) = command.publish {
+            self.publish(id, publish, bytes)?;
+        } else if let Some(presence) = command.presence {
+            self.presence(id, &presence.channel)?;
+        } else if let Some(stats) = command.presence_stats {
+            self.presence_stats(id, &stats.channel)?;
+        } else if let Some(history) = command.history {
+            self.history(id, history, bytes)?;
+        } else if let Some(rpc) = command.rpc {
+            self.rpc(id, rpc, bytes);
+        } else if command.ping.is_some() {
+            self.refuse(id, Code::NotAvailable);
+        } else {
+            self.refuse(id, Code::MethodNotFound);
+        }
+        Ok(())
+    }
+
+    /// Counts a command as a request of its user.
+    fn rated(&mut self, bytes: usize) -> Result<(), Failure> {
+        let asker = match self.caller.asker.claim() {
+            Some(_) => self.caller.asker.clone(),
+            None => Asker::believed(self.own().user()),
+        };
+        let mut incoming = Incoming::One(Call {
+            id: None,
+            method: Some(Method::Ping),
+            request: Ok(Request::Ping(session::Nothing {})),
+        });
+        self.shared.per_client.bound(&asker, &mut incoming, bytes);
+        match incoming {
+            Incoming::One(call) => call.request.map(drop),
+            Incoming::Several(_) | Incoming::Batch(..) => Ok(()),
+        }
+    }
+
+    /// Answers at once.
+    fn reply(&mut self, id: u32, method: Method, reply: Reply) {
+        let refused = reply
+            .error
+            .as_ref()
+            .map(|_| Failure::new(Code::BadRequest.reason()));
+        let result = refused.as_ref().map_or(Ok(()), Err);
+        self.shared
+            .counters
+            .count(Some(method), result, Duration::ZERO);
+        self.say(Reply { id, ..reply });
+    }
+
+    /// Refuses at once.
+    fn refuse(&mut self, id: u32, code: Code) {
+        let failure = Failure::new(code.reason());
+        self.shared
+            .counters
+            .count(None, Err(&failure), Duration::ZERO);
+        let reply = Reply::refused(code);
+        self.say(Reply { id, ..reply });
+    }
+
+    fn say(&mut self, reply: Reply) {
+        let frame = self.own().encoding.frame([&reply]);
+        self.send(frame);
+    }
+
+    /// What waited for the answer of a command may begin.
+    pub(super) fn settled(&mut self, settled: Vec<Settled>) {
+        for one in settled {
+            match one {
+                Settled::Connected => self.connected(),
+                Settled::Channel { channel, stand } => self.opened(&channel, stand),
+            }
+        }
+    }
+
+    fn begun(&self, id: Option<Id>, method: Method, pending: super::answer::Pending) -> Begun {
+        let since = std::time::Instant::now();
+        Begun::new(id, Some(method), self.form.dialect, (since, pending))
+    }
+}
+
+/// Commands begun in one step; others want their turn.
+const COMMANDS_MAX: usize = 256;

@@ -1,0 +1,365 @@
+//! Subscribing to a channel, by the client or by the server.
+//!
+//! Owns: who may, and where the client stands afterwards. Promises: what follows a position is there whole or the
+//! client is told that it is not; the reply has a first page at most, and the rest comes as pushes; nothing is pushed
+//! before the reply or after the end. Must not: follow a timeline; the native subscription does.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+
+use super::channels::Channel;
+use super::clock::not_over;
+use super::stand::{FIRST_PAGE, Ticketed, open, ttl};
+use super::{Session, Stage};
+use crate::access::Asker;
+use crate::credentials::{ChannelClaim, Subscriber, TokenRefused};
+use crate::feed::With;
+use crate::gateway::centrifuge::hub::{Member, Order, Wish};
+use crate::gateway::centrifuge::{Ask, ChannelOptions};
+use crate::gateway::dispatch::Outcome;
+use crate::gateway::dispatch::subscribe::Asked;
+use crate::gateway::session::End;
+use crate::gateway::session::answer::{Cost, Pending, Weight};
+use crate::gateway::session::parts::{Opened, Settled, Stand};
+use crate::wire::centrifuge::{
+    ClientInfo, Code, Disconnect, Empty, Push, Reply, Subscribe, SubscribeRequest, SubscribeResult,
+    Ticket, Unsubscribe, check_channel,
+};
+use crate::wire::sync::Unsubscribed;
+use crate::wire::{self, Ended, Failure, Id, Integers, Method};
+
+/// Why a subscribe is refused.
+enum Refused {
+    /// With an answer.
+    Answer(Code),
+    /// With the end of the connection.
+    End(Disconnect),
+}
+
+impl From<Code> for Refused {
+    fn from(code: Code) -> Refused {
+        Refused::Answer(code)
+    }
+}
+
+impl From<TokenRefused> for Refused {
+    fn from(why: TokenRefused) -> Refused {
+        match why {
+            TokenRefused::Invalid(_) => Refused::Answer(Code::PermissionDenied),
+            TokenRefused::Expired => Refused::Answer(Code::TokenExpired),
+            TokenRefused::Unavailable => Refused::Answer(Code::Internal),
+            TokenRefused::OtherSubject => Refused::End(Disconnect::INVALID_TOKEN),
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn subscribe(
+        &mut self,
+        id: u32,
+        request: SubscribeRequest,
+        bytes: usize,
+    ) -> Result<(), End> {
+        let (channel, asker) = match self.admit_channel(&request) {
+            Ok(admitted) => admitted,
+            Err(Refused::Answer(code)) => {
+                self.refuse(id, code);
+                return Ok(());
+            }
+            Err(Refused::End(disconnect)) => return Err(End::Disconnect(disconnect)),
+        };
+        let expires_at = channel.expires_at;
+        let weight = match request.recover {
+            true => Weight::Page,
+            false => Weight::Light,
+        };
+        let ticketed = self.place(request.channel.clone(), channel, asker, Some(request));
+        let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
+        let (mailbox, answer) = (Arc::clone(&self.subscriptions.mailbox), Arc::clone(&ticket));
+        let work = async move {
+            let (at, name) = (ticketed.at, Arc::clone(ticketed.watch.timeline()));
+            let opened = open(&shared, &mailbox, ticketed).await;
+            let (reply, outcome, subscription) = match opened {
+                Ok((stand, subscription)) => {
+                    let mut result = SubscribeResult::from(stand);
+                    (result.expires, result.ttl) = ttl(&shared, expires_at);
+                    let reply = Reply {
+                        subscribe: Some(result),
+                        ..Reply::default()
+                    };
+                    (reply, taken(), Some(subscription))
+                }
+                Err(code) => (Reply::refused(code), Err(Failure::new(code.reason())), None),
+            };
+            answer.give(reply);
+            let settled = Settled::Channel {
+                channel: name,
+                stand: subscription.is_some().then_some(None),
+            };
+            let opened = Opened {
+                places: vec![(at, subscription)],
+                settled: vec![settled],
+                ..Opened::default()
+            };
+            (outcome, opened)
+        };
+        let id = Id::Ticket(wire::Ticket(ticket));
+        let begun = self.begun(
+            Some(id),
+            Method::Subscribe,
+            Pending::Subscribing(work.boxed()),
+        );
+        let cost = Cost {
+            calls: 1,
+            bytes,
+            weight,
+        };
+        self.jobs.one(&self.shared, begun, cost);
+        Ok(())
+    }
+
+    /// Whether a client may subscribe, and as whom.
+    fn admit_channel(&mut self, request: &SubscribeRequest) -> Result<(Channel, Asker), Refused> {
+        let channel = &request.channel;
+        if channel.is_empty() {
+            return Err(Refused::End(Disconnect::BAD_REQUEST));
+        }
+        check_channel(channel).map_err(|_| Code::BadRequest)?;
+        if request.kind != 0 {
+            return Err(Code::PermissionDenied.into());
+        }
+        if request.tf.is_some() {
+            return Err(Code::BadRequest.into());
+        }
+        let own = self.own();
+        let options = Arc::clone(&own.options);
+        let of_channel = options.channels.of(channel).ok_or(Code::UnknownChannel)?;
+        if own.channels.get(channel).is_some() {
+            return Err(Code::AlreadySubscribed.into());
+        }
+        if own.channels.len() >= CHANNELS_MAX {
+            return Err(Code::LimitExceeded.into());
+        }
+        if request.token.is_empty() {
+            let asker = self.asker_for(Ask::Subscribe, channel)?;
+            let claim = ChannelClaim::default();
+            return Ok((
+                described(of_channel, request.join_leave, &claim, None),
+                asker,
+            ));
+        }
+        let (user, client) = (own.user().to_owned(), own.client());
+        let subscriber = Subscriber {
+            user: &user,
+            client: &client,
+            channel,
+        };
+        let (now_ms, shared) = (self.shared.clock.now_ms(), &self.shared);
+        let authority = shared.door.as_ref().map(|door| &*door.authority);
+        let tokens = &options.tokens;
+        let shown = tokens.subscription(&request.token, subscriber, authority, now_ms)?;
+        let expires_at = shown.expires_at.filter(|_| !options.insecure);
+        not_over(expires_at, now_ms)?;
+        let channel = described(of_channel, request.join_leave, &shown.claim, expires_at);
+        Ok((channel, self.own().believed()))
+    }
+
+    /// Takes a place for a channel and watches it.
+    pub(super) fn place(
+        &mut self,
+        name: String,
+        channel: Channel,
+        asker: Asker,
+        position: Option<SubscribeRequest>,
+    ) -> Ticketed {
+        let asker = asker.needing(Method::Subscribe.needs().rights());
+        let (at, watch) = self.subscriptions.open(&self.shared.feed, &name);
+        let name = Arc::clone(watch.timeline());
+        self.own().channels.insert(name, channel);
+        Ticketed {
+            at,
+            watch,
+            asked: Asked {
+                asker: Arc::new(asker),
+                integers: Integers::Number,
+                limit: FIRST_PAGE,
+                create: true,
+                with: With::default(),
+            },
+            position: position.filter(|position| position.recover),
+            data: Bytes::new(),
+        }
+    }
+
+    /// A channel's subscribe is answered. With `Some` it is open, and perhaps the client is to be told.
+    pub(super) fn opened(&mut self, name: &Arc<str>, stand: Option<Option<Stand>>) {
+        let own = self.own();
+        let Some(stand) = stand else {
+            own.channels.remove(name);
+            return;
+        };
+        let Some(channel) = own.channels.open(name).cloned() else {
+            return;
+        };
+        if let Some(stand) = stand {
+            let result = SubscribeResult::from(stand);
+            self.say(Reply::of(Push {
+                channel: name.as_ref().to_owned(),
+                subscribe: Some(Subscribe {
+                    recoverable: result.recoverable,
+                    epoch: result.epoch,
+                    offset: result.offset,
+                    positioned: result.positioned,
+                    data: result.data,
+                }),
+                ..Push::default()
+            }));
+        }
+        let Some(registered) = &mut self.own().registered else {
+            return;
+        };
+        let client = Arc::clone(&registered.client);
+        let member = Member {
+            info: ClientInfo {
+                chan_info: channel.info,
+                ..client.info()
+            },
+            client,
+            is_shown: channel.is_shown,
+            is_told: channel.is_told,
+            hears: channel.hears,
+        };
+        registered.join(name, member);
+    }
+
+    pub(super) fn unsubscribe(&mut self, id: u32, channel: &str) -> Result<(), End> {
+        if channel.is_empty() {
+            return Err(End::Disconnect(Disconnect::BAD_REQUEST));
+        }
+        self.leave(channel);
+        let reply = Reply {
+            unsubscribe: Some(Empty {}),
+            ..Reply::default()
+        };
+        self.reply(id, Method::Unsubscribe, reply);
+        Ok(())
+    }
+
+    /// Ends a subscription; whether there was one.
+    pub(super) fn leave(&mut self, channel: &str) -> bool {
+        let own = self.own();
+        let was = own.channels.remove(channel).is_some();
+        if let Some(registered) = &mut own.registered {
+            registered.leave(channel);
+        }
+        let _ = self.subscriptions.close(channel, None);
+        was
+    }
+
+    /// Ends a subscription and says so.
+    pub(super) fn leave_saying(&mut self, channel: &str, why: Unsubscribe) {
+        if self.leave(channel) {
+            self.say(Reply::of(Push {
+                channel: channel.to_owned(),
+                unsubscribe: Some(why),
+                ..Push::default()
+            }));
+        }
+    }
+
+    /// The native subscription has ended, and said so. SDKs subscribe again by themselves, but not to what the server
+    /// has subscribed them to: there they have to connect again.
+    pub(super) fn channel_ended(&mut self, channel: &str, why: Ended) {
+        let own = self.own();
+        let is_server_side = own
+            .channels
+            .get(channel)
+            .is_some_and(|one| one.is_server_side);
+        if is_server_side
+            && why.resubscribe()
+            && let Some(registered) = &own.registered
+        {
+            let order = Order::Disconnect(Disconnect::INSUFFICIENT_STATE);
+            registered.client.order(order);
+        }
+        self.leave(channel);
+    }
+
+    /// Makes a subscription that the server wishes, if the client has none.
+    pub(super) fn make(&mut self, wish: Wish) {
+        let own = self.own();
+        let options = Arc::clone(&own.options);
+        let Some(of_channel) = options.channels.of(&wish.channel) else {
+            return;
+        };
+        let is_there = own.channels.get(&wish.channel).is_some();
+        if is_there || own.channels.len() >= CHANNELS_MAX || own.stage != Stage::Connected {
+            return;
+        }
+        let mut channel = described(of_channel, false, &wish.claim, wish.expires_at);
+        channel.is_server_side = true;
+        let asker = own.believed();
+        let mut ticketed = self.place(wish.channel, channel, asker, wish.position);
+        ticketed.data = wish.claim.data.unwrap_or_default();
+        let shared = Arc::clone(&self.shared);
+        let mailbox = Arc::clone(&self.subscriptions.mailbox);
+        let work = async move {
+            let (at, name) = (ticketed.at, Arc::clone(ticketed.watch.timeline()));
+            let opened = open(&shared, &mailbox, ticketed).await;
+            let outcome = opened
+                .as_ref()
+                .map_or_else(|code| Err(Failure::new(code.reason())), |_| taken());
+            let (stand, subscription) = match opened {
+                Ok((stand, subscription)) => (Some(Some(stand)), Some(subscription)),
+                Err(_) => (None, None),
+            };
+            let opened = Opened {
+                places: vec![(at, subscription)],
+                settled: vec![Settled::Channel {
+                    channel: name,
+                    stand,
+                }],
+                ..Opened::default()
+            };
+            (outcome, opened)
+        };
+        let begun = self.begun(None, Method::Subscribe, Pending::Subscribing(work.boxed()));
+        let cost = Cost {
+            calls: 1,
+            bytes: 0,
+            weight: Weight::Light,
+        };
+        self.jobs.one(&self.shared, begun, cost);
+    }
+}
+
+/// A channel as a subscriber has it.
+pub(super) fn described(
+    options: &ChannelOptions,
+    asks_to_hear: bool,
+    claim: &ChannelClaim,
+    expires_at: Option<u64>,
+) -> Channel {
+    let overrides = claim.overrides;
+    let is_told = overrides.join_leave.unwrap_or(options.join_leave);
+    let is_pushed = overrides.force_push_join_leave;
+    let is_pushed = is_pushed.unwrap_or(options.force_push_join_leave);
+    Channel {
+        expires_at,
+        info: claim.info.clone().unwrap_or_default(),
+        is_shown: overrides.presence.unwrap_or(options.presence),
+        is_told,
+        hears: is_pushed || (is_told && asks_to_hear),
+        ..Channel::default()
+    }
+}
+
+/// The outcome of what was taken, for the counters.
+pub(super) fn taken() -> Outcome {
+    Ok(wire::Reply::Unsubscribe(Unsubscribed {}))
+}
+
+/// Channels of one connection: SDKs subscribe to all that they have in their first frame.
+pub(super) const CHANNELS_MAX: usize = 10_000;

@@ -1,0 +1,70 @@
+//! How a connection ends.
+//!
+//! Owns: the close frame, and the wait for the client's. Promises: bounded time, whatever the client does. Must not:
+//! decide that it ends.
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use futures_util::SinkExt as _;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+use super::super::patience::farewell;
+use super::Session;
+use super::inbound::Inbound;
+use crate::wire::centrifuge::Disconnect;
+
+/// The frame of a close in the Centrifuge dialect.
+pub(super) fn frame_of(Disconnect { code, reason }: Disconnect) -> CloseFrame {
+    let mut reason = reason.into_owned();
+    reason.truncate(reason.floor_char_boundary(CLOSE_REASON_BYTES_MAX));
+    CloseFrame {
+        code: code.into(),
+        reason: reason.into(),
+    }
+}
+
+/// What RFC 6455 has room for.
+const CLOSE_REASON_BYTES_MAX: usize = 123;
+
+impl Session {
+    /// Closes with a code of ours, counted under a reason.
+    pub(super) async fn close_saying(self: Box<Self>, frame: CloseFrame, counted: &'static str) {
+        let closes = &self.shared.metrics.families.closes;
+        closes.of(&[counted]).increment(1);
+        tracing::debug!(code = u16::from(frame.code), reason = %frame.reason, "closing a connection");
+        self.close(Some(frame), true).await;
+    }
+
+    /// Says goodbye as well as the client lets us, in bounded time.
+    pub(super) async fn close(self: Box<Self>, frame: Option<CloseFrame>, is_answered: bool) {
+        let Session {
+            mut socket,
+            mut reader,
+            jobs,
+            subscriptions,
+            outbox,
+            ..
+        } = *self;
+        drop((jobs, subscriptions, outbox));
+        let _ = timeout(GOODBYE_TIME, async {
+            if socket.send(Message::Close(frame)).await.is_err() || !is_answered {
+                return;
+            }
+            // The client answers with a close of its own, perhaps behind much else that is under way.
+            let socket = socket.get_mut();
+            while let Ok(message) = poll_fn(|context| reader.poll(socket, context)).await {
+                if matches!(message, Inbound::Close(_)) {
+                    break;
+                }
+            }
+        })
+        .await;
+        drop(reader);
+        farewell(socket.into_inner(), GOODBYE_TIME).await;
+    }
+}
+
+const GOODBYE_TIME: Duration = Duration::from_secs(2);

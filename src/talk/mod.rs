@@ -1,0 +1,80 @@
+//! `tideline send`, `follow`, `history`, `call`, `timelines`, `conversations`: what people and scripts ask of a running
+//! server, from a terminal or in a pipe.
+//!
+//! Owns: these commands, their output and exit codes. Promises: a message is sent once, however often it has to be
+//! repeated; `follow` leaves out nothing and says when it can't; no control character of a message gets to a terminal.
+//! Must not: open a data directory, or know more of the server than its protocol.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+mod address;
+mod call;
+mod failure;
+mod follow;
+mod history;
+mod lists;
+mod message;
+mod pace;
+mod place;
+mod plain;
+mod screen;
+mod send;
+mod session;
+
+use failure::Failure;
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub enum TalkCommand {
+    /// Send messages to a timeline
+    ///
+    /// Each has an ID before it is sent, and is repeated with it until the server answers: it is there once.
+    Send(send::Send),
+    /// Show what comes to timelines, as it comes
+    ///
+    /// Messages, edits, deletions and reactions. It goes on where it was when the server is back after a restart.
+    /// Ctrl-C ends it.
+    Follow(follow::Follow),
+    /// Show the messages of a timeline
+    History(history::History),
+    /// Call any method of the protocol
+    ///
+    /// The result is printed as it comes. docs/API.md has all methods.
+    Call(call::Call),
+    /// List timelines by ID.
+    Timelines(lists::Timelines),
+    /// List a user's conversations, with what is unread.
+    Conversations(lists::Conversations),
+}
+
+/// Does it. What went wrong is one line on standard error.
+#[must_use]
+pub fn talk(what: TalkCommand) -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(async {
+            match what {
+                TalkCommand::Send(send) => send.run().await,
+                TalkCommand::Follow(follow) => follow.run().await,
+                TalkCommand::History(history) => history.run().await,
+                TalkCommand::Call(call) => call.run().await,
+                TalkCommand::Timelines(timelines) => timelines.run().await,
+                TalkCommand::Conversations(conversations) => conversations.run().await,
+            }
+        }),
+        Err(error) => Err(Failure::Wrong(error.to_string())),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(why) = failure.line() {
+                screen::note(&why);
+            }
+            failure.exit_code()
+        }
+    }
+}

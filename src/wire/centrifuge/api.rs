@@ -1,0 +1,364 @@
+//! The HTTP API that back ends call: what they ask, and what they are told.
+//!
+//! Owns: the shapes of its requests, and the statuses of its errors. Promises: unknown fields are passed over, and
+//! `null` counts as absent, as in the client protocol. Must not: do anything.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::codes::Code;
+use super::commands::StreamPosition;
+use super::payload;
+use super::replies::Error;
+use crate::wire::params::or_default;
+
+/// What a back end may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ApiMethod {
+    Publish,
+    Broadcast,
+    History,
+    HistoryRemove,
+    Presence,
+    PresenceStats,
+    Subscribe,
+    Unsubscribe,
+    Disconnect,
+    Refresh,
+    Channels,
+    Info,
+    Rpc,
+}
+
+/// All of them but `batch`, by name.
+const METHODS: &[(&str, ApiMethod)] = &[
+    ("publish", ApiMethod::Publish),
+    ("broadcast", ApiMethod::Broadcast),
+    ("history", ApiMethod::History),
+    ("history_remove", ApiMethod::HistoryRemove),
+    ("presence", ApiMethod::Presence),
+    ("presence_stats", ApiMethod::PresenceStats),
+    ("subscribe", ApiMethod::Subscribe),
+    ("unsubscribe", ApiMethod::Unsubscribe),
+    ("disconnect", ApiMethod::Disconnect),
+    ("refresh", ApiMethod::Refresh),
+    ("channels", ApiMethod::Channels),
+    ("info", ApiMethod::Info),
+    ("rpc", ApiMethod::Rpc),
+];
+
+impl ApiMethod {
+    /// The method of a name.
+    pub(crate) fn of(name: &str) -> Option<ApiMethod> {
+        let found = METHODS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, method)| *method)
+    }
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        let found = METHODS.iter().find(|(_, method)| *method == self);
+        found.map_or("", |(name, _)| name)
+    }
+}
+
+/// `publish`, and with several channels `broadcast`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Publish {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) channel: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) channels: Vec<String>,
+    #[serde(with = "payload")]
+    data: Bytes,
+    #[serde(deserialize_with = "or_default")]
+    b64data: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) tags: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) idempotency_key: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) version: u64,
+}
+
+impl Publish {
+    /// What is published.
+    pub(crate) fn data(&self) -> Result<Bytes, Code> {
+        match bytes_of(&self.data, &self.b64data)? {
+            data if data.is_empty() => Err(Code::BadRequest),
+            data => Ok(data),
+        }
+    }
+}
+
+/// `subscribe`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiSubscribe {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) channel: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) user: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) client: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) session: String,
+    #[serde(with = "payload")]
+    info: Bytes,
+    #[serde(deserialize_with = "or_default")]
+    b64info: String,
+    #[serde(with = "payload")]
+    data: Bytes,
+    #[serde(deserialize_with = "or_default")]
+    b64data: String,
+    /// Seconds since 1970.
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) expire_at: i64,
+    pub(crate) recover_since: Option<StreamPosition>,
+    #[serde(rename = "override", deserialize_with = "or_default")]
+    pub(crate) overrides: ApiOverrides,
+}
+
+impl ApiSubscribe {
+    /// What others see of the subscriber.
+    pub(crate) fn info(&self) -> Result<Option<Bytes>, Code> {
+        let info = bytes_of(&self.info, &self.b64info)?;
+        Ok(Some(info).filter(|info| !info.is_empty()))
+    }
+
+    /// What the subscriber is told.
+    pub(crate) fn data(&self) -> Result<Option<Bytes>, Code> {
+        let data = bytes_of(&self.data, &self.b64data)?;
+        Ok(Some(data).filter(|data| !data.is_empty()))
+    }
+}
+
+/// Options of the channel that are otherwise for one subscriber.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiOverrides {
+    pub(crate) presence: Option<BoolValue>,
+    pub(crate) join_leave: Option<BoolValue>,
+    pub(crate) force_push_join_leave: Option<BoolValue>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct BoolValue {
+    pub(crate) value: bool,
+}
+
+/// `unsubscribe`, and what names connections in other requests.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiUnsubscribe {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) channel: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) user: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) client: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) session: String,
+}
+
+/// `disconnect`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiDisconnect {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) user: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) client: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) session: String,
+    /// Clients that stay.
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) whitelist: Vec<String>,
+    pub(crate) disconnect: Option<ApiClose>,
+}
+
+/// Why a connection is closed.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiClose {
+    pub(crate) code: u16,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) reason: String,
+}
+
+impl ApiClose {
+    /// Whether SDKs understand it: they take a reason that is JSON for something else, and know their codes.
+    pub(crate) fn is_fit(&self) -> bool {
+        let is_reason = !self.reason.is_empty() && self.reason.len() <= REASON_BYTES_MAX;
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&self.reason).is_ok();
+        (3_000..5_000).contains(&self.code) && is_reason && !is_json
+    }
+}
+
+/// What a close frame has room for.
+const REASON_BYTES_MAX: usize = 123;
+
+/// `refresh`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiRefresh {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) user: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) client: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) session: String,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) expired: bool,
+    /// Seconds since 1970; 0 = never.
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) expire_at: i64,
+    #[serde(with = "payload")]
+    pub(crate) info: Bytes,
+}
+
+/// `history`, `history_remove`, `presence` and `presence_stats`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiChannel {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) channel: String,
+}
+
+/// `channels`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiChannels {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) pattern: String,
+}
+
+/// `rpc`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiRpc {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) method: String,
+    pub(crate) params: Option<Box<RawValue>>,
+}
+
+/// `batch`: each with one member, its method.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiBatch {
+    pub(crate) commands: Vec<BTreeMap<String, Box<RawValue>>>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) parallel: bool,
+}
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct ApiError {
+    pub(crate) code: u32,
+    pub(crate) message: String,
+}
+
+impl From<Code> for ApiError {
+    fn from(code: Code) -> ApiError {
+        let error = Error::from(code);
+        ApiError {
+            code: error.code,
+            message: error.message,
+        }
+    }
+}
+
+impl ApiError {
+    /// The idempotency key was taken by another publication.
+    pub(crate) fn conflict() -> ApiError {
+        ApiError {
+            code: 113,
+            message: "conflict".to_owned(),
+        }
+    }
+
+    /// The status of HTTP, for those who want it so.
+    pub(crate) fn status(&self) -> u16 {
+        match self.code {
+            101 => 401,
+            102 | 104 => 404,
+            103 => 403,
+            106 => 413,
+            107 | 108 => 400,
+            111 => 429,
+            112 => 416,
+            113 => 409,
+            own @ 400..=599 => u16::try_from(own).unwrap_or(500),
+            _ => 500,
+        }
+    }
+}
+
+/// Bytes in base64, else JSON.
+fn bytes_of(json: &Bytes, base64: &str) -> Result<Bytes, Code> {
+    match base64.is_empty() {
+        true => Ok(json.clone()),
+        false => STANDARD
+            .decode(base64)
+            .map(Bytes::from)
+            .map_err(|_| Code::BadRequest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_leniently_and_their_data_to_the_byte() {
+        let text = r#"{"channel":"a","data":{"b": 1,  "a":2},"tags":null,"more":[1],"idempotency_key":"k"}"#;
+        let publish: Publish = serde_json::from_str(text).unwrap();
+        assert_eq!(publish.data().unwrap(), r#"{"b": 1,  "a":2}"#);
+        assert_eq!(
+            (publish.channel.as_str(), publish.idempotency_key.as_str()),
+            ("a", "k")
+        );
+        let bytes: Publish = serde_json::from_str(r#"{"b64data":"/wA="}"#).unwrap();
+        assert_eq!(bytes.data().unwrap(), &[255, 0][..]);
+        for text in [r#"{"b64data":"?"}"#, "{}"] {
+            let publish: Publish = serde_json::from_str(text).unwrap();
+            assert_eq!(publish.data().unwrap_err(), Code::BadRequest, "{text}");
+        }
+        for (name, method) in METHODS {
+            assert_eq!((ApiMethod::of(name), method.name()), (Some(*method), *name));
+        }
+    }
+
+    #[test]
+    fn a_close_that_clients_misread_is_unfit() {
+        let fit = |code, reason: &str| {
+            let reason = reason.to_owned();
+            ApiClose { code, reason }.is_fit()
+        };
+        assert!(fit(4_500, "banned") && fit(3_001, "x"));
+        assert!(!fit(4_500, "") && !fit(4_500, "123") && !fit(4_500, "{}"));
+        assert!(!fit(2_999, "x") && !fit(5_000, "x") && !fit(4_500, &"x".repeat(124)));
+    }
+
+    #[test]
+    fn errors_have_the_statuses_that_back_ends_know() {
+        for (code, status) in [
+            (Code::Internal, 500),
+            (Code::UnknownChannel, 404),
+            (Code::MethodNotFound, 404),
+            (Code::BadRequest, 400),
+            (Code::NotAvailable, 400),
+            (Code::Unrecoverable, 416),
+            (Code::PermissionDenied, 403),
+        ] {
+            assert_eq!(ApiError::from(code).status(), status);
+        }
+        assert_eq!(ApiError::conflict().status(), 409);
+    }
+}

@@ -1,0 +1,113 @@
+//! Frames: messages one behind the other.
+//!
+//! Owns: lines of JSON, and protobuf with a length before each message. Promises: a command is decoded when it is asked
+//! for, so that a frame of many costs no more than its bytes; any bytes end in a command or in [`Malformed`]. Must not:
+//! know what commands mean.
+
+use bytes::{Buf as _, Bytes};
+use prost::Message as _;
+
+use super::commands::Command;
+use super::replies::Reply;
+
+/// How messages become bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// One line of JSON for each.
+    Json,
+    /// Each behind its length.
+    Protobuf,
+}
+
+/// Both, in the order of [`Encoding`].
+pub(crate) const ENCODINGS: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
+
+/// A frame that can't be taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Malformed;
+
+/// The commands of a frame that are not taken yet.
+#[derive(Debug)]
+pub(crate) struct Commands {
+    encoding: Encoding,
+    rest: Bytes,
+}
+
+impl Commands {
+    /// Those of a frame, which has one at least.
+    pub(crate) fn new(encoding: Encoding, frame: Bytes) -> Result<Commands, Malformed> {
+        match frame.is_empty() {
+            true => Err(Malformed),
+            false => Ok(Commands {
+                encoding,
+                rest: frame,
+            }),
+        }
+    }
+
+    /// The next one, and of how many bytes it is.
+    pub(crate) fn next(&mut self) -> Option<Result<(Command, usize), Malformed>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let message = match self.encoding {
+            Encoding::Json => self.line(),
+            Encoding::Protobuf => match self.delimited() {
+                Some(message) => message,
+                None => return Some(Err(Malformed)),
+            },
+        };
+        let bytes = message.len();
+        let command = match self.encoding {
+            Encoding::Json => match message.trim_ascii_start().first() {
+                // Structs would be read from arrays, too.
+                Some(b'{') => serde_json::from_slice(&message).map_err(|_| Malformed),
+                _ => Err(Malformed),
+            },
+            Encoding::Protobuf => Command::decode(message).map_err(|_| Malformed),
+        };
+        Some(command.map(|command| (command, bytes)))
+    }
+
+    fn line(&mut self) -> Bytes {
+        let end = self.rest.iter().position(|byte| *byte == b'\n');
+        let line = self.rest.split_to(end.unwrap_or(self.rest.len()));
+        self.rest.advance(usize::from(end.is_some()));
+        line
+    }
+
+    fn delimited(&mut self) -> Option<Bytes> {
+        let length = prost::encoding::decode_varint(&mut self.rest).ok()?;
+        let length = usize::try_from(length).ok()?;
+        (length <= self.rest.len()).then(|| self.rest.split_to(length))
+    }
+}
+
+impl Encoding {
+    /// Appends a message; `is_first` in its frame.
+    pub(crate) fn append(self, out: &mut Vec<u8>, reply: &Reply, is_first: bool) {
+        match self {
+            Encoding::Json => {
+                if !is_first {
+                    out.push(b'\n');
+                }
+                serde_json::to_writer(out, reply).expect("maps of texts, into memory");
+            }
+            Encoding::Protobuf => reply
+                .encode_length_delimited(out)
+                .expect("a Vec has room for all"),
+        }
+    }
+
+    /// A frame of messages.
+    pub(crate) fn frame<'r>(self, replies: impl IntoIterator<Item = &'r Reply>) -> Bytes {
+        let mut out = Vec::with_capacity(FRAME_BYTES);
+        for (index, reply) in replies.into_iter().enumerate() {
+            self.append(&mut out, reply, index == 0);
+        }
+        Bytes::from(out)
+    }
+}
+
+/// More than most short answers take.
+const FRAME_BYTES: usize = 160;

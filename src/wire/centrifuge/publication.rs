@@ -1,0 +1,177 @@
+//! A publication as a message of a timeline, and back.
+//!
+//! Owns: the columns of a publication. Promises: its bytes come back as they came, whatever they are; a native reader
+//! sees JSON as JSON and other bytes as binary; what was appended natively is shown as its compact JSON. Must not: know
+//! who may publish.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::payload::json_text;
+use super::replies::{ClientInfo, Publication};
+use crate::model::Value;
+use crate::wire::check;
+use crate::wire::entry::{Columns, Entry};
+use crate::wire::failure::Failure;
+use crate::wire::limits::Limits;
+use crate::wire::message::Message;
+use crate::wire::nested;
+
+/// The column that holds what was published.
+pub(crate) const COLUMN: &str = "publication";
+/// What its publisher's tokens say of it, if they do: `{"conn_info": …, "chan_info": …}`.
+const INFO_COLUMN: &str = "publication_info";
+/// Its tags, if it has any.
+const TAGS_COLUMN: &str = "publication_tags";
+
+/// What message IDs of a client's publications begin with.
+const BY_CLIENT: &str = "cf:";
+
+/// The columns of a publication. JSON text of at most this depth is kept as JSON.
+pub(crate) fn columns(
+    data: &Bytes,
+    info: &ClientInfo,
+    tags: &BTreeMap<String, String>,
+    depth_max: u64,
+) -> Columns {
+    let mut columns = vec![(COLUMN.to_owned(), value(data, depth_max))];
+    if !(info.conn_info.is_empty() && info.chan_info.is_empty()) {
+        let shown = ClientInfo {
+            user: String::new(),
+            client: String::new(),
+            ..info.clone()
+        };
+        let text = serde_json::to_string(&shown).expect("texts, into memory");
+        columns.push((INFO_COLUMN.to_owned(), Value::Json(text)));
+    }
+    if !tags.is_empty() {
+        let text = serde_json::to_string(tags).expect("a map of texts, into memory");
+        columns.push((TAGS_COLUMN.to_owned(), Value::Json(text)));
+    }
+    columns
+}
+
+/// JSON for native readers, where they can take it as it is: on one line, not deep, and nothing that they would refuse.
+fn value(data: &Bytes, depth_max: u64) -> Value {
+    let is_line = !data.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+    let text = Some(data).filter(|data| is_line && is_flat(data, depth_max));
+    let text = text.and_then(|data| json_text(data).filter(|text| text.len() == data.len()));
+    match text {
+        Some(text) if nested::compact(text).is_ok() => Value::Json(text.to_owned()),
+        _ => Value::Binary(data.clone()),
+    }
+}
+
+/// Whether no more brackets are open at once, wherever they stand.
+fn is_flat(data: &[u8], depth_max: u64) -> bool {
+    let mut depth = 0u64;
+    data.iter().all(|byte| {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth <= depth_max
+    })
+}
+
+/// Refuses what could not be appended as an entry.
+pub(crate) fn check_append(
+    channel: &str,
+    columns: &Columns,
+    message_id: Option<&str>,
+    limits: &Limits,
+) -> Result<(), Failure> {
+    check::timeline_to_write(channel)?;
+    check::message_id(|| "idempotency_key".to_owned(), message_id)?;
+    let entry = Entry {
+        columns: Cow::Borrowed(columns),
+        ..Entry::default()
+    };
+    check::entry("data", &entry, limits).map(drop)
+}
+
+/// Refuses what could not be a timeline.
+pub(crate) fn check_channel(channel: &str) -> Result<(), Failure> {
+    check::timeline(channel)
+}
+
+/// The message ID of a client's publication of so many before it on this connection.
+pub(crate) fn message_id(client: &str, number: u64) -> String {
+    let client: String = client.chars().filter(|one| *one != '-').collect();
+    format!("{BY_CLIENT}{client}:{number}")
+}
+
+/// The client whose publication has a message ID.
+fn client_of(message_id: &str) -> Option<String> {
+    let (client, _) = message_id.strip_prefix(BY_CLIENT)?.split_once(':')?;
+    let client = uuid::Uuid::try_parse(client).ok()?;
+    Some(client.hyphenated().to_string())
+}
+
+/// A message as a publication; `None` = there is nothing to show of it any more.
+pub(crate) fn shown(message: &Message<'_>) -> Option<Publication> {
+    let entry = message.entry.as_ref()?;
+    let of = |name: &str| {
+        let found = entry.columns.iter().find(|(column, _)| column == name);
+        found.map(|(_, value)| value)
+    };
+    let is_ours =
+        |(name, _): &(String, Value)| [COLUMN, INFO_COLUMN, TAGS_COLUMN].contains(&name.as_str());
+    let mut publication = Publication {
+        offset: message.sequence,
+        ..Publication::default()
+    };
+    match of(COLUMN) {
+        Some(data) if entry.columns.iter().all(is_ours) => {
+            publication.data = bytes(data);
+            let json = |name| match of(name) {
+                Some(Value::Json(text)) => Some(text),
+                _ => None,
+            };
+            let tags = json(TAGS_COLUMN).map(|text| serde_json::from_str(text).ok());
+            publication.tags = tags.flatten().unwrap_or_default();
+            let client = client_of(&message.message_id);
+            publication.info = client.map(|client| {
+                let info = json(INFO_COLUMN).map(|text| serde_json::from_str(text).ok());
+                let info: ClientInfo = info.flatten().unwrap_or_default();
+                let sender = message.sender.as_deref().unwrap_or_default();
+                ClientInfo {
+                    user: user_of(sender).to_owned(),
+                    client,
+                    ..info
+                }
+            });
+        }
+        _ => {
+            let text = serde_json::to_vec(entry).expect("columns, into memory");
+            publication.data = Bytes::from(text);
+        }
+    }
+    Some(publication)
+}
+
+/// The sender of messages of those who have shown no token.
+pub(crate) const ANONYMOUS: &str = "$anonymous";
+
+fn user_of(sender: &str) -> &str {
+    match sender == ANONYMOUS {
+        true => "",
+        false => sender,
+    }
+}
+
+fn bytes(value: &Value) -> Bytes {
+    match value {
+        Value::Json(text) => Bytes::copy_from_slice(text.as_bytes()),
+        Value::Binary(bytes) => bytes.clone(),
+        Value::String(text) => Bytes::from(serde_json::to_vec(text).expect("a text, into memory")),
+        Value::Integer(number) => Bytes::from(number.to_string()),
+        Value::Double(number) => {
+            Bytes::from(serde_json::to_vec(number).expect("a number, into memory"))
+        }
+        Value::Boolean(truth) => Bytes::from(truth.to_string()),
+    }
+}
