@@ -48,7 +48,7 @@ const HEAD: &str = "\
 
 Made from the [OpenRPC document](../schemas/openrpc.json), which `rpc.discover` returns too, and from `schemas/examples/`. Requests are
 JSON-RPC 2.0, as JSON or MessagePack, over a WebSocket (`/v1/connect`) or HTTP (`POST /v1/rpc`). [README](../README.md#a-first-conversation)
-has a first conversation, [CLIENTS.md](CLIENTS.md) how a client uses the methods. All times are milliseconds since 1970; all numbers of the protocol are
+has a first conversation, [PROTOCOL.md](PROTOCOL.md) how a client uses the methods. All times are milliseconds since 1970; all numbers of the protocol are
 below 2^53.
 
 ";

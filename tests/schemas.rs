@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::access::Right;
+use tideline::config::centrifuge_schema;
 use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
@@ -55,7 +56,9 @@ fn examples() -> Vec<(String, Value)> {
 fn files_are_as_the_types_make_them() {
     let bless = std::env::var_os("TIDELINE_BLESS").is_some();
     let mut expected = BTreeSet::new();
-    for (name, schema) in schemas::files() {
+    let of_section = serde_json::to_value(centrifuge_schema()).unwrap();
+    let of_section = ("config.centrifuge.json".to_owned(), of_section);
+    for (name, schema) in schemas::files().into_iter().chain([of_section]) {
         let path = root().join(&name);
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         if bless {

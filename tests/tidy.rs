@@ -129,9 +129,24 @@ const SIX: &[&str] = &[
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
-    "config", "server", "store", "remote", "verify", "doctor", "dump", "export", "keys", "main",
+    "config",
+    "server",
+    "store",
+    "remote",
+    "partitions",
+    "verify",
+    "doctor",
+    "dump",
+    "export",
+    "keys",
+    "talk",
+    "main",
     "lib",
 ];
+
+/// Libraries of cryptography that `rustls` or `jsonwebtoken` can bring along besides ring: with two of them enabled
+/// each chooses by itself, or panics at its first use.
+const OTHER_CRYPTO: &[&str] = &["aws-lc-rs", "aws-lc-sys", "rsa", "p256", "ed25519-dalek"];
 
 const FORBIDDEN_NAMES: &[&str] = &[
     "util", "utils", "common", "helper", "helpers", "misc", "types",
@@ -154,6 +169,7 @@ const TOP_LEVEL: &[&str] = &[
     "load",
     "tests",
     "docs",
+    "clients",
     "grafana",
     "README.md",
     "ARCHITECTURE.md",
@@ -684,6 +700,19 @@ fn the_top_level_is_the_designs() {
     let others = names.into_iter().filter(|name| !TOP_LEVEL.contains(name));
     let breaches: Vec<String> = others.map(str::to_owned).collect();
     report("not in the layout of the repository", &breaches);
+}
+
+#[test]
+fn there_is_one_library_of_cryptography() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock");
+    let has = |name: &&&str| lock.contains(&format!("\nname = \"{name}\"\n"));
+    let others: Vec<String> = OTHER_CRYPTO
+        .iter()
+        .filter(has)
+        .map(|name| (*name).to_owned())
+        .collect();
+    report("a second library of cryptography beside ring", &others);
+    assert!(has(&&"ring"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 """Somebody who issues tokens: a set of keys that is published, and a key of it."""
 
 import http.server
+import ssl
 import threading
 import time
 
@@ -13,7 +14,9 @@ from server import free_port
 class Issuer:
     """A server that publishes keys, and does as it is told."""
 
-    def __init__(self):
+    def __init__(self, certificate=None):
+        """`certificate`: the paths of its certificate and key, for https."""
+        self.scheme = "https" if certificate else "http"
         self.port = free_port()
         self.fetches = 0
         self.body = b"{}"
@@ -28,6 +31,7 @@ class Issuer:
                 self.send_response(issuer.status)
                 if issuer.status == 302:
                     self.send_header("location", f"http://127.0.0.1:{issuer.port}/other")
+                self.send_header("content-length", str(len(issuer.body)))
                 self.end_headers()
                 try:
                     self.wfile.write(issuer.body)
@@ -39,11 +43,15 @@ class Issuer:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
         self.server.daemon_threads = True
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property
     def setting(self):
-        return f'jwks_url = "http://127.0.0.1:{self.port}/keys"'
+        return f'jwks_url = "{self.scheme}://127.0.0.1:{self.port}/keys"'
 
     def close(self):
         self.server.shutdown()

@@ -363,6 +363,16 @@ def test_sessions_are_listed_and_closed_by_their_users(guarded):
         assert guarded.call(guarded.admin, "session.close", session=theirs) == {"closed": True}
         closed(other)
         assert len(laptop.call("session.list")["sessions"]) == 1
+        # A back end that acts for her is somebody else, and she to it.
+        key = guarded.call(guarded.admin, "key.create", name="backend", rights=ALL, act_as=["cleo"])["key"]
+        with guarded.open(key, user="cleo") as backend, guarded.open(key, user="cleo") as second:
+            its, hers = (client.call("session.open")["session"] for client in [backend, laptop])
+            assert laptop.call("session.close", session=its) == backend.call("session.close", session=hers) == {"closed": False}
+            assert [one["session"] for one in laptop.call("session.list")["sessions"]] == [hers]
+            assert hers not in [one["session"] for one in backend.call("session.list")["sessions"]]
+            assert second.call("session.close", session=its) == {"closed": True}
+            closed(backend)
+        works(laptop)
 
 
 def test_the_command_makes_keys_by_directory_and_by_url(own_guarded):

@@ -108,10 +108,13 @@ def test_refused_credentials_of_an_address_are_limited(guard):
             client.call("session.open", token=bad)
         assert refused.value.reason == "rate_limited"
         closed(client)
-    # Those that count do, also from there; none is no failure; another address has its own.
+    # Those that count do, also from there; none is no failure; another address has its own, and its own line in the log.
     assert ask("192.0.2.1", token())[0] == 200
     assert [ask("192.0.2.2", None)[0] for _ in range(7)] == [401] * 7
     assert ask("192.0.2.2", bad)[0] == 401
+    lines = [line for line in server.whole_log().splitlines() if "refused credentials" in line]
+    assert len([line for line in lines if "192.0.2.2" in line]) == 1
+    assert 1 <= len([line for line in lines if "192.0.2.1" in line]) < 5
 
 
 def test_refused_signatures_are_refused_credentials(guard):

@@ -262,6 +262,19 @@ def test_a_wait_is_decided_anew(house, way):
     assert kept["state"] == "ok"
 
 
+def test_a_wait_goes_by_the_newest_token(house):
+    """A session that is renewed takes its waits along: with fewer rights they learn nothing of what comes then."""
+    for number, (rights, state) in enumerate([(["read"], "ok"), ([], "forbidden")]):
+        name = f"waits/{number}"
+        house.call(house.admin, "timeline.create", timeline=name)
+        with house.open(who("wes", "read", on="waits/*")) as client:
+            asked = client.ask("sync", positions={name: {"after": 0}}, wait_ms=20_000)
+            client.call("session.renew", token=who("wes", *rights, on="waits/*"))
+            house.call(house.admin, "message.append", timeline=name, entry={"text": "secret"})
+            answer = client.take(asked)["timelines"][name]
+            assert answer["state"] == state and ("secret" in json.dumps(answer)) == (state == "ok")
+
+
 def test_what_is_a_users_own_is_nobody_elses(house):
     epoch = house.call(who("ann"), "timeline.get", timeline="room/1")["epoch"]
     for user in ["ann", "eve"]:
@@ -301,6 +314,61 @@ def test_what_the_relay_brought_is_decided_when_it_is_read(house):
     assert "in news/b" in feed(some) and "in news/a" not in feed(some)
     assert "in news" not in feed(who("flo")) and "in news" not in feed(who("eve", "read", on="news/*"))
     assert "in news/a" in feed(sees)
+
+
+def test_an_inbox_names_what_may_be_read_only(house):
+    """An entry is shown to who may read its timeline: in pages, by a sync, when it is pushed. Others get a tombstone."""
+    inbox, names, of_one = "$inbox/ivy", ["wire/b", "wire/a", "wire/b"], ["wire/b", None, "wire/b"]
+    both, one = (lambda: who("ivy", "read", on="wire/*")), (lambda: who("ivy", "read", on="wire/b"))
+    backs = [house.call(house.admin, "key.create", name="back", rights=rights, act_as=["ivy"])["key"] for rights in [GRANT, []]]
+    append = lambda name: house.call(house.admin, "message.append", timeline=name, entry={"text": "x"})
+    for name in ["wire/a", "wire/b"]:
+        house.call(house.admin, "timeline.create", timeline=name, settings={"fan_out": "write"})
+        house.call(both(), "feed.follow", timeline=name)
+        until(lambda: house.call(house.admin, "feed.followers", timeline=name)["users"] == ["ivy"])
+    append("wire/b")
+    until(lambda: house.rpc(both(), "message.range", timeline=inbox)[0] == 200)
+    with house.open(both()) as sees, house.open(one()) as some:
+        for client in [sees, some]:
+            client.call("subscribe", timeline=inbox, after=1)
+        for name, of_some in list(zip(names, of_one))[1:]:
+            append(name)
+            assert [named(client.push("message")["messages"]) for client in [sees, some]] == [[name], [of_some]]
+    reads = [
+        lambda bearer, **acting: house.call(bearer, "message.range", timeline=inbox, **acting)["messages"],
+        lambda bearer, **acting: [house.call(bearer, "message.get", timeline=inbox, sequence=at, **acting)["message"] for at in [1, 2, 3]],
+        lambda bearer, **acting: house.call(bearer, "sync", positions={inbox: {"after": 0}}, **acting)["timelines"][inbox]["messages"],
+    ]
+    epoch = house.call(house.admin, "timeline.get", timeline="wire/a")["epoch"]
+    for read in reads:
+        assert named(read(both())) == named(read(backs[0], acting="ivy")) == names
+        assert epoch in json.dumps(read(both())) and epoch not in json.dumps(read(one()))
+        assert named(read(one())) == of_one
+        assert named(read(who("ivy"))) == named(read(backs[1], acting="ivy")) == [None] * 3
+    for bearer, expected in [(both(), names), (one(), of_one)]:
+        with house.open(bearer) as client:
+            assert named(client.call("subscribe", timeline=inbox, after=0)["messages"]) == expected
+    # What is asked for of an entry does not matter.
+    columns = lambda bearer: [message.get("entry") for message in house.call(bearer, "message.range", timeline=inbox, columns=["sequence"])["messages"]]
+    assert columns(both()) == [{"sequence": 1}, {"sequence": 1}, {"sequence": 2}] and columns(one()) == [{"sequence": 1}, None, {"sequence": 2}]
+    # Nor do rights by name, where only members may read.
+    house.call(house.admin, "timeline.configure", timeline="wire/b", settings={"members_only": True})
+    assert named(reads[0](both())) == [None, "wire/a", None]
+    house.call(house.admin, "member.add", timeline="wire/b", members=[{"user": "ivy"}])
+    assert named(reads[0](both())) == names
+    # A timeline of that name that was made anew is another one.
+    house.call(house.admin, "timeline.delete", timeline="wire/a")
+    house.call(house.admin, "timeline.create", timeline="wire/a")
+    assert named(reads[0](both())) == of_one
+
+
+GRANT = [{"on": "wire/*", "allow": ["read"]}]
+
+
+def named(messages):
+    """What the entries of an inbox name; None for a tombstone."""
+    assert all(("entry" in message) != message.get("hidden", False) for message in messages), messages
+    return [message.get("entry", {}).get("timeline") for message in messages]
 
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")

@@ -61,6 +61,88 @@ def test_a_set_of_keys_is_taken_whole_and_from_where_it_is_said_to_be(guard):
         issuer.close()
 
 
+def test_a_set_of_keys_is_fetched_over_https_from_whom_the_system_trusts(guard, tmp_path):
+    trusted, other = Authority(tmp_path, "trusted"), Authority(tmp_path, "other")
+    key, failed = Ed25519("k"), '{result="failed"}'
+    for authority, status in [(other, 503), (trusted, 200)]:
+        issuer = Issuer(authority.issue("issuer"))
+        issuer.body = json.dumps({"keys": [key.jwk()]}).encode()
+        server = guard(auth=issuer.setting)
+        server.environment = {"SSL_CERT_FILE": trusted.file}
+        try:
+            server.start()
+            soon(lambda: server.metric("tideline_jwks_fetches_total") > 0)
+            assert server.rpc(key.token(), "ping")[0] == status
+            assert (server.metric("tideline_jwks_fetches_total", failed) > 0) == (status == 503)
+            if status == 200:
+                # One that does not answer is given up after 5 s, and what it gave before counts.
+                issuer.pause = 60
+                server.configure(f"{issuer.setting}\njwks_refresh_s = 3_600")
+                server.process.send_signal(signal.SIGHUP)
+                soon(lambda: server.metric("tideline_jwks_fetches_total", failed) > 0, 30)
+                assert "no answer within 5 s" in server.whole_log()
+                assert server.rpc(key.token(), "ping")[0] == 200
+        finally:
+            server.kill()
+            issuer.close()
+
+
+def test_a_push_looks_nothing_up(guard):
+    """However a right is given: by the token, by the policy for others, by a role."""
+    policies = '[[policy]]\nprefix = "open/"\nothers = ["read"]\n[[policy]]\nprefix = "room/"\nmembers = ["read"]'
+    server, count = guard(auth=policies).start(), 200
+    reads = lambda: server.metric("tideline_reads_total")
+    with server.open(server.admin) as writer:
+        for name, reader in [("own/1", who("ida", "read", on="own/*")), ("open/1", who("eve")), ("room/1", who("ann"))]:
+            writer.call("timeline.create", timeline=name, members=[{"user": "ann"}] if name == "room/1" else [])
+            with server.open(reader) as client:
+                client.call("subscribe", timeline=name)
+                writer.append(name)
+                client.messages(name, 1)
+                before = reads()
+                writer.fill(name, count)
+                for _ in range(count):
+                    writer.append(name)
+                client.messages(name, 2 * count)
+                # Others are the server's own.
+                assert reads() - before < count / 4, name
+                client.call("timeline.get", timeline=name)
+                assert reads() > before
+
+
+def test_a_push_of_an_inbox_reads_nothing_once_it_is_known_what_may_be_named(guard):
+    policies = '[[policy]]\nprefix = "open/"\nothers = ["read"]\n[[policy]]\nprefix = "room/"\nmembers = ["read"]'
+    server, inbox, count = guard(auth=policies).start(), "$inbox/ann", 50
+    pages = lambda: server.metric("tideline_feed_store_pages_total")
+    with server.open(server.admin) as writer:
+        for name in ["open/1", "room/1"]:
+            writer.call("timeline.create", timeline=name, settings={"fan_out": "write"}, members=[{"user": "ann"}])
+        writer.append("open/1")
+        soon(lambda: server.rpc(who("ann"), "message.range", timeline=inbox)[0] == 200)
+        with server.open(who("ann")) as client:
+            client.call("subscribe", timeline=inbox)
+            for name in ["open/1", "room/1"]:
+                writer.append(name)
+                client.messages(inbox, 1)
+                before = pages()
+                for _ in range(count):
+                    writer.append(name)
+                    assert client.messages(inbox, 1)[0]["entry"]["timeline"] == name
+                assert pages() - before < count / 4, name
+            # What they are there may have changed: it is looked up again, and another policy needs no look.
+            writer.call("member.update", timeline="room/1", user="ann", role="guest")
+            writer.append("room/1")
+            assert client.messages(inbox, 1)[0]["entry"]["timeline"] == "room/1"
+            assert pages() > before
+            server.configure(policies.replace('members = ["read"]', "members = []"))
+            server.process.send_signal(signal.SIGHUP)
+            soon(lambda: "the settings were read again" in server.whole_log())
+            writer.append("room/1")
+            assert client.messages(inbox, 1)[0]["hidden"]
+            writer.append("open/1")
+            assert client.messages(inbox, 1)[0]["entry"]["timeline"] == "open/1"
+
+
 def test_no_cookie_is_read_or_set(guard):
     server = guard().start()
     ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}})
@@ -207,7 +289,7 @@ def test_an_administrator_sees_the_sessions_of_keys(guard):
 
 def test_hidden_timelines_cost_a_list_nothing(guard):
     """Far more of them than a page looks at (4,096) lie between two that may be read; one page has both, and no other name."""
-    server = guard().start()
+    server = guard(auth='[[policy]]\nprefix = "hidden/"\nmembers_only = true').start()
     with server.open(server.admin) as client:
         names = ["a/seen", *(f"hidden/{number:05}" for number in range(20_000)), "z/seen"]
         for first in range(0, len(names), 200):
@@ -220,8 +302,18 @@ def test_hidden_timelines_cost_a_list_nothing(guard):
     assert [one["timeline"] for one in page["timelines"]] == ["a/seen", "z/seen"] and page.get("next") is None
     assert listed(limit=1)["next"] == "a/seen"
     assert listed(prefix="hidden/") == {"timelines": []}
+    # Who may read them all but for their setting passes over so many in each page, and learns no name either.
+    pages = [server.call(who("ida", "read", on="*"), "timeline.list")]
+    while "next" in pages[-1]:
+        pages.append(server.call(who("ida", "read", on="*"), "timeline.list", after=pages[-1]["next"]))
+    assert [one["timeline"] for page in pages for one in page["timelines"]] == ["a/seen", "z/seen"]
+    nexts = [page["next"] for page in pages[:-1]]
+    assert nexts and all("hidden" not in one and len(one) < 512 for one in nexts)
+    with pytest.raises(Refused) as refused:
+        server.call(who("ida", "read", on="*"), "timeline.list", after=f"{[one for one in nexts if one[0] == '$'][0][:-2]}AA")
+    assert refused.value.data["field"] == "after"
     # A twin that may read them has to go through them all.
-    page = server.call(who("ida", "read", on="*"), "timeline.list", limit=1_000)
+    page = server.call(server.admin, "timeline.list", limit=1_000)
     assert len(page["timelines"]) > 100 and page["next"] == page["timelines"][-1]["timeline"]
 
 

@@ -1,5 +1,6 @@
 """Who may do what: each refusal beside an allowed twin, and the same bytes for what is hidden and what is missing."""
 
+import contextlib
 import json
 import os
 import signal
@@ -239,23 +240,35 @@ def test_a_subscription_ends_with_its_right(tmp_path):
     """A change of membership, a reloaded policy, a renewed token: nothing newer comes."""
     house = house_in(tmp_path)
     try:
-        with house.open(who("ann")) as by_role, house.open(who("eve")) as by_policy, house.open(who("ida", "read", on="open/*")) as by_token:
+        openings = who("ann"), who("eve"), who("ida", "read", on="open/*"), who("olga")
+        with contextlib.ExitStack() as stack:
+            by_role, by_policy, by_token, keeps = (stack.enter_context(house.open(bearer)) for bearer in openings)
+            # More than one look decides on.
+            many = [f"open/{number}" for number in range(1, 601)]
+            for name in many[1:]:
+                house.call(house.admin, "timeline.create", timeline=name)
+            for client, names in [(keeps, ["room/1", *many[:300]]), (by_policy, many)]:
+                part = client.call("subscribe", timelines={name: {} for name in names})
+                while part["more"]:
+                    part = client.push("subscribed")
             by_role.call("subscribe", timeline="room/1")
-            by_policy.call("subscribe", timeline="open/1")
             by_token.call("subscribe", timeline="open/1")
             house.call(house.admin, "member.update", timeline="room/1", user="ann", role="blind")
             house.call(house.admin, "message.append", timeline="room/1", entry={"text": "secret"})
-            assert ended(by_role) == "forbidden"
+            assert ended(by_role) == "forbidden" and keeps.messages("room/1", 1)
             house.auth = POLICIES.replace('others = ["read"]', "others = []")
             house.configure(house.auth)
             house.process.send_signal(signal.SIGHUP)
-            assert ended(by_policy) == "forbidden"
+            assert [ended(by_policy) for _ in many] == ["forbidden"] * 600
+            assert [ended(keeps) for _ in range(300)] == ["forbidden"] * 300
             sequence = house.call(house.admin, "message.append", timeline="open/1", entry={"text": "secret"})["sequence"]
             pushed = by_token.receive()
             assert pushed["method"] == "message" and pushed["params"]["messages"][-1]["sequence"] == sequence
             by_token.call("session.renew", token=who("ida"))
             house.call(house.admin, "message.append", timeline="open/1", entry={"text": "secret"})
             assert ended(by_token) == "forbidden"
+            house.call(house.admin, "message.append", timeline="room/1", entry={"text": "for members"})
+            assert keeps.messages("room/1", 1)[0]["entry"] == {"text": "for members"}
     finally:
         house.kill()
 
@@ -327,6 +340,33 @@ def test_what_was_scheduled_with_a_credential_that_was_taken_back_is_not_appende
         assert not {"goes", "lost"} & ids()
     finally:
         house.kill()
+
+
+def test_what_one_caller_is_refused_does_not_fill_the_audit_log(house):
+    for user, times in [("dora", 150), ("emil", 1)]:
+        body = [{"jsonrpc": "2.0", "id": 1, "method": "key.list", "params": {}} for _ in range(times)]
+        headers = {"content-type": "application/json", "authorization": f"Bearer {who(user)}"}
+        assert house.http("POST", "/v1/rpc", json.dumps(body), headers)[2].count(b"forbidden") >= times
+    house.call(house.admin, "key.list")
+    lines = lambda user: [line for line in house.whole_log().splitlines() if " audit" in line and user in line]
+    # A minute may begin meanwhile.
+    assert 60 <= len(lines('"dora"')) <= 120 and len(lines('"emil"')) == 1 and lines("$key/admin")
+
+
+def test_who_may_not_read_a_conversation_is_told_apart_from_who_left_it(house):
+    house.call(house.admin, "timeline.create", timeline="room/both", members=[{"user": "stayer"}, {"user": "goer"}])
+    with house.open(who("stayer")) as stays, house.open(who("goer")) as goes:
+        for client in [stays, goes]:
+            until(lambda: client.call("conversation.count")["conversations"] == 1)
+            client.call("subscribe", conversations=True)
+        house.call(house.admin, "message.append", timeline="room/both", entry=MESSAGE)
+        for client in [stays, goes]:
+            while client.push()["method"] != "message":
+                pass
+        house.call(house.admin, "member.update", timeline="room/both", user="stayer", role="blind")
+        house.call(house.admin, "member.remove", timeline="room/both", users=["goer"])
+        house.call(house.admin, "message.append", timeline="room/both", entry={"text": "secret"})
+        assert (ended(stays), ended(goes)) == ("forbidden", "not_a_member")
 
 
 def test_audit_lines(house):

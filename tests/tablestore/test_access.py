@@ -11,6 +11,7 @@ from tablestore import (
     UpdateTableResponse,
 )
 
+from client import until
 from guarded import signed
 from sdk import EXIST, IGNORE, STRING_KEY, connect, get, key, put, refused, scan
 from server import Server
@@ -26,6 +27,7 @@ KEYS = {
     "mixed": ["shop_*=tables:manage", "mine_*=tables:read,tables:manage"],
     "owner": ["shop_*=tables:read,tables:manage", "mine_*=tables:read,tables:manage"],
     "rooms": ["*=tables:read", "open/*=read"],
+    "inbox": ["*=tables:read", "$inbox/ann=read"],
     "two": ["*=tables:read", "aisle/*=read", "stage/*=read"],
     "blind": ["*=read"],
 }
@@ -50,13 +52,12 @@ class Guarded(Server):
         return connect(self, made[3:15], made[-43:])
 
 
-def rpc(server, method, **params):
-    """A call of the administrator."""
+def rpc(server, method, by="admin", **params):
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    headers = {"content-type": "application/json", "authorization": f"Bearer {server.made['admin']}"}
+    headers = {"content-type": "application/json", "authorization": f"Bearer {server.made[by]}"}
     status, _, body = server.http("POST", "/v1/rpc", json.dumps(call), headers)
     assert status == 200
-    return json.loads(body)["result"]
+    return json.loads(body).get("result")
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +228,34 @@ def test_a_transaction_is_ended_by_those_who_may_write(house):
     assert dict((name, value) for name, value, _ in get(reader, "shop_a", "t"))["c"] == "commit_transaction"
 
 
+def test_a_transaction_of_others_is_one_that_is_not_there(house):
+    both, reader, admin = house.client("both"), house.client("reader"), house.client("admin")
+    of_bank = admin.start_local_transaction("bank_a", key("t"))
+    of_shop = both.start_local_transaction("shop_a", key("u"))
+    both.put_row("shop_a", Row(key("u"), [("c", "not committed")]), IGNORE, transaction_id=of_shop)
+    gone = both.start_local_transaction("shop_a", key("v"))
+    both.abort_transaction(gone)
+    said = set()
+    for client, transaction in [(both, of_bank), (reader, of_shop), (both, gone), (reader, gone)]:
+        for does in [
+            lambda: get(client, "shop_a", "u", transaction_id=transaction),
+            lambda: client.get_range("shop_a", "FORWARD", key("a"), key("z"), transaction_id=transaction),
+        ]:
+            with refused("OTSSessionNotExist") as caught:
+                does()
+            said.add(caught.value.message)
+    for transaction in [of_bank, gone]:
+        with refused("OTSSessionNotExist") as caught:
+            both.put_row("shop_a", Row(key("t"), [("c", 1)]), IGNORE, transaction_id=transaction)
+        said.add(caught.value.message)
+    assert len(said) == 1
+    # Its own is there, and what is in it.
+    found = get(both, "shop_a", "u", transaction_id=of_shop)
+    assert [value for name, value, _ in found if name == "c"] == ["not committed"]
+    both.abort_transaction(of_shop)
+    admin.abort_transaction(of_bank)
+
+
 def test_tables_of_timelines_show_what_may_be_read(house):
     rooms, admin = house.client("rooms"), house.client("admin")
     names = ("timeline_id",)
@@ -243,6 +272,18 @@ def test_tables_of_timelines_show_what_may_be_read(house):
     # To read timelines is not to read tables.
     with denied():
         scan(house.client("blind"), "timeline_meta", names)
+
+
+def test_an_inbox_is_read_as_a_timeline_only(house):
+    """There each of its entries is decided."""
+    rpc(house, "timeline.create", timeline="wire/1", settings={"fan_out": "write"}, members=[{"user": "ann"}])
+    rpc(house, "message.append", timeline="wire/1", entry={"a": 1})
+    read = until(lambda: rpc(house, "message.range", by="inbox", timeline="$inbox/ann"))
+    assert [message.get("hidden") for message in read["messages"]] == [True]
+    client = house.client("inbox")
+    assert scan(client, "timeline_meta", ("timeline_id",)) == scan(client, "timeline_message", ("timeline_id", "sequence_id")) == []
+    assert get(client, "timeline_message", [("timeline_id", "$inbox/ann"), ("sequence_id", 1)], max_version=1) is None
+    assert get(client, "timeline_meta", [("timeline_id", "$inbox/ann")], max_version=1) is None
 
 
 def test_a_range_over_timelines_passes_over_what_lies_between(house):

@@ -1,0 +1,125 @@
+// The SDK of Centrifuge for JavaScript, unmodified, on every transport and in both encodings.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Centrifuge } from 'centrifuge';
+import { Centrifuge as Protobuf } from 'centrifuge/build/protobuf';
+import EventSource from 'eventsource';
+import WebSocket from 'ws';
+
+const address = process.env.TIDELINE_ADDRESS;
+const onWebSocket = `ws://${address}/connection/websocket`;
+const by = transport => [{ transport, endpoint: `http://${address}/connection/${transport}` }];
+const emulated = { fetch, readableStream: ReadableStream, eventsource: EventSource, emulationEndpoint: `http://${address}/emulation` };
+const kinds = {
+  json: () => new Centrifuge(onWebSocket, { websocket: WebSocket }),
+  protobuf: () => new Protobuf(onWebSocket, { websocket: WebSocket }),
+  http_stream: () => new Centrifuge(by('http_stream'), emulated),
+  http_stream_protobuf: () => new Protobuf(by('http_stream'), emulated),
+  sse: () => new Centrifuge(by('sse'), emulated),
+};
+
+async function api(method, params) {
+  const headers = { 'X-API-Key': process.env.TIDELINE_KEY };
+  const answer = await fetch(`http://${address}/api/${method}`, { method: 'POST', headers, body: JSON.stringify(params) });
+  return (await answer.json()).result;
+}
+
+const once = (emitter, event) => new Promise(resolve => emitter.once(event, resolve));
+
+// Publications in the order in which they come.
+function queue(subscription) {
+  const [come, waiting] = [[], []];
+  subscription.on('publication', publication => {
+    const next = waiting.shift();
+    next ? next(publication) : come.push(publication);
+  });
+  return { next: () => (come.length ? Promise.resolve(come.shift()) : new Promise(resolve => waiting.push(resolve))) };
+}
+
+for (const [kind, make] of Object.entries(kinds)) {
+  const isProtobuf = kind.includes('protobuf');
+  const data = value => (isProtobuf ? new TextEncoder().encode(JSON.stringify(value)) : value);
+  const read = value => (isProtobuf ? JSON.parse(new TextDecoder().decode(value)) : value);
+
+  test(`${kind}: a talk`, async () => {
+    const client = make();
+    const connected = once(client, 'connected');
+    client.connect();
+    const { client: id } = await connected;
+    const room = client.newSubscription(`node-${kind}`, { joinLeave: true });
+    const heard = queue(room);
+    const subscribed = once(room, 'subscribed');
+    room.subscribe();
+    const { recoverable, streamPosition } = await subscribed;
+    assert.ok(recoverable);
+    await room.publish(data({ hello: kind }));
+    const first = await heard.next();
+    assert.deepEqual(read(first.data), { hello: kind });
+    assert.equal(first.offset, 1);
+    await api('publish', { channel: room.channel, data: 'two', tags: { a: 'b' } });
+    const second = await heard.next();
+    assert.equal(read(second.data), 'two');
+    assert.deepEqual(second.tags, { a: 'b' });
+    const history = await room.history({ limit: 10 });
+    assert.deepEqual(history.publications.map(one => one.offset), [1, 2]);
+    assert.equal(history.epoch, streamPosition.epoch);
+    const { clients } = await room.presence();
+    assert.ok(clients[id]);
+    assert.deepEqual(await room.presenceStats(), { numClients: 1, numUsers: 1 });
+    await assert.rejects(client.rpc('no.such', data({})), { code: 108 });
+    // Who is away gets what was published meanwhile.
+    const gone = once(client, 'disconnected');
+    client.disconnect();
+    await gone;
+    for (;;) {
+      const { num_clients: left } = await api('presence_stats', { channel: room.channel });
+      if (left === 0) break;
+      await new Promise(resolve => setTimeout(resolve, 5));
+    }
+    for (const number of [3, 4]) await api('publish', { channel: room.channel, data: number });
+    const again = once(room, 'subscribed');
+    client.connect();
+    assert.equal((await again).recovered, true);
+    assert.deepEqual([read((await heard.next()).data), read((await heard.next()).data)], [3, 4]);
+    // What the server ends, is ended.
+    const ended = once(client, 'disconnected');
+    await api('disconnect', { user: '', disconnect: { code: 4501, reason: 'enough' } });
+    assert.deepEqual(await ended, { code: 4501, reason: 'enough' });
+  });
+
+  test(`${kind}: since the beginning`, async () => {
+    const channel = `node-since-${kind}`;
+    for (let number = 0; number < 50; number += 1) await api('publish', { channel, data: number });
+    const client = make();
+    const room = client.newSubscription(channel, { since: { offset: 0, epoch: '' } });
+    const heard = queue(room);
+    room.subscribe();
+    client.connect();
+    for (let number = 0; number < 50; number += 1) {
+      const publication = await heard.next();
+      assert.equal(publication.offset, number + 1);
+      assert.equal(read(publication.data), number);
+    }
+    client.disconnect();
+  });
+}
+
+test('deltas lead to what was published', async () => {
+  for (const make of [kinds.json, kinds.sse]) {
+    const client = make();
+    const room = client.newSubscription(`node-delta-${make === kinds.sse}`, { delta: 'fossil' });
+    const heard = queue(room);
+    const subscribed = once(room, 'subscribed');
+    room.subscribe();
+    client.connect();
+    await subscribed;
+    for (let number = 0; number < 4; number += 1) {
+      const sent = { text: 'a long text, of which not much changes, with ü and 😀 in it', number };
+      await api('publish', { channel: room.channel, data: sent });
+      assert.deepEqual((await heard.next()).data, sent);
+    }
+    client.disconnect();
+  }
+});
