@@ -59,9 +59,14 @@ class Authority:
             file.write(key.private_bytes(serialization.Encoding.PEM, *private))
         return certificate, path
 
-    def client(self, pair=None):
-        """What a client trusts; with a certificate of its own, that too."""
+    def client(self, pair=None, version=ssl.TLSVersion.TLSv1_2):
+        """What a client trusts; with a certificate of its own, that too.
+
+        The usual version has no messages behind the handshake: `websockets.sync` reads in a thread while it writes in
+        another, and OpenSSL then loses a write in one of some hundred handshakes of TLS 1.3, with any server.
+        """
         context = ssl.create_default_context(cafile=self.file)
+        context.maximum_version = version
         if pair:
             context.load_cert_chain(*pair)
         return context

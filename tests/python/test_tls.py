@@ -16,6 +16,9 @@ from client import Client, until
 from server import Server
 
 
+NEWEST = ssl.TLSVersion.TLSv1_3
+
+
 def settings(pair, more=""):
     return f'[tls]\ncertificate_file = "{pair[0]}"\nkey_file = "{pair[1]}"\n{more}'
 
@@ -77,11 +80,10 @@ def test_everything_is_served_on_it(secured, name):
 
 def test_versions_and_protocols(secured, authority):
     server = secured()
-    context = authority.client()
+    context = authority.client(version=NEWEST)
     context.set_alpn_protocols(["h2", "http/1.1"])
     assert handshake(server, context)[:2] == ("TLSv1.3", "http/1.1")
     context = authority.client()
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
     assert handshake(server, context)[:2] == ("TLSv1.2", None)
     context.set_alpn_protocols(["h2"])
     with pytest.raises(ssl.SSLError):
@@ -116,16 +118,16 @@ def test_a_slow_handshake_is_in_nobodys_way_and_ends(secured):
 def test_a_new_certificate_is_served_when_both_files_fit(secured, authority):
     pair = authority.issue("server")
     server = secured(pair)
-    first = handshake(server, authority.client())[2]
+    first = handshake(server, authority.client(version=NEWEST))[2]
     with Client(server) as before:
         other = authority.issue("other", now() + 5 * DAY)
         shutil.copy(other[0], pair[0])
         server.process.send_signal(signal.SIGHUP)
         until(lambda: metric(server, "tideline_certificate_unfit") == 1)
-        assert handshake(server, authority.client())[2] == first
+        assert handshake(server, authority.client(version=NEWEST))[2] == first
         shutil.copy(other[1], pair[1])
         # Without a signal, too.
-        until(lambda: handshake(server, authority.client())[2] != first)
+        until(lambda: handshake(server, authority.client(version=NEWEST))[2] != first)
         assert metric(server, "tideline_certificate_unfit") == 0
         assert metric(server, "tideline_certificate_end_seconds") < time.time() + 6 * 86_400
         assert before.call("ping")
@@ -137,17 +139,16 @@ def test_certificates_of_clients(secured, authority, tmp_path):
     more = f'client_ca_file = "{trusted.file}"\n'
     server = secured(more=more)
     # One is asked for, not demanded.
-    assert handshake(server, authority.client())
-    assert handshake(server, authority.client(trusted.issue("back-end", of_client=True)))
+    assert handshake(server, authority.client(version=NEWEST))
+    assert handshake(server, authority.client(trusted.issue("back-end", of_client=True), NEWEST))
     for pair in [
         authority.issue("foreign", of_client=True),
         trusted.issue("over", now() - DAY, of_client=True),
     ]:
         with pytest.raises((ssl.SSLError, OSError)):
-            handshake(server, authority.client(pair))
+            handshake(server, authority.client(pair, NEWEST))
     # No connection is resumed: its certificate would not be looked at again.
     context = authority.client()
-    context.maximum_version = ssl.TLSVersion.TLSv1_2
     with socket.create_connection(("127.0.0.1", server.port)) as plain:
         with context.wrap_socket(plain, server_hostname="127.0.0.1") as secure:
             session = secure.session
@@ -180,7 +181,7 @@ def test_what_can_not_be_served_refuses_the_start(authority, tmp_path):
 def test_many_handshakes_at_once(secured, authority):
     server = secured()
     with concurrent.futures.ThreadPoolExecutor(20) as pool:
-        done = [pool.submit(handshake, server, authority.client()) for _ in range(200)]
+        done = [pool.submit(handshake, server, authority.client(version=NEWEST)) for _ in range(200)]
         assert all(one.result()[0] == "TLSv1.3" for one in done)
 
 
