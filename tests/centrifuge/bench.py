@@ -19,7 +19,7 @@ sys.path.append(os.path.join(os.path.dirname(__file__), "..", "python"))
 from server import Server  # noqa: E402
 
 SUBSCRIBERS = 1_000
-MESSAGES = 500
+MESSAGES = 3_000
 IN_FLIGHT = 50
 CHANNELS = 5_000
 SETTINGS = f"""
