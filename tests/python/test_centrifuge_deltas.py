@@ -114,6 +114,11 @@ def test_deltas_are_granted_where_the_settings_allow_them(deltas, name):
         assert "delta" not in peer.connection["subs"][f"delta:{name}"]
 
 
+def test_where_everybody_may_do_everything_there_are_deltas(server, name):
+    with Peer(server) as peer:
+        assert peer.result(subscribe={"channel": name, "delta": "fossil"})["delta"]
+
+
 def test_the_first_one_is_whole_and_the_others_are_deltas(both, name):
     ann, channel = both(), f"delta:{name}"
     assert ann.subscribe(channel) == []
