@@ -97,7 +97,7 @@ macro_rules! flags {
             /// Publications are kept for so long, like "300s" or "5m"; "0s" = for ever.
             #[serde(skip_serializing_if = "Span::is_zero")]
             pub history_ttl: Span,
-            /// Taken, if it is "fossil"; publications go out whole so far.
+            /// "fossil": who asks for deltas gets them.
             #[serde(skip_serializing_if = "Vec::is_empty")]
             pub allowed_delta_types: Vec<String>,
             $( $(#[doc = $doc])+ #[serde(skip_serializing_if = "std::ops::Not::not")] pub $name: bool, )+
@@ -116,7 +116,7 @@ flags! {
     force_recovery;
     /// Always so here.
     force_positioning;
-    /// Taken; publications go out whole so far.
+    /// Always so, where deltas are allowed.
     delta_publish;
     /// Whether users may subscribe without a token for the channel.
     allow_subscribe_for_client;
@@ -290,7 +290,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         };
         let mut deltas = options.allowed_delta_types.iter();
         if let Some(other) = deltas.find(|kind| *kind != FOSSIL) {
-            let why = format!("{other:?} is no delta that is known; there is \"fossil\"");
+            let why = format!("{other:?} is no delta that is known; there is {FOSSIL:?}");
             return refuse(&format!("{of}, allowed_delta_types"), &why);
         }
         if options.history_size > i64::MAX.unsigned_abs() {

@@ -117,6 +117,7 @@ fn options(key: &ChannelOptionsKey) -> ChannelOptions {
         presence: key.presence,
         join_leave: key.join_leave,
         force_push_join_leave: key.force_push_join_leave,
+        deltas: !key.allowed_delta_types.is_empty(),
         subscribe: allow(
             key.allow_subscribe_for_client,
             false,

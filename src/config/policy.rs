@@ -27,14 +27,11 @@ pub struct PolicyKey {
 impl PolicyKey {
     /// Whether it says what users may do, which counts only where there is `[auth]`.
     fn gives_rights(&self) -> bool {
-        let PolicyRights {
-            prefix: _,
-            others,
-            members,
-            roles,
-            creator,
-        } = &self.rights;
-        !others.is_empty() || !members.is_empty() || !roles.is_empty() || creator.is_some()
+        let none = PolicyRights {
+            prefix: self.rights.prefix.clone(),
+            ..PolicyRights::default()
+        };
+        self.rights != none
     }
 
     fn read(value: &Value) -> Result<PolicyKey, String> {

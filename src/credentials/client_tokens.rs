@@ -115,26 +115,19 @@ pub struct Subscriber<'s> {
     pub channel: &'s str,
 }
 
-/// The claims whose bytes are passed on as they are.
+/// What only a whole token says.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Claims<'t> {
-    #[serde(borrow)]
-    info: Option<&'t RawValue>,
-    b64info: Option<String>,
-    #[serde(borrow)]
-    data: Option<&'t RawValue>,
-    b64data: Option<String>,
     expire_at: Option<i64>,
     channel: Option<String>,
     client: Option<String>,
     channels: Option<Vec<String>>,
     #[serde(borrow)]
     subs: Option<BTreeMap<String, SubClaims<'t>>>,
-    #[serde(rename = "override")]
-    overrides: Option<OverrideClaims>,
 }
 
+/// What a token says of itself or of one of its channels; the bytes are passed on as they are.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct SubClaims<'t> {
@@ -197,7 +190,7 @@ impl ClientTokens {
         now_ms: u64,
     ) -> Result<Connection, TokenRefused> {
         let verified = self.verify(token, authority, now_ms)?;
-        let claims = verified.raw()?;
+        let (claims, own): (Claims<'_>, SubClaims<'_>) = (verified.raw()?, verified.raw()?);
         if claims.channel.is_some_and(|channel| !channel.is_empty()) {
             return Err(Refused::Claims.into());
         }
@@ -215,7 +208,7 @@ impl ClientTokens {
             _ => Vec::new(),
         };
         let expires_at = verified.expires_at(claims.expire_at)?;
-        let info = bytes_of(claims.info, claims.b64info)?;
+        let info = bytes_of(own.info, own.b64info)?;
         let Verified {
             user,
             source,
@@ -251,7 +244,7 @@ impl ClientTokens {
         now_ms: u64,
     ) -> Result<Subscription, TokenRefused> {
         let verified = self.verify(token, authority, now_ms)?;
-        let claims = verified.raw()?;
+        let claims: Claims<'_> = verified.raw()?;
         let channel = claims.channel.as_deref().unwrap_or_default();
         if channel.is_empty() {
             return Err(Refused::Claims.into());
@@ -262,14 +255,7 @@ impl ClientTokens {
             return Err(TokenRefused::OtherSubject);
         }
         let expires_at = verified.expires_at(claims.expire_at)?;
-        let claim = SubClaims {
-            info: claims.info,
-            b64info: claims.b64info,
-            data: claims.data,
-            b64data: claims.b64data,
-            overrides: claims.overrides,
-        };
-        let claim = claim.read()?;
+        let claim = verified.raw::<SubClaims<'_>>()?.read()?;
         Ok(Subscription { expires_at, claim })
     }
 
@@ -350,7 +336,7 @@ impl ClientTokens {
 }
 
 impl Verified {
-    fn raw(&self) -> Result<Claims<'_>, Refused> {
+    fn raw<'v, T: Deserialize<'v>>(&'v self) -> Result<T, Refused> {
         serde_json::from_slice(&self.text).map_err(|_| Refused::Claims)
     }
 

@@ -4,7 +4,7 @@
 //! each form. Must not: be changed after it was made: an edit removes the group, and readers find
 //! the newest form in the store.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 
@@ -12,7 +12,7 @@ use crate::model::Value;
 use crate::timeline::Message;
 
 /// How many different forms of a push there can be, in all dialects together.
-pub const FORMS_MAX: usize = 9;
+pub const FORMS_MAX: usize = 13;
 
 /// Consecutive messages that one batch appended to one timeline.
 #[derive(Debug)]
@@ -25,11 +25,20 @@ pub struct Fresh {
     pub head: u64,
     /// When the first of them expires, ms.
     expires_at: Option<u64>,
+    /// The group that ends just before it.
+    before: Weak<Fresh>,
     frames: [OnceLock<Bytes>; FORMS_MAX],
 }
 
 impl Fresh {
-    fn new(epoch: Arc<str>, messages: Vec<Message>, head: u64) -> Fresh {
+    fn new(
+        epoch: Arc<str>,
+        messages: Vec<Message>,
+        head: u64,
+        newest: Option<&Arc<Fresh>>,
+    ) -> Fresh {
+        let first = messages.first().map(|message| message.sequence);
+        let before = newest.filter(|fresh| Some(fresh.last() + 1) == first);
         let expires_at = messages
             .iter()
             .filter_map(|message| message.expires_at)
@@ -39,6 +48,7 @@ impl Fresh {
             expires_at,
             messages,
             head,
+            before: before.map(Arc::downgrade).unwrap_or_default(),
             frames: Default::default(),
         }
     }
@@ -55,6 +65,13 @@ impl Fresh {
         self.messages.last().map_or(0, |message| message.sequence)
     }
 
+    /// The group that ends just before this one, if it is kept still. Whoever was sent it has its messages as they are
+    /// there.
+    #[must_use]
+    pub fn before(&self) -> Option<Arc<Fresh>> {
+        self.before.upgrade()
+    }
+
     /// The push frame in a form (a number below [`FORMS_MAX`]), made by `encode` for the first reader.
     pub fn frame(&self, form: usize, encode: impl FnOnce(&Fresh) -> Bytes) -> Bytes {
         self.frames[form].get_or_init(|| encode(self)).clone()
@@ -67,17 +84,28 @@ impl Fresh {
 
     /// About what the group holds in memory, one encoded form included.
     pub(super) fn weight(&self) -> usize {
-        256 + self
-            .messages
-            .iter()
-            .map(|message| 2 * weight(message))
-            .sum::<usize>()
+        size_of::<Fresh>()
+            + self
+                .messages
+                .iter()
+                .map(|message| 2 * weight(message))
+                .sum::<usize>()
     }
 }
 
-/// Splits what a batch appended into groups that make handy frames.
-pub(super) fn group(epoch: &Arc<str>, messages: Vec<Message>, head: u64) -> Vec<Arc<Fresh>> {
-    let mut groups = Vec::new();
+/// Splits what a batch appended into groups that make handy frames; `newest` is the one before them.
+pub(super) fn group(
+    epoch: &Arc<str>,
+    messages: Vec<Message>,
+    head: u64,
+    newest: Option<&Arc<Fresh>>,
+) -> Vec<Arc<Fresh>> {
+    let mut groups: Vec<Arc<Fresh>> = Vec::new();
+    let add = |groups: &mut Vec<Arc<Fresh>>, full| {
+        let newest = groups.last().or(newest);
+        let group = Fresh::new(Arc::clone(epoch), full, head, newest);
+        groups.push(Arc::new(group));
+    };
     let mut current: Vec<Message> = Vec::new();
     let mut bytes = 0;
     for message in messages {
@@ -90,14 +118,14 @@ pub(super) fn group(epoch: &Arc<str>, messages: Vec<Message>, head: u64) -> Vec<
             && (!follows || current.len() >= GROUP_MESSAGES_MAX || bytes + size > GROUP_BYTES_MAX)
         {
             let full = std::mem::take(&mut current);
-            groups.push(Arc::new(Fresh::new(Arc::clone(epoch), full, head)));
+            add(&mut groups, full);
             bytes = 0;
         }
         bytes += size;
         current.push(message);
     }
     if !current.is_empty() {
-        groups.push(Arc::new(Fresh::new(Arc::clone(epoch), current, head)));
+        add(&mut groups, current);
     }
     groups
 }

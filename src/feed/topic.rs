@@ -207,7 +207,7 @@ impl State {
             })
             .collect();
         let epoch = self.epoch.clone().unwrap_or_else(|| Arc::from(""));
-        let added = group(&epoch, messages, head.head);
+        let added = group(&epoch, messages, head.head, self.ring.back());
         self.ring.extend(added.iter().cloned());
         Applied {
             added,
@@ -376,6 +376,23 @@ mod tests {
             topic.next(&mut cursor("A", 1, 1), ""),
             Next::Read { .. }
         ));
+    }
+
+    #[test]
+    fn a_group_knows_the_one_before_it_while_that_is_kept() {
+        let (topic, budget) = topic();
+        publish(&topic, event("A", 2, 0, &[1, 2]), &budget);
+        publish(&topic, event("A", 3, 0, &[3]), &budget);
+        publish(&topic, event("A", 5, 0, &[5]), &budget);
+        let before = |cursor| match topic.next(&mut self::cursor("A", cursor, 0), "") {
+            Next::Fresh(fresh) => fresh.before().map(|before| before.last()),
+            _ => panic!("it is in the ring"),
+        };
+        assert_eq!((before(0), before(2), before(4)), (None, Some(2), None));
+        let mut edit = event("A", 5, 0, &[]);
+        edit.changed = vec![2];
+        publish(&topic, edit, &budget);
+        assert_eq!(before(2), None);
     }
 
     #[test]

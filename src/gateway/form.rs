@@ -4,7 +4,7 @@
 //! below [`FORMS_MAX`], and two forms never share one. Must not: encode; the dialects do.
 
 use crate::feed::FORMS_MAX;
-use crate::wire::centrifuge::{self, Encoding};
+use crate::wire::centrifuge::{self, ENCODINGS, Encoding};
 use crate::wire::{Dialect, Integers};
 
 /// The dialects that a server speaks.
@@ -25,8 +25,7 @@ pub(super) struct Form {
 impl Dialects {
     /// The first one is that of clients that ask for none.
     pub(super) fn new(all: &'static [&'static dyn Dialect]) -> Dialects {
-        let every = all.iter().chain(&centrifuge::DIALECTS);
-        let forms: usize = every.map(|dialect| dialect.forms()).sum();
+        let forms = forms(all) + forms(&centrifuge::DIALECTS);
         assert!(!all.is_empty(), "a server speaks at least one dialect");
         assert!(forms <= FORMS_MAX, "raise FORMS_MAX to {forms}");
         Dialects(all)
@@ -44,13 +43,12 @@ impl Dialects {
 
     /// The form of Centrifuge in an encoding. It has an address of its own, where no other dialect is spoken.
     pub(super) fn of_centrifuge(&self, encoding: Encoding) -> Form {
-        let native: usize = self.0.iter().map(|dialect| dialect.forms()).sum();
         let place = encoding as usize;
-        let before = centrifuge::DIALECTS[..place].iter();
+        let before = &centrifuge::DIALECTS[..place];
         Form {
             dialect: centrifuge::DIALECTS[place],
             integers: Integers::default(),
-            first: native + before.map(|dialect| dialect.forms()).sum::<usize>(),
+            first: forms(self.0) + forms(before),
             centrifuge: Some(encoding),
         }
     }
@@ -79,7 +77,24 @@ impl Dialects {
     }
 }
 
+fn forms(dialects: &[&dyn Dialect]) -> usize {
+    dialects.iter().map(|dialect| dialect.forms()).sum()
+}
+
 impl Form {
+    /// That of subscriptions that take deltas, where there are any; the number behind its own is that of deltas.
+    pub(super) fn with_deltas(self) -> Form {
+        let Some(encoding) = self.centrifuge else {
+            return self;
+        };
+        let (from, place) = (encoding as usize, ENCODINGS.len() + encoding as usize);
+        Form {
+            dialect: centrifuge::DIALECTS[place],
+            first: self.first + forms(&centrifuge::DIALECTS[from..place]),
+            ..self
+        }
+    }
+
     /// Its number, under which pushes are shared.
     pub(super) fn number(self) -> usize {
         self.first + self.dialect.form(self.integers)

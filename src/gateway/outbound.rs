@@ -23,17 +23,36 @@ use super::form::Form;
 use super::socket::Socket;
 use crate::feed::{self, Body, Fresh, Page};
 use crate::timeline::{MemberRow, Message, Meta};
+use crate::wire::centrifuge;
 use crate::wire::{self, Entry, Frames, Push, push};
 
 /// `message` for a group of fresh messages.
 pub(super) fn fresh(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
+    let messages = messages(timeline, fresh, form);
+    form.dialect.push(&Push::Message(messages))
+}
+
+fn messages<'f>(timeline: &'f str, fresh: &'f Fresh, form: Form) -> push::Messages<'f> {
     let shared = |message| shared_message(message, form.integers);
-    form.dialect.push(&Push::Message(push::Messages {
+    push::Messages {
         timeline: timeline.into(),
         epoch: (*fresh.epoch).into(),
         messages: fresh.messages.iter().map(shared).collect(),
         head: fresh.head,
-    }))
+    }
+}
+
+/// The same for those whose newest message is the one before them: deltas, if that one is still known.
+pub(super) fn deltas(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
+    let before = fresh.before();
+    let newest = before.as_deref().and_then(|before| before.messages.last());
+    match (form.centrifuge, newest) {
+        (Some(encoding), Some(newest)) => {
+            let newest = shared_message(newest, form.integers);
+            centrifuge::deltas(encoding, &messages(timeline, fresh, form), &newest)
+        }
+        _ => self::fresh(timeline, fresh, form),
+    }
 }
 
 /// `message`, `message.changed` and `reaction` for a page of the store, in as many frames as the limit asks for.

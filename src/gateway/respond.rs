@@ -17,6 +17,7 @@ use hyper::header::{
 };
 use hyper::{Response, StatusCode};
 
+use super::body::Unread;
 use super::budget::Share;
 use super::limits::Reached;
 
@@ -87,6 +88,19 @@ pub(super) fn busy() -> Answer {
         .headers_mut()
         .insert(RETRY_AFTER, HeaderValue::from_static("1"));
     answer
+}
+
+/// A body could not be read.
+pub(super) fn not_read(why: &Unread) -> Answer {
+    match why {
+        Unread::TooLarge => say(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "larger than inbound_frame_bytes_max",
+        ),
+        Unread::Broken => say(StatusCode::BAD_REQUEST, "the body ended early"),
+        Unread::TooSlow => say(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
+        Unread::Busy => busy(),
+    }
 }
 
 /// A limit was reached.

@@ -12,10 +12,10 @@ use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 
 use super::Shared;
-use super::body::{self, Body, Unread};
+use super::body::{self, Body};
 use super::dispatch::{Caller, conversation};
 use super::door::{self, USER, Visitor};
-use super::respond::{Answer, busy, counted, full, say};
+use super::respond::{Answer, busy, counted, full, not_read, say};
 use super::session::batch;
 use crate::access::Asker;
 use crate::credentials::Credential;
@@ -39,7 +39,7 @@ pub(super) async fn serve(
     let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
     let Body { bytes, share } = match body::read(request.body_mut(), bytes_max, shared).await {
         Ok(body) => body,
-        Err(why) => return refuse(&why),
+        Err(why) => return not_read(&why),
     };
     let dialect: &'static dyn Dialect = &JSON;
     let decoded = dialect.decode(&bytes, limits);
@@ -141,18 +141,6 @@ async fn perform(
             failure = door.until_over(credential, &claim, &shared.clock) => Err(failure),
         },
         _ => Ok(reply.await),
-    }
-}
-
-fn refuse(why: &Unread) -> Answer {
-    match why {
-        Unread::TooLarge => say(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "larger than inbound_frame_bytes_max",
-        ),
-        Unread::Broken => say(StatusCode::BAD_REQUEST, "the body ended early"),
-        Unread::TooSlow => say(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
-        Unread::Busy => busy(),
     }
 }
 

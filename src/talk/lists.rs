@@ -5,8 +5,8 @@
 
 use clap::Args;
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::address::At;
 use super::failure::Failure;
@@ -40,8 +40,9 @@ pub struct Conversations {
 }
 
 #[derive(Deserialize)]
-struct TimelinesPage {
-    timelines: Vec<Box<RawValue>>,
+struct Page {
+    #[serde(alias = "timelines", alias = "conversations")]
+    listed: Vec<Box<RawValue>>,
     next: Option<String>,
 }
 
@@ -52,12 +53,6 @@ struct Timeline {
     last_at: Option<u64>,
     members_count: Option<u64>,
     meta: Box<RawValue>,
-}
-
-#[derive(Deserialize)]
-struct ConversationsPage {
-    conversations: Vec<Box<RawValue>>,
-    next: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -74,58 +69,50 @@ struct Conversation {
 
 impl Timelines {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let mut screen = Screen::new(&self.form);
-        let mut session = Session::open(&self.at).await?;
-        let mut after = None;
-        loop {
-            let limit = session.limits.page_messages_max;
-            let mut params = json!({ "prefix": &self.prefix, "limit": limit });
-            if let Some(after) = after {
-                params["after"] = after;
-            }
-            let page = session.call("timeline.list", &params).await?;
-            let page: TimelinesPage = parsed(&page)?;
-            lines(&mut screen, &page.timelines, timeline_row)?;
-            let Some(next) = page.next else {
-                session.close().await;
-                return Ok(());
-            };
-            after = Some(json!(next));
-        }
+        let session = Session::open(&self.at).await?;
+        let params = json!({ "prefix": self.prefix });
+        list(session, &self.form, "timeline.list", params, timeline_row).await
     }
 }
 
 impl Conversations {
     pub(super) async fn run(self) -> Result<(), Failure> {
-        let mut screen = Screen::new(&self.form);
-        let mut session = Session::open(&self.at).await?;
-        let mut after = None;
-        loop {
-            let limit = session.limits.page_messages_max;
-            let mut params = json!({ "limit": limit });
-            if self.unread {
-                params["filter"] = json!({ "unread": true });
+        let session = Session::open(&self.at).await?;
+        let params = match self.unread {
+            true => json!({ "filter": { "unread": true } }),
+            false => json!({}),
+        };
+        let method = "conversation.list";
+        let listed = list(session, &self.form, method, params, conversation_row).await;
+        listed.map_err(|failure| match failure {
+            Failure::Refused(refusal)
+                if refusal.reason() == "unauthenticated" && self.at.user.is_none() =>
+            {
+                Failure::Refused(refusal).about("whose conversations? --user names the user")
             }
-            if let Some(after) = after {
-                params["after"] = after;
-            }
-            let page = session.call("conversation.list", &params).await;
-            let page = page.map_err(|failure| match failure {
-                Failure::Refused(refusal)
-                    if refusal.reason() == "unauthenticated" && self.at.user.is_none() =>
-                {
-                    Failure::Refused(refusal).about("whose conversations? --user names the user")
-                }
-                failure => failure,
-            })?;
-            let page: ConversationsPage = parsed(&page)?;
-            lines(&mut screen, &page.conversations, conversation_row)?;
-            let Some(next) = page.next else {
-                session.close().await;
-                return Ok(());
-            };
-            after = Some(json!(next));
-        }
+            failure => failure,
+        })
+    }
+}
+
+/// Shows a list, page by page.
+async fn list(
+    mut session: Session,
+    form: &Form,
+    method: &str,
+    mut params: Value,
+    row: fn(&Screen, &RawValue) -> Result<Line, Failure>,
+) -> Result<(), Failure> {
+    let mut screen = Screen::new(form);
+    params["limit"] = json!(session.limits.page_messages_max);
+    loop {
+        let page: Page = parsed(&session.call(method, &params).await?)?;
+        lines(&mut screen, &page.listed, row)?;
+        let Some(next) = page.next else {
+            session.close().await;
+            return Ok(());
+        };
+        params["after"] = json!(next);
     }
 }
 

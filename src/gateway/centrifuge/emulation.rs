@@ -28,7 +28,7 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use super::super::Shared;
 use super::super::body::{self, Body as Read, Unread};
 use super::super::entrance::{EVENTS_PATH, Ends, STREAM_PATH, arrive, enter};
-use super::super::respond::{Answer, Content, busy, limited, not_allowed, say};
+use super::super::respond::{Answer, Content, busy, limited, not_allowed, not_read, say};
 use super::super::session;
 use super::super::session::centrifuge::NODE;
 use super::super::socket::Socket;
@@ -133,7 +133,7 @@ pub(in crate::gateway) async fn serve(
                 Ok(Read { bytes, share: _ }) => {
                     begin(request, bytes.into(), shape, ends, shared).await
                 }
-                Err(why) => refuse(&why),
+                Err(why) => not_read(&why),
             }
         }
     }
@@ -202,7 +202,7 @@ async fn begin(
 async fn post(request: &mut Request<Incoming>, encoding: Encoding, shared: &Shared) -> Answer {
     let bytes = match read(request, shared).await {
         Ok(body) => body.bytes,
-        Err(why) => return refuse(&why),
+        Err(why) => return not_read(&why),
     };
     let Some(EmulationRequest {
         node,
@@ -231,16 +231,6 @@ fn is_protobuf(headers: &HeaderMap) -> bool {
     headers
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes()))
-}
-
-fn refuse(why: &Unread) -> Answer {
-    let (status, why) = match why {
-        Unread::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too large"),
-        Unread::Broken => (StatusCode::BAD_REQUEST, "the body ended early"),
-        Unread::TooSlow => (StatusCode::REQUEST_TIMEOUT, "the body took too long"),
-        Unread::Busy => return busy(),
-    };
-    say(status, why)
 }
 
 /// The response that a session's messages go into. Whoever takes it runs the session.

@@ -55,6 +55,8 @@ pub struct ChannelOptions {
     pub join_leave: bool,
     /// Also to subscribers who did not ask for it.
     pub force_push_join_leave: bool,
+    /// Who asks for deltas gets them.
+    pub deltas: bool,
     /// Who may subscribe without a token for the channel.
     pub subscribe: Allow,
     /// Who may publish.
@@ -97,6 +99,7 @@ impl Options {
         let all = ChannelOptions {
             presence: true,
             join_leave: true,
+            deltas: true,
             ..ChannelOptions::default()
         };
         Options {

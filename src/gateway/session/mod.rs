@@ -10,6 +10,7 @@ mod appends;
 pub(super) mod batch;
 pub(super) mod centrifuge;
 mod conversations;
+mod deltas;
 mod goodbye;
 mod heart;
 mod inbound;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::super::form::Form;
 use super::super::outbound::{self, Outbox};
+use super::deltas::Deltas;
 use super::own_side::Conversations;
 use super::parts::{Opening, Rest};
 use super::slots::{Named, Slots};
@@ -44,6 +45,7 @@ pub(super) struct Slot {
     pub(super) in_turn: bool,
     /// It is there because the timeline is one of the user's conversations.
     is_followed: bool,
+    pub(super) deltas: Deltas,
     /// `None` until the subscribe is answered.
     pub(super) live: Option<Live>,
 }
@@ -120,6 +122,7 @@ impl Subscriptions {
             generation: self.generations,
             in_turn: false,
             is_followed: false,
+            deltas: Deltas::default(),
             live: None,
         });
         self.metrics.feed.subscriptions.increment(1.0);
@@ -245,10 +248,7 @@ impl Subscriptions {
             match live.subscription.look() {
                 Next::CaughtUp => live.caught_up_ms = now_ms,
                 Next::Fresh(fresh) => {
-                    let frame = fresh.frame(form.number(), |fresh| {
-                        outbound::fresh(&slot.name, fresh, form)
-                    });
-                    outbox.push(frame);
+                    outbox.push(slot.deltas.frame(&slot.name, &fresh, form));
                     let delivered = &self.metrics.feed.deliveries;
                     delivered.increment(fresh.messages.len() as u64);
                     live.subscription.sent(&fresh);
@@ -285,12 +285,15 @@ impl Subscriptions {
         let name = Arc::clone(&slot.name);
         let Some(live) = &mut slot.live else { return };
         live.reading = false;
+        let before = live.subscription.cursor().sequence;
         live.subscription.arrived(next, &pull);
+        let has_moved = live.subscription.cursor().sequence != before;
         match pull {
             Pull::Page(page, _) => {
-                let frames = page.frames(form.number(), |page| {
-                    outbound::page(&name, page, form, bytes_max)
-                });
+                let frames = slot.deltas.frames(&name, &page, form, bytes_max);
+                if has_moved {
+                    slot.deltas.forget();
+                }
                 let messages = &page.changed.messages;
                 deliveries.increment(messages.len() as u64);
                 live.delivered(messages.last().map(|message| message.timestamp));

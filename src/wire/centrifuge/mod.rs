@@ -7,7 +7,9 @@
 mod api;
 mod codes;
 mod commands;
+mod deltas;
 mod emulation;
+mod fossil;
 mod framing;
 mod payload;
 mod publication;
@@ -28,6 +30,7 @@ use super::push;
 pub(crate) use api::*;
 pub(crate) use codes::{Code, Disconnect, rpc_error};
 pub(crate) use commands::*;
+pub(crate) use deltas::{FOSSIL, push as deltas};
 pub(crate) use emulation::EmulationRequest;
 pub(crate) use framing::{Commands, ENCODINGS, Encoding};
 pub(crate) use publication::{ANONYMOUS, check_append, check_channel, columns, message_id, shown};
@@ -35,11 +38,31 @@ pub(crate) use replies::*;
 
 /// The protocol in one encoding.
 #[derive(Clone, Copy, Debug)]
-pub struct Centrifuge(Encoding);
+pub struct Centrifuge {
+    encoding: Encoding,
+    /// Its subscriptions take deltas.
+    with_deltas: bool,
+}
 
-/// Both, in the order of [`ENCODINGS`].
-pub(crate) static DIALECTS: [&dyn Dialect; 2] =
-    [&Centrifuge(Encoding::Json), &Centrifuge(Encoding::Protobuf)];
+/// Those of [`ENCODINGS`], in that order; then those of subscriptions that take deltas.
+pub(crate) static DIALECTS: [&dyn Dialect; 4] = {
+    use Encoding::{Json, Protobuf};
+    [
+        &Centrifuge::new(Json, false),
+        &Centrifuge::new(Protobuf, false),
+        &Centrifuge::new(Json, true),
+        &Centrifuge::new(Protobuf, true),
+    ]
+};
+
+impl Centrifuge {
+    const fn new(encoding: Encoding, with_deltas: bool) -> Centrifuge {
+        Centrifuge {
+            encoding,
+            with_deltas,
+        }
+    }
+}
 
 /// What is kept with a command until it is answered.
 #[derive(Debug)]
@@ -112,14 +135,14 @@ impl Ticket {
 
 impl Dialect for Centrifuge {
     fn subprotocol(&self) -> &'static str {
-        match self.0 {
+        match self.encoding {
             Encoding::Json => "centrifuge-json",
             Encoding::Protobuf => "centrifuge-protobuf",
         }
     }
 
     fn frames(&self) -> Frames {
-        match self.0 {
+        match self.encoding {
             Encoding::Json => Frames::Text,
             Encoding::Protobuf => Frames::Binary,
         }
@@ -127,7 +150,7 @@ impl Dialect for Centrifuge {
 
     fn answer(&self, out: &mut Vec<u8>, id: &Id, answer: Result<&methods::Reply, &Failure>) {
         if let Some(ticket) = id.ticket::<Ticket>() {
-            self.0.append(out, &ticket.reply(answer), true);
+            self.encoding.append(out, &ticket.reply(answer), true);
         }
     }
 
@@ -135,16 +158,13 @@ impl Dialect for Centrifuge {
         match push {
             push::Push::Message(messages) => {
                 let shown = messages.messages.iter().filter_map(shown);
-                let replies = shown.map(|publication| {
-                    Reply::of(Push {
-                        channel: messages.timeline.as_ref().to_owned(),
-                        publication: Some(publication),
-                        ..Push::default()
-                    })
+                let replies = shown.map(|publication| match self.with_deltas {
+                    true => deltas::pushed(messages, self.encoding.whole(publication)),
+                    false => deltas::pushed(messages, publication),
                 });
-                self.0.frame(&replies.collect::<Vec<_>>())
+                self.encoding.frame(&replies.collect::<Vec<_>>())
             }
-            push::Push::SubscriptionEnded(ended) => self.0.frame([&Reply::of(Push {
+            push::Push::SubscriptionEnded(ended) => self.encoding.frame([&Reply::of(Push {
                 channel: ended.timeline.as_ref().to_owned(),
                 unsubscribe: Some(ended.reason.into()),
                 ..Push::default()
@@ -153,8 +173,9 @@ impl Dialect for Centrifuge {
         }
     }
 
+    /// Where there are deltas the second one is theirs.
     fn forms(&self) -> usize {
-        1
+        1 + usize::from(self.with_deltas)
     }
 
     fn form(&self, _: Integers) -> usize {

@@ -4,10 +4,11 @@
 //! line of valid JSON whatever the bytes are; JSON text comes out as it came in, but for line ends between its parts;
 //! bytes that are no JSON are `{"$binary": …}`, as they are natively. Must not: interpret a payload.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use serde::ser::SerializeMap as _;
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 use serde_json::value::RawValue;
 
@@ -18,23 +19,25 @@ pub(crate) fn json_text(bytes: &[u8]) -> Option<&str> {
     Some(raw.get())
 }
 
+/// One line of JSON, whatever the bytes are.
+pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
+    let is_break = |one| matches!(one, '\n' | '\r');
+    match json_text(bytes) {
+        None => format!(r#"{{"$binary":"{}"}}"#, BASE64.encode(bytes)).into(),
+        // Outside of strings, where these can't be, they are white space.
+        Some(text) if text.contains(is_break) => text.replace(is_break, " ").into(),
+        Some(text) => text.into(),
+    }
+}
+
 /// Whether a field is left out.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 pub(super) fn serialize<S: Serializer>(bytes: &Bytes, into: S) -> Result<S::Ok, S::Error> {
-    let Some(text) = json_text(bytes) else {
-        let mut map = into.serialize_map(Some(1))?;
-        map.serialize_entry("$binary", &BASE64.encode(bytes))?;
-        return map.end();
-    };
-    let is_line = !text.bytes().any(|byte| matches!(byte, b'\n' | b'\r'));
-    let raw = match is_line {
-        true => serde_json::from_str::<&RawValue>(text).map(ToOwned::to_owned),
-        // Outside of strings, where these can't be, they are white space.
-        false => RawValue::from_string(text.replace(['\n', '\r'], " ")),
-    };
+    let text = text(bytes);
+    let raw = serde_json::from_str::<&RawValue>(&text);
     raw.map_err(serde::ser::Error::custom)?.serialize(into)
 }
 

@@ -106,20 +106,79 @@ for (const [kind, make] of Object.entries(kinds)) {
   });
 }
 
-test('deltas lead to what was published', async () => {
-  for (const make of [kinds.json, kinds.sse]) {
-    const client = make();
-    const room = client.newSubscription(`node-delta-${make === kinds.sse}`, { delta: 'fossil' });
+// Edits that come out the same each time.
+function edited(words, step) {
+  const pieces = ['a few words, ', 'ü', '😀', 'a sentence that is longer than what a search looks for. ', '"\\'];
+  const at = (step * 7919) % words.length;
+  return [...words.slice(0, at), pieces[step % pieces.length], ...words.slice(at + (step % 3))];
+}
+
+for (const kind of ['json', 'protobuf', 'sse', 'http_stream_protobuf']) {
+  test(`${kind}: deltas lead to what was published`, async context => {
+    const client = kinds[kind]();
+    context.after(() => client.disconnect());
+    const room = client.newSubscription(`node-delta-${kind}`, { delta: 'fossil' });
     const heard = queue(room);
     const subscribed = once(room, 'subscribed');
     room.subscribe();
     client.connect();
     await subscribed;
-    for (let number = 0; number < 4; number += 1) {
-      const sent = { text: 'a long text, of which not much changes, with ü and 😀 in it', number };
+    let words = Array.from({ length: 50 }, (_, number) => `word ${number}, `);
+    for (let step = 0; step < 60; step += 1) {
+      words = edited(words, step);
+      const sent = { text: words.join(''), step };
       await api('publish', { channel: room.channel, data: sent });
-      assert.deepEqual((await heard.next()).data, sent);
+      const { data } = await heard.next();
+      assert.deepEqual(kind.includes('protobuf') ? JSON.parse(new TextDecoder().decode(data)) : data, sent);
     }
-    client.disconnect();
-  }
-});
+  });
+}
+
+for (const [kind, Client] of [['json', Centrifuge], ['protobuf', Protobuf]]) {
+  test(`${kind}: deltas go on after a cut`, async context => {
+    let [socket, bytes] = [null, 0];
+    class Noted extends WebSocket {
+      constructor(...options) {
+        super(...options);
+        socket = this;
+        this.on('message', frame => {
+          bytes += frame.byteLength;
+        });
+      }
+    }
+    const options = { websocket: Noted, minReconnectDelay: 20, maxReconnectDelay: 100 };
+    const client = new Client(onWebSocket, options);
+    context.after(() => client.disconnect());
+    const room = client.newSubscription(`node-cut-${kind}`, { delta: 'fossil' });
+    const heard = queue(room);
+    const text = 'of this text not much changes, '.repeat(100);
+    let number = 0;
+    const publish = () => api('publish', { channel: room.channel, data: { text, number: (number += 1) } });
+    const hear = async expected => {
+      const { data, offset } = await heard.next();
+      const read = kind === 'protobuf' ? JSON.parse(new TextDecoder().decode(data)) : data;
+      assert.deepEqual([read.text, read.number, offset], [text, expected, expected]);
+    };
+    const subscribed = once(room, 'subscribed');
+    room.subscribe();
+    client.connect();
+    await subscribed;
+    for (let round = 0; round < 3; round += 1) {
+      await publish();
+      await hear(number);
+      const before = bytes;
+      for (let step = 0; step < 10; step += 1) {
+        await publish();
+        await hear(number);
+      }
+      assert.ok(bytes - before < text.length, `${bytes - before} bytes of ten deltas`);
+      const again = once(room, 'subscribed');
+      socket.terminate();
+      const first = number + 1;
+      for (let step = 0; step < 3; step += 1) await publish();
+      const { wasRecovering, recovered } = await again;
+      assert.ok(wasRecovering && recovered);
+      for (let step = 0; step < 3; step += 1) await hear(first + step);
+    }
+  });
+}

@@ -19,10 +19,10 @@ use serde_json::value::{RawValue, to_raw_value};
 use subtle::ConstantTimeEq as _;
 
 use super::super::Shared;
-use super::super::body::{self, Body, Unread};
+use super::super::body::{self, Body};
 use super::super::dispatch::Caller;
 use super::super::door::{self, Visitor};
-use super::super::respond::{Answer, busy, counted, full, not_allowed, say};
+use super::super::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
 use super::Options;
 use crate::access::{Asker, Right};
 use crate::credentials::{Credential, Shown};
@@ -80,7 +80,7 @@ pub(in crate::gateway) async fn serve(
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let Body { bytes, share } = match body::read(request.body_mut(), bytes_max, shared).await {
         Ok(body) => body,
-        Err(why) => return refuse(&why),
+        Err(why) => return not_read(&why),
     };
     let Ok(text) = std::str::from_utf8(&bytes) else {
         return say(StatusCode::BAD_REQUEST, "the body is not JSON");
@@ -238,18 +238,6 @@ fn unauthorized() -> Answer {
         StatusCode::UNAUTHORIZED,
         "show the key of centrifuge.http_api.key, or an API key, as X-API-Key",
     )
-}
-
-fn refuse(why: &Unread) -> Answer {
-    match why {
-        Unread::TooLarge => say(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "larger than inbound_frame_bytes_max",
-        ),
-        Unread::Broken => say(StatusCode::BAD_REQUEST, "the body ended early"),
-        Unread::TooSlow => say(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
-        Unread::Busy => busy(),
-    }
 }
 
 /// An error as a status, for those who want it so.

@@ -161,21 +161,23 @@ async fn remove(
     shared: &Arc<Shared>,
 ) -> Outcome {
     options_of(options, &asked.channel)?;
-    let target = |rights| Target {
-        timeline: asked.channel.clone(),
-        epoch: None,
-        asker: backend.asker().needing(rights),
-    };
     let fail = |error| refused(&refusal(error));
-    let head = match shared.timelines.get(target(Rights::NONE)).await {
-        Ok(info) => info.head.head,
-        Err(Error::TimelineNotFound) => return done(),
-        Err(error) => return Err(fail(error)),
-    };
+    let head = shared.timelines.head(&asked.channel).await.map_err(fail)?;
+    // Who may not read a timeline does not learn that it is there.
     let manage = Method::TimelineTrim.needs().rights();
-    let trimmed = shared.timelines.trim(target(manage), head + 1).await;
-    trimmed.map_err(fail)?;
-    done()
+    let (asker, name) = (backend.asker().needing(manage), asked.channel.as_bytes());
+    let may_know = asker.reads_by_name(name) && asker.is_allowed_by_name(name);
+    let target = Target {
+        timeline: asked.channel,
+        epoch: None,
+        asker,
+    };
+    let before = head.map_or(1, |head| head.head + 1);
+    match shared.timelines.trim(target, before).await {
+        Err(Error::TimelineNotFound) if may_know => done(),
+        Err(error) => Err(fail(error)),
+        Ok(_) => done(),
+    }
 }
 
 /// Whether who is there is kept of a channel, and may be seen.

@@ -34,6 +34,8 @@ pub(super) struct Channel {
     pub(super) is_told: bool,
     /// It is told of others'.
     pub(super) hears: bool,
+    /// It takes deltas.
+    pub(super) deltas: bool,
 }
 
 /// For so long after its end a subscription, or a connection, may still be refreshed, ms.

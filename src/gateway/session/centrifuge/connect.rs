@@ -79,7 +79,7 @@ impl Session {
             let Some(of_channel) = options.channels.of(&wish.channel) else {
                 continue;
             };
-            let mut channel = described(of_channel, false, &wish.claim, None);
+            let mut channel = described(of_channel, None, &wish.claim, None);
             channel.is_server_side = true;
             let mut ticketed = self.place(wish.channel, channel, believed.clone(), wish.position);
             ticketed.data = wish.claim.data.unwrap_or_default();

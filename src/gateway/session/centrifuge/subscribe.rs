@@ -22,10 +22,11 @@ use crate::gateway::dispatch::Outcome;
 use crate::gateway::dispatch::subscribe::Asked;
 use crate::gateway::session::End;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
+use crate::gateway::session::deltas::Deltas;
 use crate::gateway::session::parts::{Opened, Settled, Stand};
 use crate::wire::centrifuge::{
-    ClientInfo, Code, Disconnect, Empty, Push, Reply, Subscribe, SubscribeRequest, SubscribeResult,
-    Ticket, Unsubscribe, check_channel,
+    ClientInfo, Code, Disconnect, Empty, FOSSIL, Push, Reply, Subscribe, SubscribeRequest,
+    SubscribeResult, Ticket, Unsubscribe, check_channel,
 };
 use crate::wire::sync::Unsubscribed;
 use crate::wire::{self, Ended, Failure, Id, Integers, Method};
@@ -70,7 +71,8 @@ impl Session {
             }
             Err(Refused::End(disconnect)) => return Err(End::Disconnect(disconnect)),
         };
-        let expires_at = channel.expires_at;
+        let (expires_at, deltas) = (channel.expires_at, channel.deltas);
+        let encoding = self.own().encoding;
         let weight = match request.recover {
             true => Weight::Page,
             false => Weight::Light,
@@ -85,6 +87,9 @@ impl Session {
                 Ok((stand, subscription)) => {
                     let mut result = SubscribeResult::from(stand);
                     (result.expires, result.ttl) = ttl(&shared, expires_at);
+                    if deltas {
+                        result.take_deltas(encoding);
+                    }
                     let reply = Reply {
                         subscribe: Some(result),
                         ..Reply::default()
@@ -145,10 +150,7 @@ impl Session {
         if request.token.is_empty() {
             let asker = self.asker_for(Ask::Subscribe, channel)?;
             let claim = ChannelClaim::default();
-            return Ok((
-                described(of_channel, request.join_leave, &claim, None),
-                asker,
-            ));
+            return Ok((described(of_channel, Some(request), &claim, None), asker));
         }
         let (user, client) = (own.user().to_owned(), own.client());
         let subscriber = Subscriber {
@@ -162,7 +164,7 @@ impl Session {
         let shown = tokens.subscription(&request.token, subscriber, authority, now_ms)?;
         let expires_at = shown.expires_at.filter(|_| !options.insecure);
         not_over(expires_at, now_ms)?;
-        let channel = described(of_channel, request.join_leave, &shown.claim, expires_at);
+        let channel = described(of_channel, Some(request), &shown.claim, expires_at);
         Ok((channel, self.own().believed()))
     }
 
@@ -177,6 +179,11 @@ impl Session {
         let asker = asker.needing(Method::Subscribe.needs().rights());
         let (at, watch) = self.subscriptions.open(&self.shared.feed, &name);
         let name = Arc::clone(watch.timeline());
+        if channel.deltas
+            && let Some(slot) = self.subscriptions.get(at)
+        {
+            slot.deltas = Deltas::Unknown;
+        }
         self.own().channels.insert(name, channel);
         Ticketed {
             at,
@@ -298,7 +305,7 @@ impl Session {
         if is_there || own.channels.len() >= CHANNELS_MAX || own.stage != Stage::Connected {
             return;
         }
-        let mut channel = described(of_channel, false, &wish.claim, wish.expires_at);
+        let mut channel = described(of_channel, None, &wish.claim, wish.expires_at);
         channel.is_server_side = true;
         let asker = own.believed();
         let mut ticketed = self.place(wish.channel, channel, asker, wish.position);
@@ -335,10 +342,10 @@ impl Session {
     }
 }
 
-/// A channel as a subscriber has it.
+/// A channel as a subscriber has it; `asked` is what the client itself asked for.
 pub(super) fn described(
     options: &ChannelOptions,
-    asks_to_hear: bool,
+    asked: Option<&SubscribeRequest>,
     claim: &ChannelClaim,
     expires_at: Option<u64>,
 ) -> Channel {
@@ -351,7 +358,8 @@ pub(super) fn described(
         info: claim.info.clone().unwrap_or_default(),
         is_shown: overrides.presence.unwrap_or(options.presence),
         is_told,
-        hears: is_pushed || (is_told && asks_to_hear),
+        hears: is_pushed || (is_told && asked.is_some_and(|asked| asked.join_leave)),
+        deltas: options.deltas && asked.is_some_and(|asked| asked.delta == FOSSIL),
         ..Channel::default()
     }
 }

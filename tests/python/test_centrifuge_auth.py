@@ -1,0 +1,433 @@
+"""The Centrifuge dialect with [auth]: whose tokens count, what rights give, and who may call the HTTP API. Each refusal
+stands beside an allowed twin."""
+
+import json
+import os
+import time
+
+import pytest
+
+from centrifuge_wire import Closed, Peer
+from centrifuge_wire import token as dialect_token
+from client import Refused
+from guarded import MESSAGE, OTHER, POLICIES, Guarded, token, who
+
+BACK_END = "the key of back ends"
+OURS = "a secret of this dialect"
+CENTRIFUGE = f"""
+[centrifuge]
+http_api.key = "{BACK_END}"
+client.token.hmac_secret_key = "{OURS}"
+channel.without_namespace = {{ presence = true }}
+[[centrifuge.channel.namespaces]]
+name = "chat"
+presence = true
+allow_subscribe_for_client = true
+allow_publish_for_subscriber = true
+allow_history_for_subscriber = true
+allow_presence_for_client = true
+"""
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """Of room/1 ann is a member, olga the owner, and bill one whose role gives nothing."""
+    running = Guarded(tmp_path_factory.mktemp("house"), auth=POLICIES + CENTRIFUGE).start()
+    members = [{"user": "ann"}, {"user": "olga", "role": "owner"}, {"user": "bill", "role": "blind"}]
+    for timeline in ["room/1", "open/1", "news/1"]:
+        append(running, timeline)
+    running.call(running.admin, "member.add", timeline="room/1", members=members)
+    yield running
+    running.kill()
+
+
+def append(house, timeline):
+    return house.call(house.admin, "message.append", timeline=timeline, entry=MESSAGE)
+
+
+def ours(**claims):
+    return dialect_token(OURS, **claims)
+
+
+def code(peer, **command):
+    """The code of a refusal; 0 = it is not refused."""
+    return peer.ask(**command).get("error", {"code": 0})["code"]
+
+
+def all_codes(peer, channel):
+    """Of subscribe, publish, history and presence."""
+    said = [
+        code(peer, subscribe={"channel": channel}),
+        code(peer, publish={"channel": channel, "data": b'{"a": 1}'}),
+        code(peer, history={"channel": channel, "limit": 1}),
+        code(peer, presence={"channel": channel}),
+    ]
+    peer.ask(unsubscribe={"channel": channel})
+    return said
+
+
+def shown_in(peer, channel):
+    return peer.result(history={"channel": channel, "limit": 100}).get("publications", [])
+
+
+# Rights
+
+
+@pytest.mark.parametrize("protobuf", [False, True], ids=["json", "protobuf"])
+def test_rights_by_name(house, protobuf):
+    of = lambda *rights: Peer(house, protobuf=protobuf, token=who("rita", *rights, on="news/*"))
+    with of("read") as reader, of("read", "append") as writer, of("read", "append", "create") as maker, of() as nobody:
+        assert all_codes(reader, "news/1") == [0, 103, 0, 0]
+        assert all_codes(writer, "news/1") == [0, 0, 0, 0]
+        assert all_codes(reader, "news/none") == all_codes(writer, "news/none") == [103, 103, 0, 0]
+        assert all_codes(maker, f"news/{protobuf}") == [0, 0, 0, 0]
+        # What is hidden is as what is missing, and has no history.
+        assert all_codes(nobody, "news/1") == all_codes(nobody, "news/none") == [102, 102, 0, 103]
+        assert shown_in(reader, "news/1") and not shown_in(nobody, "news/1")
+        # A policy gives to all who have shown a token.
+        assert all_codes(nobody, "open/1") == [0, 103, 0, 0]
+
+
+def test_rights_by_membership(house):
+    signed = [("ann", who("ann")), ("ann", ours(sub="ann")), ("olga", who("olga"))]
+    for user, shown in signed:
+        with Peer(house, token=shown) as member:
+            # Who is there is told to those who may read by name.
+            assert all_codes(member, "room/1") == [0, 0, 0, 103], user
+            assert all_codes(member, "room/none") == [102, 102, 0, 103]
+            assert shown_in(member, "room/1")
+    for shown in [who("eve"), who("bill"), ours(sub="eve"), ours(sub="bill")]:
+        with Peer(house, token=shown) as other:
+            assert all_codes(other, "room/1") == all_codes(other, "room/none") == [102, 102, 0, 103]
+            assert not shown_in(other, "room/1")
+    with Peer(house, token=who("rita", "read", on="room/*")) as reader:
+        assert all_codes(reader, "room/1") == [0, 103, 0, 0]
+
+
+def test_who_is_put_out_hears_nothing_more(house):
+    append(house, "room/2")
+    house.call(house.admin, "member.add", timeline="room/2", members=[{"user": "ann"}, {"user": "max"}])
+    with Peer(house, token=who("ann")) as ann, Peer(house, token=who("max")) as max_:
+        for peer in [ann, max_]:
+            peer.result(subscribe={"channel": "room/2"})
+        house.call(house.admin, "member.remove", timeline="room/2", users=["ann"])
+        append(house, "room/2")
+        assert ann.push() == {"channel": "room/2", "unsubscribe": {"code": 2000, "reason": "server unsubscribe"}}
+        assert max_.push()["pub"]["offset"] == 2
+        assert code(ann, subscribe={"channel": "room/2"}) == 102
+        house.call(house.admin, "member.add", timeline="room/2", members=[{"user": "ann"}])
+        assert code(ann, subscribe={"channel": "room/2"}) == 0 and not ann.pushes
+
+
+def test_options_give_what_rights_do_not(house):
+    with Peer(house, token=who("ann")) as ann, Peer(house, token=ours()) as nobody:
+        assert all_codes(ann, "chat:1") == [0, 0, 0, 0]
+        # Of those who are not subscribed, as the options say.
+        assert code(ann, publish={"channel": "chat:1", "data": b"1"}) == 102
+        assert code(ann, presence={"channel": "chat:1"}) == 0
+        assert all_codes(nobody, "chat:1") == [103, 103, 103, 103]
+
+
+def test_members_only_is_above_tokens_and_options(house):
+    house.call(house.admin, "timeline.create", timeline="chat:closed", members=[{"user": "ann"}], settings={"members_only": True})
+    for user, allowed in [("ann", True), ("eve", False)]:
+        with Peer(house, token=ours(sub=user)) as peer:
+            for shown in ["", ours(sub=user, channel="chat:closed")]:
+                said = code(peer, subscribe={"channel": "chat:closed", "token": shown})
+                assert said == (0 if allowed else 102), (user, shown)
+                assert (code(peer, publish={"channel": "chat:closed", "data": b"1"}) == 0) == allowed
+                peer.ask(unsubscribe={"channel": "chat:closed"})
+            # The token lets them into what is not for members only.
+            assert code(peer, subscribe={"channel": "room/none", "token": ours(sub=user, channel="room/none")}) == 0
+
+
+def test_a_subscription_token_may_be_signed_with_either_key(house):
+    channel = "tokens/1"
+    for connect in [ours(sub="ann"), who("ann")]:
+        for shown, said in [
+            (ours(sub="ann", channel=channel), 0),
+            (token("ann", channel=channel), 0),
+            (token("ann", channel=channel, secret=OTHER), 103),
+            (dialect_token("other", sub="ann", channel=channel), 103),
+            (ours(sub="ann", channel=channel, exp=1), 109),
+            (token("ann", channel=channel, exp=1), 109),
+        ]:
+            with Peer(house, token=connect) as peer:
+                assert code(peer, subscribe={"channel": channel, "token": shown}) == said
+                # It is for a reader: nothing else comes with it.
+                assert code(peer, publish={"channel": channel, "data": b"1"}) == 102
+    for shown in [token("eve", channel=channel), ours(sub="ann", channel="tokens/2")]:
+        with Peer(house, token=who("ann")) as peer:
+            peer.send(peer.begin(subscribe={"channel": channel, "token": shown}))
+            assert peer.end() == (3500, "invalid token")
+
+
+def test_remote_calls_have_native_rights(house):
+    def said(shown, method, **params):
+        with Peer(house, token=shown) as peer:
+            answer = peer.ask(rpc={"method": method, "data": json.dumps(params).encode()})
+            return answer["error"]["message"].split(":")[0] if "error" in answer else "ok"
+
+    for shown in [who("ann"), ours(sub="ann")]:
+        assert said(shown, "message.append", timeline="room/1", entry=MESSAGE) == "ok"
+        assert said(shown, "timeline.trim", timeline="room/1", before=1) == "forbidden"
+    assert said(who("olga"), "timeline.trim", timeline="room/1", before=1) == "ok"
+    assert said(who("eve"), "message.append", timeline="room/1", entry=MESSAGE) == "timeline_not_found"
+    assert said(who("eve"), "key.list") == "forbidden"
+    # Who has named nobody has no rights, though they may connect.
+    assert said(ours(), "message.append", timeline="open/1", entry=MESSAGE) == "permission denied"
+    assert said(ours(), "ping") == "permission denied" and said(ours(sub="ann"), "ping") == "ok"
+
+
+# Keys
+
+
+REFUSED = {
+    "of nobody": lambda house: "",
+    "an API key": lambda house: house.admin,
+    "of another key": lambda house: token(secret=OTHER),
+    "of another secret": lambda house: dialect_token("other", sub="ann"),
+    "for somebody else": lambda house: token(aud="other"),
+    "by somebody else": lambda house: token(iss="you"),
+    "with rights that nobody gets": lambda house: token(rights=[{"on": "*", "allow": ["admin"]}]),
+    "of a channel": lambda house: token(channel="news/1"),
+    "of the server": lambda house: ours(sub="$inbox"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_which_tokens_count(house, kind):
+    with Peer(house, connected=False) as peer:
+        peer.send(peer.begin(connect={"token": REFUSED[kind](house)}))
+        assert peer.end() == ((3501, "bad request") if kind == "of nobody" else (3500, "invalid token"))
+    with Peer(house, connected=False) as peer:
+        assert code(peer, connect={"token": token(exp=int(time.time()) - 30)}) == 109
+        assert code(peer, connect={"token": token()}) == 0
+    with Peer(house, token=ours(sub="ann")) as peer:
+        assert "expires" not in peer.connection
+
+
+def test_rights_are_claimed_with_the_keys_of_auth_only(house):
+    rights = [{"on": "news/*", "allow": ["read"]}]
+    with Peer(house, token=ours(sub="eve", rights=rights)) as claims, Peer(house, token=token("eve", rights=rights)) as has:
+        assert code(claims, subscribe={"channel": "news/1"}) == 102
+        assert code(has, subscribe={"channel": "news/1"}) == 0
+
+
+def test_tokens_are_taken_back(house):
+    old = {"iat": int(time.time()) - 10}
+    signed = [token("rob", **old), ours(sub="rob", **old)]
+    peers = [Peer(house, token=shown) for shown in [*signed, who("tom")]]
+    house.call(house.admin, "session.revoke", user="rob", issued_before=int(time.time() * 1000) - 5000)
+    for peer in peers[:2]:
+        assert peer.end() == (3500, "invalid token")
+    assert code(peers[2], rpc={"method": "ping"}) == 0
+    peers[2].socket.close()
+    for shown in signed:
+        with Peer(house, connected=False) as peer:
+            peer.send(peer.begin(connect={"token": shown}))
+            assert peer.end() == (3500, "invalid token")
+    for shown in [token("rob"), ours(sub="rob", iat=int(time.time()))]:
+        with Peer(house, token=shown) as peer:
+            assert peer.connection["client"]
+
+
+def test_a_refresh_brings_other_rights(house):
+    reads = [{"on": "news/*", "allow": ["read"]}]
+    with Peer(house, token=token("ann", rights=[])) as peer:
+        assert code(peer, subscribe={"channel": "news/1"}) == 102
+        peer.result(refresh={"token": token("ann", rights=reads)})
+        assert code(peer, subscribe={"channel": "news/1"}) == 0
+        peer.result(refresh={"token": token("ann", rights=[])})
+        append(house, "news/1")
+        assert peer.push()["unsubscribe"]["code"] == 2000
+        assert code(peer, subscribe={"channel": "news/1"}) == 102
+        assert code(peer, refresh={"token": token("ann", exp=int(time.time()) - 30)}) == 109
+        peer.send(peer.begin(refresh={"token": token("eve")}))
+        assert peer.end() == (3500, "invalid token")
+
+
+def test_what_is_over_has_a_grace(house):
+    """Connections end 25 s after their token with 3005, subscriptions with 2501, unless they are refreshed."""
+    began = time.monotonic()
+    ends = int(time.time()) + 4
+    channel = f"grace/{os.getpid()}"
+    subscribe = lambda: {"channel": channel, "token": ours(sub="ann", channel=channel, exp=ends)}
+    over, kept = Peer(house, token=token("ann", exp=ends)), Peer(house, token=token("ann", exp=ends))
+    dialect = Peer(house, token=ours(sub="ann", exp=ends))
+    # What a back end wishes does not outlive the token.
+    wished = Peer(house, token=token("wendy", exp=ends))
+    assert call(house, BACK_END, "refresh", user="wendy", expire_at=ends + 600)[0] == 0
+    one, other = Peer(house, token=who("ann")), Peer(house, token=who("ann"))
+    for peer in [over, kept, dialect]:
+        assert peer.connection["expires"] and peer.connection["ttl"] <= 4
+    for peer in [one, other]:
+        assert peer.result(subscribe=subscribe())["ttl"] <= 4
+    time.sleep(max(0, ends + 3 - time.time()))
+    # In the grace all goes on, and may be refreshed.
+    append(house, channel)
+    for peer in [one, other]:
+        assert peer.push()["pub"]["offset"] == 1
+    assert code(over, rpc={"method": "ping"}) == 0
+    assert kept.result(refresh={"token": token("ann")})["ttl"] > 100
+    renewed = ours(sub="ann", channel=channel, exp=ends + 600)
+    assert other.result(sub_refresh={"channel": channel, "token": renewed})["ttl"] > 100
+    assert one.push() == {"channel": channel, "unsubscribe": {"code": 2501, "reason": "subscription expired"}}
+    assert time.time() >= ends + 25
+    assert over.end() == dialect.end() == wished.end() == (3005, "connection expired")
+    assert 25 < time.monotonic() - began < 45
+    append(house, channel)
+    assert other.push()["pub"]["offset"] == 2 and not one.pushes
+    assert code(kept, rpc={"method": "ping"}) == 0 and code(one, subscribe=subscribe()) == 109
+    for peer in [kept, one, other]:
+        peer.socket.close()
+
+
+# The HTTP API
+
+
+def call(house, key, method, /, **params):
+    """0 and the result, or a code and nothing, or the status that is not 200."""
+    headers = {"X-API-Key": key} if key else {}
+    status, _, body = house.http("POST", f"/api/{method}", json.dumps(params), headers)
+    if status != 200:
+        return status, None
+    answer = json.loads(body)
+    return answer.get("error", {"code": 0})["code"], answer.get("result")
+
+
+@pytest.fixture(scope="module")
+def keys(house):
+    """Makes a key with rights on some names, once."""
+    made = {}
+
+    def key(*rights, on="news/*"):
+        if (rights, on) not in made:
+            given = [{"on": on, "allow": list(rights)}]
+            made[rights, on] = house.call(house.admin, "key.create", name="back-end", rights=given)["key"]
+        return made[rights, on]
+
+    return key
+
+
+NEWS = {"channel": "news/1"}
+OF_CHANNELS = [
+    ("publish", {**NEWS, "data": 1}, ["append"]),
+    ("history", {**NEWS, "limit": 1}, ["read"]),
+    ("history_remove", NEWS, ["read", "manage"]),
+    ("presence", NEWS, ["read"]),
+    ("presence_stats", NEWS, ["read"]),
+    ("rpc", {"method": "message.append", "params": {"timeline": "news/1", "entry": MESSAGE}}, ["append"]),
+]
+
+
+@pytest.mark.parametrize("method, params, rights", OF_CHANNELS, ids=[one[0] for one in OF_CHANNELS])
+def test_a_call_about_a_channel_needs_its_right(house, keys, method, params, rights):
+    for key in [keys(*rights), keys(*rights, on="*"), house.admin, BACK_END]:
+        said, result = call(house, key, method, **params)
+        assert said == 0 and result is not None
+    others = [right for right in ["append", "create", "manage", "read"] if right != rights[-1]]
+    for key in [keys(*rights, on="other/*"), keys("create"), keys(*others)]:
+        said, result = call(house, key, method, **params)
+        # A history that is hidden is empty, as that of a channel where nothing was published.
+        is_empty = method == "history" and said == 0 and not (result or {}).get("publications")
+        assert said in (102, 103, 403, 404) or is_empty, (said, result)
+    assert call(house, keys("append"), "broadcast", channels=["news/1", "other/1"], data=1)[1]["responses"][0]["result"]
+    refused = call(house, keys("append"), "broadcast", channels=["news/1", "other/1"], data=1)[1]["responses"][1]
+    assert refused["error"]["code"] in (102, 103)
+
+
+def test_what_is_refused_is_not_done(house, keys):
+    offset = append(house, "news/kept")["sequence"]
+    for key in [keys("read"), keys("append"), keys("manage"), keys("read", "manage", on="other/*")]:
+        assert call(house, key, "history_remove", channel="news/kept")[0] in (102, 103)
+        assert call(house, key, "history_remove", channel="news/none")[0] in (102, 103)
+        said, result = call(house, keys("read"), "history", channel="news/kept", limit=1)
+        assert said == 0 and len(result["publications"]) == 1
+    assert call(house, keys("read"), "publish", channel="news/kept", data=1)[0] == 103
+    assert call(house, keys("read"), "history", channel="news/kept")[1]["offset"] == offset
+    for channel in ["news/kept", "news/none"]:
+        assert call(house, keys("read", "manage"), "history_remove", channel=channel)[0] == 0
+    assert call(house, keys("read"), "history", channel="news/kept", limit=1)[1]["publications"] == []
+
+
+def test_a_call_about_connections_needs_admin(house, keys):
+    weak = keys("read", "append", "create", "manage", "observe", on="*")
+    for good in [house.admin, BACK_END]:
+        with Peer(house, token=who("conny")) as peer:
+            commands = [
+                ("subscribe", {"channel": "given/1"}, "subscribe"),
+                ("unsubscribe", {"channel": "given/1"}, "unsubscribe"),
+            ]
+            for method, params, push in commands:
+                assert call(house, weak, method, user="conny", **params)[0] == 103
+                assert call(house, good, method, user="conny", **params)[0] == 0
+                assert push in peer.push() and not peer.pushes
+            for key, said in [(weak, 103), (good, 0)]:
+                assert call(house, key, "refresh", user="conny", expire_at=int(time.time()) + 300)[0] == said
+            assert code(peer, rpc={"method": "ping"}) == 0
+            assert call(house, weak, "disconnect", user="conny")[0] == 103
+            assert code(peer, rpc={"method": "ping"}) == 0
+            assert call(house, good, "disconnect", user="conny")[0] == 0
+            assert peer.end() == (3503, "force disconnect")
+
+
+def test_a_call_about_the_server_needs_observe(house, keys):
+    with Peer(house, token=who("ann")) as peer:
+        peer.result(subscribe={"channel": "room/1"})
+        for key in [keys("observe", on="*"), BACK_END]:
+            assert "room/1" in call(house, key, "channels")[1]["channels"]
+            assert call(house, key, "info")[1]["nodes"][0]["num_clients"] >= 1
+        for method in ["channels", "info"]:
+            assert call(house, keys("read", on="*"), method) == (103, None)
+
+
+def test_what_is_about_the_server_natively_is_for_api_keys(house, keys):
+    listed = {"method": "key.list", "params": {}}
+    assert call(house, house.admin, "rpc", **listed)[0] == 0
+    assert call(house, BACK_END, "rpc", **listed)[0] == 103
+    assert call(house, keys("append"), "rpc", **listed)[0] == 403
+
+
+def test_a_refresh_moves_the_end_of_a_connection(house):
+    for expired in [True, False]:
+        with Peer(house, token=token("fred")) as peer, Peer(house, token=token("gina")) as other:
+            # Within the grace it goes on for what is left of it.
+            at = int(time.time()) - 23
+            change = {"expired": True} if expired else {"expire_at": at}
+            assert call(house, BACK_END, "refresh", user="fred", **change)[0] == 0
+            assert peer.end() == (3005, "connection expired")
+            assert expired or time.time() >= at + 25
+            assert code(other, rpc={"method": "ping"}) == 0
+    with Peer(house, token=token("fred")) as peer:
+        assert call(house, BACK_END, "refresh", user="fred", expire_at=int(time.time()) - 20)[0] == 0
+        assert peer.result(refresh={"token": token("fred")})["ttl"] > 100
+        time.sleep(6)
+        assert code(peer, rpc={"method": "ping"}) == 0
+
+
+def test_who_may_call_at_all(house, keys):
+    for key in [keys("observe", on="*"), house.admin, BACK_END]:
+        assert call(house, key, "info")[0] == 0
+    gone = house.call(house.admin, "key.create", name="gone", rights=[{"on": "*", "allow": ["observe"]}])
+    assert call(house, gone["key"], "info")[0] == 0
+    assert house.call(house.admin, "key.revoke", id=gone["id"]) == {"revoked": True}
+    for key in ["", "other", gone["key"], BACK_END + "x", who("ann", "read", on="*"), ours(sub="ann"), OURS]:
+        assert call(house, key, "info")[0] == 401, key
+    with pytest.raises(Refused):
+        house.call(BACK_END, "ping")
+
+
+def test_a_batch_is_judged_call_by_call(house, keys):
+    commands = [{"publish": {"channel": name, "data": 1}} for name in ["news/1", "other/1", "news/1"]]
+    status, _, body = house.http("POST", "/api/batch", json.dumps({"commands": commands}), {"X-API-Key": keys("append")})
+    replies = json.loads(body)["replies"]
+    assert status == 200 and [list(one) for one in replies] == [["publish"], ["error"], ["publish"]]
+
+
+def test_without_the_section_they_are_not_served(guard):
+    server = guard().start()
+    with pytest.raises(Exception) as refused:
+        Peer(server, token=token())
+    assert not isinstance(refused.value, Closed)
+    assert server.http("POST", "/api/info", "{}", {"X-API-Key": server.admin})[0] == 404
