@@ -125,14 +125,16 @@ fn disk(storage: &Storage) -> Option<Found> {
     let left = storage.disk_free?;
     let share = left as f64 / storage.disk_bytes.unwrap_or(u64::MAX).max(1) as f64;
     let soon = storage.full_in_s.filter(|seconds| *seconds < 3 * DAY_S);
-    let severity =
-        if left < 256 << 20 || share < 0.01 || soon.is_some_and(|seconds| seconds < DAY_S / 4) {
-            Critical
-        } else if left < 1 << 30 || share < 0.05 || soon.is_some() {
-            Warning
-        } else {
-            return None;
-        };
+    let severity = if left < 256 << 20
+        || share < 0.01 && left < 10 << 30
+        || soon.is_some_and(|seconds| seconds < DAY_S / 4)
+    {
+        Critical
+    } else if left < 1 << 30 || share < 0.05 && left < 50 << 30 || soon.is_some() {
+        Warning
+    } else {
+        return None;
+    };
     let when = storage.full_in_s.map_or_else(String::new, |seconds| {
         format!(
             " At the pace of the last hour it is full in {}.",

@@ -77,7 +77,8 @@ def test_a_new_server_is_well(tmp_path):
 def test_storage_is_what_is_on_the_disk(server):
     storage = status(server)["storage"]
     room = os.statvfs(server.data)
-    assert abs(storage["disk_free"] - room.f_bavail * room.f_frsize) < 1 << 30
+    # Root may write more than others.
+    assert room.f_bavail - (1 << 18) < storage["disk_free"] / room.f_frsize < room.f_bfree + (1 << 18)
     on_disk = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(server.data) for name in names if name.endswith(".log"))
     assert storage["log"] == metric(server, "tideline_log_bytes")
     assert on_disk == 0 or storage["log"] <= on_disk
@@ -86,7 +87,7 @@ def test_storage_is_what_is_on_the_disk(server):
 
 
 def test_a_caller_is_told_who_they_are(guard):
-    server = guard("[[auth.rights]]\non = \"room/*\"\nallow = [\"read\"]\n").start()
+    server = guard(auth="[[auth.rights]]\non = \"room/*\"\nallow = [\"read\"]\n").start()
     all_of = lambda *allow: [{"on": "*", "allow": list(allow)}]
     key = server.call(server.admin, "key.create", name="ops", rights=all_of("observe", "read"))["key"]
     told = server.call(key, "server.status")
@@ -166,7 +167,7 @@ def test_a_disk_that_is_nearly_full_is_told(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     try:
         told = notice(server, "The disk is nearly full: 315 MB are left.")
-        assert told["severity"] == "warning" and "Make room" in told["advice"]
+        assert told["severity"] == "critical" and "Make room" in told["advice"]
         assert status(server)["storage"]["disk_free"] == limit
     finally:
         server.kill()
@@ -213,7 +214,9 @@ def test_a_webhook_whose_receiver_is_away_is_told(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-        config = f'[[webhooks]]\nname = "search"\nurl = "{url}"\nsecret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="\n'
+        (tmp_path / "secret").write_text("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n")
+        (tmp_path / "secret").chmod(0o600)
+        config = f'[[webhook]]\nname = "search"\nurl = "{url}"\nsecret_file = "{tmp_path / "secret"}"\ntimelines = ""\n'
         with running(tmp_path, config=config) as server, Client(server) as client:
             client.append("t")
             told = notice(server, "The receiver of webhook search does not take what it is sent")
@@ -311,8 +314,7 @@ def metric_of(server, name, label):
 
 def test_a_cursor_that_is_behind_holds_the_log(tmp_path):
     with running(tmp_path) as server, Client(server) as client:
-        opened = client.call("stream.open", timelines="*")
-        client.call("stream.commit", cursor="search", position=opened["position"])
+        client.call("stream.open", timelines="", cursor="search")
         for number in range(20):
             client.append(f"t-{number}")
         holds = lambda: [hold for hold in client.call("partition.list")["partitions"][0]["log"]["holds"] if hold["by"] == "streams"]
@@ -321,8 +323,7 @@ def test_a_cursor_that_is_behind_holds_the_log(tmp_path):
 
 def test_an_ended_partition_says_so(tmp_path):
     with running(tmp_path) as server, Client(server) as client:
-        opened = client.call("stream.open", timelines="*")
-        client.call("stream.commit", cursor="search", position=opened["position"])
+        client.call("stream.open", timelines="", cursor="search")
         client.append("t")
         client.call("partition.split", partition=0)
         until(lambda: client.call("partition.list").get("change", {}).get("state") == "done", 30)
@@ -414,7 +415,7 @@ def test_who_loses_the_right_while_they_wait_gets_no_line(guard):
     key = server.call(server.admin, "key.create", name="eye", rights=[{"on": "*", "allow": ["observe"]}])
     after = server.call(key["key"], "log.tail")["next"]
     answers = []
-    waiting = threading.Thread(target=lambda: answers.append(server.rpc(key["key"], "log.tail", after=after + 50, level="warn", wait_ms=1_500)))
+    waiting = threading.Thread(target=lambda: answers.append(server.rpc(key["key"], "log.tail", after=after, level="error", wait_ms=1_500)))
     waiting.start()
     time.sleep(0.3)
     server.call(server.admin, "key.revoke", id=key["id"])
