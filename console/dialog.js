@@ -70,10 +70,10 @@ export function ask({ title, text, lost, fields = [], type_name = null, action, 
 /** A dialog that only shows: `body` and one button. */
 export const show = ({ title, text, body, action = "Close" }) => ask({ title, text, body, action });
 
-function input({ name, type = "text", value = "", options = [], required, mono, hint }) {
+function input({ name, type = "text", value = "", options = [], required, mono, hint, rows = 8 }) {
   const about = { name, id: `field-${name}`, "aria-describedby": hint && `hint-${name}`, class: mono ? "mono" : null, required, spellcheck: "false", autocomplete: "off" };
-  if (type === "area") return h("textarea", { ...about, rows: 8, value });
-  if (type === "check") return h("input", { ...about, type: "checkbox", checked: value });
+  if (type === "area") return h("textarea", { ...about, rows, value });
+  if (type === "check") return h("input", { ...about, type: "checkbox", checked: value === true });
   if (type === "choice") return h("select", { ...about }, options.map((one) => h("option", { value: one, selected: one === value }, one)));
   return h("input", { ...about, type: type === "secret" ? "password" : type, value });
 }
