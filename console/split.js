@@ -47,7 +47,7 @@ export function split({ root, name, bar, heads, rows, id, open, left = null }) {
     show(items, text) {
       const at = it.opened === null ? -1 : items.findIndex((item) => id(item) === it.opened);
       rows.items = items;
-      if (it.opened !== null) rows.index = at;
+      rows.index = it.opened === null ? Math.max(rows.index, 0) : at;
       if (rows.element.parentNode !== body) fill(body, head, rows.element);
       if (it.opened !== null && at < 0) it.close();
       write(foot, text);

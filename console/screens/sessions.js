@@ -35,6 +35,7 @@ const cells = (it) => [
 
 const dialect = ({ dialect }) => (dialect ? visible(dialect) : "–");
 const behind = (lag_ms) => (lag_ms > 0 ? `${lasts(lag_ms)} behind` : "at the edge");
+const missing = (head, position, lag_ms) => (head === undefined ? "deleted" : head > position ? `${count(head - position)} · ${lasts(lag_ms)}` : "at the edge");
 const lag = ({ lag_ms, subscriptions }) =>
   !subscriptions || lag_ms === null || lag_ms === undefined ? "–" : h("span", { class: lag_ms > BEHIND_MS ? "st warn" : null }, behind(lag_ms));
 
@@ -44,7 +45,7 @@ export const screen = {
     const rows = list({ label: "Sessions", row_height: 30, render: cells, open: (it) => opened(it.session), selected: (it) => page.opened !== null && opened(it.session) });
     const orders = h("div", { class: "seg", role: "group", "aria-label": "Order" },
       ORDERS.map(([name, label]) => h("button", { type: "button", "aria-pressed": String(order === name), data: { name }, onclick: () => goTo({ order: name }) }, label)));
-    const field = searchField({ label: "Only of this user", placeholder: "Only of this user", value: user, key: "go_to", changed: (text) => goTo({ user: text }) });
+    const field = searchField({ label: "Only of this user", placeholder: "Only of this user", value: user, key: "search", changed: (text) => goTo({ user: text }) });
     const page = split({
       root, rows, name: "session", bar: [field, orders],
       heads: [["User"], ["Device"], ["Address"], ["Dialect"], ["Since", "n"], ["Timelines", "n"], ["Lag", "n"]],
@@ -52,7 +53,7 @@ export const screen = {
       open: detail,
       left: () => goTo({}, []),
     });
-    keys({ ...page.keys, go_to: () => field.querySelector("input").focus(), recall: () => rows.item && close(rows.item) });
+    keys({ ...page.keys, search: () => field.querySelector("input").focus(), recall: () => rows.item && close(rows.item) });
 
     const goTo = (query, path = view.path) => go({ path, query: { user, order, ...query } }, { replace: true });
     const opened = (session) => goTo({}, [session]);
@@ -86,10 +87,10 @@ export const screen = {
         positions.length === 0
           ? h("p", { class: "none" }, "None.")
           : h("table", { class: "grid" },
-              h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Timeline"), h("th", { scope: "col", class: "n" }, "Position"), h("th", { scope: "col", class: "n" }, "Lag"))),
+              h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Timeline"), h("th", { scope: "col", class: "n" }, "Position"), h("th", { scope: "col", class: "n" }, "Behind"))),
               h("tbody", {}, positions.map(({ timeline, position, head, lag_ms }) =>
                 h("tr", {}, h("th", { scope: "row" }, h("a", { href: `#/timelines/${encodeURIComponent(timeline)}` }, visible(timeline))),
-                  h("td", { class: "n" }, head === undefined ? `${count(position)}, deleted` : `${count(position)} of ${count(head)}`), h("td", { class: "n" }, behind(lag_ms)))))), { signal, keep });
+                  h("td", { class: "n" }, count(position)), h("td", { class: "n" }, missing(head, position, lag_ms)))))), { signal, keep });
     }
 
     async function close(it) {

@@ -3,11 +3,11 @@
 // Owns: how the list of tables and the open one share the page, and which of them a key reaches. Promises: the fragment is
 // the view: `#/tables/NAME?tab=schema`, `#/tables/NAME?key=ann,42&filter=speed > 5&row=…`. Must not: read rows itself.
 
-import { fill, h, list, set, write } from "../dom.js";
+import { fill, h, list, write } from "../dom.js";
 import { many, visible } from "../format.js";
-import { drives, tip } from "../keys.js";
+import { drives } from "../keys.js";
 import { server } from "../server.js";
-import { button, searchField } from "../split.js";
+import { searchField } from "../split.js";
 import { empty, load } from "../states.js";
 import { range } from "../tables/range.js";
 import { schema } from "../tables/schema.js";
@@ -34,7 +34,7 @@ export const screen = {
     });
     const body = h("div", { class: "body" });
     const foot = h("p", { class: "foot" });
-    const search = searchField({ label: "Tables with this in their name", placeholder: "Tables", key: "open", mono: true, changed: () => listed() });
+    const search = searchField({ label: "Tables with this in their name", placeholder: "Tables", key: "search", mono: true, changed: () => listed() });
     const place = h("section", { class: "place", "aria-label": "Table" });
     fill(root, h("aside", { class: "finder", "aria-label": "Tables" }, h("div", { class: "bar" }, search), body, foot), place);
 
@@ -44,8 +44,8 @@ export const screen = {
       if (document.activeElement === search.querySelector("input")) finds.element.focus();
       drives(finds)[name](event);
     }]);
-    const acts = ["go_to", "search", "append", "edit", "copy", "link"].map((name) => [name, () => open?.shown?.keys[name]()]);
-    keys({ ...Object.fromEntries([...both, ...acts]), back });
+    const acts = ["go_to", "append", "edit", "copy", "link"].map((name) => [name, () => open?.shown?.keys[name]()]);
+    keys({ ...Object.fromEntries([...both, ...acts]), back, search: () => (inFinder() ? search.querySelector("input").focus() : open.shown.keys.search()) });
 
     function back(event) {
       if (event.target.closest?.(".field")) return (inFinder() ? finds : open.shown.rows).element.focus();
@@ -72,7 +72,7 @@ export const screen = {
 
     async function show() {
       const [name] = view.path;
-      finds.repaint();
+      finds.index = finds.items.findIndex((one) => one.name === name);
       if (open && open.table.table === name && open.tab === (view.query.tab ?? "rows")) return open.shown?.update(view.query);
       open?.ends.abort();
       open = null;
@@ -93,7 +93,8 @@ export const screen = {
       if (tab === "schema") return void fill(box, schema(table, (name) => href({ path: [name], query: { tab: "schema" } })));
       const change = (query) => go({ path: [table.table], query: { ...view.query, ...query } }, { replace: true });
       open.shown = range({ root: box, table, query: view.query, change, signal: ends.signal });
-      open.shown.rows.element.focus({ preventScroll: true });
+      const { rows, ready } = open.shown;
+      ready.then(() => ends.signal.aborted || rows.element.focus({ preventScroll: true }));
     }
 
     const facts = ({ key, index_of, timelines, stream, indexes = [] }) =>
@@ -111,4 +112,3 @@ export const screen = {
     };
   },
 };
-void [button, tip, set];

@@ -4,22 +4,21 @@
 // kept, and what comes behind them is said and can be gone to; a row is put only after it was confirmed.
 // Must not: know other tables.
 
-import { ask } from "../dialog.js";
+import { ask, show } from "../dialog.js";
 import { fill, h, list, set } from "../dom.js";
 import { json, read as readJson } from "../entry.js";
 import { count, many, visible, when } from "../format.js";
-import { hint, tip } from "../keys.js";
+import { hint } from "../keys.js";
 import { server } from "../server.js";
 import { asOf, button, pairs, searchField, split } from "../split.js";
 import { empty, failed, load } from "../states.js";
 import { block, copy, inline } from "../timelines/message.js";
-import { show } from "../dialog.js";
 import { decode, encode, entryOf, keyText, readCondition, readKey, written } from "./value.js";
 
 const PAGE = 200;
 const ROWS_MAX = 2_000;
 
-/** `change(query)` changes the view. Returns {rows, keys, update(query), read()}. */
+/** `change(query)` changes the view. Returns {rows, keys, ready, update(query), read()}. */
 export function range({ root, table, query, change, signal }) {
   const names = table.key.map(({ name }) => name);
   const lacks = table.timelines ? "nothing: it shows timelines, which are written as messages" : server.can("tables:write", table.table) ? null : "tables:write";
@@ -28,7 +27,7 @@ export function range({ root, table, query, change, signal }) {
     open: (row) => change({ row: keyText(row.key, names) }), selected: (row) => page.opened !== null && change({ row: keyText(row.key, names) }), near_end: () => more(),
   });
   const key = searchField({ label: "From this key", placeholder: `From key: ${names.join(", ")}`, value: query.key ?? "", key: "go_to", mono: true, changed: (text) => change({ key: text, row: null }) });
-  const filter = searchField({ label: "Only rows with", placeholder: 'Only with: speed > 5.5 and name = "Maria S"', value: query.filter ?? "", key: "search", mono: true, changed: (text) => change({ filter: text, row: null }) });
+  const filter = searchField({ label: "Only rows with", placeholder: "Only with: speed > 5.5", value: query.filter ?? "", key: "search", mono: true, changed: (text) => change({ filter: text, row: null }) });
   const backward = h("button", { type: "button", title: "The highest key first", onclick: () => change({ backward: query.backward ? null : 1, row: null }) }, "Highest first");
   const page = split({
     root, rows, name: "row", bar: [key, filter, backward, !table.index_of && button("Put a row", { key: "append", lacks, onclick: () => put(null) })],
@@ -159,9 +158,10 @@ export function range({ root, table, query, change, signal }) {
     read();
   }
 
-  read();
+  const ready = read();
   return {
     rows,
+    ready,
     keys: {
       ...page.keys,
       go_to: () => key.querySelector("input").focus(),
@@ -192,4 +192,3 @@ const syntax = () =>
     ["Key", h("code", {}, "ann, 42")], ["", "the leading columns of the key; all of them: from that row on"],
     ["Condition", h("code", {}, 'speed >= 5.5 and (name = "Maria S" or not berth? = 14)')], ["", "1 is an integer, 1.0 a double, 0x0aff bytes; ? also takes rows that lack the column"],
   );
-void tip;

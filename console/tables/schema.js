@@ -13,14 +13,14 @@ const columns = (heads, rows) =>
     h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
     h("tbody", {}, rows.map(([first, ...others]) => h("tr", {}, h("th", { scope: "row" }, first), others.map((one) => h("td", {}, one))))));
 
-const panel = (title, said, ...body) => h("section", { class: "panel" }, h("header", {}, h("h2", {}, title), said && h("p", {}, said)), body);
+const panel = (title, said, ...body) => h("section", { class: `panel${title === "Indexes" ? " wide" : ""}` }, h("header", {}, h("h2", {}, title), said && h("p", {}, said)), body);
 const code = (text) => h("code", {}, visible(text));
 
 export function schema(table, href) {
   const { key, columns: defined = [], options = {}, stream, indexes = [], index_of, created_at, transactions } = table;
   return h("div", { class: "schema" },
     panel("Key", many(key.length, "column"),
-      columns(["Column", "Type", ""], key.map(({ name, type, auto_increment }, at) => [code(name), TYPES[type] ?? type, at === 0 ? "decides the partition" : auto_increment ? "given by the server" : ""]))),
+      columns(["Column", "Type"], key.map(({ name, type, auto_increment }, at) => [code(name), [TYPES[type] ?? type, h("small", {}, at === 0 ? ", decides the partition" : auto_increment ? ", given by the server" : "")]]))),
     panel("Columns that are defined", defined.length ? "others may have any name" : null,
       defined.length ? columns(["Column", "Type"], defined.map(({ name, type }) => [code(name), TYPES[type] ?? type])) : h("p", { class: "none" }, "None: a row may have columns of any names. Indexes need theirs defined.")),
     panel("Options", null,

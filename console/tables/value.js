@@ -22,8 +22,9 @@ export function encode(value) {
   return value instanceof Uint8Array ? { $binary: JSON.parse(json(value)).$binary } : value;
 }
 
-/** A row as one object, its newest versions: as an entry. */
-export const entryOf = ({ columns }) => Object.fromEntries(columns.toReversed().map(({ name, value }) => [name, decode(value)]));
+/** A row as one object, as an entry: of each column the newest version, which comes first. */
+export const entryOf = ({ columns }) =>
+  Object.fromEntries(columns.filter(({ name }, at) => columns[at - 1]?.name !== name).map(({ name, value }) => [name, decode(value)]));
 
 /** A value of a key as it is written in the field. */
 export function written(value) {
