@@ -26,7 +26,7 @@ export const screen = {
     let tables = [];
     let open = null; // {table, shown (of range.js) or null, ends}
     const finds = list({
-      label: "Tables", row_height: 30, open: ({ name }) => go({ path: [name], query: {} }),
+      label: "Tables", class: "rooms", row_height: 30, open: ({ name }) => go({ path: [name], query: {} }),
       render: ({ name, index_of, timelines }) => ({
         class: name === view.path[0] ? "on" : "",
         cells: [h("span", { class: "id" }, visible(name)), (index_of || timelines) && h("em", { class: "chip" }, index_of ? "index" : "timelines")],
@@ -36,7 +36,7 @@ export const screen = {
     const foot = h("p", { class: "foot" });
     const search = searchField({ label: "Tables with this in their name", placeholder: "Tables", key: "search", mono: true, changed: () => listed() });
     const place = h("section", { class: "place", "aria-label": "Table" });
-    fill(root, h("aside", { class: "finder", "aria-label": "Tables" }, h("div", { class: "bar" }, search), body, foot), place);
+    fill(root, h("aside", { class: "finder", "aria-label": "Tables" }, search, body, foot), place);
 
     const inFinder = () => open?.shown == null || root.firstChild.contains(document.activeElement);
     const both = Object.keys(drives(finds)).map((name) => [name, (event) => {
@@ -98,7 +98,7 @@ export const screen = {
     }
 
     const facts = ({ key, index_of, timelines, stream, indexes = [] }) =>
-      h("p", {}, many(key.length, "key column"),
+      h("p", { class: "about" }, h("span", { class: "title" }, many(key.length, "key column")),
         index_of && h("span", { class: "chip" }, `index of ${visible(index_of)}`), timelines && h("span", { class: "chip" }, "shows timelines"),
         stream && h("span", { class: "chip" }, "stream"), indexes.length > 0 && h("span", { class: "chip" }, many(indexes.length, "index", "indexes")));
 
