@@ -110,7 +110,7 @@ export function heat({ height = 168, hair, figures }) {
   const [p99, p50] = [h("em"), h("em")];
   const key = h("p", { class: "keys" },
     h("span", {}, h("i", { class: "ln p99k" }), "p99", p99), h("span", {}, h("i", { class: "ln p50k" }), "p50", p50),
-    h("span", { class: "ramp" }, [1, 2, 3, 4, 5].map((level) => h("i", { class: `h${level}` })), "share of appends"));
+    h("span", { class: "ramp", title: "The darker, the larger the share of appends that took so long" }, [1, 2, 3, 4, 5].map((level) => h("i", { class: `h${level}` })), "share"));
   let shown = null;
   const of = (column, share) => (column?.counts ? figures.quantile({ les: figures.buckets, counts: column.counts }, share) : null);
   const chart = {
