@@ -63,11 +63,12 @@ export async function startServer({ config = "", args = [], env = {} } = {}) {
     url: `http://127.0.0.1:${port}`,
     key: null,
     async start(more = {}) {
+      const own = `http://127.0.0.1:${port}`;
       child = spawn(BINARY, ["serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
         stdio: process.env.TIDELINE_LOUD ? "inherit" : "ignore",
         env: { ...process.env, ...env, ...more },
       });
-      await until("the server is ready", async () => (await fetch(`${server.url}/readyz`)).ok);
+      await until("the server is ready", async () => (await fetch(`${own}/readyz`)).ok);
     },
     /** As kill -9. */
     async kill() {
@@ -86,12 +87,23 @@ export async function startServer({ config = "", args = [], env = {} } = {}) {
     /** One message. */
     append: (timeline, entry, { user, ...more } = {}) => server.call("message.append", { timeline, entry, ...more }, { user }),
   };
+  if (process.env.TIDELINE_CONSOLE === "disk") server.url = await fromDisk(server.url);
   ending.push(async () => {
     if (child.exitCode === null && child.signalCode === null) await server.kill();
     rmSync(folder, { recursive: true, force: true });
   });
   await server.start();
   return server;
+}
+
+/** The console as it is on disk in front of a server, to try it without a build: TIDELINE_CONSOLE=disk. */
+async function fromDisk(url) {
+  const port = await freePort();
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../../console/scripts/serve.js"), String(port), url], { stdio: "ignore" });
+  ending.push(() => child.kill());
+  const served = `http://127.0.0.1:${port}`;
+  await until("serve.js is ready", async () => (await fetch(`${served}/console/`)).ok);
+  return served;
 }
 
 let browser = null;
