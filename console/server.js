@@ -6,6 +6,7 @@
 
 import { Client } from "./client/index.js";
 import { Events } from "./client/events.js";
+import { parse } from "./entry.js";
 
 const KEPT = "tideline.key";
 const UNAUTHENTICATED = 4500;
@@ -90,7 +91,7 @@ export const server = {
   refresh: () => readStatus(),
 };
 
-const options = () => ({ token: key ?? undefined, device: "console", delay_ms: [500, 4_000], ...server.options });
+const options = () => ({ token: key ?? undefined, device: "console", parse, delay_ms: [500, 4_000], ...server.options });
 
 export function connect() {
   client?.close().catch(() => {});
