@@ -93,7 +93,7 @@ const ranges = h("div", { class: "seg", role: "group", "aria-label": "Range" },
   [[5, "5 min"], [15, "15 min"], [60, "1 h"]].map(([minutes, label]) =>
     h("button", { type: "button", data: { minutes }, onclick: () => (figures.minutes = minutes) }, label)));
 const held = h("button", { type: "button", class: "ghost hold", title: tip("hold"), "aria-label": "Hold", onclick: hold }, icon("hold"), h("kbd", {}, hint("hold")));
-const find = h("button", { type: "button", class: "field palette-open", title: tip("find"), onclick: () => palette(go) },
+const find = h("button", { type: "button", class: "field palette-open", title: tip("find"), onclick: openPalette },
   icon("find"), h("span", {}, "Find a timeline, user, table or session"), h("kbd", {}, hint("find")));
 const lost = h("p", { class: "lost-line", hidden: true });
 let main = h("main", { tabindex: "-1" });
@@ -204,8 +204,8 @@ function status() {
   const { status, session } = server;
   const it = status ?? session?.server;
   if (it) fill(who, h("b", {}, visible(it.name)), h("span", {}, [it.version, status?.listen].filter(Boolean).join(" · ")));
-  const notices = status?.notices ?? [];
-  badge("overview", notices.length, notices.some(({ severity }) => severity === "bad" || severity === "error"));
+  const notices = (status?.notices ?? []).filter(({ severity }) => severity !== "info");
+  badge("overview", notices.length, notices.some(({ severity }) => severity === "critical"));
   const you = status?.you;
   const name = you?.key ?? you?.user ?? session?.user ?? "no key";
   const may = you?.rights ? server.rights.join(", ") || "no rights" : "may do everything";
@@ -236,6 +236,11 @@ function theme() {
   sessionStorage.setItem("tideline.theme", document.documentElement.dataset.theme);
 }
 
+function openPalette() {
+  const actions = [["Light or dark", theme], ["All keys", help], ["Hold the figures, and go on", hold], ["Use another key", askKey]];
+  palette({ go, screens: SCREENS, actions });
+}
+
 function help() {
   const groups = Map.groupBy(Object.values(KEYS), ({ group }) => group);
   const body = h("div", { class: "all-keys" }, [...groups].map(([group, keys]) =>
@@ -244,7 +249,7 @@ function help() {
   show({ title: "Keys", body });
 }
 
-take({ find: () => palette(go), hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name, path: [], query: {} })])) });
+take({ find: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name, path: [], query: {} })])) });
 
 document.documentElement.dataset.theme = sessionStorage.getItem("tideline.theme") ?? "";
 frame();

@@ -5,7 +5,7 @@
 // not: write to the timeline.
 
 import { fill, h, list, set, write } from "../dom.js";
-import { brief, clock, count } from "../format.js";
+import { clock, count } from "../format.js";
 import { hint } from "../keys.js";
 import { server } from "../server.js";
 import { cells } from "./message.js";
@@ -102,7 +102,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
     const more = window.head - window.last;
     const texts = {
       live: () => `Live edge · every message since ${since()} is here, none left out`,
-      sampling: () => `Sampling · ${brief(window.rate(2_000))} messages/s: the newest 100 are read four times a second, each hole says what it left out`,
+      sampling: () => `Sampling · the newest 100, four times a second; holes say what is left out`,
       still: () => (more > 0 ? `Not following · ${count(more)} newer` : "Not following · this is the newest"),
     };
     write(said, note?.text ?? (server.held ? "Held · nothing moves until Space" : window.over ? ended() : window.head ? texts[window.mode]() : ""));
