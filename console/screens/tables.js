@@ -86,14 +86,15 @@ export const screen = {
       const tab = view.query.tab ?? "rows";
       const box = h("div", { class: "open" });
       const links = TABS.map(([id, label]) => h("a", { href: href({ path: [table.table], query: { tab: id === "rows" ? null : id } }), "aria-current": id === tab ? "page" : null }, label));
-      fill(place,
-        h("header", { class: "tl" }, h("h2", {}, h("code", {}, visible(table.table))), facts(table)),
-        h("nav", { class: "tabs", "aria-label": "Of this table" }, links), box);
+      const title = h("h2", {}, h("code", {}, visible(table.table)));
+      const header = h("header", { class: "tl" }, title, facts(table));
+      fill(place, header, h("nav", { class: "tabs", "aria-label": "Of this table" }, links), box);
       open = { table, tab, ends, shown: null };
       if (tab === "schema") return void fill(box, schema(table, (name) => href({ path: [name], query: { tab: "schema" } })));
       const change = (query) => go({ path: [table.table], query: { ...view.query, ...query } }, { replace: true });
       open.shown = range({ root: box, table, query: view.query, change, signal: ends.signal });
-      const { rows, ready } = open.shown;
+      const { rows, ready, acts } = open.shown;
+      title.after(acts);
       ready.then(() => ends.signal.aborted || rows.element.focus({ preventScroll: true }));
     }
 

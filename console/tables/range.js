@@ -17,8 +17,9 @@ import { decode, encode, entryOf, keyText, readCondition, readKey, written } fro
 
 const PAGE = 200;
 const ROWS_MAX = 2_000;
+const [EXISTS, ABSENT, ANY] = ["exists", "is not there", "exists or not"];
 
-/** `change(query)` changes the view. Returns {rows, keys, ready, update(query), read()}. */
+/** `change(query)` changes the view. Returns {rows, keys, ready, acts, update(query), read()}. */
 export function range({ root, table, query, change, signal }) {
   const names = table.key.map(({ name }) => name);
   const lacks = table.timelines ? "nothing: it shows timelines, which are written as messages" : server.can("tables:write", table.table) ? null : "tables:write";
@@ -30,7 +31,7 @@ export function range({ root, table, query, change, signal }) {
   const filter = searchField({ label: "Only rows with", placeholder: "Only with: speed > 5.5", value: query.filter ?? "", key: "search", mono: true, changed: (text) => change({ filter: text, row: null }) });
   const backward = h("button", { type: "button", title: "The highest key first", onclick: () => change({ backward: query.backward ? null : 1, row: null }) }, "Highest first");
   const page = split({
-    root, rows, name: "row", bar: [key, filter, backward, !table.index_of && button("Put a row", { key: "append", lacks, onclick: () => put(null) })],
+    root, rows, name: "row", bar: [key, filter, backward],
     heads: [...names.map((name) => [visible(name)]), ["Columns"]],
     id: (row) => keyText(row.key, names), open: detail, left: () => change({ row: null }),
   });
@@ -42,7 +43,7 @@ export function range({ root, table, query, change, signal }) {
 
   function cells(row) {
     return [
-      ...names.map((name) => h("span", { class: "key" }, shown(row.key[name]))),
+      ...names.map((name) => h("span", { class: "pk" }, shown(row.key[name]))),
       h("span", { class: "entry" }, inline(entryOf(row)), row.cut && h("em", { class: "badge" }, "more columns")),
     ];
   }
@@ -56,7 +57,7 @@ export function range({ root, table, query, change, signal }) {
       block(entryOf(row)),
       row.cut && h("p", { class: "none" }, "It has more columns than are sent at once."),
       h("div", { class: "acts" },
-        !table.index_of && button("Put", { key: "edit", lacks, onclick: () => put(row) }),
+        !table.index_of && button("Replace", { key: "edit", lacks, onclick: () => put(row) }),
         button("Copy JSON", { key: "copy", onclick: () => copyRow(row) }), button("Copy link", { key: "link", onclick: copyLink })),
     ];
   }
@@ -126,7 +127,8 @@ export function range({ root, table, query, change, signal }) {
   const nothing = () =>
     query.key || query.filter
       ? empty("No row", "No row from this key on meets the condition.", null, syntax())
-      : empty("No rows yet", "A row is a key and columns of any names. Tablestore's SDKs write them, or you, here:", null, !table.index_of && button("Put a row", { key: "append", kind: "primary", lacks, onclick: () => put(null) }));
+      : empty("No rows yet", "A row is a key and columns of any names. Tablestore's SDKs write them, or you, here:", null, putter("primary"));
+  const putter = (kind) => !table.index_of && button("Put a row", { key: "append", kind, lacks, onclick: () => put(null) });
 
   /** Puts a row: a new one, or another in the place of one. */
   async function put(row) {
@@ -135,20 +137,20 @@ export function range({ root, table, query, change, signal }) {
       value: row ? written(decode(row.key[name])) : "", required: !auto_increment,
     }));
     const done = await ask({
-      title: row ? "Put this row" : `Put a row into ${visible(table.table)}`,
-      lost: row && "The row is replaced: columns that are not below are gone, as are older versions.",
+      title: row ? "Replace this row" : `Put a row into ${visible(table.table)}`,
+      lost: row && "Columns that are not below are lost, and so are older versions.",
       fields: [
         ...fields,
         { name: "columns", label: "Columns", type: "area", mono: true, required: true, value: row ? json(entryOf(row), 2) : "{\n  \n}", hint: 'JSON. 1 is an integer, 1.0 a double; {"$binary": "base64"} are bytes.' },
-        { name: "expect", label: "Only if the row", type: "choice", options: row ? ["exist", "whatever is there"] : ["absent", "exist", "whatever is there"], value: row ? "exist" : "absent" },
+        { name: "expect", label: "Where the row", type: "choice", options: row ? [EXISTS, ANY] : [ABSENT, EXISTS, ANY] },
       ],
-      action: "Put",
+      action: row ? "Replace" : "Put",
       danger: row !== null,
       submit: async (said) => {
         const written_key = table.key.filter(({ name, auto_increment }) => !auto_increment || said[`key.${name}`].trim());
         const given = Object.assign({}, ...written_key.map((column) => readKey(quotedIf(said[`key.${column.name}`].trim(), column), [column])));
         const columns = readJson(said.columns);
-        const expect = said.expect === "whatever is there" ? undefined : said.expect;
+        const expect = { [EXISTS]: "exist", [ABSENT]: "absent" }[said.expect];
         return server.call("row.put", { table: table.table, key: given, columns: mapped(columns, encode), expect }, { signal });
       },
     });
@@ -162,6 +164,7 @@ export function range({ root, table, query, change, signal }) {
   return {
     rows,
     ready,
+    acts: h("div", { class: "acts" }, putter()),
     keys: {
       ...page.keys,
       go_to: () => key.querySelector("input").focus(),
