@@ -63,6 +63,7 @@ export const screen = {
     const listed = Object.fromEntries(Object.keys(drives(find.rows)).map((name) => [name, (event) => {
       const own = !inFinder() && open.rows === open.list.rows && open.keys[name];
       if (own) own();
+      else if (!inFinder() && rows().index < 0 && (name === "next" || name === "previous")) rows().select(rows().items.length - 1);
       else drives(rows())[name](event);
       if (name !== "open" && !rows().element.contains(document.activeElement)) rows().element.focus({ preventScroll: true });
       if (name === "open" && inFinder() && open) open.list.rows.element.focus();

@@ -5,7 +5,7 @@
 // not: write to the timeline.
 
 import { fill, h, list, set, write } from "../dom.js";
-import { brief, clock, count } from "../format.js";
+import { clock, count } from "../format.js";
 import { hint } from "../keys.js";
 import { server } from "../server.js";
 import { cells } from "./message.js";
@@ -13,8 +13,9 @@ import { cells } from "./message.js";
 const FRESH_MS = 1_500;
 const first = (row) => row.sequence ?? row.from;
 
-/** `window` is what is read, `show(query)` changes the view, `empty()` is shown in place of no message, `painted()` follows each paint. */
-export function messages({ window, signal, show, empty, painted, failed }) {
+/** `window` is what is read, `show(query)` changes the view, `empty()` is shown in place of no message, `painted()`
+ *  follows each paint, `marks(message)` are put at a row's end. */
+export function messages({ window, signal, show, empty, painted, failed, marks = () => null }) {
   const rows = list({ label: "Messages", class: "msgs", render, open: opened, selected: moved, near_start: older, near_end: newer });
   const said = h("span");
   const newest = h("button", { type: "button", class: "link", onclick: () => toNewest() }, "Newest", h("kbd", {}, hint("newest")));
@@ -33,7 +34,7 @@ export function messages({ window, signal, show, empty, painted, failed }) {
   function render(row) {
     if (row.from) return { class: "hole", cells: [h("span", { class: "seq" }, "⋯"), h("span", { class: "more" }, `${count(row.to - row.from)} more`, h("kbd", {}, hint("open")))] };
     const fresh = row.sequence >= last.from && performance.now() - last.at < FRESH_MS;
-    return { class: `${row.deleted || row.hidden ? "tomb" : ""}${fresh ? " fresh" : ""}`, cells: cells(row) };
+    return { class: `${row.deleted || row.hidden ? "tomb" : ""}${fresh ? " fresh" : ""}`, cells: cells(row, marks(row)) };
   }
 
   function moved(row) {
@@ -62,7 +63,7 @@ export function messages({ window, signal, show, empty, painted, failed }) {
     if (!window.atFloor && !busy && !server.held) guarded(() => window.older());
   }
   function newer() {
-    if (window.mode === "still" && !window.atHead && !busy && !server.held && !rows.at_end_asked) guarded(() => window.newer());
+    if (window.mode === "still" && !window.atHead && !busy && !server.held) guarded(() => window.newer());
   }
 
   // The list is moved by the person: off the end means to read, and nothing may run away.
@@ -101,7 +102,7 @@ export function messages({ window, signal, show, empty, painted, failed }) {
     const more = window.head - window.last;
     const texts = {
       live: () => `Live edge · every message since ${since()} is here, none left out`,
-      sampling: () => `Sampling · ${brief(window.rate(2_000))} messages/s: the newest 100 are read four times a second, each hole says what it left out`,
+      sampling: () => `Sampling · the newest 100, four times a second; holes say what is left out`,
       still: () => (more > 0 ? `Not following · ${count(more)} newer` : "Not following · this is the newest"),
     };
     write(said, note?.text ?? (server.held ? "Held · nothing moves until Space" : window.over ? ended() : window.head ? texts[window.mode]() : ""));

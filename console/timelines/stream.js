@@ -34,6 +34,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
   let asked = query;
   let tab = null;
   let moments = []; // [share of the ribbon, timestamp]
+  let known_head = 0; // when the moments were read
   let poll_timer = 0;
 
   const window = new Window(timeline, call, () => list.change());
@@ -108,6 +109,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
     write(follow.children[1], on ? (window.mode === "sampling" ? "Sampling" : "Following") : "Follow");
     write(rate, window.head ? `${brief(window.rate(window.mode === "sampling" ? 2_000 : 10_000))} /s` : "");
     drawRibbon();
+    write(axis.lastChild ?? axis, axis.lastChild ? count(head) : "");
     about.show(window.selected);
   }
 
@@ -140,6 +142,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
   /** When the messages at a quarter, half and three quarters were appended. */
   async function readMoments() {
     const { floor, head } = window;
+    known_head = head;
     const read = async (part) => {
       const { messages } = await call("message.range", { timeline, from: Math.floor(floor + (head - floor) * part), limit: 1 });
       return messages.map(({ timestamp }) => [part, timestamp]);
@@ -232,6 +235,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
       reading = seen.value ?? null;
       reading_error = seen.reason?.message ?? null;
       chips();
+      if (window.head > 2 * known_head) readMoments().catch(() => {});
       about.heard(info, reading);
       tab?.heard?.(info, reading, reading_error);
       list.change();

@@ -12,7 +12,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 
-const modules = createRequire(join(process.env.TIDELINE_MODULES ?? import.meta.dirname, "/"));
+const folder = process.env.TIDELINE_MODULES ?? import.meta.dirname;
+const modules = createRequire(join(folder, "package.json"));
 const { default: puppeteer } = await import(modules.resolve("puppeteer-core"));
 const BINARY = process.env.TIDELINE_BIN;
 const CHROMIUM = process.env.TIDELINE_CHROMIUM ?? "/usr/bin/chromium";
