@@ -12,7 +12,7 @@ import { explained } from "./states.js";
  * "area", "number", "check", "choice", "secret"), value, hint, required, options, mono}. `lost`: what is lost, as a text. `type_name`:
  * must be typed before it can be sent. `danger`: the button is red. What `submit` throws is shown, and the dialog stays.
  */
-export function ask({ title, text, lost, fields = [], type_name = null, action, danger = false, submit, body = null }) {
+export function ask({ title, text, lost, fields = [], type_name = null, action, danger = false, submit, body = null, cancel = true }) {
   return new Promise((resolve) => {
     const ends = new AbortController();
     const before = document.activeElement;
@@ -30,7 +30,7 @@ export function ask({ title, text, lost, fields = [], type_name = null, action, 
       fields.map((field) => row(field, inputs.get(field.name))),
       typed && row({ label: ["Type ", h("code", {}, type_name), " to go on"] }, typed),
       trouble,
-      h("footer", {}, h("button", { type: "button", onclick: () => leave(null) }, "Cancel"), send),
+      h("footer", {}, cancel && h("button", { type: "button", onclick: () => leave(null) }, "Cancel"), send),
     );
     const dialog = h("dialog", { "aria-labelledby": "dialog-title", oncancel: (event) => (event.preventDefault(), leave(null)) }, form);
 
@@ -68,12 +68,12 @@ export function ask({ title, text, lost, fields = [], type_name = null, action, 
 }
 
 /** A dialog that only shows: `body` and one button. */
-export const show = ({ title, text, body, action = "Close" }) => ask({ title, text, body, action });
+export const show = ({ title, text, body, action = "Close" }) => ask({ title, text, body, action, cancel: false });
 
-function input({ name, type = "text", value = "", options = [], required, mono, hint }) {
+function input({ name, type = "text", value = "", options = [], required, mono, hint, rows = 8 }) {
   const about = { name, id: `field-${name}`, "aria-describedby": hint && `hint-${name}`, class: mono ? "mono" : null, required, spellcheck: "false", autocomplete: "off" };
-  if (type === "area") return h("textarea", { ...about, rows: 8, value });
-  if (type === "check") return h("input", { ...about, type: "checkbox", checked: value });
+  if (type === "area") return h("textarea", { ...about, rows, value });
+  if (type === "check") return h("input", { ...about, type: "checkbox", checked: value === true });
   if (type === "choice") return h("select", { ...about }, options.map((one) => h("option", { value: one, selected: one === value }, one)));
   return h("input", { ...about, type: type === "secret" ? "password" : type, value });
 }

@@ -34,7 +34,7 @@ export const SCREENS = [
   ["timelines", "Timelines", null],
   ["conversations", "Conversations", null],
   ["tables", "Tables", null],
-  ["sessions", "Sessions", "admin"],
+  ["sessions", "Sessions", "observe"],
   ["partitions", "Partitions", "observe"],
   ["keys", "Keys", "admin"],
   ["log", "Log", "observe"],
@@ -249,7 +249,7 @@ function help() {
   show({ title: "Keys", body });
 }
 
-take({ find: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name, path: [], query: {} })])) });
+take({ find: openPalette, search: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name, path: [], query: {} })])) });
 
 document.documentElement.dataset.theme = sessionStorage.getItem("tideline.theme") ?? "";
 frame();
