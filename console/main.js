@@ -92,7 +92,7 @@ const me = h("p", { class: "me" });
 const ranges = h("div", { class: "seg", role: "group", "aria-label": "Range" },
   [[5, "5 min"], [15, "15 min"], [60, "1 h"]].map(([minutes, label]) =>
     h("button", { type: "button", data: { minutes }, onclick: () => (figures.minutes = minutes) }, label)));
-const held = h("button", { type: "button", class: "ghost hold", title: tip("hold"), "aria-label": "Hold", onclick: hold }, icon("hold"), h("kbd", {}, hint("hold")));
+const held = h("button", { type: "button", class: "ghost hold", title: tip("hold"), onclick: hold }, icon("hold"), h("span", { class: "unseen" }, "Hold"), h("kbd", {}, hint("hold")));
 const find = h("button", { type: "button", class: "field palette-open", title: tip("find"), onclick: openPalette },
   icon("find"), h("span", {}, "Find a timeline, user, table or session"), h("kbd", {}, hint("find")));
 const lost = h("p", { class: "lost-line", hidden: true });

@@ -120,7 +120,7 @@ function numbers() {
   const figure = (name, kind, pick, value, sub) => {
     const [big, unit, below, line] = [h("span"), h("small"), h("p", { class: "sub" }), spark()];
     return {
-      element: h("div", { class: `figure ${kind}` }, h("h3", {}, name), h("p", { class: "big" }, big, unit), below, line.element),
+      element: h("div", { class: `figure ${kind}` }, h("h2", {}, name), h("p", { class: "big" }, big, unit), below, line.element),
       draw({ range }) {
         line.draw(range, pick);
         const [number, of] = value(range);
@@ -207,7 +207,7 @@ function wayPanel() {
   const body = h("tbody");
   const head = h("td", { class: "bar ticks" });
   const foot = h("p", { class: "foot" });
-  const element = h("section", { class: "panel" }, h("header", {}, h("h2", {}, "The way of one append"), h("p", { class: "keys" }, h("span", {}, h("i", { class: "sw" }), "p50"), h("span", {}, h("i", { class: "sw w" }), "to p99"))),
+  const element = h("section", { class: "panel" }, h("header", {}, h("h2", {}, "The way of one append"), h("p", { class: "legends" }, h("span", {}, h("i", { class: "sw" }), "p50"), h("span", {}, h("i", { class: "sw w" }), "to p99"))),
     h("table", { class: "way" }, h("thead", {}, h("tr", {}, h("th", {}, h("span", { class: "unseen" }, "Step")), head, h("th", { scope: "col", class: "n" }, "p50"), h("th", { scope: "col", class: "n" }, "p99"))), body), foot);
   const both = (name, where) => [0.5, 0.99].map((share) => figures.quantile(figures.histogram(name, where), share)).map((value) => (value === null ? null : value * 1000));
   return {

@@ -43,7 +43,7 @@ export function range({ root, table, query, change, signal }) {
 
   function cells(row) {
     return [
-      ...names.map((name) => h("span", { class: "key" }, shown(row.key[name]))),
+      ...names.map((name) => h("span", { class: "pk" }, shown(row.key[name]))),
       h("span", { class: "entry" }, inline(entryOf(row)), row.cut && h("em", { class: "badge" }, "more columns")),
     ];
   }

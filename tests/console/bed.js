@@ -13,7 +13,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 
-const modules = createRequire(join(process.env.TIDELINE_MODULES ?? import.meta.dirname, "/"));
+const folder = process.env.TIDELINE_MODULES ?? import.meta.dirname;
+const modules = createRequire(join(folder, "package.json"));
 const { default: puppeteer } = await import(modules.resolve("puppeteer-core"));
 const BINARY = process.env.TIDELINE_BIN;
 const CHROMIUM = process.env.TIDELINE_CHROMIUM ?? "/usr/bin/chromium";
@@ -64,11 +65,12 @@ export async function startServer({ config = "", args = [], env = {} } = {}) {
     url: `http://127.0.0.1:${port}`,
     key: null,
     async start(more = {}) {
+      const own = `http://127.0.0.1:${port}`;
       child = spawn(BINARY, ["serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
         stdio: process.env.TIDELINE_LOUD ? "inherit" : "ignore",
         env: { ...process.env, ...env, ...more },
       });
-      await until("the server is ready", async () => (await fetch(`${server.url}/readyz`)).ok);
+      await until("the server is ready", async () => (await fetch(`${own}/readyz`)).ok);
     },
     /** As kill -9. */
     async kill() {
@@ -87,6 +89,7 @@ export async function startServer({ config = "", args = [], env = {} } = {}) {
     /** One message. */
     append: (timeline, entry, { user, ...more } = {}) => server.call("message.append", { timeline, entry, ...more }, { user }),
   };
+  if (process.env.TIDELINE_CONSOLE === "disk") server.url = await fromDisk(server.url);
   ending.push(async () => {
     if (child.exitCode === null && child.signalCode === null) await server.kill();
     rmSync(folder, { recursive: true, force: true });
@@ -101,6 +104,16 @@ export async function startServer({ config = "", args = [], env = {} } = {}) {
     await until("the page is served", async () => (await fetch(`${server.page}/console/`)).ok);
   }
   return server;
+}
+
+/** The console as it is on disk in front of a server, to try it without a build: TIDELINE_CONSOLE=disk. */
+async function fromDisk(url) {
+  const port = await freePort();
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../../console/scripts/serve.js"), String(port), url], { stdio: "ignore" });
+  ending.push(() => child.kill());
+  const served = `http://127.0.0.1:${port}`;
+  await until("serve.js is ready", async () => (await fetch(`${served}/console/`)).ok);
+  return served;
 }
 
 let browser = null;
