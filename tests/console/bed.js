@@ -2,7 +2,8 @@
 //
 // Owns: the processes and their end. Promises: every error of the page (uncaught, console, CSP, failed request) is kept
 // in `page.errors`; a server is killed and started again on the same port and data. Must not: know a screen.
-// Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core).
+// Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core), and
+// TIDELINE_FROM_DISK=1: the page comes from the tree by console/scripts/serve.js, not from the binary.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -96,6 +97,14 @@ export async function startServer({ config = "", args = [], env = {}, admin = fa
     rmSync(folder, { recursive: true, force: true });
   });
   await server.start();
+  server.page = server.url;
+  if (process.env.TIDELINE_FROM_DISK) {
+    const page_port = await freePort();
+    const front = spawn("node", [join(import.meta.dirname, "../../console/scripts/serve.js"), page_port, server.url], { stdio: "ignore" });
+    ending.push(() => front.kill());
+    server.page = `http://127.0.0.1:${page_port}`;
+    await until("the page is served", async () => (await fetch(`${server.page}/console/`)).ok);
+  }
   return server;
 }
 
@@ -135,7 +144,7 @@ export async function openPage(server, path = "/console/", { theme = "light", wi
     addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
   });
   if (key) await page.evaluateOnNewDocument((known) => sessionStorage.setItem("tideline.key", known), key);
-  await page.goto(`${server.url}${path}`);
+  await page.goto(`${server.page}${path}`);
   return page;
 }
 

@@ -120,7 +120,7 @@ test("two windows chat, also those of one browser; another history is taken over
   await says(there, "ben", "from there");
   await shows(here, "ben", ["from here", "from there"]);
   const beside = await here.browserContext().newPage();
-  await beside.goto(`${server.url}/demo/`);
+  await beside.goto(`${server.page}/demo/`);
   await shows(beside, "ann", ["from here", "from there"]);
   await says(beside, "ben", "beside");
   await shows(here, "ann", ["from here", "from there", "beside"]);
