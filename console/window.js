@@ -131,19 +131,19 @@ export class Window {
 
   // Pages: rows before, behind and between these.
 
-  older() {
-    if (this.atFloor) return null;
-    this.still();
-    return this.#page({ direction: "backward", from: first(this.rows[0]) - 1, limit: PAGE }, ({ messages }) => {
+  async older() {
+    if (this.atFloor) return;
+    if (this.rows.length + PAGE > KEPT) this.still(); // the newest rows make room
+    await this.#page({ direction: "backward", from: first(this.rows[0]) - 1, limit: PAGE }, ({ messages }) => {
       this.#put(0, 0, messages.reverse());
       this.base -= messages.length;
       this.rows.length = Math.min(this.rows.length, KEPT);
     });
   }
 
-  newer() {
-    if (this.atHead || this.mode !== "still") return null;
-    return this.#page({ from: this.last + 1, limit: PAGE }, ({ messages }) => this.#append(messages));
+  async newer() {
+    if (this.atHead || this.mode !== "still") return;
+    await this.#page({ from: this.last + 1, limit: PAGE }, ({ messages }) => this.#append(messages));
   }
 
   /** Opens a hole: its first page. */

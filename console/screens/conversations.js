@@ -132,7 +132,7 @@ export const screen = {
       if (open) go({ path: now.path, query: {} });
       else field.focus();
     };
-    keys({ ...listed, back, follow: () => open?.list.follow(), find: () => (field.focus(), field.select()) });
+    keys({ ...listed, back, follow: () => open?.list.follow(), search: () => (field.focus(), field.select()) });
     fill(root, left, right);
     update(view);
     if (!view.path[0]) field.focus();

@@ -5,7 +5,6 @@
 
 import { fill, h } from "../dom.js";
 import { drives, hint, tip } from "../keys.js";
-import { palette } from "../palette.js";
 import { empty } from "../states.js";
 import { append } from "../timelines/acts.js";
 import { finder } from "../timelines/finder.js";
@@ -78,7 +77,7 @@ export const screen = {
       find.up();
     }
 
-    keys({ ...listed, ...acts, back, find: (event) => (event.key === "/" ? find.focus() : palette(go)) });
+    keys({ ...listed, ...acts, back, search: find.focus });
     fill(root, find.element, place, side);
     update(view);
     if (view.path[0] === undefined) find.rows.element.focus();

@@ -43,27 +43,25 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   }
 
   function opened(row) {
-    if (row.from) guarded(() => window.fill(row));
+    if (row.from) page(() => window.fill(row));
     else show({ at: row.sequence }, { replace: open !== null });
   }
 
-  async function guarded(step) {
-    if (busy) return;
-    busy = true;
-    try {
-      await step();
-    } catch (error) {
-      if (!signal.aborted) failed(error);
-    } finally {
-      busy = false;
-    }
-  }
+  /** What the person asks for is done at once: the window drops pages that come too late. */
+  const guarded = (step) => step().catch((error) => signal.aborted || failed(error));
 
+  /** Pages come one after the other. */
+  async function page(step) {
+    if (busy || server.held) return;
+    busy = true;
+    await guarded(step);
+    busy = false;
+  }
   function older() {
-    if (!window.atFloor && !busy && !server.held) guarded(() => window.older());
+    if (!window.atFloor) page(() => window.older());
   }
   function newer() {
-    if (window.mode === "still" && !window.atHead && !busy && !server.held) guarded(() => window.newer());
+    if (window.mode === "still" && !window.atHead) page(() => window.newer());
   }
 
   // The list is moved by the person: off the end means to read, and nothing may run away.
@@ -121,7 +119,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
 
   async function toNewest() {
     await guarded(async () => {
-      if (!window.atHead || window.head - window.last > 0) await window.newest();
+      if (!window.atHead || !window.rows.length) await window.newest();
       base = window.base;
       await window.follow();
     });

@@ -48,13 +48,13 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
   const follow = h("button", { type: "button", class: "follow", title: tip("follow"), onclick: list.follow }, h("span", { class: "dot" }), h("span"), rate, h("kbd", {}, hint("follow")));
   const name = timeline.lastIndexOf("/") + 1;
   const told = h("p", { class: "about" });
-  const facts = h("dl", { class: "facts" });
+  const values = h("dl", { class: "facts" });
   const fact = Object.fromEntries(["Head", "Floor", "Changes", "Members", "Readers", "Epoch"].map((title) => {
     const value = h("dd", {}, "–");
-    facts.append(h("div", {}, h("dt", {}, title), value));
+    values.append(h("div", {}, h("dt", {}, title), value));
     return [title, value];
   }));
-  facts.append(h("div", { class: "legend2", "aria-hidden": "true" }, h("b", { class: "e" }), "edited", h("b", { class: "r" }), "recalled"));
+  const facts = h("div", { class: "facts-line" }, values, h("p", { class: "legend2", "aria-hidden": "true" }, h("b", { class: "e" }), "edited", h("b", { class: "r" }), "recalled"));
   const edits = svg("path", { class: "e" });
   const recalls = svg("path", { class: "r" });
   const here = svg("rect", { y: 0, height: 18, rx: 2 });

@@ -88,7 +88,7 @@ export async function startServer({ config = "", args = [], env = {}, start = tr
     /** One message. */
     append: (timeline, entry, { user, ...more } = {}) => server.call("message.append", { timeline, entry, ...more }, { user }),
   };
-  if (process.env.TIDELINE_CONSOLE === "disk") server.url = await fromDisk(server.url);
+  server.page = process.env.TIDELINE_CONSOLE === "disk" ? await fromDisk(server.url) : server.url;
   ending.push(async () => {
     if (child?.exitCode === null && child.signalCode === null) await server.kill();
     rmSync(folder, { recursive: true, force: true });
@@ -166,7 +166,7 @@ export async function openPage(server, path = "/console/", { theme = "light", wi
     globalThis.violations = [];
     addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
   });
-  await page.goto(`${server.url}${path}`);
+  await page.goto(`${server.page}${path}`);
   return page;
 }
 

@@ -54,7 +54,7 @@ test("the log comes line by line, by level and by text", async () => {
   await press(page, "Home");
   await reads(page, "Follow", ".follow");
   await page.waitForSelector("pre.json:not([hidden])");
-  await page.goto(`${server.url}/console/#/log?text=nothing+says+this`);
+  await page.goto(`${server.page}/console/#/log?text=nothing+says+this`);
   await page.reload();
   await reads(page, "No line holds that", "main");
   assert.deepEqual(page.errors, []);
