@@ -25,7 +25,7 @@ const mayClose = (it) => server.can("admin") || mine(it);
 const mine = ({ session }) => session === server.session?.session;
 
 const cells = (it) => [
-  h("span", { class: "name" }, who(it), it.key && h("i", {}, ` key ${visible(it.key)}`), mine(it) && h("em", { class: "chip" }, "this console")),
+  h("span", { class: "name" }, who(it), it.key && h("i", {}, ` key ${visible(it.key)}`), mine(it) && h("em", { class: "chip" }, "you")),
   h("span", {}, it.device ? visible(it.device) : "–"),
   h("span", { class: "mono" }, visible(it.address ?? "–")),
   h("span", {}, visible(it.dialect.replace("tideline.v1.", ""))),

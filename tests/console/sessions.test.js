@@ -29,7 +29,7 @@ test("who is connected is shown as it changes, and found by user", async () => {
   await connects(server, "kim", "web", "room/1", "room/2");
   const page = await open(server);
   await reads(page, /kim\s+web\s+127\.0\.0\.1\s+json/, ".rows");
-  assert.ok((await users(page)).some((name) => name.includes("this console")));
+  assert.ok((await users(page)).some((name) => name.includes("you")));
   await connects(server, "lee", "phone", "room/1");
   await reads(page, "lee", ".rows");
   await press(page, "/", "type:lee");
@@ -81,7 +81,7 @@ test("lost and back: what was shown stays, and is read again", async () => {
   await reads(page, "The line to the server is lost", ".lost-line");
   assert.ok((await users(page)).includes("kim"));
   await server.start();
-  await until("read again", async () => (await users(page)).every((name) => name.includes("this console")));
+  await until("read again", async () => (await users(page)).every((name) => name.includes("you")));
 });
 
 test("who may only observe sees all and closes none", async () => {
