@@ -112,7 +112,7 @@ function state(href) {
 
 const row = ({ severity, since, what, advice }) =>
   h("li", { class: `notice ${severity}` }, icon(severity === "critical" ? "bad" : severity === "info" ? "next" : "warn"),
-    h("b", {}, visible(what)), since ? h("time", {}, `since ${since > Date.now() - 86_400_000 ? minute(since) : when(since)}`) : null, h("span", {}, visible(advice ?? "")));
+    h("p", {}, h("b", {}, visible(what)), since && ["  ", h("time", {}, `since ${since > Date.now() - 86_400_000 ? minute(since) : when(since)}`)], h("span", {}, `  ${visible(advice ?? "")}`)));
 
 // --- how much?
 
@@ -226,7 +226,7 @@ function wayPanel() {
         rows.push({ name, from: 0, p50, p99, push: name === "Pushed" });
       }
       const most = Math.max(...rows.map(({ from: begin, p99 }) => begin + (p99 ?? 0)), 0.1);
-      const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000].find((one) => one * 4 >= most) ?? 30_000;
+      const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000].find((one) => one * 5 >= most) ?? 30_000;
       const top = step * Math.max(2, Math.ceil(most / step));
       fill(head, Array.from({ length: top / step }, (_, at) => h("span", { style: { left: `${((at * step) / top) * 100}%` } }, at * step === top - step ? lasts(at * step) : String(Math.round(at * step * 10) / 10))));
       const share = (value) => `${Math.min(100, (value / top) * 100)}%`;
