@@ -154,6 +154,8 @@ async function start(view) {
     title: (...nodes) => fill(heading, nodes),
   };
   const made = (async () => {
+    if (right) await server.known;
+    if (signal.aborted) return null;
     if (right && server.status?.you?.rights && !server.can(right)) return void fill(main, forbidden(title, right));
     const { screen } = await import(`./screens/${view.screen}.js`);
     ranges.hidden = held.hidden = !screen.figures;

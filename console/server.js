@@ -34,6 +34,8 @@ export const server = {
   /** What `server.status` said last, and why it said nothing. */
   status: null,
   status_error: null,
+  /** Resolves when `server.status` has answered once, or could not. */
+  known: new Promise((resolve) => events.on("status", resolve)),
   /** Nothing is asked by itself while this is true (hold). */
   held: false,
 
