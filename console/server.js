@@ -4,7 +4,7 @@
 // while the line is lost and fails when its signal ends; the key is in memory, in sessionStorage only on request, and
 // nowhere else. Must not: touch the page. Called by all screens.
 
-import { Client } from "./client/index.js";
+import { Client } from "./client/client.js";
 import { Events } from "./client/events.js";
 import { parse } from "./entry.js";
 

@@ -7,6 +7,7 @@
 import { fill, h, list, write } from "../dom.js";
 import { clock, count, many, thousandths, visible, when } from "../format.js";
 import { drives, hint, tip } from "../keys.js";
+import { lineText, readLog } from "../lines.js";
 import { server } from "../server.js";
 import { searchField } from "../split.js";
 import { empty, failed } from "../states.js";
@@ -14,14 +15,6 @@ import { empty, failed } from "../states.js";
 const KEPT = 2_000;
 const WAIT_MS = 20_000;
 const LEVELS = ["error", "warn", "info", "debug"];
-
-/** One read of the log: {lines, next, dropped}. */
-export const readLog = ({ after, level, wait_ms, signal }) =>
-  server.call("log.tail", { ...(after !== undefined && { after }), ...(level && { level }), ...(wait_ms && { wait_ms }) }, { signal });
-
-/** A line as one text: the message, then its fields. */
-export const lineText = ({ message, fields }) =>
-  visible([message, ...Object.entries(fields ?? {}).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)].join("  "));
 
 export const screen = {
   open({ root, view, signal, go, keys }) {

@@ -4,13 +4,12 @@
 // last hour at once; what can't be read says why in its own panel, and the rest stays. Must not: ask for /metrics itself.
 
 import { asTable, axis, crosshair, heat, lane, spark } from "../charts.js";
-import { show } from "../dialog.js";
 import { fill, h, icon, write } from "../dom.js";
 import { brief, bytes, clock, count, lasting, lasts, many, minute, short, visible, when } from "../format.js";
 import { figures } from "../figures.js";
+import { lineText, readLog } from "../lines.js";
 import { server } from "../server.js";
 import { failed } from "../states.js";
-import { lineText, readLog } from "./log.js";
 import { partitionTable } from "./partitions.js";
 
 export const screen = {
@@ -192,11 +191,11 @@ function events(lines) {
 
 const known = () => figures.columns().columns.filter((column) => column).reverse();
 
-const trafficTable = () =>
-  show({ title: "Traffic, a second", body: asTable(["Time", "Appends", "Deliveries"], known().map(({ at, values }) => [clock(at), brief(values.appends), brief(values.deliveries)])) });
+const trafficTable = async () =>
+  (await import("../dialog.js")).show({ title: "Traffic, a second", body: asTable(["Time", "Appends", "Deliveries"], known().map(({ at, values }) => [clock(at), brief(values.appends), brief(values.deliveries)])) });
 
-const latencyTable = () =>
-  show({ title: "Append latency", body: asTable(["Time", "p50", "p99", "Appends"], known().map((column) => [clock(column.at), lasts(latency([column], 0.5)), lasts(latency([column], 0.99)), count(column.counts?.reduce((a, b) => a + b, 0) ?? 0)])) });
+const latencyTable = async () =>
+  (await import("../dialog.js")).show({ title: "Append latency", body: asTable(["Time", "p50", "p99", "Appends"], known().map((column) => [clock(column.at), lasts(latency([column], 0.5)), lasts(latency([column], 0.99)), count(column.counts?.reduce((a, b) => a + b, 0) ?? 0)])) });
 
 // --- where?
 
