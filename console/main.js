@@ -151,10 +151,10 @@ async function start(view) {
     title: (...nodes) => fill(heading, nodes),
   };
   const made = (async () => {
-    if (right) await server.known;
-    if (signal.aborted) return null;
-    if (right && server.status?.you?.rights && !server.can(right)) return void fill(main, forbidden(title, right));
     const { screen } = await import(`./screens/${view.screen}.js`);
+    if (right && server.has_key) await server.known;
+    if (signal.aborted) return null;
+    if (right && !server.can(right)) return void fill(main, forbidden(title, right));
     ranges.hidden = held.hidden = !screen.figures;
     return signal.aborted ? null : screen.open(context);
   })();
@@ -269,6 +269,7 @@ server.on("state", (became) => {
   }
 });
 server.on("status", status);
+server.on("key", () => start(now));
 server.on("round_trip", (ms) => write(trip, lasts(ms)));
 figures.on("range", () => ranges.querySelectorAll("button").forEach((one) => set(one, "aria-pressed", String(Number(one.dataset.minutes) === figures.minutes))));
 connect();
