@@ -50,9 +50,11 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   /** What the person asks for is done at once: the window drops pages that come too late. */
   const guarded = (step) => step().catch((error) => signal.aborted || failed(error));
 
+  const isSeen = () => rows.element.clientHeight > 0;
+
   /** Pages come one after the other. */
   async function page(step) {
-    if (busy || server.held) return;
+    if (busy || server.held || !isSeen()) return;
     busy = true;
     await guarded(step);
     busy = false;
@@ -66,7 +68,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
 
   // The list is moved by the person: off the end means to read, and nothing may run away.
   rows.element.addEventListener("scroll", () => {
-    if (window.mode !== "still" && !frame && !rows.at_end) window.still();
+    if (window.mode !== "still" && !frame && isSeen() && !rows.at_end) window.still();
   }, { passive: true, signal });
 
   /** The list shows what the window has now. */

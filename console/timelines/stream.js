@@ -252,6 +252,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
     }, head, { signal });
     if (signal.aborted || !info || !window.epoch) return;
     chips();
+    if (!document.querySelector("dialog[open]")) list.rows.element.focus({ preventScroll: true });
     for (const method of PUSHES) server.on(method, (push) => push.timeline === timeline && pushed(method, push), { signal });
     readMoments().catch(() => drawAxis());
     poll();
@@ -273,6 +274,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
     if (key !== (tab?.key ?? "messages") || (!tab && key !== "messages")) openTab(key);
     list.element.hidden = key !== "messages";
     other.hidden = key === "messages";
+    list.change();
     const at = Number(wanted.at);
     if (!Number.isSafeInteger(at) || at < 1) {
       await window.select(null);

@@ -2,12 +2,11 @@
 //
 // Owns: the processes and their end. Promises: every error of the page (uncaught, console, CSP, failed request) is kept
 // in `page.errors`; a server is killed and started again on the same port and data. Must not: know a screen.
-// Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core), and
-// TIDELINE_FROM_DISK=1: the page comes from the tree by console/scripts/serve.js, not from the binary.
+// Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core).
 
 import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -53,7 +52,7 @@ const freePort = () =>
   });
 
 /** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process. */
-export async function startServer({ config = "", args = [], env = {} } = {}) {
+export async function startServer({ config = "", args = [], env = {}, start = true } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "console-"));
   const port = await freePort();
   const file = join(folder, "tideline.toml");
@@ -89,21 +88,47 @@ export async function startServer({ config = "", args = [], env = {} } = {}) {
     /** One message. */
     append: (timeline, entry, { user, ...more } = {}) => server.call("message.append", { timeline, entry, ...more }, { user }),
   };
-  if (process.env.TIDELINE_CONSOLE === "disk") server.url = await fromDisk(server.url);
+  server.page = process.env.TIDELINE_CONSOLE === "disk" ? await fromDisk(server.url) : server.url;
   ending.push(async () => {
-    if (child.exitCode === null && child.signalCode === null) await server.kill();
+    if (child?.exitCode === null && child.signalCode === null) await server.kill();
     rmSync(folder, { recursive: true, force: true });
   });
-  await server.start();
-  server.page = server.url;
-  if (process.env.TIDELINE_FROM_DISK) {
-    const page_port = await freePort();
-    const front = spawn("node", [join(import.meta.dirname, "../../console/scripts/serve.js"), page_port, server.url], { stdio: "ignore" });
-    ending.push(() => front.kill());
-    server.page = `http://127.0.0.1:${page_port}`;
-    await until("the page is served", async () => (await fetch(`${server.page}/console/`)).ok);
-  }
+  if (start) await server.start();
   return server;
+}
+
+/** Stops a partition as a failing disk would: what its log wants to write next is in the way. */
+export async function blockPartition(server, partition) {
+  const log = join(server.folder, "data", `partition-${String(partition).padStart(4, "0")}`, "log");
+  for (let position = 2; position < 200; position++) {
+    const next = join(log, `${String(position).padStart(20, "0")}.log`);
+    if (!existsSync(next)) mkdirSync(next);
+  }
+  const text = "x".repeat(200_000);
+  for (let number = 0; number < 200; number++) {
+    const error = await server.append(`blocked/${number % 40}`, { text }).then(() => null, (error) => error);
+    if (error) return;
+  }
+  throw new Error("the partition has not stopped");
+}
+
+/** A subscriber that reads nothing, and messages until what it leaves unread no longer fits on the way. */
+export async function deafReader(server, timeline) {
+  await server.call("timeline.create", { timeline });
+  const socket = connect(server.port, "127.0.0.1");
+  await new Promise((resolve) => socket.once("connect", resolve));
+  socket.write(`GET /v1/connect HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: tideline.v1.json\r\n\r\n`);
+  await new Promise((resolve) => socket.once("data", resolve));
+  for (const [id, method, params] of [[1, "session.open", { user: "deaf" }], [2, "subscribe", { timeline }]]) {
+    const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+    socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | body.length, 0, 0, 0, 0]), body]));
+    await new Promise((resolve) => socket.once("data", resolve));
+  }
+  socket.pause();
+  const text = "x".repeat(200_000);
+  for (let number = 0; number < 60; number++) await server.append(timeline, { text });
+  ending.push(async () => socket.destroy());
+  return socket;
 }
 
 /** The console as it is on disk in front of a server, to try it without a build: TIDELINE_CONSOLE=disk. */
