@@ -4,6 +4,7 @@
 // said, and where it can't be undone its name must be typed; Escape leaves; the focus comes back. Must not: know methods.
 
 import { fill, h, icon } from "./dom.js";
+import { visible } from "./format.js";
 import { take } from "./keys.js";
 import { explained } from "./states.js";
 
@@ -28,7 +29,7 @@ export function ask({ title, text, lost, fields = [], type_name = null, action, 
       lost && h("p", { class: "lost" }, icon("warn"), h("span", {}, lost)),
       body,
       fields.map((field) => row(field, inputs.get(field.name))),
-      typed && row({ label: ["Type ", h("code", {}, type_name), " to go on"] }, typed),
+      typed && row({ label: ["Type ", h("code", {}, visible(type_name)), " to go on"] }, typed),
       trouble,
       h("footer", {}, cancel && h("button", { type: "button", onclick: () => leave(null) }, "Cancel"), send),
     );
@@ -36,7 +37,7 @@ export function ask({ title, text, lost, fields = [], type_name = null, action, 
 
     function check() {
       const lacks = fields.some(({ name, required }) => required && !inputs.get(name).value.trim());
-      send.disabled = lacks || (typed !== null && typed.value !== type_name);
+      send.disabled = lacks || (typed !== null && typed.value !== type_name && typed.value !== visible(type_name));
     }
     async function go() {
       check();

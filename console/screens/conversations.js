@@ -141,7 +141,6 @@ export const screen = {
     keys({ ...listed, back, follow: () => open?.list.follow(), search: () => (field.focus(), field.select()) });
     fill(root, left, right);
     update(view);
-    if (!view.path[0]) field.focus();
     const beat = setInterval(() => document.hidden || rows.repaint(), 10_000);
     signal.addEventListener("abort", () => clearInterval(beat));
     return { update, close: () => (open?.close(), person?.close()) };
