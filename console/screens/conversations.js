@@ -54,7 +54,14 @@ export const screen = {
       person = { user, client: null, known: null, signal: AbortSignal.any([signal, ends.signal]), close: () => ends.abort() };
       fill(totals);
       fill(right);
-      return load(place, () => connect(person), () => null, { signal: person.signal }).then(() => person?.known && openOne(now.query.at));
+      return load(place, () => connect(person), () => null, { signal: person.signal }).then(() => person?.known && begin());
+    }
+
+    /** Where none is named, the first with something unread is opened. */
+    function begin() {
+      const first = person.known.list.find(({ unread }) => unread > 0) ?? person.known.list[0];
+      if (now.query.at === undefined && first) go({ path: now.path, query: { at: first.timeline } }, { replace: true });
+      else openOne(now.query.at);
     }
 
     /** There must be a session before another one makes sense: it may be the key that is asked for. */
