@@ -4,7 +4,7 @@
 // while the line is lost and fails when its signal ends; the key is in memory, in sessionStorage only on request, and
 // nowhere else. Must not: touch the page. Called by all screens.
 
-import { Client } from "./client/index.js";
+import { Client } from "./client/client.js";
 import { Events } from "./client/events.js";
 import { parse } from "./entry.js";
 
@@ -34,10 +34,12 @@ export const server = {
   /** What `server.status` said last, and why it said nothing. */
   status: null,
   status_error: null,
+  /** Resolves when `server.status` has answered this key, or could not. */
+  known: null,
   /** Nothing is asked by itself while this is true (hold). */
   held: false,
 
-  /** Events: "state", "status", "round_trip"; and every push of the server by its method, as "message". */
+  /** Events: "state", "status", "round_trip", "key" (another one is shown); and every push of the server by its method, as "message". */
   on(event, listener, { signal } = {}) {
     const off = events.on(event, listener);
     signal?.addEventListener("abort", off, { once: true });
@@ -66,7 +68,7 @@ export const server = {
   /** May I do that (to `on`)? Where the server did not say what I may, the answer is yes, and its own answer counts. */
   can(right, on = null) {
     const rights = server.status?.you?.rights;
-    if (!rights) return true;
+    if (!rights) return right !== "observe" || server.status_error?.reason !== "forbidden";
     return rights.some(({ on: where, allow }) => (allow.includes(right) || allow.includes("admin")) && reaches(where, on, right));
   },
 
@@ -81,6 +83,7 @@ export const server = {
     if (keep && key !== null) sessionStorage.setItem(KEPT, key);
     else sessionStorage.removeItem(KEPT);
     connect();
+    events.emit("key", null);
   },
 
   get has_key() {
@@ -95,6 +98,10 @@ const options = () => ({ token: key ?? undefined, device: "console", parse, dela
 
 export function connect() {
   client?.close().catch(() => {});
+  server.known = new Promise((resolve) => {
+    const off = events.on("status", () => (off(), resolve()));
+  });
+  Object.assign(server, { status: null, status_error: null });
   const mine = new Client(place, options());
   client = mine;
   const emit = mine.emit.bind(mine);

@@ -30,7 +30,7 @@ class Pane {
   #said = 0; // how far this one has said to have read
   #away = null; // since the connection was lost, see #lost
   #note = null; // {element, away} until all that waited is sent
-  #typed = 0;
+  #typed = -Infinity; // when typing was told last
   #timers = {};
 
   constructor(person, frames) {
@@ -43,8 +43,8 @@ class Pane {
     const { user, name, to } = this.#person;
     this.state = h("p", { class: "state", role: "status" });
     this.cut = h("button", { type: "button", "aria-pressed": "false", onclick: () => this.#toggle() }, "Cut the line");
-    this.talk = h("ol", { class: "talk", tabindex: "0", role: "log", "aria-label": `What ${name} sees` });
-    this.empty = h("li", { class: "empty" }, "Nothing yet. Write something as Ann or as Ben.");
+    this.talk = h("div", { class: "talk", tabindex: "0", role: "log", "aria-label": `What ${name} sees` });
+    this.empty = h("p", { class: "empty" }, "Nothing yet. Write something as Ann or as Ben.");
     this.talk.append(this.empty);
     this.typing = h("p", { class: "typing" });
     const label = `${name} writes to ${to}`;
@@ -70,18 +70,24 @@ class Pane {
     client.on("state", ({ state }) => this.#became(state));
     client.on("stopped", ({ code, error }) => (code === 4500 ? refused() : this.#show("bad", error?.message ?? `Closed with ${code}`)));
     client.on("refused", ({ message_id, error }) => this.#refused(message_id, error));
-    const following = client.subscribe(TIMELINE, { rewind: 50, replay: 50, with: ["signals", "members", "receipts"] });
+    const following = this.#follow();
     await client.messages(TIMELINE, { limit: 1 }); // from here on the store is open
     for (const { timeline, message_id, entry } of client.outbox) {
       if (timeline === TIMELINE) this.#put({ message_id, entry, sender: user });
     }
-    const timeline = (this.#timeline = await following);
+    await following;
+  }
+
+  async #follow() {
+    const { user } = this.#person;
+    const timeline = await this.#client.subscribe(TIMELINE, { rewind: 50, replay: 50, with: ["signals", "members", "receipts"] });
+    this.#timeline = timeline;
     timeline.on("message", (message) => this.#came(message));
     timeline.on("changed", (message) => this.#put(message));
     timeline.on("live", () => this.#live());
     timeline.on("caught_up", () => this.#back());
     timeline.on("reset", () => this.#clear());
-    timeline.on("ended", ({ reason }) => this.#show("bad", `Ended: ${reason}`));
+    timeline.on("ended", ({ reason }) => (reason === "deleted" ? this.#follow() : this.#show("bad", `Ended: ${reason}`)));
     timeline.on("signal", (said) => said.user !== user && this.#typing(said.signal.typing === true));
     timeline.on("receipt", ({ receipts = [] }) => this.#receipts(receipts));
     timeline.on("member.changed", ({ members = [] }) => this.#receipts(members));
@@ -130,7 +136,7 @@ class Pane {
     if (!away || !this.#client.session) return;
     this.#away = null;
     if (!away.missed && !away.waited.size) return;
-    const element = h("li", { class: `note${away.lost ? " bad" : ""}` });
+    const element = h("p", { class: `note${away.lost ? " bad" : ""}` });
     this.talk.insertBefore(element, away.first ?? this.#firstWaiting());
     this.#note = { element, away };
     this.#noted();
@@ -163,7 +169,7 @@ class Pane {
   #send(entry) {
     const message_id = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
     this.#put({ message_id, entry, sender: this.#person.user });
-    this.#typed = 0;
+    this.#typed = -Infinity;
     this.#bottom();
     this.#client.append(TIMELINE, entry, { message_id }).catch((error) => this.#refused(message_id, error));
   }
@@ -204,10 +210,10 @@ class Pane {
     const from = mine || sender === other ? null : h("b", {}, sender ?? "somebody");
     const text = deleted || hidden ? h("p", { class: "gone" }, "deleted") : h("p", { dir: "auto" }, textOf(entry));
     const about = sequence === null ? "in the outbox" : [h("span", { class: "seq" }, `sequence ${sequence}`), minute(timestamp)];
-    const bubble = h("li", { class: kind, data: { sequence: sequence ?? "" } }, from, text, h("small", {}, about));
+    const bubble = h("div", { class: kind, data: { sequence: sequence ?? "" } }, from, text, h("small", {}, about));
     const stays = old && (sequence === null || !this.#waiting.has(message_id));
     if (stays) old.replaceWith(bubble);
-    else this.talk.insertBefore(bubble, this.#firstWaiting());
+    else this.talk.insertBefore(bubble, sequence === null ? null : this.#firstWaiting());
     if (!stays) old?.remove();
     this.#bubbles.set(message_id, bubble);
     if (sequence === null) this.#waiting.add(message_id);
@@ -242,7 +248,7 @@ class Pane {
 
   /** The server has another history: only what waits is still true. */
   #clear() {
-    for (const item of this.talk.querySelectorAll("li:not(.waits)")) item.remove();
+    for (const item of this.talk.querySelectorAll(":scope > :not(.waits)")) item.remove();
     for (const message_id of this.#bubbles.keys()) if (!this.#waiting.has(message_id)) this.#bubbles.delete(message_id);
     this.#read = this.#said = 0;
     this.#away = this.#note = null;
@@ -282,7 +288,7 @@ class Pane {
     const typing = this.input.value !== "";
     if (!this.#timeline || !this.#client.session) return;
     if (typing && performance.now() - this.#typed < TYPING_MS / 2) return;
-    this.#typed = typing ? performance.now() : 0;
+    this.#typed = typing ? performance.now() : -Infinity;
     this.#timeline.call("signal", { signal: { typing } }).catch(() => {});
   }
 

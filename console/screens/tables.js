@@ -16,7 +16,7 @@ const TABS = [["rows", "Rows"], ["schema", "Schema, stream, indexes"]];
 const START = `pip install tablestore
 python3 - <<'END'
 from tablestore import *
-client = OTSClient("http://127.0.0.1:7070", "any", "any", "tideline")
+client = OTSClient("http://127.0.0.1:7070", "development", "development", "tideline")
 client.create_table(TableMeta("ships", [("name", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
 client.put_row("ships", Row([("name", "Nordlicht")], [("speed", 6.2), ("berth", 14)]))
 END`;

@@ -56,7 +56,7 @@ export function range({ root, table, query, change, signal }) {
       h("h3", {}, "Columns"),
       block(entryOf(row)),
       row.cut && h("p", { class: "none" }, "It has more columns than are sent at once."),
-      h("div", { class: "acts" },
+      h("div", { class: "acts col" },
         !table.index_of && button("Replace", { key: "edit", lacks, onclick: () => put(row) }),
         button("Copy JSON", { key: "copy", onclick: () => copyRow(row) }), button("Copy link", { key: "link", onclick: copyLink })),
     ];

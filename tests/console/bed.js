@@ -4,7 +4,7 @@
 // in `page.errors`; a server is killed and started again on the same port and data. Must not: know a screen.
 // Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core).
 
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { createRequire } from "node:module";
@@ -51,8 +51,9 @@ const freePort = () =>
     });
   });
 
-/** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process. */
-export async function startServer({ config = "", args = [], env = {}, start = true } = {}) {
+/** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process;
+ *  `admin`: an administrator's key is made, which calls and pages then show. */
+export async function startServer({ config = "", args = [], env = {}, start = true, admin = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "console-"));
   const port = await freePort();
   const file = join(folder, "tideline.toml");
@@ -88,6 +89,7 @@ export async function startServer({ config = "", args = [], env = {}, start = tr
     /** One message. */
     append: (timeline, entry, { user, ...more } = {}) => server.call("message.append", { timeline, entry, ...more }, { user }),
   };
+  if (admin) server.key = execFileSync(BINARY, ["key", "create", "admin", "--allow", "*=admin", "--data", join(folder, "data")], { encoding: "utf8" }).trim();
   server.page = process.env.TIDELINE_CONSOLE === "disk" ? await fromDisk(server.url) : server.url;
   ending.push(async () => {
     if (child?.exitCode === null && child.signalCode === null) await server.kill();
@@ -152,8 +154,8 @@ async function chromium() {
   return browser;
 }
 
-/** A page of the console. `theme` "light" or "dark"; `path` is opened. */
-export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860 } = {}) {
+/** A page of the console. `theme` "light" or "dark"; `path` is opened; `key` is known to it. */
+export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = server.key } = {}) {
   const context = await (await chromium()).createBrowserContext();
   const page = await context.newPage();
   page.errors = [];
@@ -166,6 +168,7 @@ export async function openPage(server, path = "/console/", { theme = "light", wi
     globalThis.violations = [];
     addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
   });
+  if (key) await page.evaluateOnNewDocument((known) => sessionStorage.setItem("tideline.key", known), key);
   await page.goto(`${server.page}${path}`);
   return page;
 }

@@ -9,6 +9,8 @@ import { fillHarbour } from "./harbour.js";
 
 const SCREENS = { o: "Overview", t: "Timelines", c: "Conversations", b: "Tables", s: "Sessions", p: "Partitions", k: "Keys", l: "Log" };
 const CONTRAST_LEAST = 4.6;
+const PAINT_MS = 1_000; // 200 ms on a machine that does nothing else
+const VIEW_BYTES_MAX = 60 * 1024;
 
 const server = await startServer();
 const edited = await fillHarbour(server, { rooms: 6 });
@@ -38,7 +40,9 @@ test("help is made from the table of keys, and Escape gives the focus back", asy
   await press(page, "Escape");
   assert.equal(await page.$("dialog"), null);
   // While a dialog is open, keys of the screens reach nobody.
-  await press(page, "?", "g", "l");
+  await press(page, "?");
+  await page.waitForSelector("dialog[open]");
+  await press(page, "g", "l");
   assert.equal(await text(page, ".top h1"), "Overview");
   await press(page, "Escape");
 });
@@ -46,7 +50,9 @@ test("help is made from the table of keys, and Escape gives the focus back", asy
 test("the palette finds a timeline by its beginning, and opens it with Enter", async () => {
   const page = await openPage(server);
   await reads(page, "Live", ".rail");
-  await press(page, "Control+k", "type:room/harbour/");
+  await press(page, "Control+k");
+  await page.waitForSelector("dialog[open]");
+  await press(page, "type:room/harbour/");
   await until("the server's answer is offered", async () => (await text(page, "dialog")).includes("head"));
   await press(page, "ArrowUp", "ArrowDown", "Enter");
   await until("the timeline is open", () => decodeURIComponent(page.url()).includes("#/timelines/room/harbour/"));
@@ -83,6 +89,7 @@ for (const theme of ["light", "dark"]) {
     }
     for (const open of [["?"], ["Control+k"]]) {
       await press(page, ...open);
+      await page.waitForSelector("dialog[open]");
       assert.deepEqual(await findings(page), [], open.join());
       assert.deepEqual((await contrasts(page)).filter(({ ratio }) => ratio < CONTRAST_LEAST), [], open.join());
       await press(page, "Escape");
@@ -91,6 +98,19 @@ for (const theme of ["light", "dark"]) {
     assert.deepEqual(page.errors, []);
   });
 }
+
+test("the first view is small and soon there, and all else comes before the line can be lost", async () => {
+  const page = await openPage(server);
+  await reads(page, "Live", ".rail");
+  const [first] = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint").map(({ startTime }) => startTime));
+  assert.ok(first < PAINT_MS, `first paint after ${first} ms`);
+  const bytes = () => page.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter(({ name }) => name.includes("/console/")).map(({ name, encodedBodySize }) => [name, encodedBodySize]));
+  await until("every screen is there", async () => (await bytes()).filter(([name]) => name.includes("/screens/")).length === 8);
+  if (process.env.TIDELINE_CONSOLE === "disk") return; // not compressed there
+  const lazy = /screens\/(?!overview|partitions)|(dialog|palette|ask-key|entry|split|window)\.js|\/(timelines|tables)\//;
+  const view = (await bytes()).filter(([name]) => !lazy.test(name)).reduce((sum, [, size]) => sum + size, 0);
+  assert.ok(view > 10_000 && view <= VIEW_BYTES_MAX, `${view} bytes`);
+});
 
 test("at 1,024 points and at 200 % nothing is cut off sideways", async () => {
   for (const width of [1024, 640]) {
