@@ -65,7 +65,7 @@ export function readers({ box, go, href, head: newest }) {
 export function settings({ box, configure, may }) {
   const place = h("div", { class: "pad settings" });
   fill(box, place);
-  const time = (at) => `${day(at)} ${clock(at)} (${age(at)})`;
+  const time = (at) => `${day(at)} ${clock(at)}, ${age(at)} ago`;
   const pairs = (...known) => h("dl", { class: "pairs" }, known.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
   let shown = "";
   return {
