@@ -57,7 +57,7 @@ function marksOf(marks, x, range, top, bottom, labelled) {
 /** One series over time with its name and newest value above. `draw(range, pick, marks)`; `pick(column)` is its value. */
 export function lane({ name, kind = "", unit = "", height = 64, hair }) {
   const figure = h("span");
-  const element = h("div", { class: `lane ${kind}` }, h("p", { class: "key" }, h("i", { class: `sw ${kind}` }), name, figure));
+  const element = h("div", { class: `lane ${kind}` }, h("p", { class: "lane-name" }, h("i", { class: `sw ${kind}` }), name, figure));
   const drawn = svg("svg", { class: `chart ${kind}`, height, role: "img", "aria-label": name });
   element.append(drawn);
   let shown = null;
@@ -108,9 +108,9 @@ const LOWEST = 0; // the bucket that is always shown: up to 0.1 ms
 export function heat({ height = 168, hair, figures }) {
   const drawn = svg("svg", { class: "chart heat", height, role: "img", "aria-label": "Append latency by buckets" });
   const [p99, p50] = [h("em"), h("em")];
-  const key = h("p", { class: "keys" },
+  const key = h("p", { class: "legends" },
     h("span", {}, h("i", { class: "ln p99k" }), "p99", p99), h("span", {}, h("i", { class: "ln p50k" }), "p50", p50),
-    h("span", { class: "ramp" }, [1, 2, 3, 4, 5].map((level) => h("i", { class: `h${level}` })), "share of appends"));
+    h("span", { class: "ramp", title: "The darker, the larger the share of appends that took so long" }, [1, 2, 3, 4, 5].map((level) => h("i", { class: `h${level}` })), "share"));
   let shown = null;
   const of = (column, share) => (column?.counts ? figures.quantile({ les: figures.buckets, counts: column.counts }, share) : null);
   const chart = {

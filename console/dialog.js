@@ -4,6 +4,7 @@
 // said, and where it can't be undone its name must be typed; Escape leaves; the focus comes back. Must not: know methods.
 
 import { fill, h, icon } from "./dom.js";
+import { visible } from "./format.js";
 import { take } from "./keys.js";
 import { explained } from "./states.js";
 
@@ -12,7 +13,7 @@ import { explained } from "./states.js";
  * "area", "number", "check", "choice", "secret"), value, hint, required, options, mono}. `lost`: what is lost, as a text. `type_name`:
  * must be typed before it can be sent. `danger`: the button is red. What `submit` throws is shown, and the dialog stays.
  */
-export function ask({ title, text, lost, fields = [], type_name = null, action, danger = false, submit, body = null }) {
+export function ask({ title, text, lost, fields = [], type_name = null, action, danger = false, submit, body = null, cancel = true }) {
   return new Promise((resolve) => {
     const ends = new AbortController();
     const before = document.activeElement;
@@ -28,15 +29,15 @@ export function ask({ title, text, lost, fields = [], type_name = null, action, 
       lost && h("p", { class: "lost" }, icon("warn"), h("span", {}, lost)),
       body,
       fields.map((field) => row(field, inputs.get(field.name))),
-      typed && row({ label: ["Type ", h("code", {}, type_name), " to go on"] }, typed),
+      typed && row({ label: ["Type ", h("code", {}, visible(type_name)), " to go on"] }, typed),
       trouble,
-      h("footer", {}, h("button", { type: "button", onclick: () => leave(null) }, "Cancel"), send),
+      h("footer", {}, cancel && h("button", { type: "button", onclick: () => leave(null) }, "Cancel"), send),
     );
     const dialog = h("dialog", { "aria-labelledby": "dialog-title", oncancel: (event) => (event.preventDefault(), leave(null)) }, form);
 
     function check() {
       const lacks = fields.some(({ name, required }) => required && !inputs.get(name).value.trim());
-      send.disabled = lacks || (typed !== null && typed.value !== type_name);
+      send.disabled = lacks || (typed !== null && typed.value !== type_name && typed.value !== visible(type_name));
     }
     async function go() {
       check();
@@ -68,12 +69,12 @@ export function ask({ title, text, lost, fields = [], type_name = null, action, 
 }
 
 /** A dialog that only shows: `body` and one button. */
-export const show = ({ title, text, body, action = "Close" }) => ask({ title, text, body, action });
+export const show = ({ title, text, body, action = "Close" }) => ask({ title, text, body, action, cancel: false });
 
-function input({ name, type = "text", value = "", options = [], required, mono, hint }) {
+function input({ name, type = "text", value = "", options = [], required, mono, hint, rows = 8 }) {
   const about = { name, id: `field-${name}`, "aria-describedby": hint && `hint-${name}`, class: mono ? "mono" : null, required, spellcheck: "false", autocomplete: "off" };
-  if (type === "area") return h("textarea", { ...about, rows: 8, value });
-  if (type === "check") return h("input", { ...about, type: "checkbox", checked: value });
+  if (type === "area") return h("textarea", { ...about, rows, value });
+  if (type === "check") return h("input", { ...about, type: "checkbox", checked: value === true });
   if (type === "choice") return h("select", { ...about }, options.map((one) => h("option", { value: one, selected: one === value }, one)));
   return h("input", { ...about, type: type === "secret" ? "password" : type, value });
 }

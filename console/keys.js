@@ -6,7 +6,8 @@
 
 /** name → keys (as `event.key`; two in a row with a space between), what it does, its group. */
 export const KEYS = {
-  find: { keys: ["Ctrl K", "/"], does: "Find a timeline, user, table or session", group: "Everywhere" },
+  find: { keys: ["Ctrl K"], does: "Find a timeline, user, table or session", group: "Everywhere" },
+  search: { keys: ["/"], does: "The field of this screen; else find", group: "Everywhere" },
   hold: { keys: ["Space"], does: "Hold the figures, and go on", group: "Everywhere" },
   theme: { keys: ["t"], does: "Light or dark", group: "Everywhere" },
   help: { keys: ["?"], does: "All keys", group: "Everywhere" },

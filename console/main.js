@@ -23,10 +23,7 @@ import { clock, lasts, visible } from "./format.js";
 import { KEYS, hint, pressed, shown, take, tip } from "./keys.js";
 import { connect, server } from "./server.js";
 import { figures } from "./figures.js";
-import { show } from "./dialog.js";
 import { empty, failed, forbidden } from "./states.js";
-import { palette } from "./palette.js";
-import { askKey } from "./ask-key.js";
 
 /** name, title, the right that it needs (null = the server says for each thing). */
 export const SCREENS = [
@@ -34,7 +31,7 @@ export const SCREENS = [
   ["timelines", "Timelines", null],
   ["conversations", "Conversations", null],
   ["tables", "Tables", null],
-  ["sessions", "Sessions", "admin"],
+  ["sessions", "Sessions", "observe"],
   ["partitions", "Partitions", "observe"],
   ["keys", "Keys", "admin"],
   ["log", "Log", "observe"],
@@ -92,7 +89,7 @@ const me = h("p", { class: "me" });
 const ranges = h("div", { class: "seg", role: "group", "aria-label": "Range" },
   [[5, "5 min"], [15, "15 min"], [60, "1 h"]].map(([minutes, label]) =>
     h("button", { type: "button", data: { minutes }, onclick: () => (figures.minutes = minutes) }, label)));
-const held = h("button", { type: "button", class: "ghost hold", title: tip("hold"), "aria-label": "Hold", onclick: hold }, icon("hold"), h("kbd", {}, hint("hold")));
+const held = h("button", { type: "button", class: "ghost hold", title: tip("hold"), onclick: hold }, icon("hold"), h("span", { class: "unseen" }, "Hold"), h("kbd", {}, hint("hold")));
 const find = h("button", { type: "button", class: "field palette-open", title: tip("find"), onclick: openPalette },
   icon("find"), h("span", {}, "Find a timeline, user, table or session"), h("kbd", {}, hint("find")));
 const lost = h("p", { class: "lost-line", hidden: true });
@@ -154,8 +151,10 @@ async function start(view) {
     title: (...nodes) => fill(heading, nodes),
   };
   const made = (async () => {
-    if (right && server.status?.you?.rights && !server.can(right)) return void fill(main, forbidden(title, right));
     const { screen } = await import(`./screens/${view.screen}.js`);
+    if (right && server.has_key) await server.known;
+    if (signal.aborted) return null;
+    if (right && !server.can(right)) return void fill(main, forbidden(title, right));
     ranges.hidden = held.hidden = !screen.figures;
     return signal.aborted ? null : screen.open(context);
   })();
@@ -171,7 +170,7 @@ function state() {
   const words = { open: server.held ? "Held" : "Live", connecting: "Connecting", lost: "Lost", "ask-key": "No key", over: "Stopped" };
   write(live, words[state]);
   set(dot, "class", `dot ${state === "open" ? (server.held ? "held" : "good") : "bad"}`);
-  if (state === "ask-key") askKey(why);
+  if (state === "ask-key") askKey();
   tick();
   announce(words[state]);
 }
@@ -236,20 +235,24 @@ function theme() {
   sessionStorage.setItem("tideline.theme", document.documentElement.dataset.theme);
 }
 
-function openPalette() {
+const askKey = async () => (await import("./ask-key.js")).askKey();
+
+async function openPalette() {
   const actions = [["Light or dark", theme], ["All keys", help], ["Hold the figures, and go on", hold], ["Use another key", askKey]];
+  const { palette } = await import("./palette.js");
   palette({ go, screens: SCREENS, actions });
 }
 
-function help() {
+async function help() {
   const groups = Map.groupBy(Object.values(KEYS), ({ group }) => group);
   const body = h("div", { class: "all-keys" }, [...groups].map(([group, keys]) =>
     h("section", {}, h("h3", {}, group), h("dl", {}, keys.map(({ keys: pressed, does }) =>
       h("div", {}, h("dt", {}, pressed.map((key) => h("kbd", {}, shown(key)))), h("dd", {}, does)))))));
+  const { show } = await import("./dialog.js");
   show({ title: "Keys", body });
 }
 
-take({ find: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name, path: [], query: {} })])) });
+take({ find: openPalette, search: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name, path: [], query: {} })])) });
 
 document.documentElement.dataset.theme = sessionStorage.getItem("tideline.theme") ?? "";
 frame();
@@ -266,9 +269,13 @@ server.on("state", (became) => {
   }
 });
 server.on("status", status);
+server.on("key", () => start(now));
 server.on("round_trip", (ms) => write(trip, lasts(ms)));
 figures.on("range", () => ranges.querySelectorAll("button").forEach((one) => set(one, "aria-pressed", String(Number(one.dataset.minutes) === figures.minutes))));
 connect();
 state();
 figures.start();
 changed();
+// What was not needed for the first view comes while nothing else is to do, so that all of it is there when the line is lost.
+const REST = ["dialog", "palette", "ask-key", ...SCREENS.map(([name]) => `screens/${name}`)];
+requestIdleCallback(() => REST.forEach((name) => import(`./${name}.js`)), { timeout: 3_000 });

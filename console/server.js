@@ -4,14 +4,16 @@
 // while the line is lost and fails when its signal ends; the key is in memory, in sessionStorage only on request, and
 // nowhere else. Must not: touch the page. Called by all screens.
 
-import { Client } from "./client/index.js";
+import { Client } from "./client/client.js";
 import { Events } from "./client/events.js";
+import { parse } from "./entry.js";
 
 const KEPT = "tideline.key";
 const UNAUTHENTICATED = 4500;
 const STATUS_MS = 5_000;
 const PING_MS = 5_000;
 
+const EVERYWHERE = new Set(["observe", "admin"]); // rights that only a rule for all names can give
 const events = new Events();
 const place = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/connect`;
 let client = null;
@@ -33,10 +35,12 @@ export const server = {
   /** What `server.status` said last, and why it said nothing. */
   status: null,
   status_error: null,
+  /** Resolves when `server.status` has answered this key, or could not. */
+  known: null,
   /** Nothing is asked by itself while this is true (hold). */
   held: false,
 
-  /** Events: "state", "status", "round_trip"; and every push of the server by its method, as "message". */
+  /** Events: "state", "status", "round_trip", "key" (another one is shown); and every push of the server by its method, as "message". */
   on(event, listener, { signal } = {}) {
     const off = events.on(event, listener);
     signal?.addEventListener("abort", off, { once: true });
@@ -65,7 +69,8 @@ export const server = {
   /** May I do that (to `on`)? Where the server did not say what I may, the answer is yes, and its own answer counts. */
   can(right, on = null) {
     const rights = server.status?.you?.rights;
-    if (!rights) return true;
+    // Who may not ask for the server's status has no `observe`, so not all rights either.
+    if (!rights) return server.status_error?.reason !== "forbidden" || !EVERYWHERE.has(right);
     return rights.some(({ on: where, allow }) => (allow.includes(right) || allow.includes("admin")) && reaches(where, on, right));
   },
 
@@ -80,6 +85,7 @@ export const server = {
     if (keep && key !== null) sessionStorage.setItem(KEPT, key);
     else sessionStorage.removeItem(KEPT);
     connect();
+    events.emit("key", null);
   },
 
   get has_key() {
@@ -90,10 +96,14 @@ export const server = {
   refresh: () => readStatus(),
 };
 
-const options = () => ({ token: key ?? undefined, device: "console", delay_ms: [500, 4_000], ...server.options });
+const options = () => ({ token: key ?? undefined, device: "console", parse, delay_ms: [500, 4_000], ...server.options });
 
 export function connect() {
   client?.close().catch(() => {});
+  server.known = new Promise((resolve) => {
+    const off = events.on("status", () => (off(), resolve()));
+  });
+  Object.assign(server, { status: null, status_error: null });
   const mine = new Client(place, options());
   client = mine;
   const emit = mine.emit.bind(mine);
@@ -181,7 +191,7 @@ const ended = (signal) =>
 
 /** Does a rule of rights reach a name? Without a name: does it reach any. */
 function reaches(where, on, right) {
-  if (on === null || where === "*") return where === "*" || !["observe", "admin"].includes(right);
+  if (on === null || where === "*") return where === "*" || !EVERYWHERE.has(right);
   const pattern = where.replaceAll("{user}", server.status.you.user ?? "");
   return pattern.endsWith("*") ? on.startsWith(pattern.slice(0, -1)) : on === pattern;
 }

@@ -7,20 +7,14 @@
 import { fill, h, list, write } from "../dom.js";
 import { clock, count, many, thousandths, visible, when } from "../format.js";
 import { drives, hint, tip } from "../keys.js";
+import { lineText, readLog } from "../lines.js";
 import { server } from "../server.js";
+import { searchField } from "../split.js";
 import { empty, failed } from "../states.js";
 
 const KEPT = 2_000;
 const WAIT_MS = 20_000;
 const LEVELS = ["error", "warn", "info", "debug"];
-
-/** One read of the log: {lines, next, dropped}. */
-export const readLog = ({ after, level, wait_ms, signal }) =>
-  server.call("log.tail", { ...(after !== undefined && { after }), ...(level && { level }), ...(wait_ms && { wait_ms }) }, { signal });
-
-/** A line as one text: the message, then its fields. */
-export const lineText = ({ message, fields }) =>
-  visible([message, ...Object.entries(fields ?? {}).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)].join("  "));
 
 export const screen = {
   open({ root, view, signal, go, keys }) {
@@ -33,16 +27,16 @@ export const screen = {
 
     const about = h("p", { class: "foot" });
     const trouble = h("div");
-    const text = h("input", { type: "search", "aria-label": "Lines that hold", placeholder: "Lines that hold …", value: wanted, spellcheck: "false", oninput: () => go({ path: [], query: { ...shown(), text: text.value } }, { replace: true }) });
+    const search = searchField({ label: "Lines that hold", placeholder: "Lines that hold …", value: wanted, key: "search", changed: (text) => go({ path: [], query: { ...shown(), text } }, { replace: true }) });
     const levels = h("div", { class: "seg", role: "group", "aria-label": "Level" }, LEVELS.map((one) =>
       h("button", { type: "button", data: { level: one }, onclick: () => go({ path: [], query: { ...shown(), level: one } }, { replace: true }) }, one)));
     const follow = h("button", { type: "button", class: "follow", title: tip("follow"), onclick: toggle }, "Following", h("kbd", {}, hint("follow")));
     const rows = list({ label: "Lines of the log", row_height: 24, class: "lines", render: line, selected: () => set(false), open: () => detail.focus() });
     const detail = h("pre", { class: "json", tabindex: "0", hidden: true, "aria-label": "The line as JSON" });
     const none = h("div", { class: "none", hidden: true });
-    fill(root, h("header", { class: "bar-of-log" }, levels, h("label", { class: "field" }, text), h("span", { class: "sp" }), follow), trouble, none, rows.element, detail, about);
+    fill(root, h("header", { class: "bar-of-log" }, levels, search, h("span", { class: "sp" }), follow), trouble, none, rows.element, detail, about);
     rows.element.addEventListener("scroll", () => following && !rows.at_end && set(false));
-    keys({ ...drives(rows), newest: () => set(true), follow: toggle, back: () => (detail.hidden = true) });
+    keys({ ...drives(rows), newest: () => set(true), follow: toggle, search: () => search.querySelector("input").focus(), back: () => (detail.hidden ? rows.element.focus() : (detail.hidden = true)) });
 
     const shown = () => ({ level, text: wanted });
     const passes = (one) => one.dropped !== undefined || !wanted || lineText(one).toLowerCase().includes(wanted.toLowerCase()) || one.target.includes(wanted);
@@ -112,4 +106,4 @@ export const screen = {
 const line = (one) =>
   one.dropped !== undefined
     ? { class: "hole", cells: [h("span", { class: "all-of" }, `${many(one.dropped, "line")} went by unread: the server keeps its newest 2,000`)] }
-    : { class: one.level, cells: [h("time", {}, clock(one.at), h("i", {}, thousandths(one.at))), h("span", { class: "level" }, one.level), h("span", { class: "target" }, visible(one.target)), h("span", { class: "said" }, lineText(one))] };
+    : { class: one.level, cells: [h("time", {}, clock(one.at), h("i", {}, thousandths(one.at))), h("span", { class: "level" }, one.level), h("span", { class: "target" }, visible(one.target.replace(/^tideline::/, ""))), h("span", { class: "said" }, lineText(one))] };

@@ -4,13 +4,12 @@
 // last hour at once; what can't be read says why in its own panel, and the rest stays. Must not: ask for /metrics itself.
 
 import { asTable, axis, crosshair, heat, lane, spark } from "../charts.js";
-import { show } from "../dialog.js";
 import { fill, h, icon, write } from "../dom.js";
 import { brief, bytes, clock, count, lasting, lasts, many, minute, short, visible, when } from "../format.js";
 import { figures } from "../figures.js";
+import { lineText, readLog } from "../lines.js";
 import { server } from "../server.js";
 import { failed } from "../states.js";
-import { lineText, readLog } from "./log.js";
 import { partitionTable } from "./partitions.js";
 
 export const screen = {
@@ -112,7 +111,7 @@ function state(href) {
 
 const row = ({ severity, since, what, advice }) =>
   h("li", { class: `notice ${severity}` }, icon(severity === "critical" ? "bad" : severity === "info" ? "next" : "warn"),
-    h("b", {}, visible(what)), since ? h("time", {}, `since ${since > Date.now() - 86_400_000 ? minute(since) : when(since)}`) : null, h("span", {}, visible(advice ?? "")));
+    h("p", {}, h("b", {}, visible(what)), since && ["  ", h("time", {}, `since ${since > Date.now() - 86_400_000 ? minute(since) : when(since)}`)], h("span", {}, `  ${visible(advice ?? "")}`)));
 
 // --- how much?
 
@@ -120,7 +119,7 @@ function numbers() {
   const figure = (name, kind, pick, value, sub) => {
     const [big, unit, below, line] = [h("span"), h("small"), h("p", { class: "sub" }), spark()];
     return {
-      element: h("div", { class: `figure ${kind}` }, h("h3", {}, name), h("p", { class: "big" }, big, unit), below, line.element),
+      element: h("div", { class: `figure ${kind}` }, h("h2", {}, name), h("p", { class: "big" }, big, unit), below, line.element),
       draw({ range }) {
         line.draw(range, pick);
         const [number, of] = value(range);
@@ -192,11 +191,11 @@ function events(lines) {
 
 const known = () => figures.columns().columns.filter((column) => column).reverse();
 
-const trafficTable = () =>
-  show({ title: "Traffic, a second", body: asTable(["Time", "Appends", "Deliveries"], known().map(({ at, values }) => [clock(at), brief(values.appends), brief(values.deliveries)])) });
+const trafficTable = async () =>
+  (await import("../dialog.js")).show({ title: "Traffic, a second", body: asTable(["Time", "Appends", "Deliveries"], known().map(({ at, values }) => [clock(at), brief(values.appends), brief(values.deliveries)])) });
 
-const latencyTable = () =>
-  show({ title: "Append latency", body: asTable(["Time", "p50", "p99", "Appends"], known().map((column) => [clock(column.at), lasts(latency([column], 0.5)), lasts(latency([column], 0.99)), count(column.counts?.reduce((a, b) => a + b, 0) ?? 0)])) });
+const latencyTable = async () =>
+  (await import("../dialog.js")).show({ title: "Append latency", body: asTable(["Time", "p50", "p99", "Appends"], known().map((column) => [clock(column.at), lasts(latency([column], 0.5)), lasts(latency([column], 0.99)), count(column.counts?.reduce((a, b) => a + b, 0) ?? 0)])) });
 
 // --- where?
 
@@ -207,7 +206,7 @@ function wayPanel() {
   const body = h("tbody");
   const head = h("td", { class: "bar ticks" });
   const foot = h("p", { class: "foot" });
-  const element = h("section", { class: "panel" }, h("header", {}, h("h2", {}, "The way of one append"), h("p", { class: "keys" }, h("span", {}, h("i", { class: "sw" }), "p50"), h("span", {}, h("i", { class: "sw w" }), "to p99"))),
+  const element = h("section", { class: "panel" }, h("header", {}, h("h2", {}, "The way of one append"), h("p", { class: "legends" }, h("span", {}, h("i", { class: "sw" }), "p50"), h("span", {}, h("i", { class: "sw w" }), "to p99"))),
     h("table", { class: "way" }, h("thead", {}, h("tr", {}, h("th", {}, h("span", { class: "unseen" }, "Step")), head, h("th", { scope: "col", class: "n" }, "p50"), h("th", { scope: "col", class: "n" }, "p99"))), body), foot);
   const both = (name, where) => [0.5, 0.99].map((share) => figures.quantile(figures.histogram(name, where), share)).map((value) => (value === null ? null : value * 1000));
   return {
@@ -226,7 +225,7 @@ function wayPanel() {
         rows.push({ name, from: 0, p50, p99, push: name === "Pushed" });
       }
       const most = Math.max(...rows.map(({ from: begin, p99 }) => begin + (p99 ?? 0)), 0.1);
-      const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000].find((one) => one * 4 >= most) ?? 30_000;
+      const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000].find((one) => one * 5 >= most) ?? 30_000;
       const top = step * Math.max(2, Math.ceil(most / step));
       fill(head, Array.from({ length: top / step }, (_, at) => h("span", { style: { left: `${((at * step) / top) * 100}%` } }, at * step === top - step ? lasts(at * step) : String(Math.round(at * step * 10) / 10))));
       const share = (value) => `${Math.min(100, (value / top) * 100)}%`;

@@ -4,15 +4,16 @@
 // in `page.errors`; a server is killed and started again on the same port and data. Must not: know a screen.
 // Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core).
 
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 
-const modules = createRequire(join(process.env.TIDELINE_MODULES ?? import.meta.dirname, "/"));
+const folder = process.env.TIDELINE_MODULES ?? import.meta.dirname;
+const modules = createRequire(join(folder, "package.json"));
 const { default: puppeteer } = await import(modules.resolve("puppeteer-core"));
 const BINARY = process.env.TIDELINE_BIN;
 const CHROMIUM = process.env.TIDELINE_CHROMIUM ?? "/usr/bin/chromium";
@@ -50,8 +51,9 @@ const freePort = () =>
     });
   });
 
-/** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process. */
-export async function startServer({ config = "", args = [], env = {} } = {}) {
+/** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process;
+ *  `admin`: an administrator's key is made, which calls then show. */
+export async function startServer({ config = "", args = [], env = {}, start = true, admin = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "console-"));
   const port = await freePort();
   const file = join(folder, "tideline.toml");
@@ -63,11 +65,12 @@ export async function startServer({ config = "", args = [], env = {} } = {}) {
     url: `http://127.0.0.1:${port}`,
     key: null,
     async start(more = {}) {
+      const own = `http://127.0.0.1:${port}`;
       child = spawn(BINARY, ["serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
         stdio: process.env.TIDELINE_LOUD ? "inherit" : "ignore",
         env: { ...process.env, ...env, ...more },
       });
-      await until("the server is ready", async () => (await fetch(`${server.url}/readyz`)).ok);
+      await until("the server is ready", async () => (await fetch(`${own}/readyz`)).ok);
     },
     /** As kill -9. */
     async kill() {
@@ -86,12 +89,58 @@ export async function startServer({ config = "", args = [], env = {} } = {}) {
     /** One message. */
     append: (timeline, entry, { user, ...more } = {}) => server.call("message.append", { timeline, entry, ...more }, { user }),
   };
+  if (admin) server.key = execFileSync(BINARY, ["key", "create", "admin", "--allow", "*=admin", "--data", join(folder, "data")], { encoding: "utf8" }).trim();
+  server.page = process.env.TIDELINE_CONSOLE === "disk" ? await fromDisk(server.url) : server.url;
   ending.push(async () => {
-    if (child.exitCode === null && child.signalCode === null) await server.kill();
+    if (child?.exitCode === null && child.signalCode === null) await server.kill();
     rmSync(folder, { recursive: true, force: true });
   });
-  await server.start();
+  if (start) await server.start();
   return server;
+}
+
+/** Stops a partition as a failing disk would: what its log wants to write next is in the way. */
+export async function blockPartition(server, partition) {
+  const log = join(server.folder, "data", `partition-${String(partition).padStart(4, "0")}`, "log");
+  for (let position = 2; position < 200; position++) {
+    const next = join(log, `${String(position).padStart(20, "0")}.log`);
+    if (!existsSync(next)) mkdirSync(next);
+  }
+  const text = "x".repeat(200_000);
+  for (let number = 0; number < 200; number++) {
+    const error = await server.append(`blocked/${number % 40}`, { text }).then(() => null, (error) => error);
+    if (error) return;
+  }
+  throw new Error("the partition has not stopped");
+}
+
+/** A subscriber that reads nothing, and messages until what it leaves unread no longer fits on the way. */
+export async function deafReader(server, timeline) {
+  await server.call("timeline.create", { timeline });
+  const socket = connect(server.port, "127.0.0.1");
+  await new Promise((resolve) => socket.once("connect", resolve));
+  socket.write(`GET /v1/connect HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: tideline.v1.json\r\n\r\n`);
+  await new Promise((resolve) => socket.once("data", resolve));
+  for (const [id, method, params] of [[1, "session.open", { user: "deaf" }], [2, "subscribe", { timeline }]]) {
+    const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
+    socket.write(Buffer.concat([Buffer.from([0x81, 0x80 | body.length, 0, 0, 0, 0]), body]));
+    await new Promise((resolve) => socket.once("data", resolve));
+  }
+  socket.pause();
+  const text = "x".repeat(200_000);
+  for (let number = 0; number < 60; number++) await server.append(timeline, { text });
+  ending.push(async () => socket.destroy());
+  return socket;
+}
+
+/** The console as it is on disk in front of a server, to try it without a build: TIDELINE_CONSOLE=disk. */
+async function fromDisk(url) {
+  const port = await freePort();
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../../console/scripts/serve.js"), String(port), url], { stdio: "ignore" });
+  ending.push(() => child.kill());
+  const served = `http://127.0.0.1:${port}`;
+  await until("serve.js is ready", async () => (await fetch(`${served}/console/`)).ok);
+  return served;
 }
 
 let browser = null;
@@ -105,8 +154,8 @@ async function chromium() {
   return browser;
 }
 
-/** A page of the console. `theme` "light" or "dark"; `path` is opened. */
-export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860 } = {}) {
+/** A page of the console. `theme` "light" or "dark"; `path` is opened; `key` is known to it. */
+export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null } = {}) {
   const context = await (await chromium()).createBrowserContext();
   const page = await context.newPage();
   page.errors = [];
@@ -119,7 +168,8 @@ export async function openPage(server, path = "/console/", { theme = "light", wi
     globalThis.violations = [];
     addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
   });
-  await page.goto(`${server.url}${path}`);
+  if (key) await page.evaluateOnNewDocument((known) => sessionStorage.setItem("tideline.key", known), key);
+  await page.goto(`${server.page}${path}`);
   return page;
 }
 
