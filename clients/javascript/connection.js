@@ -33,7 +33,7 @@ export class Connection {
 
   constructor(url, options, to) {
     this.#url = url;
-    this.#options = { delay_ms: [500, 20_000], patience_ms: 10_000, ...options };
+    this.#options = { delay_ms: [500, 20_000], patience_ms: 10_000, parse: JSON.parse, ...options };
     this.#to = to;
   }
 
@@ -155,13 +155,21 @@ export class Connection {
     this.#heard = performance.now();
     try {
       if (typeof data !== "string") throw new Breach("a binary frame");
-      const frame = parsed(data);
+      const frame = this.#parsed(data);
       if (!isObject(frame)) throw new Breach("a frame that is no object");
       if (typeof frame.method === "string") this.#pushed(frame.method, frame.params);
       else this.#answered(frame);
     } catch (error) {
       if (!(error instanceof Breach)) throw error;
       this.breach(error);
+    }
+  }
+
+  #parsed(text) {
+    try {
+      return this.#options.parse(text);
+    } catch {
+      throw new Breach("not JSON");
     }
   }
 
@@ -270,11 +278,3 @@ export class Connection {
 }
 
 const over = (state) => new TidelineError(state, `the client is ${state}`);
-
-function parsed(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Breach("not JSON");
-  }
-}

@@ -13,6 +13,8 @@ export interface ClientOptions {
   device?: string;
   store?: Store | Promise<Store>;
   WebSocket?: unknown;
+  /** In place of `JSON.parse`. */
+  parse?: (text: string) => unknown;
   /** The least and the most between two attempts, ms. */
   delay_ms?: [number, number];
   /** How long a silent line is waited for, ms. */

@@ -20,7 +20,8 @@ export const decode = (result) => walk(result, decodeEntry, "");
 
 function walk(value, entry, path) {
   if (Array.isArray(value)) return value.map((one, at) => walk(one, entry, `${path}[${at}]`));
-  if (!isObject(value)) return value;
+  // A Number object is an app's own form of a number, as of the option `parse`.
+  if (!isObject(value) || value instanceof Number) return value;
   const dotted = path && `${path}.`;
   return mapped(value, (one, name) => {
     const inner = dotted + name;

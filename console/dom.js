@@ -1,0 +1,194 @@
+// Elements, made from text nodes alone, and lists that stay small however long they are.
+//
+// Owns: `h`, `svg`, `icon`, `fill`, and the list of rows of one height. Promises: nothing that comes from a server is ever
+// read as markup; a list has at most ROWS_MAX row elements. Must not: use innerHTML or anything like it, or know the server.
+
+/** An element. `on…` are listeners, `style` an object, `data` data attributes; `true` is an empty attribute; null and
+ *  false are left out. Children: elements, texts, numbers, arrays of them; null and false are nothing. */
+export const h = (tag, props = {}, ...children) => made(document.createElement(tag), props, children);
+
+/** The same for SVG. */
+export const svg = (tag, props = {}, ...children) =>
+  made(document.createElementNS("http://www.w3.org/2000/svg", tag), props, children);
+
+function made(element, props, children) {
+  for (const [name, value] of Object.entries(props ?? {})) set(element, name, value);
+  element.append(...flat(children));
+  return element;
+}
+
+/** Sets one property, as `h` does. */
+export function set(element, name, value) {
+  if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+  else if (name === "style") for (const [key, one] of Object.entries(value)) element.style.setProperty(key, one);
+  else if (name === "data") Object.assign(element.dataset, value);
+  else if (name === "value") element.value = value;
+  else if (value === null || value === undefined || value === false) element.removeAttribute(name);
+  else element.setAttribute(name, value === true ? "" : String(value));
+}
+
+const flat = (children) =>
+  children.flat(Infinity).filter((one) => one !== null && one !== undefined && one !== false && one !== "").map((one) => (one instanceof Node ? one : String(one)));
+
+/** Replaces what an element holds. */
+export function fill(element, ...children) {
+  element.replaceChildren(...flat(children));
+  return element;
+}
+
+/** Writes a text only where it changed, so that a live figure costs nothing while it stays. */
+export function write(element, text) {
+  const wanted = String(text);
+  if (element.textContent !== wanted) element.textContent = wanted;
+  return element;
+}
+
+const ICONS = {
+  overview: "M2 9h3l2-5 3 9 2-4h2",
+  timelines: "M3 4h10M3 8h10M3 12h6",
+  conversations: "M2.5 3.5h11v7h-6l-3 2.5v-2.5h-2z",
+  tables: "M2.5 3h11v10h-11zM2.5 6.5h11M6.5 6.5V13",
+  sessions: "M5 2.5v3M11 2.5v3M3.5 5.5h9v2a4.5 4.5 0 0 1-9 0zM8 12v2",
+  partitions: "M3 3v10M8 3v10M13 3v10",
+  keys: "M9.5 8a3 3 0 1 1-3-3 3 3 0 0 1 3 3zM9.5 8H14M12 8v2.5",
+  log: "M3 3.5h10M3 6.5h7M3 9.5h10M3 12.5h5",
+  find: "M7 12a5 5 0 1 0 0-10 5 5 0 0 0 0 10zM11 11l3 3",
+  theme: "M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11",
+  copy: "M5.5 5.5h7v7h-7zM3.5 10.5v-7h7",
+  close: "M4 4l8 8M12 4l-8 8",
+  more: "M3.5 8h.01M8 8h.01M12.5 8h.01",
+  hold: "M6 4v8M10 4v8",
+  go: "M5 3.5l6 4.5-6 4.5z",
+  next: "M6 3.5L10.5 8 6 12.5",
+  warn: "M8 2.5l6 11H2zM8 6.5v3M8 11.5h.01",
+  bad: "M5.5 2.5h5l3 3v5l-3 3h-5l-3-3v-5zM8 5v4M8 11h.01",
+  good: "M3 8.5l3.5 3.5L13 4.5",
+};
+
+/** A drawing of 16 × 16 in the colour of the text. */
+export const icon = (name) =>
+  svg("svg", { class: "i", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+
+const ROWS_MAX = 60;
+
+/**
+ * A list of rows of one height. `render(item, index)` makes a row's cells (an array of nodes, or {class, cells}); `label`
+ * names the list; `open(item, index)` is called by click and Enter; `selected(item, index)` when the selection moves;
+ * `near_end()`, `near_start()` when fewer than a page is left below or above. Properties: `items` (set it to show others;
+ * the selection stays at its index unless `keep` finds another), `index`, `item`. `move(by)`, `select(index)`,
+ * `to_end()`, `to_start()`, `at_end`, `repaint()`.
+ */
+export function list({ label, row_height = 28, render, open, selected, near_end, near_start, class: name = "" }) {
+  const space = h("div", { class: "space", role: "presentation" });
+  const box = h("div", { class: `rows ${name}`, role: "listbox", tabindex: "0", "aria-label": label }, space);
+  const id = `list${(list.made = (list.made ?? 0) + 1)}`;
+  let items = [];
+  let index = -1;
+  let asked = 0;
+
+  function paint() {
+    asked = 0;
+    const height = box.clientHeight || row_height * 30;
+    const shown = Math.min(Math.ceil(height / row_height) + 8, ROWS_MAX);
+    const first = Math.max(0, Math.min(Math.floor(box.scrollTop / row_height) - 4, items.length - shown));
+    const rows = items.slice(first, first + shown).map((item, at) => row(item, first + at));
+    space.style.setProperty("height", `${items.length * row_height}px`);
+    fill(space, rows);
+    box.setAttribute("aria-activedescendant", index >= first && index < first + shown ? `${id}-${index}` : "");
+    if (near_end && first + shown > items.length - shown) near_end();
+    if (near_start && first < shown) near_start();
+  }
+
+  function row(item, at) {
+    const made = render(item, at);
+    const { class: kind = "", cells } = Array.isArray(made) ? { cells: made } : made;
+    return h(
+      "div",
+      {
+        id: `${id}-${at}`,
+        class: `row ${kind}${at === index ? " sel" : ""}`,
+        role: "option",
+        "aria-selected": String(at === index),
+        "aria-posinset": at + 1,
+        "aria-setsize": -1,
+        style: { top: `${at * row_height}px`, height: `${row_height}px` },
+        onclick: () => (api.select(at), open?.(item, at)),
+      },
+      cells,
+    );
+  }
+
+  const ask = () => (asked ||= requestAnimationFrame(paint));
+  box.addEventListener("scroll", ask, { passive: true });
+  new ResizeObserver(ask).observe(box);
+
+  const api = {
+    element: box,
+    get items() {
+      return items;
+    },
+    set items(wanted) {
+      items = wanted;
+      if (index >= items.length) index = items.length - 1;
+      ask();
+    },
+    get index() {
+      return index;
+    },
+    set index(wanted) {
+      index = wanted;
+      ask();
+    },
+    get item() {
+      return items[index] ?? null;
+    },
+    get at_end() {
+      return box.scrollTop + box.clientHeight >= items.length * row_height - row_height;
+    },
+    /** Rows from the first that can be seen to the last. */
+    get window() {
+      const first = Math.floor(box.scrollTop / row_height);
+      return [first, Math.min(items.length - 1, first + Math.floor(box.clientHeight / row_height))];
+    },
+    /** How many rows a page has. */
+    get page() {
+      return Math.max(1, Math.floor(box.clientHeight / row_height) - 1);
+    },
+    select(at) {
+      if (items.length === 0) return;
+      index = Math.max(0, Math.min(items.length - 1, at));
+      api.reveal(index);
+      selected?.(items[index], index);
+      ask();
+    },
+    move(by) {
+      api.select(index < 0 ? (by > 0 ? api.window[0] : api.window[1]) : index + by);
+    },
+    open() {
+      if (index >= 0) open?.(items[index], index);
+    },
+    reveal(at) {
+      const top = at * row_height;
+      if (top < box.scrollTop) box.scrollTop = top;
+      else if (top + row_height > box.scrollTop + box.clientHeight) box.scrollTop = top + row_height - box.clientHeight;
+    },
+    to_start() {
+      box.scrollTop = 0;
+      api.select(0);
+    },
+    to_end() {
+      space.style.setProperty("height", `${items.length * row_height}px`);
+      box.scrollTop = items.length * row_height;
+      ask();
+    },
+    /** Rows were put in before the first or taken away there: what is seen stays where it is. */
+    shift(by) {
+      if (index >= 0) index = Math.max(-1, index + by);
+      space.style.setProperty("height", `${items.length * row_height}px`);
+      box.scrollTop += by * row_height;
+      ask();
+    },
+    repaint: ask,
+  };
+  return api;
+}

@@ -1,0 +1,85 @@
+// The screen Timelines: find one, read it, write to it.
+//
+// Owns: how finder, timeline and detail share the page, and which of them a key reaches. Promises: everything is done by
+// keys alone; the fragment is the view: `#/timelines/NAME?at=SEQUENCE&tab=…&prefix=…&by=name`. Must not: call methods.
+
+import { fill, h } from "../dom.js";
+import { drives, hint, tip } from "../keys.js";
+import { empty } from "../states.js";
+import { append } from "../timelines/acts.js";
+import { finder } from "../timelines/finder.js";
+import { command } from "../timelines/message.js";
+import { stream } from "../timelines/stream.js";
+
+export const screen = {
+  open({ root, view, signal, go, href, keys }) {
+    let now = view;
+    let open = null;
+    let any = true; // timelines, as far as is known
+    const place = h("section", { class: "stream", "aria-label": "Timeline" });
+    let side = h("aside", { hidden: true });
+
+    /** Changes part of the view. */
+    const show = (query, options) => go({ path: now.path, query: { ...now.query, ...query } }, options);
+    const leave = (wanted, { deleted, ...options } = {}) => (go(wanted, options), deleted && find.reread());
+    const found = (some) => {
+      if (any === some) return;
+      any = some;
+      if (!open) choose();
+    };
+    const find = finder({ signal, show, found, open: (name) => go({ path: [name], query: { prefix: now.query.prefix, by: now.query.by } }) });
+
+    async function first() {
+      const said = await append(now.path[0]);
+      if (said) (find.reread(), go({ path: [said.timeline], query: {} }));
+    }
+
+    function update(wanted) {
+      const [timeline] = wanted.path;
+      const same = open !== null && timeline === now.path[0];
+      now = wanted;
+      root.dataset.open = timeline === undefined ? "finder" : wanted.query.at ? "detail" : "stream";
+      find.update(wanted.query, timeline);
+      if (same) return void open.update(wanted.query);
+      open?.close();
+      open = null;
+      side.hidden = true;
+      if (timeline === undefined) return choose();
+      fill(place);
+      open = stream({ box: place, side, timeline, query: wanted.query, show, go: leave, href, signal });
+      side = open.side;
+    }
+
+    function choose() {
+      if (any) return void fill(place, empty("Choose a timeline", "Type the beginning of its name (/), or walk down the levels: j and k move, Enter opens, Esc goes back."));
+      fill(place, empty("No timelines yet", "A timeline is a row of messages, numbered and kept in order: a chat, a feed, a log of events. It is made by its first message, which a client sends, or you, or",
+        command("message.append", { timeline: "room/1", entry: { text: "hello" } }),
+        h("button", { type: "button", class: "primary", title: tip("append"), onclick: first }, "Append the first message", h("kbd", {}, hint("append")))));
+    }
+
+    const inFinder = () => open === null || find.element.contains(document.activeElement);
+    const rows = () => (inFinder() ? find.rows : open.rows);
+    const listed = Object.fromEntries(Object.keys(drives(find.rows)).map((name) => [name, (event) => {
+      const own = !inFinder() && open.rows === open.list.rows && open.keys[name];
+      if (own) own();
+      else if (!inFinder() && rows().index < 0 && (name === "next" || name === "previous")) rows().select(rows().items.length - 1);
+      else drives(rows())[name](event);
+      if (name !== "open") rows().element.focus({ preventScroll: true });
+    }]));
+    const acts = Object.fromEntries(["follow", "go_to", "append", "edit", "recall", "copy", "link"].map((name) => [name, () => (open ? open.keys[name]() : name === "append" && first())]));
+
+    function back() {
+      if (document.activeElement?.closest(".jump")) return open.list.rows.element.focus();
+      if (open?.opened && !inFinder()) return show({ at: null });
+      if (!inFinder()) return find.rows.items.length ? find.rows.element.focus() : find.focus();
+      if (document.activeElement?.closest(".field")) return find.rows.element.focus();
+      find.up();
+    }
+
+    keys({ ...listed, ...acts, back, search: find.focus });
+    fill(root, find.element, place, side);
+    update(view);
+    if (view.path[0] === undefined) find.rows.element.focus();
+    return { update, resume: () => open?.resume(), close: () => open?.close() };
+  },
+};

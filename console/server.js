@@ -1,0 +1,197 @@
+// The one connection to the server: calls, pushes, whether it lives, who I am, and what I may do.
+//
+// Owns: the client (clients/javascript) and its state, the key, the round trip, `server.status`. Promises: a call waits
+// while the line is lost and fails when its signal ends; the key is in memory, in sessionStorage only on request, and
+// nowhere else. Must not: touch the page. Called by all screens.
+
+import { Client } from "./client/client.js";
+import { Events } from "./client/events.js";
+import { parse } from "./entry.js";
+
+const KEPT = "tideline.key";
+const UNAUTHENTICATED = 4500;
+const STATUS_MS = 5_000;
+const PING_MS = 5_000;
+
+const EVERYWHERE = new Set(["observe", "admin"]); // rights that only a rule for all names can give
+const events = new Events();
+const place = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/connect`;
+let client = null;
+let key = sessionStorage.getItem(KEPT);
+let status_timer = 0;
+let ping_timer = 0;
+
+export const server = {
+  /** "connecting", "open", "lost", "ask-key" (a key is wanted, or another one) or "over" (stopped for good). */
+  state: "connecting",
+  /** Why it is as it is: {code, error, retry_at}. */
+  why: {},
+  /** When the last sign of life came, ms since 1970. */
+  heard_at: null,
+  /** The newest round trip, ms. */
+  round_trip: null,
+  /** What `session.open` said. */
+  session: null,
+  /** What `server.status` said last, and why it said nothing. */
+  status: null,
+  status_error: null,
+  /** Resolves when `server.status` has answered this key, or could not. */
+  known: null,
+  /** Nothing is asked by itself while this is true (hold). */
+  held: false,
+
+  /** Events: "state", "status", "round_trip", "key" (another one is shown); and every push of the server by its method, as "message". */
+  on(event, listener, { signal } = {}) {
+    const off = events.on(event, listener);
+    signal?.addEventListener("abort", off, { once: true });
+    return off;
+  },
+
+  /** A method of the protocol. It waits for a connection; when the signal ends, it fails with that. */
+  async call(method, params = {}, { signal } = {}) {
+    await opened(signal);
+    const began = client;
+    const answer = began.call(method, params);
+    const result = await (signal ? Promise.race([answer, ended(signal)]) : answer);
+    if (began === client) server.heard_at = Date.now();
+    return result;
+  },
+
+  /** GET of a path of the server, with the key. */
+  fetch(path, { signal } = {}) {
+    const headers = key === null ? {} : { authorization: `Bearer ${key}` };
+    return fetch(path, { headers, signal, cache: "no-store" });
+  },
+
+  /** Another connection that acts for a user; close it after use. */
+  as: (user) => new Client(place, { ...options(), user }),
+
+  /** May I do that (to `on`)? Where the server did not say what I may, the answer is yes, and its own answer counts. */
+  can(right, on = null) {
+    const rights = server.status?.you?.rights;
+    // Who may not ask for the server's status has no `observe`, so not all rights either.
+    if (!rights) return server.status_error?.reason !== "forbidden" || !EVERYWHERE.has(right);
+    return rights.some(({ on: where, allow }) => (allow.includes(right) || allow.includes("admin")) && reaches(where, on, right));
+  },
+
+  /** The names of all rights that I have somewhere. */
+  get rights() {
+    return [...new Set((server.status?.you?.rights ?? []).flatMap(({ allow }) => allow))];
+  },
+
+  /** Shows a key (or none), and connects with it. */
+  use(wanted, { keep = false } = {}) {
+    key = wanted;
+    if (keep && key !== null) sessionStorage.setItem(KEPT, key);
+    else sessionStorage.removeItem(KEPT);
+    connect();
+    events.emit("key", null);
+  },
+
+  get has_key() {
+    return key !== null;
+  },
+
+  reconnect: () => (server.state === "over" ? connect() : client.reconnect()),
+  refresh: () => readStatus(),
+};
+
+const options = () => ({ token: key ?? undefined, device: "console", parse, delay_ms: [500, 4_000], ...server.options });
+
+export function connect() {
+  client?.close().catch(() => {});
+  server.known = new Promise((resolve) => {
+    const off = events.on("status", () => (off(), resolve()));
+  });
+  Object.assign(server, { status: null, status_error: null });
+  const mine = new Client(place, options());
+  client = mine;
+  const emit = mine.emit.bind(mine);
+  // Pushes reach the console's listeners by their names.
+  mine.emit = (event, detail) => {
+    emit(event, detail);
+    if (mine === client && event !== "state" && event !== "stopped") events.emit(event, detail);
+  };
+  mine.on("state", (detail) => mine === client && became(detail));
+}
+
+function became({ state, retry_in_ms, code, error }) {
+  const before = server.state;
+  if (state === "open") server.state = "open";
+  else if (state === "stopped") server.state = refused(code, error) ? "ask-key" : "over";
+  else if (state === "waiting" || before === "lost") server.state = "lost";
+  else if (before !== "open") server.state = "connecting";
+  server.why = { code, error, retry_at: state === "waiting" ? Date.now() + retry_in_ms : null };
+  if (state === "open") {
+    server.session = client.session;
+    server.heard_at = Date.now();
+    readStatus();
+    ping();
+  }
+  events.emit("state", server.state);
+}
+
+const refused = (code, error) => code === UNAUTHENTICATED || error?.reason === "unauthenticated";
+
+async function readStatus() {
+  clearTimeout(status_timer);
+  const asked = client;
+  if (server.state === "open" && !document.hidden && !server.held) {
+    try {
+      const status = await asked.call("server.status");
+      if (asked !== client) return;
+      server.heard_at = Date.now();
+      Object.assign(server, { status, status_error: null });
+    } catch (error) {
+      if (asked !== client || error.reason === "connection_lost") return;
+      server.status_error = error;
+    }
+    events.emit("status", server.status);
+  }
+  clearTimeout(status_timer);
+  status_timer = setTimeout(readStatus, STATUS_MS);
+}
+
+async function ping() {
+  clearTimeout(ping_timer);
+  const asked = client;
+  if (server.state === "open" && !document.hidden) {
+    const began = performance.now();
+    await asked.call("ping").then(
+      () => {
+        server.round_trip = performance.now() - began;
+        server.heard_at = Date.now();
+        events.emit("round_trip", server.round_trip);
+      },
+      () => {},
+    );
+  }
+  if (asked !== client) return;
+  clearTimeout(ping_timer);
+  ping_timer = setTimeout(ping, PING_MS);
+}
+
+document.addEventListener("visibilitychange", () => document.hidden || (readStatus(), ping()));
+
+/** Resolves when there is a session. */
+function opened(signal) {
+  signal?.throwIfAborted();
+  if (server.state === "open") return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const off = events.on("state", (state) => state === "open" && (off(), resolve()));
+    signal?.addEventListener("abort", () => (off(), reject(signal.reason)), { once: true });
+  });
+}
+
+const ended = (signal) =>
+  new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+
+/** Does a rule of rights reach a name? Without a name: does it reach any. */
+function reaches(where, on, right) {
+  if (on === null || where === "*") return where === "*" || !EVERYWHERE.has(right);
+  const pattern = where.replaceAll("{user}", server.status.you.user ?? "");
+  return pattern.endsWith("*") ? on.startsWith(pattern.slice(0, -1)) : on === pattern;
+}

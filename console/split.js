@@ -1,0 +1,80 @@
+// A list with a bar, heads and a foot, and beside it the one that is open: the shape of Tables, Sessions and Keys.
+//
+// Owns: that shape, and when it is read again. Promises: what is open stays open and selected while the list is read
+// again; a list is not read while it is held, hidden or lost. Must not: know what is in a row.
+
+import { fill, h, icon, write } from "./dom.js";
+import { drives, hint, tip } from "./keys.js";
+import { clock } from "./format.js";
+import { server } from "./server.js";
+
+/** A button with its key: `key` is a name of keys.js. `lacks` names the right that is missing, and disables it. */
+export function button(label, { key, lacks = null, kind = null, onclick }) {
+  const title = lacks ? `Needs the right ${lacks}` : tip(key, label);
+  return h("button", { type: "button", class: kind, title, disabled: lacks !== null, onclick }, label, lacks ? h("small", {}, `needs ${lacks}`) : h("kbd", {}, hint(key)));
+}
+
+/** Names and values of one thing; those without a value are left out. */
+export const pairs = (...all) =>
+  h("dl", { class: "pairs" }, all.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+
+/** A field with a drawing before it and its key behind it. `changed(text)` 150 ms after the last letter. */
+export function searchField({ label, placeholder, value = "", key, mono = false, changed }) {
+  let timer = 0;
+  const later = () => (clearTimeout(timer), (timer = setTimeout(() => changed(input.value.trim()), 150)));
+  const now = (event) => event.key === "Enter" && (clearTimeout(timer), changed(input.value.trim()));
+  const input = h("input", { "aria-label": label, placeholder, value, class: mono ? "mono" : null, spellcheck: "false", autocomplete: "off", oninput: later, onkeydown: now });
+  return h("label", { class: "field", title: tip(key, label) }, icon("find"), input, h("kbd", {}, hint(key)));
+}
+
+/**
+ * `heads`: [text, class?] of each column. `rows`: a list of dom.js. `id(item)` names an item; `open(item)` makes what is
+ * shown beside the list (nodes); `left()` is called when that is closed. Returns {body, aside, opened, keys, show(items,
+ * foot), open(item), close(), heading(…nodes)}.
+ */
+export function split({ root, name, bar, heads, rows, id, open, left = null }) {
+  const aside = h("aside", { class: "detail", "aria-label": `The selected ${name}`, hidden: true });
+  const body = h("div", { class: "body" });
+  const foot = h("p", { class: "foot" });
+  const head = h("div", { class: "heads", "aria-hidden": "true" }, heads.map(([text, kind]) => h("span", { class: kind }, text)));
+  const it = {
+    body,
+    aside,
+    opened: null,
+    /** Keys of the list; `back` says whether there was something to leave. */
+    keys: { ...drives(rows), back: () => it.opened !== null && (it.close(), true) },
+    /** The items as they are now; what is open stays so while it is among them. */
+    show(items, text) {
+      const at = it.opened === null ? -1 : items.findIndex((item) => id(item) === it.opened);
+      rows.items = items;
+      rows.index = it.opened === null ? Math.max(rows.index, 0) : at;
+      if (rows.element.parentNode !== body) fill(body, head, rows.element);
+      if (it.opened !== null && at < 0) it.close();
+      write(foot, text);
+    },
+    open(item) {
+      it.opened = id(item);
+      fill(aside, open(item));
+      aside.hidden = false;
+    },
+    close() {
+      it.opened = null;
+      aside.hidden = true;
+      rows.element.focus();
+      left?.();
+    },
+    /** The heading of what is open, with the button that closes it. */
+    heading: (...nodes) =>
+      h("header", {}, h("h2", {}, nodes), h("button", { type: "button", class: "ghost", "aria-label": "Close", title: tip("back"), onclick: it.close }, icon("close"))),
+  };
+  fill(root, h("div", { class: "split" }, h("section", { class: "listed", "aria-label": `All ${name}s` }, h("div", { class: "bar" }, bar), body, foot), aside));
+  return it;
+}
+
+/** Reads again every `ms`, not while held, hidden or lost. `read` gets the errors of its own. */
+export function again(ms, read, signal) {
+  const timer = setInterval(() => document.hidden || server.held || server.state !== "open" || read(), ms);
+  signal.addEventListener("abort", () => clearInterval(timer), { once: true });
+}
+
+export const asOf = () => `as of ${clock(Date.now())}`;

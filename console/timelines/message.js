@@ -1,0 +1,69 @@
+// How a message looks: a row's cells, its entry, and what stands in the place of one that is gone.
+//
+// Owns: that look, for all screens that show messages. Promises: what a sender wrote is text, and what hides is seen.
+// Must not: know where the message comes from.
+
+import { h } from "../dom.js";
+import { line, lines } from "../entry.js";
+import { clock, count, day, thousandths, visible, when } from "../format.js";
+
+const CLASS = { name: "name", number: "num", bytes: "bin" };
+
+/** One line of an entry. */
+export function inline(entry) {
+  const shown = [];
+  for (const [kind, text] of line(entry)) {
+    if (kind === "name") shown.push(h("span", { class: "kv" }, h("i", {}, text)));
+    else shown.at(-1).append(kind === "text" ? text : h("span", { class: CLASS[kind] }, text));
+  }
+  return shown;
+}
+
+/** The whole entry; what is cut is said below. */
+export function block(entry) {
+  const { tokens, cut } = lines(entry);
+  const shown = tokens.map(([kind, text]) => (CLASS[kind] ? h("span", { class: CLASS[kind] }, text) : text));
+  return [
+    h("pre", { class: "json", tabindex: "0", "aria-label": "Entry" }, shown),
+    cut > 0 && h("p", { class: "foot" }, `${count(cut)} more characters are not shown. Copy JSON has them.`),
+  ];
+}
+
+/** Why there is no entry. */
+export function gone({ recalled_by, reason, expired, hidden }) {
+  if (hidden) return "Hidden by this user";
+  if (expired) return "Expired";
+  const by = recalled_by ? `Recalled by ${visible(recalled_by)}` : recalled_by === undefined ? "Deleted" : "Recalled";
+  return reason ? `${by}: ${visible(reason)}` : by;
+}
+
+export function stamp(at) {
+  const today = day(at) === "today";
+  return h("time", { title: `${day(at)} ${clock(at)}${thousandths(at)}` }, today ? clock(at) : when(at), today && h("i", {}, thousandths(at)));
+}
+
+/** Sequence, time, sender, entry, marks. */
+export function cells(message, ...marks) {
+  const { sequence, timestamp, sender, entry, edited_at, pinned, deleted } = message;
+  return [
+    h("span", { class: "seq" }, count(sequence)),
+    stamp(timestamp),
+    h("span", { class: "from" }, visible(sender ?? "")),
+    h("span", { class: "entry" }, entry ? inline(entry) : h("span", { class: "gone" }, gone(message))),
+    h("span", { class: "marks" }, pinned && h("span", { class: "badge" }, "pinned"), edited_at && !deleted && h("span", { class: "badge" }, "edited"), marks),
+  ];
+}
+
+/** The command line that calls a method. */
+export const command = (method, params) => visible(`tideline call --url ${location.origin} ${method} '${JSON.stringify(params).replaceAll("'", "'\\''")}'`);
+
+/** Into the clipboard; where the browser refuses that, what to copy is shown. */
+export async function copy(text, show) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    await show({ title: "Copy this", body: h("textarea", { rows: 12, readonly: true, value: text, "aria-label": "What to copy" }) });
+    return false;
+  }
+}

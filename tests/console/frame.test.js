@@ -1,0 +1,126 @@
+// The frame: every screen by keyboard alone, in light and dark, sound by axe-core, by contrast and by the page's rules.
+//
+// Owns: what holds for all screens. Must not: look into what one of them shows.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { contrasts, findings, openPage, press, reads, startServer, text, until } from "./bed.js";
+import { fillHarbour } from "./harbour.js";
+
+const SCREENS = { o: "Overview", t: "Timelines", c: "Conversations", b: "Tables", s: "Sessions", p: "Partitions", k: "Keys", l: "Log" };
+const CONTRAST_LEAST = 4.6;
+const PAINT_MS = 1_000; // 200 ms on a machine that does nothing else
+const VIEW_BYTES_MAX = 60 * 1024;
+
+const server = await startServer();
+const edited = await fillHarbour(server, { rooms: 6 });
+const VIEWS = [...Object.values(SCREENS).map((title) => `#/${title.toLowerCase()}`), `#/timelines/room%2Fharbour?at=${edited}`, "#/conversations/ben"];
+
+test("every screen is opened by keyboard, and is where its link says", async () => {
+  const page = await openPage(server);
+  await reads(page, "Live", ".rail");
+  for (const [letter, title] of Object.entries(SCREENS)) {
+    await press(page, "g", letter);
+    await reads(page, title, ".top h1");
+    assert.equal(await page.$eval(".rail [aria-current=page]", (link) => link.textContent.trim().replace(/\d+$/, "")), title);
+    assert.match(page.url(), new RegExp(`#/${title.toLowerCase()}$`));
+    // What a screen shows comes after its name.
+    await until(`${title} shows something`, async () => (await text(page, "main")).trim() !== "");
+  }
+  assert.deepEqual(page.errors, []);
+});
+
+test("help is made from the table of keys, and Escape gives the focus back", async () => {
+  const page = await openPage(server);
+  await reads(page, "Live", ".rail");
+  await press(page, "?");
+  const help = await reads(page, "Find a timeline", "dialog");
+  const { KEYS } = await page.evaluate(() => import("./keys.js").then(({ KEYS }) => ({ KEYS })));
+  for (const { does } of Object.values(KEYS)) assert.ok(help.includes(does), does);
+  await press(page, "Escape");
+  assert.equal(await page.$("dialog"), null);
+  // While a dialog is open, keys of the screens reach nobody.
+  await press(page, "?");
+  await page.waitForSelector("dialog[open]");
+  await press(page, "g", "l");
+  assert.equal(await text(page, ".top h1"), "Overview");
+  await press(page, "Escape");
+});
+
+test("the palette finds a timeline by its beginning, and opens it with Enter", async () => {
+  const page = await openPage(server);
+  await reads(page, "Live", ".rail");
+  await press(page, "Control+k");
+  await page.waitForSelector("dialog[open]");
+  await press(page, "type:room/harbour/");
+  await until("the server's answer is offered", async () => (await text(page, "dialog")).includes("head"));
+  await press(page, "ArrowUp", "ArrowDown", "Enter");
+  await until("the timeline is open", () => decodeURIComponent(page.url()).includes("#/timelines/room/harbour/"));
+  await press(page, "/");
+  await page.waitForSelector("dialog, main input:focus");
+});
+
+test("theme, hold and range answer to their keys and buttons", async () => {
+  const page = await openPage(server);
+  await reads(page, "Live", ".rail");
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await ground();
+  await press(page, "t");
+  assert.notEqual(await ground(), light);
+  await press(page, "Space");
+  await reads(page, "Held", ".rail");
+  const asked = await page.evaluate(() => performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/metrics")).length);
+  await new Promise((resolve) => setTimeout(resolve, 2_500));
+  assert.equal(await page.evaluate(() => performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/metrics")).length), asked, "held asks nothing");
+  await press(page, "Space");
+  await reads(page, "Live", ".rail");
+});
+
+for (const theme of ["light", "dark"]) {
+  test(`${theme}: axe-core finds nothing, texts have contrast, no rule of the page is broken`, async () => {
+    const page = await openPage(server, "/console/", { theme });
+    await reads(page, "Live", ".rail");
+    for (const view of VIEWS) {
+      await page.evaluate((hash) => (location.hash = hash), view);
+      await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name) && !document.querySelector("main [aria-busy]") && document.querySelector("main").innerText.trim() !== "", view.split(/[/?]/)[1]));
+      assert.deepEqual(await findings(page), [], view);
+      const faint = (await contrasts(page)).filter(({ ratio }) => ratio < CONTRAST_LEAST);
+      assert.deepEqual(faint, [], view);
+    }
+    for (const open of [["?"], ["Control+k"]]) {
+      await press(page, ...open);
+      await page.waitForSelector("dialog[open]");
+      assert.deepEqual(await findings(page), [], open.join());
+      assert.deepEqual((await contrasts(page)).filter(({ ratio }) => ratio < CONTRAST_LEAST), [], open.join());
+      await press(page, "Escape");
+    }
+    assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
+    assert.deepEqual(page.errors, []);
+  });
+}
+
+test("the first view is small and soon there, and all else comes before the line can be lost", async () => {
+  const page = await openPage(server);
+  await reads(page, "Live", ".rail");
+  const [first] = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint").map(({ startTime }) => startTime));
+  assert.ok(first < PAINT_MS, `first paint after ${first} ms`);
+  const bytes = () => page.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter(({ name }) => name.includes("/console/")).map(({ name, encodedBodySize }) => [name, encodedBodySize]));
+  await until("every screen is there", async () => (await bytes()).filter(([name]) => name.includes("/screens/")).length === 8);
+  if (process.env.TIDELINE_CONSOLE === "disk") return; // not compressed there
+  const lazy = /screens\/(?!overview|partitions)|(dialog|palette|ask-key|entry|split|window)\.js|\/(timelines|tables)\//;
+  const view = (await bytes()).filter(([name]) => !lazy.test(name)).reduce((sum, [, size]) => sum + size, 0);
+  assert.ok(view > 10_000 && view <= VIEW_BYTES_MAX, `${view} bytes`);
+});
+
+test("at 1,024 points and at 200 % nothing is cut off sideways", async () => {
+  for (const width of [1024, 640]) {
+    const page = await openPage(server, "/console/", { width, height: 700 });
+    await reads(page, "Live", "body");
+    for (const view of VIEWS) {
+      await page.evaluate((hash) => (location.hash = hash), view);
+      await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name), view.split(/[/?]/)[1]));
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(wide <= width, `${view}: ${wide} > ${width}`);
+    }
+  }
+});

@@ -1,0 +1,92 @@
+// Overview, Partitions and Log: what an operator sees while it goes well, goes badly and is gone.
+//
+// Owns: live figures, the sentences of troubles, the line lost and back. Must not: check how it looks.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { blockPartition, deafReader, openPage, press, reads, sleep, startServer, text, until } from "./bed.js";
+import { load } from "./harbour.js";
+
+const server = await startServer({ config: "segment_bytes = 1048576\n", args: ["--partitions", "4"] });
+const figure = (page, name) => page.$$eval(".figure", (all, name) => all.find((one) => one.querySelector("h2").textContent === name).querySelector(".big").innerText, name);
+
+test("figures are there at once from the server's own hour, and change live", async () => {
+  const running = await load(`${server.url.replace("http", "ws")}/v1/connect`, { rate: 60, readers: 4, rooms: 6, writers: 2 });
+  try {
+    // The server has looked at itself before anybody did.
+    await until("a history", async () => Object.keys((await server.call("server.history")).series).length > 0, 15_000);
+    const page = await openPage(server);
+    await reads(page, "Serving.", ".state");
+    await reads(page, "All 4 partitions commit, nothing is refused.", ".state");
+    await until("appends are drawn", () => page.$$eval(".lane .line", (lines) => lines.every((line) => /L/.test(line.getAttribute("d")))));
+    await until("appends are counted", async () => Number.parseFloat(await figure(page, "Appends")) > 20);
+    assert.equal(Number.parseFloat(await figure(page, "Connections")) >= 7, true);
+    const seen = new Set();
+    await until("the log's position moves", async () => seen.add(await text(page, ".grid tbody")).size >= 3);
+    assert.equal(await page.$$eval(".grid tbody tr", (rows) => rows.length), 4);
+    assert.match(await text(page, ".way"), /Sync/);
+    assert.match(await text(page, ".foot"), /A batch: \d/);
+    // The same as a table, by keyboard.
+    await page.$eval(".as-table", (button) => button.focus());
+    await press(page, "Enter");
+    assert.match(await text(page, "dialog"), /Appends/);
+    await press(page, "Escape");
+    assert.deepEqual(page.errors, []);
+  } finally {
+    await running.stop();
+  }
+});
+
+test("partitions are gone through by keyboard, and one is opened", async () => {
+  const page = await openPage(server, "/console/#/partitions");
+  await reads(page, "4 partitions", "main");
+  await press(page, "j", "j");
+  await until("partition 1 is in the link", () => page.url().endsWith("#/partitions/1"));
+  assert.match(await reads(page, "Partition 1", "main"), /position \d/);
+  await press(page, "Escape");
+  await until("it is closed", async () => !(await text(page, "main")).includes("Held by"));
+});
+
+test("the log comes line by line, by level and by text", async () => {
+  const page = await openPage(server, "/console/#/log");
+  await reads(page, "ready", ".lines");
+  await server.call("timeline.create", { timeline: "from/the/log" });
+  await press(page, "Home");
+  await reads(page, "Follow", ".follow");
+  await page.waitForSelector("pre.json:not([hidden])");
+  await page.goto(`${server.page}/console/#/log?text=nothing+says+this`);
+  await page.reload();
+  await reads(page, "No line holds that", "main");
+  assert.deepEqual(page.errors, []);
+});
+
+test("a stopped partition and a reader that lags are said in words, with what to do", async () => {
+  const troubled = await startServer({ config: "segment_bytes = 1048576\n", args: ["--partitions", "4"] });
+  const page = await openPage(troubled);
+  await reads(page, "nothing is refused", ".state");
+  const reader = await deafReader(troubled, "deaf/1");
+  await blockPartition(troubled, 2);
+  const said = await reads(page, /Partition 2 has stopped\. Writes to it are refused, reads go on; the other 3 commit/, ".state", 15_000);
+  assert.ok(said);
+  await until("a notice with advice", async () => /restart/i.test(await text(page, ".notices")), 15_000);
+  await until("a notice of the reader", async () => /do(es)? not keep up/.test(await text(page, ".notices")), 30_000);
+  assert.match(await text(page, ".grid tbody"), /Stopped/);
+  reader.destroy();
+});
+
+test("the line is lost and comes back without a gap", async () => {
+  const page = await openPage(server);
+  await until("figures", async () => (await figure(page, "Connections")) !== "–");
+  const before = await figure(page, "Connections");
+  await server.kill();
+  const said = await reads(page, "The line to the server is lost", ".lost-line");
+  assert.match(said, /as of \d\d:\d\d:\d\d; reconnecting/);
+  assert.equal(await figure(page, "Connections"), before, "figures stay");
+  await reads(page, "Lost", ".rail");
+  page.quiet();
+  await server.start();
+  await reads(page, "Live", ".rail");
+  await until("the line's loss is over", () => page.$eval(".lost-line", (line) => line.hidden));
+  await sleep(100);
+  assert.deepEqual(page.quiet().filter((error) => !/ERR_CONNECTION|WebSocket|Failed to load/.test(error)), []);
+});
