@@ -26,6 +26,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   let base = 0;
   let cursor = null; // the first sequence of the row that is selected
   let open = null; // the sequence whose detail is open
+  let seen = null;
   let frame = 0;
   let busy = false;
   let last = { sequence: 0, at: 0, from: Infinity }; // what came last, for its tint
@@ -184,7 +185,8 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
     /** The first and the last sequence that are seen, or null. */
     get seen() {
       const [from, to] = rows.window.map((at) => rows.items[Math.max(at, 0)]);
-      return from ? [first(from), to.sequence ?? to.to - 1] : null;
+      if (isSeen()) seen = from ? [first(from), to.sequence ?? to.to - 1] : null;
+      return seen;
     },
     follow: () => (window.mode === "still" ? toNewest() : (window.still(), change())),
     hide: (yes) => set(rows.element.parentElement, "hidden", yes),
