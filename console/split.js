@@ -78,14 +78,3 @@ export function again(ms, read, signal) {
 }
 
 export const asOf = () => `as of ${clock(Date.now())}`;
-
-/** Puts a text on the clipboard, or, where that is not allowed, selects it in `element`. */
-export async function copied(text, element, said) {
-  try {
-    await navigator.clipboard.writeText(text);
-    write(said, "Copied");
-  } catch {
-    getSelection().selectAllChildren(element);
-    write(said, "Selected: copy it with your browser");
-  }
-}

@@ -83,6 +83,8 @@ export async function load(box, read, show, { signal, keep = false } = {}) {
     clearTimeout(timer);
     if (signal?.aborted) return null;
     if (!error.reason) throw error;
+    // What is there stays; the frame says that the line is lost, and the screen reads again when it is back.
+    if (keep && error.reason === "connection_lost") return null;
     fill(box, failed(error, () => load(box, read, show, { signal })));
     return null;
   } finally {

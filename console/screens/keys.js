@@ -3,12 +3,13 @@
 // Owns: that list, and the forms that make and revoke a key. Promises: a secret is shown once and kept nowhere; nothing is
 // revoked before its name was typed. Must not: show or ask for a secret otherwise.
 
-import { h, list } from "../dom.js";
+import { h, list, write } from "../dom.js";
 import { age, many, visible, when } from "../format.js";
 import { server } from "../server.js";
 import { ask, show } from "../dialog.js";
 import { empty, load } from "../states.js";
-import { asOf, button, copied, pairs, split } from "../split.js";
+import { asOf, button, pairs, split } from "../split.js";
+import { copy } from "../timelines/message.js";
 
 const grants = (rights) => rights.map(({ on, allow }) => `${on}=${allow.join(",")}`);
 const kind = ({ signing, certificate }) => [signing && "signs for Tablestore", certificate && "with a certificate"].filter(Boolean).join(", ") || "–";
@@ -96,10 +97,12 @@ export const screen = {
     async function showSecret({ name, key }) {
       const secret = h("code", {}, key);
       const said = h("span", { role: "status" });
+      const select = () => getSelection().selectAllChildren(secret);
+      const onclick = async () => write(said, (await copy(key, select)) ? "Copied" : "Selected: copy it with your browser");
       await show({
         title: `The key ${visible(name)}`,
         text: "Copy it now: the server keeps only a hash of it, and nobody can show it again.",
-        body: h("div", { class: "secret" }, h("pre", { tabindex: "0" }, secret), h("button", { type: "button", onclick: () => copied(key, secret, said) }, "Copy"), said),
+        body: h("div", { class: "secret" }, h("pre", { tabindex: "0" }, secret), h("button", { type: "button", onclick }, "Copy"), said),
         action: "I have it",
       });
     }

@@ -20,20 +20,20 @@ const ORDERS = [
   ["opened", "Oldest"],
 ];
 
-const who = ({ user, key }) => (user ? visible(user) : key ? "" : "nobody");
+const who = ({ user, key }) => (user ? visible(user) : key ? "" : "no user");
+const mayClose = (it) => server.can("admin") || mine(it);
 const mine = ({ session }) => session === server.session?.session;
 
 const cells = (it) => [
-  h("span", { class: "name" }, who(it), it.key && h("i", {}, ` key ${visible(it.key)}`), mine(it) && h("em", { class: "chip" }, "this console")),
+  h("span", { class: "name" }, who(it), it.key && h("i", {}, ` key ${visible(it.key)}`), mine(it) && h("em", { class: "chip" }, "you")),
   h("span", {}, it.device ? visible(it.device) : "–"),
   h("span", { class: "mono" }, visible(it.address ?? "–")),
-  h("span", {}, dialect(it)),
+  h("span", {}, visible(it.dialect.replace("tideline.v1.", ""))),
   h("span", { class: "n" }, age(it.opened_at)),
   h("span", { class: "n" }, count(it.subscriptions ?? 0)),
   h("span", { class: "n" }, lag(it)),
 ];
 
-const dialect = ({ dialect }) => (dialect ? visible(dialect) : "–");
 const behind = (lag_ms) => (lag_ms > 0 ? `${lasts(lag_ms)} behind` : "at the edge");
 const missing = (head, position, lag_ms) => (head === undefined ? "deleted" : head > position ? `${count(head - position)} · ${lasts(lag_ms)}` : "at the edge");
 const lag = ({ lag_ms, subscriptions }) =>
@@ -53,7 +53,7 @@ export const screen = {
       open: detail,
       left: () => goTo({}, []),
     });
-    keys({ ...page.keys, search: () => field.querySelector("input").focus(), recall: () => rows.item && close(rows.item) });
+    keys({ ...page.keys, search: () => field.querySelector("input").focus(), recall: () => rows.item && mayClose(rows.item) && close(rows.item) });
 
     const goTo = (query, path = view.path) => go({ path, query: { user, order, ...query } }, { replace: true });
     const opened = (session) => goTo({}, [session]);
@@ -62,13 +62,13 @@ export const screen = {
     let timelines_of = null;
 
     function detail(it) {
-      const lacks = server.can("admin") || mine(it) ? null : "admin";
+      const lacks = mayClose(it) ? null : "admin";
       readTimelines(it);
       return [
         page.heading(who(it) || "Key ", it.key && !it.user && h("code", {}, visible(it.key))),
         pairs(
           ["Session", h("code", {}, it.session)], ["Key", it.key && h("code", {}, visible(it.key))], ["Device", it.device && visible(it.device)],
-          ["Client", it.client && visible(it.client)], ["Address", h("code", {}, visible(it.address ?? ""))], ["Dialect", dialect(it)],
+          ["Client", it.client && visible(it.client)], ["Address", h("code", {}, visible(it.address ?? ""))], ["Dialect", visible(it.dialect)],
           ["Since", [when(it.opened_at), h("i", {}, ` ${age(it.opened_at)}`)]], ["Ends", it.expires_at && when(it.expires_at)],
           ["In flight", it.in_flight === undefined ? null : many(it.in_flight, "request")], ["Lag", lag(it)],
         ),
@@ -111,6 +111,7 @@ export const screen = {
       const asked = { user: user || undefined, order, limit: PAGE };
       await load(page.body, () => server.call("session.list", asked, { signal }), ({ sessions }) => {
         shown = true;
+        if (sessions.length === 0 && page.opened !== null) page.close();
         if (sessions.length === 0) return nobody();
         const all = sessions.length < PAGE ? many(sessions.length, "session") : `The first ${count(PAGE)} in this order`;
         page.show(sessions, `${all}, ${asOf()}`);

@@ -27,9 +27,9 @@ export const screen = {
     let open = null; // {table, shown (of range.js) or null, ends}
     const finds = list({
       label: "Tables", class: "rooms", row_height: 30, open: ({ name }) => go({ path: [name], query: {} }),
-      render: ({ name, index_of, timelines }) => ({
+      render: ({ name, index_of, is_virtual }) => ({
         class: name === view.path[0] ? "on" : "",
-        cells: [h("span", { class: "id" }, visible(name)), (index_of || timelines) && h("em", { class: "chip" }, index_of ? "index" : "timelines")],
+        cells: [h("span", { class: "id" }, visible(name)), (index_of || is_virtual) && h("em", { class: "chip" }, index_of ? "index" : "timelines")],
       }),
     });
     const body = h("div", { class: "body" });
@@ -98,9 +98,9 @@ export const screen = {
       ready.then(() => ends.signal.aborted || rows.element.focus({ preventScroll: true }));
     }
 
-    const facts = ({ key, index_of, timelines, stream, indexes = [] }) =>
+    const facts = ({ key, index_of, is_virtual, stream, indexes = [] }) =>
       h("p", { class: "about" }, h("span", { class: "title" }, many(key.length, "key column")),
-        index_of && h("span", { class: "chip" }, `index of ${visible(index_of)}`), timelines && h("span", { class: "chip" }, "shows timelines"),
+        index_of && h("span", { class: "chip" }, `index of ${visible(index_of)}`), is_virtual && h("span", { class: "chip" }, "shows timelines"),
         stream && h("span", { class: "chip" }, "stream"), indexes.length > 0 && h("span", { class: "chip" }, many(indexes.length, "index", "indexes")));
 
     await readList();

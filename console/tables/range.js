@@ -22,7 +22,7 @@ const [EXISTS, ABSENT, ANY] = ["exists", "is not there", "exists or not"];
 /** `change(query)` changes the view. Returns {rows, keys, ready, acts, update(query), read()}. */
 export function range({ root, table, query, change, signal }) {
   const names = table.key.map(({ name }) => name);
-  const lacks = table.timelines ? "nothing: it shows timelines, which are written as messages" : server.can("tables:write", table.table) ? null : "tables:write";
+  const lacks = table.is_virtual ? "nothing: it shows timelines, which are written as messages" : server.can("tables:write", table.table) ? null : "tables:write";
   const rows = list({
     label: `Rows of ${visible(table.table)}`, row_height: 30, render: cells,
     open: (row) => change({ row: keyText(row.key, names) }), selected: (row) => page.opened !== null && change({ row: keyText(row.key, names) }), near_end: () => more(),

@@ -52,7 +52,7 @@ const freePort = () =>
   });
 
 /** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process;
- *  `admin`: an administrator's key is made, which calls and pages then show. */
+ *  `admin`: an administrator's key is made, which calls then show. */
 export async function startServer({ config = "", args = [], env = {}, start = true, admin = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "console-"));
   const port = await freePort();
@@ -155,7 +155,7 @@ async function chromium() {
 }
 
 /** A page of the console. `theme` "light" or "dark"; `path` is opened; `key` is known to it. */
-export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = server.key } = {}) {
+export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null } = {}) {
   const context = await (await chromium()).createBrowserContext();
   const page = await context.newPage();
   page.errors = [];

@@ -6,7 +6,7 @@ import { findings, openPage, press, reads, startServer, text, until } from "./be
 
 const AUTH = '[auth]\nissuer = "https://accounts.example.org"\naudience = ["chat"]\n';
 
-const open = async (server, options) => {
+const open = async (server, options = { key: server.key }) => {
   const page = await openPage(server, "/console/#/keys", options);
   await reads(page, /as of|Try again|The first one|needs the right/, "main");
   return page;

@@ -7,6 +7,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { blockPartition, deafReader, openPage, press, reads, sleep, startServer, until } from "./bed.js";
 import { fillHarbour, load } from "./harbour.js";
+import { createTable } from "./tablestore.js";
 
 const FOLDER = join(import.meta.dirname, "../../docs/pictures");
 const only = new Set(process.argv.slice(2));
@@ -98,4 +99,46 @@ await make(["ask-key"], async (shoot) => {
   await page.waitForSelector("dialog");
   await sleep(500);
   await shoot(page, "ask-key");
+});
+
+await make(["demo"], async (shoot) => {
+  const server = await startServer();
+  const page = await openPage(server, "/demo/");
+  await reads(page, "Live", ".ben .state");
+  const says = async (who, ...texts) => {
+    await page.focus(`.${who} input`);
+    for (const text of texts) await press(page, `type:${text}`, "Enter");
+    await sleep(700);
+  };
+  await says("ann", "Is berth 14 free?");
+  await says("ben", "From 15:10. Two tugs are ordered.");
+  await page.click(".ann header button");
+  await says("ben", "Nordlicht is at the pilot station", "5.9 knots, course 213", "Ann?");
+  await page.click(".ann header button");
+  await reads(page, "3 missed, none lost", ".ann .note");
+  await says("ann", "Here again. Line handlers to 14 please");
+  await page.click(".ben header button");
+  await says("ben", "On their way", "Second tug: Käthe");
+  await says("ann", "Ben, do you read?");
+  await shoot(page, "demo");
+});
+
+await make(["table-range"], async (shoot) => {
+  const server = await startServer();
+  await createTable(server, "arrivals", {
+    key: [{ name: "port", type: "string" }, { name: "at", type: "integer" }],
+    columns: [{ name: "vessel", type: "string" }], stream: 24, indexes: [{ name: "arrivals_by_vessel", key: ["vessel", "port", "at"] }],
+  });
+  await createTable(server, "berths", { key: [{ name: "berth", type: "integer" }] });
+  const vessels = ["Nordlicht", "Maria S", "Käthe", "Hanse Star", "Kormoran", "Baltic Queen", "Otto"];
+  for (let at = 0; at < 120; at += 1) {
+    const columns = { vessel: vessels[(at * 5) % 7], speed: ((at * 37) % 140) / 10 + 0.5, berth: (at * 11) % 40, tugs: at % 3, pilot: at % 4 > 0 };
+    await server.call("row.put", { table: "arrivals", key: { port: ["bremen", "hamburg", "kiel"][at % 3], at: 1_761_000_000 + at * 613 }, columns });
+  }
+  const page = await openPage(server, "/console/#/tables/arrivals?key=hamburg&filter=speed+>+5.5+and+pilot+%3D+true");
+  await reads(page, "that meet the condition", ".listed .foot");
+  await press(page, "j", "j", "Enter");
+  await reads(page, "Written", ".detail");
+  await sleep(300);
+  await shoot(page, "table-range");
 });
