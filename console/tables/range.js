@@ -22,7 +22,9 @@ const [EXISTS, ABSENT, ANY] = ["exists", "is not there", "exists or not"];
 /** `change(query)` changes the view. Returns {rows, keys, ready, acts, update(query), read()}. */
 export function range({ root, table, query, change, signal }) {
   const names = table.key.map(({ name }) => name);
-  const lacks = table.is_virtual ? "nothing: it shows timelines, which are written as messages" : server.can("tables:write", table.table) ? null : "tables:write";
+  // An index and a table that shows timelines are written by writing something else.
+  const written_to = !table.index_of && !table.is_virtual;
+  const lacks = server.can("tables:write", table.table) ? null : "tables:write";
   const rows = list({
     label: `Rows of ${visible(table.table)}`, row_height: 30, render: cells,
     open: (row) => change({ row: keyText(row.key, names) }), selected: (row) => page.opened !== null && change({ row: keyText(row.key, names) }), near_end: () => more(),
@@ -57,7 +59,7 @@ export function range({ root, table, query, change, signal }) {
       block(entryOf(row)),
       row.cut && h("p", { class: "none" }, "It has more columns than are sent at once."),
       h("div", { class: "acts col" },
-        !table.index_of && button("Replace", { key: "edit", lacks, onclick: () => put(row) }),
+        written_to && button("Replace", { key: "edit", lacks, onclick: () => put(row) }),
         button("Copy JSON", { key: "copy", onclick: () => copyRow(row) }), button("Copy link", { key: "link", onclick: copyLink })),
     ];
   }
@@ -128,7 +130,7 @@ export function range({ root, table, query, change, signal }) {
     query.key || query.filter
       ? empty("No row", "No row from this key on meets the condition.", null, syntax())
       : empty("No rows yet", "A row is a key and columns of any names. Tablestore's SDKs write them, or you, here:", null, putter("primary"));
-  const putter = (kind) => !table.index_of && button("Put a row", { key: "append", kind, lacks, onclick: () => put(null) });
+  const putter = (kind) => written_to && button("Put a row", { key: "append", kind, lacks, onclick: () => put(null) });
 
   /** Puts a row: a new one, or another in the place of one. */
   async function put(row) {
@@ -169,8 +171,8 @@ export function range({ root, table, query, change, signal }) {
       ...page.keys,
       go_to: () => key.querySelector("input").focus(),
       search: () => filter.querySelector("input").focus(),
-      append: () => lacks || table.index_of || put(null),
-      edit: () => lacks || table.index_of || (rows.item && put(rows.item)),
+      append: () => written_to && !lacks && put(null),
+      edit: () => written_to && !lacks && rows.item && put(rows.item),
       copy: () => rows.item && copyRow(rows.item),
       link: copyLink,
     },
