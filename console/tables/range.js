@@ -53,7 +53,7 @@ export function range({ root, table, query, change, signal }) {
   function detail(row) {
     const versions = row.columns.map(({ version }) => version);
     return [
-      page.heading("Row ", h("code", {}, keyText(row.key, names))),
+      page.heading("Row ", h("code", {}, visible(keyText(row.key, names)))),
       pairs(...names.map((name) => [visible(name), h("code", {}, shown(row.key[name]))]), ["Columns", count(row.columns.length)], ["Written", versions.length ? when(Math.max(...versions)) : null]),
       h("h3", {}, "Columns"),
       block(entryOf(row)),
@@ -89,7 +89,7 @@ export function range({ root, table, query, change, signal }) {
 
   function put_in(all) {
     const filtered = wanted.filter ? "that meet the condition" : "";
-    const more_there = next ? (all.length >= ROWS_MAX ? `; more behind: go on from ${keyText(next, names)} (${hint("go_to")})` : ", more as you scroll") : ", that is all";
+    const more_there = next ? (all.length >= ROWS_MAX ? `; more behind: go on from ${visible(keyText(next, names))} (${hint("go_to")})` : ", more as you scroll") : ", that is all";
     page.show(all, `${many(all.length, "row")} ${filtered}${more_there}, ${asOf()}`.replace("  ", " ").replace(" ,", ","));
     openNamed();
   }
