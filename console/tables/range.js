@@ -10,7 +10,7 @@ import { json, read as readJson } from "../entry.js";
 import { count, many, visible, when } from "../format.js";
 import { hint } from "../keys.js";
 import { server } from "../server.js";
-import { asOf, button, pairs, searchField, split } from "../split.js";
+import { asOf, button, pairs, searchField, showIn, split } from "../split.js";
 import { empty, failed, load } from "../states.js";
 import { block, copy, inline } from "../timelines/message.js";
 import { decode, encode, entryOf, keyText, readCondition, readKey, written } from "./value.js";
@@ -27,7 +27,7 @@ export function range({ root, table, query, change, signal }) {
   const lacks = server.can("tables:write", table.table) ? null : "tables:write";
   const rows = list({
     label: `Rows of ${visible(table.table)}`, row_height: 30, render: cells,
-    open: (row) => change({ row: keyText(row.key, names) }), selected: (row) => page.opened !== null && change({ row: keyText(row.key, names) }), near_end: () => more(),
+    open: (row) => change({ row: keyText(row.key, names) }), selected: (row) => page.opened !== null && change({ row: keyText(row.key, names) }), near_end: () => dry || more(),
   });
   const key = searchField({ label: "From this key", placeholder: `From key: ${names.join(", ")}`, value: query.key ?? "", key: "go_to", mono: true, changed: (text) => change({ key: text, row: null }) });
   const filter = searchField({ label: "Only rows with", placeholder: "Only with: speed > 5.5", value: query.filter ?? "", key: "search", mono: true, changed: (text) => change({ filter: text, row: null }) });
@@ -40,6 +40,7 @@ export function range({ root, table, query, change, signal }) {
   root.style.setProperty("--keys", names.length);
 
   let next = null; // where the page behind the last one begins
+  let dry = false; // the last page read had no row that meets the condition: what is behind is read only when asked
   let asking = false;
   let wanted = {}; // what was asked, without the place
 
@@ -81,16 +82,20 @@ export function range({ root, table, query, change, signal }) {
     const asked = wanted;
     await load(page.body, () => server.call("row.range", asked, { signal }), (said) => {
       if (asked !== wanted) return;
-      next = said.next ?? null;
+      came(said);
       if (said.rows.length === 0 && !next) return nothing();
       put_in(said.rows);
     }, { signal });
   }
 
+  const came = (said) => ([next, dry] = [said.next ?? null, said.rows.length === 0]);
+
   function put_in(all) {
-    const filtered = wanted.filter ? "that meet the condition" : "";
-    const more_there = next ? (all.length >= ROWS_MAX ? `; more behind: go on from ${visible(keyText(next, names))} (${hint("go_to")})` : ", more as you scroll") : ", that is all";
-    page.show(all, `${many(all.length, "row")} ${filtered}${more_there}, ${asOf()}`.replace("  ", " ").replace(" ,", ","));
+    const upto = next && visible(keyText(next, names));
+    const behind = !next ? "that is all"
+      : all.length >= ROWS_MAX ? `no more are kept: go on from ${upto} (${hint("go_to")})`
+      : dry ? `looked up to ${upto}, go on with ${hint("newest")}` : "more as you scroll";
+    page.show(all, `${many(all.length, "row")}${wanted.filter ? " that meet the condition" : ""}, ${behind}, ${asOf()}`);
     openNamed();
   }
 
@@ -102,7 +107,7 @@ export function range({ root, table, query, change, signal }) {
     try {
       const said = await server.call("row.range", { ...asked, from: next }, { signal });
       if (asked !== wanted) return;
-      next = said.next ?? null;
+      came(said);
       put_in([...rows.items, ...said.rows]);
     } catch (error) {
       if (asked === wanted && error.reason && error.reason !== "connection_lost") fill(page.body, failed(error, read));
@@ -169,6 +174,7 @@ export function range({ root, table, query, change, signal }) {
     acts: h("div", { class: "acts" }, putter()),
     keys: {
       ...page.keys,
+      newest: () => (page.keys.newest(), more()),
       go_to: () => key.querySelector("input").focus(),
       search: () => filter.querySelector("input").focus(),
       append: () => written_to && !lacks && put(null),
@@ -179,6 +185,8 @@ export function range({ root, table, query, change, signal }) {
     update(said) {
       const same = ["key", "filter", "backward"].every((name) => (said[name] ?? "") === (query[name] ?? ""));
       query = said;
+      showIn(key, query.key);
+      showIn(filter, query.filter);
       set(backward, "aria-pressed", String(Boolean(query.backward)));
       if (same) openNamed();
       else read();
