@@ -49,27 +49,40 @@ export const screen = {
     }
 
     /** Connects as the user and follows their list. */
-    async function become(user) {
-      const client = server.as(user);
+    function become(user) {
       const ends = new AbortController();
-      const stopped = new Promise((_, reject) => client.on("stopped", ({ error, code }) => reject(error ?? Object.assign(new Error(`closed with ${code}`), { reason: "forbidden" }))));
-      stopped.catch(() => {});
-      const mine = { user, client, signal: AbortSignal.any([signal, ends.signal]), known: null, close: () => (ends.abort(), client.close().catch(() => {})) };
-      person = mine;
+      person = { user, client: null, known: null, signal: AbortSignal.any([signal, ends.signal]), close: () => ends.abort() };
       fill(totals);
       fill(right);
-      await load(place, async () => (mine.known = await Promise.race([client.conversations(), stopped])), () => {
-        mine.signal.addEventListener("abort", () => mine.known.close());
-        mine.known.on("changed", heard);
-        heard();
-        return null;
-      }, { signal: mine.signal });
-      if (mine.known && !mine.signal.aborted) openOne(now.query.at);
+      return load(place, () => connect(person), () => null, { signal: person.signal }).then(() => person?.known && begin());
+    }
+
+    /** Where none is named, the first with something unread is opened. */
+    function begin() {
+      const first = person.known.list.find(({ unread }) => unread > 0) ?? person.known.list[0];
+      if (now.query.at === undefined && first) go({ path: now.path, query: { at: first.timeline } }, { replace: true });
+      else openOne(now.query.at);
+    }
+
+    /** There must be a session before another one makes sense: it may be the key that is asked for. */
+    async function connect(mine) {
+      await server.call("ping", {}, mine);
+      const client = (mine.client = server.as(mine.user));
+      mine.signal.addEventListener("abort", () => client.close().catch(() => {}));
+      const stopped = new Promise((_, reject) => client.on("stopped", ({ error, code }) => reject(error ?? Object.assign(new Error(`closed with ${code}`), { reason: "forbidden" }))));
+      stopped.catch(() => {});
+      const known = await Promise.race([client.conversations(), stopped]);
+      mine.known = known;
+      mine.signal.addEventListener("abort", () => known.close());
+      if (mine.signal.aborted) return;
+      known.on("changed", heard);
+      heard();
     }
 
     let counting = 0;
     function heard() {
       const { known, user, client } = person;
+      if (!known) return;
       const at = rows.item?.timeline;
       rows.items = known.list;
       rows.index = known.list.findIndex(({ timeline }) => timeline === at);
@@ -124,7 +137,7 @@ export const screen = {
       const on = inLeft() ? rows : open.list.rows;
       if (!inLeft() && (name === "newest" || name === "oldest")) open.list[name === "newest" ? "toNewest" : "toOldest"]();
       else drives(on)[name](event);
-      (name === "open" && open ? open.list.rows : on).element.focus({ preventScroll: true });
+      if (name !== "open") on.element.focus({ preventScroll: true });
     }]));
     const back = () => {
       if (document.activeElement === field) return rows.element.focus();
@@ -201,5 +214,6 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
   client.on("state", ({ state }) => state === "open" && !signal.aborted && window.resume());
   signal.addEventListener("abort", () => window.close());
   shown.toNewest();
+  shown.rows.element.focus({ preventScroll: true });
   return { timeline, update, list: shown, close: () => ends.abort() };
 }

@@ -64,8 +64,7 @@ export const screen = {
       if (own) own();
       else if (!inFinder() && rows().index < 0 && (name === "next" || name === "previous")) rows().select(rows().items.length - 1);
       else drives(rows())[name](event);
-      if (name !== "open" && !rows().element.contains(document.activeElement)) rows().element.focus({ preventScroll: true });
-      if (name === "open" && inFinder() && open) open.list.rows.element.focus();
+      if (name !== "open") rows().element.focus({ preventScroll: true });
     }]));
     const acts = Object.fromEntries(["follow", "go_to", "append", "edit", "recall", "copy", "link"].map((name) => [name, () => (open ? open.keys[name]() : name === "append" && first())]));
 

@@ -53,7 +53,7 @@ export function finder({ signal, show, open, found: heard }) {
       const any = found.entries.length > 0 || next !== undefined;
       if (!asked.prefix) heard(any);
       if (!any) return nothing();
-      fill(place, rows.element);
+      if (rows.element.parentElement !== place) fill(place, rows.element); // put in again it would lose the focus
       rows.element.scrollTop = 0;
     }, { signal: mine.signal, keep: true });
     if (mine !== search) return;
@@ -97,9 +97,9 @@ export function finder({ signal, show, open, found: heard }) {
     const known = figures.get(name);
     if (timeline && !known) wanted();
     const cells = [
-      h("span", { class: "id", title: visible(name) }, visible(name.slice(from)), below && h("i", { class: "unseen" }, " and what is below")),
-      h("span", { class: "hd" }, timeline ? (known?.head === undefined ? "" : count(known.head)) : below ? "…" : ""),
-      h("time", {}, known?.last_at ? age(known.last_at) : ""),
+      h("span", { class: "id", title: visible(name) }, visible(name.slice(from))),
+      h("span", { class: "hd" }, known?.head === undefined ? "" : count(known.head)),
+      below ? icon("next") : h("time", {}, known?.last_at ? age(known.last_at) : ""),
     ];
     return { class: `${name === current && timeline ? "on" : ""}${below ? " below" : ""}`, cells };
   }

@@ -26,6 +26,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   let base = 0;
   let cursor = null; // the first sequence of the row that is selected
   let open = null; // the sequence whose detail is open
+  let seen = null;
   let frame = 0;
   let busy = false;
   let last = { sequence: 0, at: 0, from: Infinity }; // what came last, for its tint
@@ -50,9 +51,11 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   /** What the person asks for is done at once: the window drops pages that come too late. */
   const guarded = (step) => step().catch((error) => signal.aborted || failed(error));
 
+  const isSeen = () => rows.element.clientHeight > 0;
+
   /** Pages come one after the other. */
   async function page(step) {
-    if (busy || server.held) return;
+    if (busy || server.held || !isSeen()) return;
     busy = true;
     await guarded(step);
     busy = false;
@@ -66,7 +69,8 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
 
   // The list is moved by the person: off the end means to read, and nothing may run away.
   rows.element.addEventListener("scroll", () => {
-    if (window.mode !== "still" && !frame && !rows.at_end) window.still();
+    if (window.mode !== "still" && !frame && isSeen() && !rows.at_end) window.still();
+    change();
   }, { passive: true, signal });
 
   /** The list shows what the window has now. */
@@ -106,7 +110,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
     write(said, note?.text ?? (server.held ? "Held · nothing moves until Space" : window.over ? ended() : window.head ? texts[window.mode]() : ""));
     newest.hidden = window.mode !== "still" || Boolean(window.over);
     const kept = Math.max(window.head - window.floor + 1, 0);
-    write(right, window.head ? `${count(window.rows.filter((row) => row.sequence).length)} of ${count(kept)}` : "");
+    write(right, window.head ? `${count(window.rows.filter((row) => row.sequence).length)} read of ${count(kept)}` : "");
   }
 
   const since = () => {
@@ -177,6 +181,12 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
     /** The message that keys are about. */
     get current() {
       return window.selected ?? (cursor === null ? null : window.get(cursor));
+    },
+    /** The first and the last sequence that are seen, or null. */
+    get seen() {
+      const [from, to] = rows.window.map((at) => rows.items[Math.max(at, 0)]);
+      if (isSeen()) seen = from ? [first(from), to.sequence ?? to.to - 1] : null;
+      return seen;
     },
     follow: () => (window.mode === "still" ? toNewest() : (window.still(), change())),
     hide: (yes) => set(rows.element.parentElement, "hidden", yes),

@@ -113,7 +113,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
     about.show(window.selected);
   }
 
-  // --- the ribbon: floor to head, edits and recalls of what was read, the window
+  // --- the ribbon: floor to head, edits and recalls of what was read, and what is seen
 
   function share(sequence) {
     const { floor, head } = window;
@@ -126,12 +126,12 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
     const path = (places, from, to) => [...places].map((x) => `M${x} ${from}V${to}`).join("");
     set(edits, "d", path(marks.edited, 5, 13));
     set(recalls, "d", path(marks.recalled, 3, 15));
-    const [row] = window.rows;
-    const from = row ? share(row.sequence ?? row.from) * 1000 : 0;
-    const width = row ? Math.max(share(window.last) * 1000 - from, 12) : 0;
+    const { seen } = list;
+    const from = seen ? share(seen[0]) * 1000 : 0;
+    const width = seen ? Math.max(share(seen[1]) * 1000 - from, 12) : 0;
     set(here, "x", Math.min(from, 1000 - width));
     set(here, "width", width);
-    set(ribbon, "aria-label", row ? `Sequences ${count(window.floor)} to ${count(window.head)}; read here are ${count(row.sequence ?? row.from)} to ${count(window.last)}` : "No messages");
+    set(ribbon, "aria-label", seen ? `Sequences ${count(window.floor)} to ${count(window.head)}; the view shows ${count(seen[0])} to ${count(seen[1])}` : "No messages");
   }
 
   function drawAxis() {
@@ -252,6 +252,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
     }, head, { signal });
     if (signal.aborted || !info || !window.epoch) return;
     chips();
+    if (!document.querySelector("dialog[open]")) list.rows.element.focus({ preventScroll: true });
     for (const method of PUSHES) server.on(method, (push) => push.timeline === timeline && pushed(method, push), { signal });
     readMoments().catch(() => drawAxis());
     poll();
@@ -273,6 +274,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
     if (key !== (tab?.key ?? "messages") || (!tab && key !== "messages")) openTab(key);
     list.element.hidden = key !== "messages";
     other.hidden = key === "messages";
+    list.change();
     const at = Number(wanted.at);
     if (!Number.isSafeInteger(at) || at < 1) {
       await window.select(null);

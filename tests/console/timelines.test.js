@@ -36,7 +36,7 @@ test("a timeline is found by keys: its beginning typed, or level by level", asyn
   await press(page, "Enter");
   await reads(page, "message 601", ".msgs");
   assert.match(await at(page), /^#\/timelines\/room%2Fharbour\?prefix=room%2Fh/);
-  await press(page, "Escape", "Escape");
+  await press(page, "Escape", "Escape", "Escape");
   await reads(page, /^all$/m, ".crumbs");
   await reads(page, "room/", ".rooms");
   await press(page, "j", "Enter");
