@@ -13,6 +13,7 @@ const UNAUTHENTICATED = 4500;
 const STATUS_MS = 5_000;
 const PING_MS = 5_000;
 
+const EVERYWHERE = new Set(["observe", "admin"]); // rights that only a rule for all names can give
 const events = new Events();
 const place = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/connect`;
 let client = null;
@@ -68,7 +69,8 @@ export const server = {
   /** May I do that (to `on`)? Where the server did not say what I may, the answer is yes, and its own answer counts. */
   can(right, on = null) {
     const rights = server.status?.you?.rights;
-    if (!rights) return right !== "observe" || server.status_error?.reason !== "forbidden";
+    // Who may not ask for the server's status has no `observe`, so not all rights either.
+    if (!rights) return server.status_error?.reason !== "forbidden" || !EVERYWHERE.has(right);
     return rights.some(({ on: where, allow }) => (allow.includes(right) || allow.includes("admin")) && reaches(where, on, right));
   },
 
@@ -189,7 +191,7 @@ const ended = (signal) =>
 
 /** Does a rule of rights reach a name? Without a name: does it reach any. */
 function reaches(where, on, right) {
-  if (on === null || where === "*") return where === "*" || !["observe", "admin"].includes(right);
+  if (on === null || where === "*") return where === "*" || !EVERYWHERE.has(right);
   const pattern = where.replaceAll("{user}", server.status.you.user ?? "");
   return pattern.endsWith("*") ? on.startsWith(pattern.slice(0, -1)) : on === pattern;
 }
