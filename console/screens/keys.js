@@ -41,7 +41,7 @@ function grantsOf(text) {
 
 const NO_AUTH = [
   "This server asks nobody for a key",
-  "Its settings have no [auth], so it serves this machine only, and everybody here may do everything. A key is what a back end or an operator shows where [auth] is set. The first one is made with the server stopped, and makes all others:",
+  "Its settings have no [auth], so everybody who reaches it may do everything. A key is what a back end or an operator shows where [auth] is set. The first one is made with the server stopped, and makes all others:",
   "tideline key create admin --allow '*=admin' --data ./data > admin.key",
 ];
 
