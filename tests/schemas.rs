@@ -19,9 +19,9 @@ use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
-    conversation, feed, hide, key, member, message, openrpc, partition, pin, position, push,
-    reaction, receipt, schedule, schemas, session, sessions, signal, stream, sync, timeline,
-    webhook,
+    conversation, feed, hide, key, log, member, message, openrpc, partition, pin, position, push,
+    reaction, receipt, schedule, schemas, server, session, sessions, signal, stream, sync,
+    timeline, webhook,
 };
 
 fn root() -> PathBuf {
@@ -279,6 +279,9 @@ fn reply(method: &str, result: &Value) -> Reply {
         "partition.list" => Reply::PartitionList(of::<partition::Listed>(result)),
         "partition.split" => Reply::PartitionSplit(of::<partition::Begun>(result)),
         "partition.merge" => Reply::PartitionMerge(of::<partition::Begun>(result)),
+        "server.status" => Reply::ServerStatus(Box::new(of::<server::StatusNow>(result))),
+        "server.history" => Reply::ServerHistory(of::<server::Past>(result)),
+        "log.tail" => Reply::LogTail(of::<log::Tailed>(result)),
         "signal" => Reply::Signal(of::<signal::Signalled>(result)),
         "presence.get" => Reply::PresenceGet(of::<signal::Got>(result)),
         unknown => panic!("{unknown} has a reply that nobody decodes"),

@@ -167,6 +167,12 @@ impl Feed {
         self.followers.observe();
     }
 
+    /// How late pushes of a partition are, ms. May block on the disk.
+    #[must_use]
+    pub fn lag_ms(&self, partition: PartitionId) -> u64 {
+        self.followers.lag_ms(partition)
+    }
+
     /// Stops the followers. Watchers get no more news.
     pub fn stop(&self) {
         self.stop.cancel();

@@ -9,6 +9,7 @@ pub(super) mod audit;
 pub(super) mod conversation;
 mod feed;
 mod key;
+mod log;
 mod marks;
 mod member;
 pub(super) mod message;
@@ -16,6 +17,7 @@ mod partition;
 mod position;
 mod receipt;
 mod schedule;
+mod server;
 pub(super) mod session;
 pub(crate) mod shape;
 pub(super) mod signal;
@@ -236,9 +238,12 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::WebhookList(_) => webhook::list(shared, caller),
         Request::WebhookDead(dead) => webhook::dead(shared, caller, dead),
         Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay),
-        Request::PartitionList(_) => partition::list(shared, caller),
+        Request::PartitionList(_) => partition::list(shared),
         Request::PartitionSplit(split) => partition::split(shared, caller, &split),
         Request::PartitionMerge(merge) => partition::merge(shared, caller, &merge),
+        Request::ServerStatus(_) => server::status(shared, caller),
+        Request::ServerHistory(history) => server::history(shared, &history),
+        Request::LogTail(tail) => log::tail(shared, caller, &tail),
         Request::Subscribe(_)
         | Request::Unsubscribe(_)
         | Request::StreamOpen(_)

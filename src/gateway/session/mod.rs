@@ -100,6 +100,8 @@ struct Session {
     is_deaf: bool,
     /// The last look found the client out of time.
     is_doubted: bool,
+    /// It counts as one that does not keep up.
+    behind: Option<Held>,
     ping_at: Instant,
     timer: Pin<Box<Sleep>>,
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -210,6 +212,7 @@ impl Session {
             passing: None,
             is_deaf: false,
             is_doubted: false,
+            behind: None,
             ping_at,
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
