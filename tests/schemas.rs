@@ -19,7 +19,7 @@ use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
-    conversation, feed, hide, key, member, message, openrpc, partition, pin, position, push,
+    conversation, feed, hide, key, member, message, openrpc, partition, pin, position, prefixes, push,
     reaction, receipt, schedule, schemas, session, sessions, signal, stream, sync, timeline,
     webhook,
 };
@@ -214,6 +214,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "timeline.delete" => Reply::TimelineDelete(of::<timeline::Deleted>(result)),
         "timeline.trim" => Reply::TimelineTrim(of::<timeline::Trimmed>(result)),
         "timeline.list" => Reply::TimelineList(of::<timeline::Listed>(result)),
+        "timeline.prefixes" => Reply::TimelinePrefixes(of::<prefixes::Level>(result)),
         "timeline.configure" => Reply::TimelineConfigure(of::<timeline::Configured>(result)),
         "member.add" => Reply::MemberAdd(of::<member::Added>(result)),
         "member.update" => Reply::MemberUpdate(Box::new(of::<member::Updated>(result))),

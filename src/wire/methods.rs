@@ -15,7 +15,7 @@ use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::needs::Needs;
 use super::{
-    conversation, feed, hide, key, member, message, partition, pin, position, reaction, receipt,
+    conversation, feed, hide, key, member, message, partition, pin, position, prefixes, reaction, receipt,
     schedule, session, sessions, signal, stream, sync, timeline, webhook,
 };
 use crate::access::{Right, Rights};
@@ -234,6 +234,8 @@ methods! {
         "timeline.trim", changes, Any[Manage], "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
         "timeline.list", answers, Any[Read], "List timelines by ID";
+    TimelinePrefixes(prefixes::Prefixes) -> prefixes::Level,
+        "timeline.prefixes", answers, Any[Read], "List one level of the IDs of timelines";
     TimelineConfigure(Box<timeline::Configure>) -> timeline::Configured,
         "timeline.configure", changes, Any[Manage], "Change the settings";
     MemberAdd(member::Add) -> member::Added,

@@ -39,6 +39,7 @@ pub mod partition;
 pub mod pin;
 pub mod position;
 mod positions;
+pub mod prefixes;
 pub mod push;
 pub mod reaction;
 mod reason;

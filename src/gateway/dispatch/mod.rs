@@ -186,6 +186,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
+        Request::TimelinePrefixes(level) => timeline::prefixes(shared, caller, level),
         Request::TimelineConfigure(configure) => timeline::configure(shared, caller, *configure),
         Request::MemberAdd(add) => member::add(shared, caller, add),
         Request::MemberUpdate(update) => member::update(shared, caller, *update),
