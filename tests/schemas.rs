@@ -20,7 +20,7 @@ use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
     conversation, feed, hide, key, member, message, openrpc, partition, pin, position, prefixes, push,
-    reaction, receipt, schedule, schemas, session, sessions, signal, stream, sync, timeline,
+    reaction, readers, receipt, schedule, schemas, session, sessions, signal, stream, sync, timeline,
     webhook,
 };
 
@@ -215,6 +215,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "timeline.trim" => Reply::TimelineTrim(of::<timeline::Trimmed>(result)),
         "timeline.list" => Reply::TimelineList(of::<timeline::Listed>(result)),
         "timeline.prefixes" => Reply::TimelinePrefixes(of::<prefixes::Level>(result)),
+        "timeline.readers" => Reply::TimelineReaders(of::<readers::Read>(result)),
         "timeline.configure" => Reply::TimelineConfigure(of::<timeline::Configured>(result)),
         "member.add" => Reply::MemberAdd(of::<member::Added>(result)),
         "member.update" => Reply::MemberUpdate(Box::new(of::<member::Updated>(result))),
@@ -269,6 +270,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "stream.forget" => Reply::StreamForget(of::<stream::Forgotten>(result)),
         "session.renew" => Reply::SessionRenew(of::<sessions::Renewed>(result)),
         "session.list" => Reply::SessionList(of::<sessions::Listed>(result)),
+        "session.get" => Reply::SessionGet(Box::new(of::<sessions::Got>(result))),
         "session.close" => Reply::SessionClose(of::<sessions::Closed>(result)),
         "session.revoke" => Reply::SessionRevoke(of::<sessions::Revoked>(result)),
         "key.create" => Reply::KeyCreate(of::<key::Created>(result)),

@@ -15,7 +15,7 @@ use super::check::{Check, NUMBER_MAX};
 use super::failure::Failure;
 use super::needs::Needs;
 use super::{
-    conversation, feed, hide, key, member, message, partition, pin, position, prefixes, reaction, receipt,
+    conversation, feed, hide, key, member, message, partition, pin, position, prefixes, reaction, readers, receipt,
     schedule, session, sessions, signal, stream, sync, timeline, webhook,
 };
 use crate::access::{Right, Rights};
@@ -210,6 +210,8 @@ methods! {
         "session.renew", changes, Session[], "Show a newer token, so that the session goes on";
     SessionList(sessions::List) -> sessions::Listed,
         "session.list", answers, Session[], "List sessions";
+    SessionGet(sessions::Get) -> Box<sessions::Got>,
+        "session.get", answers, Session[], "Read one session, and how far it is in its timelines";
     SessionClose(sessions::Close) -> sessions::Closed,
         "session.close", changes, Session[], "Close a session";
     SessionRevoke(sessions::Revoke) -> sessions::Revoked,
@@ -236,6 +238,8 @@ methods! {
         "timeline.list", answers, Any[Read], "List timelines by ID";
     TimelinePrefixes(prefixes::Prefixes) -> prefixes::Level,
         "timeline.prefixes", answers, Any[Read], "List one level of the IDs of timelines";
+    TimelineReaders(readers::Readers) -> readers::Read,
+        "timeline.readers", answers, Server[Observe], "Read who follows a timeline now, and how far behind";
     TimelineConfigure(Box<timeline::Configure>) -> timeline::Configured,
         "timeline.configure", changes, Any[Manage], "Change the settings";
     MemberAdd(member::Add) -> member::Added,

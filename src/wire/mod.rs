@@ -42,6 +42,7 @@ mod positions;
 pub mod prefixes;
 pub mod push;
 pub mod reaction;
+pub mod readers;
 mod reason;
 pub mod receipt;
 pub mod schedule;

@@ -16,6 +16,7 @@ mod partition;
 mod position;
 mod receipt;
 mod schedule;
+mod seen;
 pub(super) mod session;
 pub(crate) mod shape;
 pub(super) mod signal;
@@ -172,7 +173,8 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(session::open(shared, caller, open)),
         Request::SessionRenew(renew) => session::renew(shared, caller, &renew),
-        Request::SessionList(list) => session::list(shared, caller, &list),
+        Request::SessionList(list) => seen::list(shared, caller, list),
+        Request::SessionGet(get) => seen::get(shared, caller, get),
         Request::SessionClose(close) => session::close(shared, caller, &close),
         Request::SessionRevoke(revoke) => session::revoke(shared, caller, revoke),
         Request::KeyCreate(create) => key::create(shared, caller, create),
@@ -187,6 +189,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
         Request::TimelinePrefixes(level) => timeline::prefixes(shared, caller, level),
+        Request::TimelineReaders(readers) => seen::readers(shared, caller, readers),
         Request::TimelineConfigure(configure) => timeline::configure(shared, caller, *configure),
         Request::MemberAdd(add) => member::add(shared, caller, add),
         Request::MemberUpdate(update) => member::update(shared, caller, *update),
