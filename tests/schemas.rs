@@ -20,7 +20,7 @@ use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
     conversation, feed, hide, key, member, message, openrpc, partition, pin, position, prefixes, push,
-    reaction, readers, receipt, schedule, schemas, session, sessions, signal, stream, sync, timeline,
+    reaction, readers, receipt, row, schedule, schemas, session, sessions, signal, stream, sync, table, timeline,
     webhook,
 };
 
@@ -279,6 +279,11 @@ fn reply(method: &str, result: &Value) -> Reply {
         "webhook.list" => Reply::WebhookList(of::<webhook::Listed>(result)),
         "webhook.dead" => Reply::WebhookDead(of::<webhook::DeadPage>(result)),
         "webhook.replay" => Reply::WebhookReplay(of::<webhook::Replaying>(result)),
+        "table.list" => Reply::TableList(of::<table::Listed>(result)),
+        "table.get" => Reply::TableGet(Box::new(of::<table::Info>(result))),
+        "row.get" => Reply::RowGet(of::<row::Got>(result)),
+        "row.range" => Reply::RowRange(of::<row::Page>(result)),
+        "row.put" => Reply::RowPut(of::<row::Stored>(result)),
         "partition.list" => Reply::PartitionList(of::<partition::Listed>(result)),
         "partition.split" => Reply::PartitionSplit(of::<partition::Begun>(result)),
         "partition.merge" => Reply::PartitionMerge(of::<partition::Begun>(result)),

@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::needs::Needs;
 use super::{
     conversation, feed, hide, key, member, message, partition, pin, position, prefixes, reaction, readers, receipt,
-    schedule, session, sessions, signal, stream, sync, timeline, webhook,
+    row, schedule, session, sessions, signal, stream, sync, table, timeline, webhook,
 };
 use crate::access::{Right, Rights};
 
@@ -344,6 +344,16 @@ methods! {
         "webhook.dead", answers, Server[Admin], "List changes that a webhook's receiver did not take";
     WebhookReplay(webhook::Replay) -> webhook::Replaying,
         "webhook.replay", changes, Server[Admin], "Have a webhook post changes again";
+    TableList(table::List) -> table::Listed,
+        "table.list", answers, Session[], "List the tables that one has a right to";
+    TableGet(table::Get) -> Box<table::Info>,
+        "table.get", answers, Any[TablesRead, TablesWrite, TablesManage], "Read what a table is";
+    RowGet(row::Get) -> row::Got,
+        "row.get", answers, Any[TablesRead], "Read one row of a table";
+    RowRange(Box<row::Range>) -> row::Page,
+        "row.range", answers, Any[TablesRead], "Read a range of a table's rows";
+    RowPut(row::Put) -> row::Stored,
+        "row.put", claims, Any[TablesWrite], "Put a row into a table";
     PartitionList(partition::List) -> partition::Listed,
         "partition.list", answers, Server[Admin], "List the partitions, and how far a change of them is";
     PartitionSplit(partition::Split) -> partition::Begun,

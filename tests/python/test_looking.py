@@ -134,7 +134,7 @@ def test_sessions_say_what_they_do(server, client, name):
         last = positions(limit=3, after=page["next"])
         assert [one["timeline"] for one in last["positions"]] == names[3:] and "next" not in last
         client.call("timeline.delete", timeline=names[4])
-        assert one.push("message")["timeline"] in names
+        assert one.push("subscription.ended")["timeline"] == names[4]
         until(lambda: [one["timeline"] for one in positions()["positions"]] == names[:4])
         assert client.call("session.close", session=second["session"]) == {"closed": True}
         until(lambda: len(listed()["sessions"]) == 1)

@@ -15,6 +15,7 @@ pub(super) mod message;
 mod partition;
 mod position;
 mod receipt;
+mod row;
 mod schedule;
 mod seen;
 pub(super) mod session;
@@ -23,6 +24,7 @@ pub(super) mod signal;
 pub(super) mod stream;
 pub(super) mod subscribe;
 mod sync;
+mod table;
 mod timeline;
 mod webhook;
 
@@ -240,6 +242,11 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::WebhookList(_) => webhook::list(shared, caller),
         Request::WebhookDead(dead) => webhook::dead(shared, caller, dead),
         Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay),
+        Request::TableList(_) => table::list(shared, caller),
+        Request::TableGet(get) => table::get(shared, caller, get),
+        Request::RowGet(get) => row::get(shared, caller, get),
+        Request::RowRange(range) => row::range(shared, caller, *range),
+        Request::RowPut(put) => row::put(shared, caller, put),
         Request::PartitionList(_) => partition::list(shared, caller),
         Request::PartitionSplit(split) => partition::split(shared, caller, &split),
         Request::PartitionMerge(merge) => partition::merge(shared, caller, &merge),
