@@ -62,8 +62,9 @@ function decoded(part) {
 
 function go(view, { replace = false } = {}) {
   const wanted = href({ screen: now.screen, ...view });
-  if (replace) history.replaceState(null, "", wanted), changed();
-  else location.hash = wanted;
+  // At once, so that the next key finds the view that this one asked for.
+  if (wanted !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", wanted);
+  changed();
 }
 
 // --- the frame

@@ -6,6 +6,7 @@
 import { fill, h, list, write } from "../dom.js";
 import { block, command } from "./message.js";
 import { age, bytes, clock, count, day, lasts, many, visible } from "../format.js";
+import { server } from "../server.js";
 import { empty, failed, load } from "../states.js";
 
 const PAGE = 200;
@@ -42,7 +43,7 @@ export function members({ box, timeline, signal, go, call, head: newest }) {
 
 export function readers({ box, go, href, head: newest }) {
   const rows = list({ label: "Readers", class: "readers", open: ({ session }) => go({ screen: "sessions", path: [session], query: {} }), render: ({ session, user, position, lag_ms }) => [
-    h("span", { class: "from" }, visible(user ?? "nobody")), h("span", { class: "seq" }, session), h("span", { class: "n" }, count(position)),
+    h("span", { class: "from" }, session === server.session?.session.replaceAll("-", "") ? "this console" : visible(user ?? "nobody")), h("span", { class: "seq" }, session), h("span", { class: "n" }, count(position)),
     h("span", { class: "n" }, count(Math.max(newest() - position, 0))), h("span", { class: "n" }, lasts(lag_ms)),
   ] });
   const foot = h("p", { class: "edge" });

@@ -64,7 +64,7 @@ test("with authentication, only users that the key may act for", async () => {
   closed.key = make.stdout.trim();
   await closed.start();
   await people(closed);
-  const page = await openPage(closed, "/console/#/conversations/ann");
+  const page = await openPage(closed, "/console/#/conversations/ann", { key: null });
   await reads(page, "This server asks who you are");
   await press(page, `type:${closed.key}`, "Enter");
   await reads(page, /Kiel lock[\s\S]*@ 5/, ".talks", 20_000);
