@@ -27,6 +27,12 @@ export function searchField({ label, placeholder, value = "", key, mono = false,
   return h("label", { class: "field", title: tip(key, label) }, icon("find"), input, h("kbd", {}, hint(key)));
 }
 
+/** What the view says, in its field, unless somebody is writing there. */
+export function showIn(field, text) {
+  const input = field.querySelector("input");
+  if (input !== document.activeElement) input.value = text ?? "";
+}
+
 /**
  * `heads`: [text, class?] of each column. `rows`: a list of dom.js. `id(item)` names an item; `open(item)` makes what is
  * shown beside the list (nodes); `left()` is called when that is closed. Returns {body, aside, opened, keys, show(items,

@@ -7,7 +7,7 @@ import { h, list, write } from "../dom.js";
 import { age, many, visible, when } from "../format.js";
 import { server } from "../server.js";
 import { ask, show } from "../dialog.js";
-import { empty, load } from "../states.js";
+import { empty, forbidden, load } from "../states.js";
 import { asOf, button, pairs, split } from "../split.js";
 import { copy } from "../timelines/message.js";
 
@@ -23,6 +23,12 @@ const cells = (it) => [
   h("span", { class: "n" }, age(it.created_at)),
 ];
 
+/** Null where the key may not, whatever the server said of its rights. */
+const refused = (error) => {
+  if (error.reason === "forbidden") return null;
+  throw error;
+};
+
 /** "room/*=read,append" of each line. */
 function grantsOf(text) {
   const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
@@ -35,7 +41,7 @@ function grantsOf(text) {
 
 const NO_AUTH = [
   "This server asks nobody for a key",
-  "Its settings have no [auth], so it serves this machine only, and everybody here may do everything. A key is what a back end or an operator shows where [auth] is set. The first one is made with the server stopped, and makes all others:",
+  "Its settings have no [auth], so everybody who reaches it may do everything. A key is what a back end or an operator shows where [auth] is set. The first one is made with the server stopped, and makes all others:",
   "tideline key create admin --allow '*=admin' --data ./data > admin.key",
 ];
 
@@ -122,7 +128,8 @@ export const screen = {
 
     let shown = false;
     const read = () =>
-      load(page.body, () => server.call("key.list", {}, { signal }), (said) => {
+      load(page.body, () => server.call("key.list", {}, { signal }).catch(refused), (said) => {
+        if (said === null) return forbidden("Keys", "admin");
         shown = true;
         if (said.keys.length === 0) return empty("No keys", "A key is what a back end or an operator shows. None was made yet.", "tideline key create shop --allow 'room/*=read,append'");
         page.show(said.keys.sort((a, b) => b.created_at - a.created_at), `${many(said.keys.length, "key")}, ${asOf()}`);

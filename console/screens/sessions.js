@@ -8,7 +8,7 @@ import { age, count, lasts, many, visible, when } from "../format.js";
 import { server } from "../server.js";
 import { ask } from "../dialog.js";
 import { empty, load } from "../states.js";
-import { again, asOf, button, pairs, searchField, split } from "../split.js";
+import { again, asOf, button, pairs, searchField, showIn, split } from "../split.js";
 
 const READ_MS = 3_000;
 const PAGE = 200;
@@ -145,6 +145,7 @@ export const screen = {
         view = wanted;
         ({ user = "", order = "lag" } = wanted.query);
         for (const one of orders.children) set(one, "aria-pressed", String(one.dataset.name === order));
+        showIn(field, user);
         if (same) showDetail();
         else read();
       },

@@ -10,7 +10,7 @@ import { json, read as readJson } from "../entry.js";
 import { count, many, visible, when } from "../format.js";
 import { hint } from "../keys.js";
 import { server } from "../server.js";
-import { asOf, button, pairs, searchField, split } from "../split.js";
+import { asOf, button, pairs, searchField, showIn, split } from "../split.js";
 import { empty, failed, load } from "../states.js";
 import { block, copy, inline } from "../timelines/message.js";
 import { decode, encode, entryOf, keyText, readCondition, readKey, written } from "./value.js";
@@ -22,10 +22,12 @@ const [EXISTS, ABSENT, ANY] = ["exists", "is not there", "exists or not"];
 /** `change(query)` changes the view. Returns {rows, keys, ready, acts, update(query), read()}. */
 export function range({ root, table, query, change, signal }) {
   const names = table.key.map(({ name }) => name);
-  const lacks = table.is_virtual ? "nothing: it shows timelines, which are written as messages" : server.can("tables:write", table.table) ? null : "tables:write";
+  // An index and a table that shows timelines are written by writing something else.
+  const written_to = !table.index_of && !table.is_virtual;
+  const lacks = server.can("tables:write", table.table) ? null : "tables:write";
   const rows = list({
     label: `Rows of ${visible(table.table)}`, row_height: 30, render: cells,
-    open: (row) => change({ row: keyText(row.key, names) }), selected: (row) => page.opened !== null && change({ row: keyText(row.key, names) }), near_end: () => more(),
+    open: (row) => change({ row: keyText(row.key, names) }), selected: (row) => page.opened !== null && change({ row: keyText(row.key, names) }), near_end: () => dry || more(),
   });
   const key = searchField({ label: "From this key", placeholder: `From key: ${names.join(", ")}`, value: query.key ?? "", key: "go_to", mono: true, changed: (text) => change({ key: text, row: null }) });
   const filter = searchField({ label: "Only rows with", placeholder: "Only with: speed > 5.5", value: query.filter ?? "", key: "search", mono: true, changed: (text) => change({ filter: text, row: null }) });
@@ -38,6 +40,7 @@ export function range({ root, table, query, change, signal }) {
   root.style.setProperty("--keys", names.length);
 
   let next = null; // where the page behind the last one begins
+  let dry = false; // the last page read had no row that meets the condition: what is behind is read only when asked
   let asking = false;
   let wanted = {}; // what was asked, without the place
 
@@ -51,13 +54,13 @@ export function range({ root, table, query, change, signal }) {
   function detail(row) {
     const versions = row.columns.map(({ version }) => version);
     return [
-      page.heading("Row ", h("code", {}, keyText(row.key, names))),
+      page.heading("Row ", h("code", {}, visible(keyText(row.key, names)))),
       pairs(...names.map((name) => [visible(name), h("code", {}, shown(row.key[name]))]), ["Columns", count(row.columns.length)], ["Written", versions.length ? when(Math.max(...versions)) : null]),
       h("h3", {}, "Columns"),
       block(entryOf(row)),
       row.cut && h("p", { class: "none" }, "It has more columns than are sent at once."),
       h("div", { class: "acts col" },
-        !table.index_of && button("Replace", { key: "edit", lacks, onclick: () => put(row) }),
+        written_to && button("Replace", { key: "edit", lacks, onclick: () => put(row) }),
         button("Copy JSON", { key: "copy", onclick: () => copyRow(row) }), button("Copy link", { key: "link", onclick: copyLink })),
     ];
   }
@@ -79,16 +82,20 @@ export function range({ root, table, query, change, signal }) {
     const asked = wanted;
     await load(page.body, () => server.call("row.range", asked, { signal }), (said) => {
       if (asked !== wanted) return;
-      next = said.next ?? null;
+      came(said);
       if (said.rows.length === 0 && !next) return nothing();
       put_in(said.rows);
     }, { signal });
   }
 
+  const came = (said) => ([next, dry] = [said.next ?? null, said.rows.length === 0]);
+
   function put_in(all) {
-    const filtered = wanted.filter ? "that meet the condition" : "";
-    const more_there = next ? (all.length >= ROWS_MAX ? `; more behind: go on from ${keyText(next, names)} (${hint("go_to")})` : ", more as you scroll") : ", that is all";
-    page.show(all, `${many(all.length, "row")} ${filtered}${more_there}, ${asOf()}`.replace("  ", " ").replace(" ,", ","));
+    const upto = next && visible(keyText(next, names));
+    const behind = !next ? "that is all"
+      : all.length >= ROWS_MAX ? `no more are kept: go on from ${upto} (${hint("go_to")})`
+      : dry ? `looked up to ${upto}, go on with ${hint("newest")}` : "more as you scroll";
+    page.show(all, `${many(all.length, "row")}${wanted.filter ? " that meet the condition" : ""}, ${behind}, ${asOf()}`);
     openNamed();
   }
 
@@ -100,7 +107,7 @@ export function range({ root, table, query, change, signal }) {
     try {
       const said = await server.call("row.range", { ...asked, from: next }, { signal });
       if (asked !== wanted) return;
-      next = said.next ?? null;
+      came(said);
       put_in([...rows.items, ...said.rows]);
     } catch (error) {
       if (asked === wanted && error.reason && error.reason !== "connection_lost") fill(page.body, failed(error, read));
@@ -128,7 +135,7 @@ export function range({ root, table, query, change, signal }) {
     query.key || query.filter
       ? empty("No row", "No row from this key on meets the condition.", null, syntax())
       : empty("No rows yet", "A row is a key and columns of any names. Tablestore's SDKs write them, or you, here:", null, putter("primary"));
-  const putter = (kind) => !table.index_of && button("Put a row", { key: "append", kind, lacks, onclick: () => put(null) });
+  const putter = (kind) => written_to && button("Put a row", { key: "append", kind, lacks, onclick: () => put(null) });
 
   /** Puts a row: a new one, or another in the place of one. */
   async function put(row) {
@@ -167,16 +174,19 @@ export function range({ root, table, query, change, signal }) {
     acts: h("div", { class: "acts" }, putter()),
     keys: {
       ...page.keys,
+      newest: () => (page.keys.newest(), more()),
       go_to: () => key.querySelector("input").focus(),
       search: () => filter.querySelector("input").focus(),
-      append: () => lacks || table.index_of || put(null),
-      edit: () => lacks || table.index_of || (rows.item && put(rows.item)),
+      append: () => written_to && !lacks && put(null),
+      edit: () => written_to && !lacks && rows.item && put(rows.item),
       copy: () => rows.item && copyRow(rows.item),
       link: copyLink,
     },
     update(said) {
       const same = ["key", "filter", "backward"].every((name) => (said[name] ?? "") === (query[name] ?? ""));
       query = said;
+      showIn(key, query.key);
+      showIn(filter, query.filter);
       set(backward, "aria-pressed", String(Boolean(query.backward)));
       if (same) openNamed();
       else read();
