@@ -253,7 +253,6 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     await load(box, async () => {
       info = await call("timeline.get", { timeline });
       await window.newest();
-      window.changes = info.change_head;
     }, head, { signal });
     if (signal.aborted || !info || !window.epoch) return;
     chips();
