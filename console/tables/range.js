@@ -162,8 +162,8 @@ export function range({ root, table, query, change, signal }) {
       },
     });
     if (!done) return;
-    page.opened = null;
     change({ row: keyText(done.key, names) });
+    page.opened = null; // what is shown of it is as it was before
     read();
   }
 
