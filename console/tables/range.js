@@ -84,6 +84,7 @@ export function range({ root, table, query, change, signal }) {
       if (asked !== wanted) return;
       came(said);
       if (said.rows.length === 0 && !next) return nothing();
+      page.opened = null; // what is shown of it may be old
       put_in(said.rows);
     }, { signal });
   }
@@ -163,7 +164,6 @@ export function range({ root, table, query, change, signal }) {
     });
     if (!done) return;
     change({ row: keyText(done.key, names) });
-    page.opened = null; // what is shown of it is as it was before
     read();
   }
 
