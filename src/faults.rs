@@ -28,10 +28,15 @@ pub(crate) fn is_named(name: &str) -> bool {
     named().iter().any(|one| one.name == name)
 }
 
-/// Ends the process if the variable names this point, at the arrival that it names.
-pub(crate) fn reached(point: &str) {
+/// Whether the variable names this point, and this is the arrival that it names.
+pub(crate) fn comes(point: &str) -> bool {
     let named = named().iter().find(|one| one.name == point);
-    if named.is_some_and(|one| one.countdown.fetch_sub(1, Ordering::SeqCst) == 1) {
+    named.is_some_and(|one| one.countdown.fetch_sub(1, Ordering::SeqCst) == 1)
+}
+
+/// Ends the process then.
+pub(crate) fn reached(point: &str) {
+    if comes(point) {
         std::process::abort();
     }
 }

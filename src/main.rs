@@ -15,12 +15,15 @@ use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
 use tideline::doctor::{examine, tell};
 use tideline::dump::{DumpError, dump};
 use tideline::export::{Account, Export, export};
+use tideline::journal;
 use tideline::keys::{KeyCommand, KeyPlace, keys};
 use tideline::partitions::{PartitionCommand, partition};
 use tideline::server::Server;
 use tideline::talk::{TalkCommand, talk};
 use tideline::verify::verify;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Messages are allocated on one thread and freed on another all the time; the system's allocator is slow at that.
 #[global_allocator]
@@ -286,11 +289,11 @@ fn doctor(config: Result<Config, ConfigError>, as_json: bool) -> Result<(), Fail
 fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_new(&config.log)
         .map_err(|error| format!("log: {error}"))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .init();
+        .with_ansi(std::io::stderr().is_terminal());
+    let log = tracing_subscriber::registry().with(filter).with(lines);
+    log.with(journal::layer()).init();
     for variable in unknown {
         tracing::warn!(variable, "this environment variable is not one of ours");
     }

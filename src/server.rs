@@ -4,6 +4,7 @@
 //! answers what it took, tells the clients, and flushes last. Must not: know how any layer does its part.
 
 mod judging;
+mod telling;
 
 use std::fmt;
 use std::io;
@@ -20,9 +21,10 @@ use crate::admin::Admin;
 use crate::config::{Config, ConfigError};
 use crate::feed::Feed;
 use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
+use crate::health::{Health, Scrape};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
-use crate::partition::{FROZEN_MAX, Partitions, READS_MAX};
+use crate::partition::Partitions;
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::reshape::Reshaper;
@@ -35,6 +37,7 @@ use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
 use judging::judge;
+use telling::{say_where, say_who_may_come, settled, show_limits};
 
 /// A running server.
 pub struct Server {
@@ -49,7 +52,7 @@ pub struct Server {
     /// Ends the fetches of keys.
     keys: CancellationToken,
     reshaper: Reshaper,
-    /// Ends the hold of streams on the logs.
+    /// Ends the hold of streams on the logs, and the looks at how the server is.
     streams: CancellationToken,
     partitions: Partitions,
     admin: Arc<Admin>,
@@ -172,19 +175,24 @@ impl Server {
         );
         let connections_max = connections_max(config, partitions.ids().count());
         show_limits(config, connections_max, &metrics);
-        let admin = {
+        let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
             let tables = tables.clone();
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
-            Arc::new(Admin::new(move || {
+            Arc::new(move || {
                 partitions.observe(clock.now_ms());
                 tables.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
                 metrics.render()
-            }))
+            })
         };
+        let admin = Arc::new(Admin::new(Arc::<_>::clone(&scrape)));
+        let data = config.data.clone();
+        let health = Health::new(&partitions, scrape, &clock, data, settled(config, &clock));
+        let (looking, stop) = (health.clone(), streams.clone());
+        tasks.spawn(async move { stop.run_until_cancelled(looking.run()).await });
         let gateway = Gateway::start(
             listener,
             GatewayOptions {
@@ -197,12 +205,12 @@ impl Server {
             (tables, webhooks.clone(), reshaper.clone(), access.clone()),
             feed.clone(),
             clock,
-            Arc::<Admin>::clone(&admin),
+            (Arc::<Admin>::clone(&admin), health),
         )
         .map_err(|error| StartError::Listen(config.listen, error))?;
         admin.set_ready(true);
         say_who_may_come(config);
-        tracing::info!(address = %gateway.address(), data = %config.data.display(), "ready");
+        say_where(config, gateway.address());
         let drain = Duration::from_millis(config.drain_ms_max);
         Ok(Server {
             gateway,
@@ -316,32 +324,6 @@ fn listen(address: SocketAddr, send_bytes: u32) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Logs what is open to other machines, so that the operator knows it.
-fn say_who_may_come(config: &Config) {
-    if config.insecure && config.auth.is_some() {
-        tracing::warn!(
-            address = %config.listen,
-            "insecure: without TLS credentials can be read on their way here"
-        );
-    } else if config.insecure {
-        tracing::warn!(
-            address = %config.listen,
-            "insecure: whoever reaches this address, also through a proxy, may read, write and delete everything, as \
-             anybody"
-        );
-    }
-    let vain = config.policies_in_vain();
-    if !vain.is_empty() {
-        tracing::warn!(prefixes = ?vain, "without [auth] the rights in these policies decide nothing");
-    }
-    if config.takes_development_key() {
-        tracing::info!(
-            "the Tablestore key development with the secret development counts, for direct requests of this machine; \
-             set tablestore_credentials to end that"
-        );
-    }
-}
-
 /// Connections that wait to be accepted; the system may have a lower limit.
 const BACKLOG: u32 = 4_096;
 
@@ -378,23 +360,3 @@ const KEPT_FILES: usize = 64;
 /// Of each partition: the active segment and its successor, the log's state and folder, LMDB's three and a lock, and
 /// segments that followers and retention read.
 const KEPT_FILES_PER_PARTITION: usize = 16;
-
-/// Shows the limits that gauges are held against.
-fn show_limits(config: &Config, connections_max: usize, metrics: &Arc<Metrics>) {
-    let image = config.partition_options(metrics).image;
-    let filter_memory_bytes = usize::try_from(image.filter_memory_bytes).unwrap_or(usize::MAX);
-    for (name, limit) in [
-        ("connections_max", connections_max),
-        ("reads_max", READS_MAX),
-        ("frozen_memtables_max", FROZEN_MAX),
-        ("level0_slow_runs", image.level0_slow_runs),
-        ("level0_busy_runs", image.level0_busy_runs),
-        ("filter_memory_bytes", filter_memory_bytes),
-        ("fresh_bytes_max", config.fresh_bytes_max),
-        ("relay_backlog_bytes_max", config.relay_backlog_bytes_max),
-        ("inbound_bytes_max", config.inbound_bytes_max),
-        ("answers_bytes_max", config.answers_bytes_max),
-    ] {
-        metrics.families.limit.of(&[name]).count(limit as u64);
-    }
-}

@@ -19,8 +19,24 @@ fn status(answer: &str) -> &str {
 async fn pages_are_there_and_other_paths_and_methods_are_refused() {
     let bed = Bed::start().await;
     for (request, expected, holds) in [
-        ("GET / HTTP/1.1", "200", "Tideline"),
-        ("GET /style.css HTTP/1.1", "200", "content-type: text/css"),
+        ("GET / HTTP/1.1", "307", "location: /console/"),
+        ("GET /console HTTP/1.1", "307", "location: /console/"),
+        ("GET /demo HTTP/1.1", "307", "location: /demo/"),
+        ("GET /console/ HTTP/1.1", "200", "content-type: text/html"),
+        (
+            "GET /console/main.js HTTP/1.1",
+            "200",
+            "content-type: text/javascript",
+        ),
+        (
+            "GET /console/client/index.js HTTP/1.1",
+            "200",
+            "cache-control: no-cache",
+        ),
+        ("HEAD /console/ HTTP/1.1", "200", "etag: W/"),
+        ("POST /console/ HTTP/1.1", "405", "allow: GET, HEAD"),
+        ("GET /console/none.js HTTP/1.1", "404", ""),
+        ("GET /console/scripts/serve.js HTTP/1.1", "404", ""),
         ("GET /healthz HTTP/1.1", "200", "ok"),
         ("GET /readyz HTTP/1.1", "200", "ready"),
         ("GET /metrics HTTP/1.1", "200", "tideline_connections "),
@@ -47,9 +63,19 @@ async fn pages_are_there_and_other_paths_and_methods_are_refused() {
             "{answer}"
         );
         if expected == "200" || expected == "404" {
-            let policy = "content-security-policy: default-src 'self'; frame-ancestors 'none'";
+            let policy = "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; \
+                          img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                          require-trusted-types-for 'script'; trusted-types 'none'\r\n";
             assert!(answer.contains(policy), "{answer}");
             assert!(answer.contains("referrer-policy: no-referrer"), "{answer}");
+            assert!(
+                answer.contains("cross-origin-opener-policy: same-origin"),
+                "{answer}"
+            );
+            assert!(
+                answer.contains("cross-origin-resource-policy: same-origin"),
+                "{answer}"
+            );
         }
     }
     bed.stop().await;
@@ -78,7 +104,7 @@ async fn a_foreign_origin_or_host_gets_403_everywhere() {
         ("tideline.example", "200"),
         ("127.0.0.1:1", "200"),
     ] {
-        for path in ["/", "/metrics"] {
+        for path in ["/console/", "/metrics"] {
             let request =
                 format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
             assert_eq!(status(&bed.http(&request).await), expected, "{host} {path}");

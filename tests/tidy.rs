@@ -17,6 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("entry", &[]),
     ("faults", &[]),
     ("ids", &[]),
+    ("journal", &["ids"]),
     ("ordered", &[]),
     ("tls", &[]),
     ("metrics", &[]),
@@ -105,9 +106,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "people",
         ],
     ),
+    ("health", &["disk", "ids", "metrics", "partition"]),
     ("wire", ZERO),
     ("gateway", SIX),
-    ("admin", &["gateway"]),
+    ("admin", &["gateway", "health"]),
 ];
 const ZERO: &[&str] = &["access", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
@@ -124,6 +126,8 @@ const SIX: &[&str] = &[
     "people",
     "webhook",
     "reshape",
+    "journal",
+    "health",
     "wire",
     "tls",
 ];
@@ -164,6 +168,8 @@ const CRATES: &[&str] = &["src", "load/src", "load/peers/src"];
 const TOP_LEVEL: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
+    "build.rs",
+    "console",
     "src",
     "schemas",
     "load",

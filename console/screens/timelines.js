@@ -45,8 +45,12 @@ export const screen = {
       open = null;
       side.hidden = true;
       if (timeline === undefined) return choose();
-      fill(place);
-      open = stream({ box: place, side, timeline, query: wanted.query, show, go: leave, href, signal });
+      openIt();
+    }
+
+    function openIt() {
+      open?.close();
+      open = stream({ box: place, side, timeline: now.path[0], query: now.query, show, go: leave, again: openIt, href, signal });
       side = open.side;
     }
 

@@ -14,13 +14,14 @@ const FRESH_MS = 1_500;
 const first = (row) => row.sequence ?? row.from;
 
 /** `window` is what is read, `show(query)` changes the view, `empty()` is shown in place of no message, `painted()`
- *  follows each paint, `marks(message)` are put at a row's end. */
-export function messages({ window, signal, show, empty, painted, failed, marks = () => null }) {
+ *  follows each paint, `marks(message)` are put at a row's end, `again()` opens what has ended anew. */
+export function messages({ window, signal, show, empty, painted, failed, marks = () => null, again }) {
   const rows = list({ label: "Messages", class: "msgs", render, open: opened, selected: moved, near_start: older, near_end: newer });
   const said = h("span");
   const newest = h("button", { type: "button", class: "link", onclick: () => toNewest() }, "Newest", h("kbd", {}, hint("newest")));
+  const anew = h("button", { type: "button", class: "link", onclick: again, hidden: true }, "Open it anew");
   const right = h("span");
-  const foot = h("p", { class: "edge" }, said, newest, h("span", { class: "sp" }), right);
+  const foot = h("p", { class: "edge" }, said, newest, anew, h("span", { class: "sp" }), right);
   const head = h("div", { class: "mhead", "aria-hidden": "true" }, ["Sequence", "Time", "Sender", "Entry"].map((text) => h("span", {}, text)));
   const nothing = h("div", { class: "nothing", hidden: true });
   let base = 0;
@@ -107,7 +108,14 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
       sampling: () => `Sampling · the newest 100, four times a second; holes say what is left out`,
       still: () => (more > 0 ? `Not following · ${count(more)} newer` : "Not following · this is the newest"),
     };
-    write(said, note?.text ?? (server.held ? "Held · nothing moves until Space" : window.over ? ended() : window.head ? texts[window.mode]() : ""));
+    const state = () => {
+      if (window.over) return ended();
+      if (server.state !== "open") return `As of ${clock(server.heard_at ?? Date.now())} · it goes on without a gap when the line is back`;
+      if (server.held) return "Held · nothing moves until Space";
+      return window.head ? texts[window.mode]() : "";
+    };
+    write(said, note?.text ?? state());
+    anew.hidden = !window.over || !again;
     newest.hidden = window.mode !== "still" || Boolean(window.over);
     const kept = Math.max(window.head - window.floor + 1, 0);
     write(right, window.head ? `${count(window.rows.filter((row) => row.sequence).length)} read of ${count(kept)}` : "");
@@ -161,6 +169,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   const change = () => (frame ||= requestAnimationFrame(paint));
   // A hidden page paints no frames, but the tint must end and the foot be right when it is back.
   document.addEventListener("visibilitychange", change, { signal });
+  server.on("state", () => change(), { signal });
   signal.addEventListener("abort", () => cancelAnimationFrame(frame));
 
   return {

@@ -22,8 +22,8 @@ const POLL_MS = 5_000;
 const PUSHES = ["message", "message.changed", "reaction", "timeline.changed", "subscription.ended"];
 const TABS = [["messages", "Messages"], ["members", "Members"], ["readers", "Readers"], ["settings", "Settings"]];
 
-/** `show(query, options)` changes the view, `go` leaves it; `box` is filled, `side` gets the detail. */
-export function stream({ box, side, timeline, query, show, go, href, signal: leave }) {
+/** `show(query, options)` changes the view, `go` leaves it, `again` opens it anew; `box` is filled, `side` gets the detail. */
+export function stream({ box, side, timeline, query, show, go, again, href, signal: leave }) {
   const ends = new AbortController();
   const signal = AbortSignal.any([leave, ends.signal]);
   const call = (method, params) => server.call(method, params, { signal });
@@ -40,7 +40,7 @@ export function stream({ box, side, timeline, query, show, go, href, signal: lea
   const window = new Window(timeline, call, () => list.change());
   const side_acts = { close: () => show({ at: null }), edit: () => act("edit"), recall: () => act("recall"), copy: copyMessage, link: copyLink };
   const about = detail({ timeline, signal, acts: side_acts, may });
-  const list = messages({ window, signal, show, painted, empty: nothing, failed: (error) => list.say(`Could not be read: ${error.reason ?? error.message}`) });
+  const list = messages({ window, signal, show, again, painted, empty: nothing, failed: (error) => list.say(`Could not be read: ${error.reason ?? error.message}`) });
 
   // --- the head
 

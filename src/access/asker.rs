@@ -11,6 +11,7 @@ use arc_swap::ArcSwapOption;
 
 use super::coverage::Coverage;
 use super::decide::{Decision, Membership, decide, everywhere, rights};
+use super::grants::GrantText;
 use super::identity::{Identity, Who};
 use super::rights::{Right, Rights};
 use super::rules::{Gate, Rules};
@@ -121,6 +122,18 @@ impl Claim {
             true => Rights::NONE,
             false => self.newest(|identity| everywhere(identity, &self.gate.rules())),
         }
+    }
+
+    /// What the credential gives, and the configuration to all users.
+    #[must_use]
+    pub fn grants(&self) -> Vec<GrantText> {
+        self.newest(|identity| {
+            let mut grants = identity.grants.to_texts();
+            if let Who::User(_) = &identity.who {
+                grants.extend(self.gate.rules().for_users().to_texts());
+            }
+            grants
+        })
     }
 
     /// What counts on a table.

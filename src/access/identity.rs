@@ -67,6 +67,15 @@ impl Identity {
         }
     }
 
+    /// The name of the key that calls.
+    #[must_use]
+    pub fn key_name(&self) -> Option<&str> {
+        match &self.who {
+            Who::Key { name, .. } => Some(name),
+            Who::Anybody | Who::User(_) => None,
+        }
+    }
+
     /// What is stamped on messages; empty = nothing.
     #[must_use]
     pub fn sender(&self) -> Arc<str> {

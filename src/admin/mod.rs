@@ -1,25 +1,28 @@
-//! What operators and browsers get over plain HTTP: readiness, metrics, a page that says what this is.
+//! What operators and browsers get over plain HTTP: readiness, metrics, the files of the console and the demo.
 //!
 //! Owns: the bodies of these answers. Promises: none but the metrics touches the store or waits. Must not: know routes,
 //! sockets or anything that a client has stored; `gateway/http.rs` serves the pages.
 
+mod files;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::gateway::Pages;
+use crate::gateway::{File, Pages};
+use crate::health::Scrape;
 
 /// What the pages show. One per server.
 pub struct Admin {
     ready: AtomicBool,
-    metrics: Box<dyn Fn() -> String + Send + Sync>,
+    metrics: Scrape,
 }
 
 impl Admin {
     /// Not ready yet. `metrics` brings gauges up to date and returns Prometheus' text; it may wait for the disk.
     #[must_use]
-    pub fn new(metrics: impl Fn() -> String + Send + Sync + 'static) -> Admin {
+    pub fn new(metrics: Scrape) -> Admin {
         Admin {
             ready: AtomicBool::new(false),
-            metrics: Box::new(metrics),
+            metrics,
         }
     }
 
@@ -30,12 +33,8 @@ impl Admin {
 }
 
 impl Pages for Admin {
-    fn start(&self) -> String {
-        PAGE.replace("{version}", env!("CARGO_PKG_VERSION"))
-    }
-
-    fn style(&self) -> &'static str {
-        STYLE
+    fn file(&self, path: &str) -> Option<&'static File> {
+        files::find(path)
     }
 
     fn readiness(&self, can_commit: bool) -> Result<(), &'static str> {
@@ -53,16 +52,15 @@ impl Pages for Admin {
     }
 }
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("style.css");
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn a_server_that_is_not_ready_says_why() {
-        let admin = Admin::new(String::new);
+        let admin = Admin::new(Arc::new(String::new));
         assert!(
             admin
                 .readiness(true)
@@ -80,15 +78,6 @@ mod tests {
             admin
                 .readiness(false)
                 .is_err_and(|why| why.contains("shutting down"))
-        );
-    }
-
-    #[test]
-    fn the_page_names_the_version_and_needs_nothing_from_elsewhere() {
-        let page = Admin::new(String::new).start();
-        assert!(page.contains(env!("CARGO_PKG_VERSION")) && !page.contains("{version}"));
-        assert!(
-            !page.contains("<script") && !page.contains("http://") && !page.contains("https://")
         );
     }
 }

@@ -76,6 +76,15 @@ impl Followers {
         partitions.all(|id| followers.contains_key(&id))
     }
 
+    /// The age of the oldest batch of a partition that is not announced yet, ms; 0 = there is none. May block on the
+    /// disk.
+    pub(super) fn lag_ms(&self, partition: PartitionId) -> u64 {
+        let now_ms = self.timelines.now_ms();
+        let followers = self.each.made();
+        let lag = |follower: &Arc<Follower>| follower.lag_ms(now_ms).1;
+        followers.get(&partition).map_or(0, lag)
+    }
+
     /// Brings the gauges up to date. May block on the disk.
     pub(super) fn observe(&self) {
         for follower in self.each.made().values() {
@@ -162,24 +171,22 @@ impl Follower {
     }
 
     fn observe(&self, now_ms: u64) {
-        let (batches, since_ms) = self.lag();
+        let (batches, age_ms) = self.lag_ms(now_ms);
         self.metrics.lag.count(batches);
-        let age_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
         self.metrics.lag_seconds.set(age_ms as f64 / 1e3);
     }
 
-    /// Batches that are not announced yet, and the commit time of the oldest of them.
-    fn lag(&self) -> (u64, Option<u64>) {
+    /// Batches that are not announced yet, and the age of the oldest of them, ms.
+    fn lag_ms(&self, now_ms: u64) -> (u64, u64) {
         let told = self.told.position.load(Ordering::Relaxed);
         let behind = self.tail.position().0.saturating_sub(told);
         if behind == 0 {
-            return (0, None);
+            return (0, 0);
         }
         let next = self.tail.batches(Position(told), 1).ok();
-        (
-            behind,
-            next.and_then(|batches| Some(batches.first()?.commit_ms)),
-        )
+        let since_ms = next.and_then(|batches| Some(batches.first()?.commit_ms));
+        let age_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+        (behind, age_ms)
     }
 }
 

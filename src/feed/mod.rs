@@ -15,6 +15,7 @@ mod faults;
 mod follower;
 mod fresh;
 mod held;
+mod inquiry;
 mod mailbox;
 mod readers;
 mod registry;
@@ -42,6 +43,7 @@ pub use cursor::{Cursor, Next, Page};
 pub use doubt::{Decided, Doubt};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, With};
 pub use fresh::{FORMS_MAX, Fresh};
+pub use inquiry::{About, Inquiry, Progress, Reached};
 pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
 pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
@@ -148,6 +150,12 @@ impl Feed {
         self.registry.online(timeline, limit)
     }
 
+    /// The subscriptions of a timeline: each one's mailbox, and its slot there.
+    #[must_use]
+    pub fn subscribers(&self, timeline: &str) -> Vec<(Arc<Mailbox>, u32)> {
+        self.registry.subscribers(timeline)
+    }
+
     /// Whether watchers were told of everything that these partitions have committed.
     #[must_use]
     pub fn has_told(&self, partitions: &[PartitionId]) -> bool {
@@ -165,6 +173,12 @@ impl Feed {
         let held = self.registry.ephemeral_bytes();
         self.metrics.feed.ephemeral_bytes.count(held as u64);
         self.followers.observe();
+    }
+
+    /// How late pushes of a partition are, ms. May block on the disk.
+    #[must_use]
+    pub fn lag_ms(&self, partition: PartitionId) -> u64 {
+        self.followers.lag_ms(partition)
     }
 
     /// Stops the followers. Watchers get no more news.

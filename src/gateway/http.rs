@@ -32,7 +32,7 @@ use super::patience::{Impatient, farewell};
 use super::respond::{Answer, as_page, full, not_allowed, say};
 use super::socket::Socket;
 use super::upgraded::Upgraded;
-use super::{Shared, cors, dispatch, rpc, tablestore};
+use super::{Shared, cors, dispatch, files, rpc, tablestore};
 use crate::access::Right;
 use crate::wire::{Failure, Reason};
 
@@ -218,11 +218,16 @@ async fn page(
             rpc::serve(request, visitor, shared).await
         }
         "/v1/rpc" => not_allowed("POST"),
-        "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" if !read => {
-            not_allowed("GET, HEAD")
-        }
-        "/" | "/style.css" | "/healthz" | "/readyz" | "/metrics" => {
-            as_page(own_page(request, ends, shared).await)
+        "/" | "/healthz" | "/readyz" | "/metrics" if !read => not_allowed("GET, HEAD"),
+        "/" | "/console" => as_page(files::lead(files::CONSOLE)),
+        "/demo" => as_page(files::lead(files::DEMO)),
+        "/healthz" | "/readyz" | "/metrics" => as_page(own_page(request, ends, shared).await),
+        path if path.starts_with(files::CONSOLE) || path.starts_with(files::DEMO) => {
+            match shared.pages.file(path) {
+                Some(_) if !read => not_allowed("GET, HEAD"),
+                Some(file) => as_page(files::answer(file, request.headers())),
+                None => as_page(no_page()),
+            }
         }
         path if emulation::is_for(path, shared) => emulation::serve(request, ends, shared).await,
         path if path.starts_with(API) => {
@@ -243,16 +248,6 @@ fn no_page() -> Answer {
 
 async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>) -> Answer {
     match request.uri().path() {
-        "/" => full(
-            StatusCode::OK,
-            "text/html; charset=utf-8",
-            shared.pages.start(),
-        ),
-        "/style.css" => full(
-            StatusCode::OK,
-            "text/css; charset=utf-8",
-            shared.pages.style(),
-        ),
         "/healthz" => say(StatusCode::OK, "ok"),
         "/readyz" => match shared.pages.readiness(shared.timelines.can_commit()) {
             Ok(()) => say(StatusCode::OK, "ready"),

@@ -15,6 +15,7 @@ mod counters;
 mod dispatch;
 mod door;
 mod entrance;
+mod files;
 mod form;
 mod http;
 mod limits;
@@ -37,6 +38,7 @@ pub use address::Network;
 pub use changes::body as changes_body;
 pub(crate) use dispatch::shape;
 pub use door::Access;
+pub use files::File;
 pub use limits::{CallerLimits, LimitOptions};
 pub use tablestore::{Credential, TablestoreOptions};
 
@@ -50,6 +52,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
+use crate::health::Health;
 use crate::ids::Clock;
 use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
 use crate::people::People;
@@ -113,10 +116,8 @@ pub(crate) const REQUESTS_BYTES_MAX: usize = 8 << 20;
 /// The contents of the HTTP pages, which the gateway only serves. Only the last function may wait; it is called on a
 /// thread that may.
 pub trait Pages: Send + Sync + 'static {
-    /// The HTML at `/`.
-    fn start(&self) -> String;
-    /// Its style sheet.
-    fn style(&self) -> &'static str;
+    /// The file that is served by a path; that of a folder is its index.
+    fn file(&self, path: &str) -> Option<&'static File>;
     /// What `/readyz` says: whether a write would be taken and committed, or in a line why not.
     fn readiness(&self, can_commit: bool) -> Result<(), &'static str>;
     /// Prometheus' text.
@@ -126,7 +127,6 @@ pub trait Pages: Send + Sync + 'static {
 /// The running gateway.
 pub struct Gateway {
     shared: Arc<Shared>,
-    address: SocketAddr,
     accepting: CancellationToken,
     acceptor: TaskTracker,
     sessions: TaskTracker,
@@ -147,6 +147,9 @@ struct Shared {
     feed: Feed,
     clock: Arc<Clock>,
     pages: Arc<dyn Pages>,
+    health: Health,
+    /// Where it listens.
+    address: SocketAddr,
     /// One scrape at a time: it takes a thread, and what it looks up is the same for all.
     scrapes: Semaphore,
     counters: Counters,
@@ -159,6 +162,8 @@ struct Shared {
     origins: origin::Allowed,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
+    /// All of them, of every dialect.
+    sessions: Arc<live::Sessions>,
     /// Who is connected by the Centrifuge dialect.
     hub: Arc<centrifuge::Hub>,
     /// Their sessions that have no socket of their own.
@@ -183,7 +188,7 @@ impl Gateway {
         (tables, webhooks, reshaper, access): (Tables, Webhooks, Reshaper, Option<Access>),
         feed: Feed,
         clock: Arc<Clock>,
-        pages: Arc<dyn Pages>,
+        (pages, health): (Arc<dyn Pages>, Health),
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
         let origins = origin::Allowed::new(
@@ -199,12 +204,18 @@ impl Gateway {
         let gauges = &metrics.gateway;
         let dialects = Dialects::new(options.dialects);
         let per_client = Arc::new(limits::Limits::new(options.per_client));
+        let sessions = live::Sessions::new(metrics.access.sessions.clone());
+        let door = |access| {
+            let (limits, sessions) = (Arc::clone(&per_client), Arc::clone(&sessions));
+            Door::new(access, limits, sessions, &options_metrics)
+        };
+        let door = access.map(door);
         let shared = Arc::new(Shared {
             inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
             answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
             tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
             proxies: address::Proxies::new(&options.trusted_proxies),
-            per_client: Arc::clone(&per_client),
+            per_client,
             options,
             timelines,
             people,
@@ -214,6 +225,8 @@ impl Gateway {
             feed,
             clock,
             pages,
+            health,
+            address,
             scrapes: Semaphore::new(1),
             counters: Counters::new(Arc::clone(&metrics)),
             metrics,
@@ -222,14 +235,14 @@ impl Gateway {
             emulated: Arc::default(),
             began: Instant::now(),
             origins,
-            door: access.map(|access| Door::new(access, per_client, &options_metrics)),
+            door,
+            sessions,
             waits_over: CancellationToken::new(),
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),
         });
         let gateway = Gateway {
             shared,
-            address,
             accepting: CancellationToken::new(),
             acceptor: TaskTracker::new(),
             sessions: TaskTracker::new(),
@@ -260,7 +273,7 @@ impl Gateway {
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.shared.address
     }
 
     /// Puts other limits in force, and looks at the certificate's files now.

@@ -12,8 +12,8 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{
-    ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, REFERRER_POLICY, RETRY_AFTER,
-    X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
+    RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 
@@ -97,14 +97,29 @@ pub(super) fn limited(reached: &Reached) -> Answer {
     answer
 }
 
-/// Adds a page's headers for browsers: it loads nothing from elsewhere, is shown in no frame, and sends no referrer.
+/// Adds a page's headers for browsers: it loads nothing from elsewhere, runs no text as a script, is shown in no frame,
+/// shares nothing with pages of others, and sends no referrer.
 pub(super) fn as_page(mut answer: Answer) -> Answer {
     let headers = answer.headers_mut();
-    let policy = HeaderValue::from_static("default-src 'self'; frame-ancestors 'none'");
-    headers.insert(CONTENT_SECURITY_POLICY, policy);
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(CONTENT_SECURITY_POLICY, POLICY);
+    set(REFERRER_POLICY, "no-referrer");
+    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    set(
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    );
     answer
 }
+
+/// What a page may load and do.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+    trusted-types 'none'";
 
 /// A body that counts in a bound until the client has taken it.
 pub(super) fn counted(body: Bytes, share: Share) -> Bytes {

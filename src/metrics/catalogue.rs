@@ -7,7 +7,7 @@ use ::metrics::Label;
 
 use super::Metric;
 use super::groups::line;
-use super::handles::{Counter, Family, Gauge, Histogram, Seconds};
+use super::handles::{Counter, Family, Gauge, Histogram};
 use super::registry::Registry;
 
 /// All metrics.
@@ -225,6 +225,9 @@ groups! {
             "Never, while the server runs.";
         panics: Counter, "tideline_panics_total" "Connections, writes and reads that ended in a panic.",
             "An error of ours: report it with the log.";
+        messages: Counter, "tideline_messages_total"
+            "Messages that were appended and acknowledged; repeats and scheduled ones are not counted, delivered ones are.",
+            "Load. Against tideline_deliveries_total it shows how many readers a message has.";
         reads_running: Gauge, "tideline_reads_running"
             "Reads of the store that run now; reads_max is the bound, others wait.",
             "Steadily at reads_max = reads queue: a slow disk, or too many resumes at once.";
@@ -361,6 +364,9 @@ groups! {
         refused_origin: Counter, "tideline_refused_origin_total"
             "Requests with a foreign Origin or Host, or through a proxy where none may be.",
             "A page of yours is missing in allowed_origins or allowed_hosts, or someone tries. The log says which.";
+        readers_behind: Gauge, "tideline_readers_behind"
+            "WebSocket connections whose client does not keep up: for more than a quarter of slow_consumer_ms it has not read, or a subscription of it lags.",
+            "Clients on bad networks. Many at once = this server's network or processors. session.list says which.";
         in_flight: Gauge, "tideline_requests_in_flight"
             "Requests that are not answered yet.",
             "Rises with latency.";
@@ -376,23 +382,5 @@ groups! {
         sent_bytes: Counter, "tideline_sent_bytes_total"
             "Bytes of replies to clients.",
             "Load; pushes are counted in tideline_deliveries_total.";
-    }
-
-    "Process" by []
-    /// Handles of what the operating system says of the process.
-    Process {
-        cpu: Seconds, "process_cpu_seconds_total"
-            "Processor time in user and system mode, seconds.",
-            "Its rate is the number of processors in use.";
-        resident: Gauge, "process_resident_memory_bytes"
-            "Resident memory, bytes; pages of the LMDB file that are mapped count too.",
-            "Connections, heads of timelines, fresh_bytes_max, memtables and filters take it; the map's part is given back under pressure.";
-        open_fds: Gauge, "process_open_fds" "Open file descriptors.", "One per connection, and some.";
-        max_fds: Gauge, "process_max_fds"
-            "Limit of open file descriptors.",
-            "Raise it (ulimit -n) above connections_max.";
-        threads: Gauge, "process_threads" "Threads of the process.",
-            "Three per partition, one per processor, and up to reads_max and some for reads.";
-        start: Gauge, "process_start_time_seconds" "When the process started, seconds since 1970.", "Changes at a restart.";
     }
 }

@@ -14,6 +14,7 @@ mod centrifuge;
 mod door;
 mod handles;
 mod members;
+mod process;
 mod reference;
 mod registry;
 mod tables;
@@ -32,6 +33,7 @@ pub use centrifuge::Centrifuge;
 pub use door::Door;
 pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
+pub use process::Process;
 pub use reference::reference;
 use registry::Registry;
 pub use tables::{Backfill, Follows, Reshapes, Streams, Transactions, Webhook};
@@ -51,7 +53,8 @@ pub enum Kind {
 fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
     let rest = tables::GROUPS.iter().chain(door::GROUPS);
     let rest = rest.chain(centrifuge::GROUPS);
-    catalogue::GROUPS.iter().chain(rest).chain(access::GROUPS)
+    let rest = rest.chain(access::GROUPS).chain(process::GROUPS);
+    catalogue::GROUPS.iter().chain(rest)
 }
 
 /// One line of the catalogue.
@@ -245,25 +248,6 @@ impl Metrics {
 #[derive(Debug)]
 pub struct Upkeep {
     _stop: SyncSender<()>,
-}
-
-impl Process {
-    /// Brings the process's figures up to date; one that can't be read stays as it was.
-    fn observe(&self) {
-        let read = metrics_process::collector::collect();
-        for (gauge, value) in [
-            (&self.resident, read.resident_memory_bytes),
-            (&self.open_fds, read.open_fds),
-            (&self.max_fds, read.max_fds),
-            (&self.threads, read.threads),
-            (&self.start, read.start_time_seconds),
-        ] {
-            value.into_iter().for_each(|value| gauge.count(value));
-        }
-        if let Some(seconds) = read.cpu_seconds_total {
-            self.cpu.reach(seconds);
-        }
-    }
 }
 
 const PARTITION: &str = "partition";

@@ -146,10 +146,9 @@ impl Making {
         let replaced = self.partitions.directory().replace(outcome.map.clone());
         if let Err(error) = replaced {
             tracing::error!(%error, "nobody knows which partitions count; those concerned stop until the next start");
-            ending
-                .partitions
-                .iter()
-                .for_each(|partition| partition.stop());
+            ending.partitions.iter().for_each(|partition| {
+                partition.stop("a split or a merge was not recorded".to_owned())
+            });
             return Err(error);
         }
         Point::Counted.reached();

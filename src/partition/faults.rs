@@ -36,6 +36,11 @@ impl Fault {
         })
     }
 
+    /// Whether this batch is the one that the log fails at, as in `log_fails:9`. Breaks nothing.
+    pub(super) fn fails_log() -> bool {
+        crate::faults::comes("log_fails")
+    }
+
     /// Whether this is the cut that comes too late.
     pub(super) fn makes_late(fault: Option<Fault>) -> bool {
         static HAS_COME: AtomicBool = AtomicBool::new(false);

@@ -179,7 +179,7 @@ impl Flusher {
             }
             error => {
                 tracing::error!(%error, "the image failed; the partition stops");
-                self.shared.stop();
+                self.shared.stop(format!("the image failed: {error}"));
             }
         }
     }

@@ -57,6 +57,16 @@ impl Hold {
         self.above[holder as usize].store(position.0, Ordering::Release);
     }
 
+    /// Who holds the log, and above which position.
+    pub(super) fn all(&self) -> Vec<(Holder, Position)> {
+        let all = [Holder::Relay, Holder::Streams, Holder::Reshape];
+        let above = |holder| Position(self.above[holder as usize].load(Ordering::Acquire));
+        let all = all.map(|holder| (holder, above(holder)));
+        all.into_iter()
+            .filter(|(_, above)| *above != NOTHING)
+            .collect()
+    }
+
     /// Up to here nobody needs the log's frames.
     pub(super) fn above(&self) -> Position {
         let all = self.above.iter().map(|above| above.load(Ordering::Acquire));

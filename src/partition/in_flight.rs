@@ -79,7 +79,7 @@ pub(super) fn failed(shared: &Shared, error: &AppendError, jobs: &[Box<dyn Job>]
         }
         AppendError::Stopped | AppendError::Unsettled => {
             tracing::error!(%error, "the log refused a batch; the partition stops");
-            shared.stop();
+            shared.stop(format!("the log refused a batch: {error}"));
             StoreError::Unavailable
         }
         AppendError::Full(error) => {
@@ -95,7 +95,7 @@ pub(super) fn failed(shared: &Shared, error: &AppendError, jobs: &[Box<dyn Job>]
         AppendError::Unknown(error) => {
             tracing::error!(%error, "the log failed; the partition stops");
             shared.metrics.commit.failed.increment(1);
-            shared.stop();
+            shared.stop(format!("the log failed: {error}"));
             StoreError::OutcomeUnknown
         }
     }

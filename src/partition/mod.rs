@@ -85,6 +85,7 @@ pub use life::Life;
 pub use making::{Making, Round};
 pub use map::{Map, Origin, Share, hash};
 pub use merge::Direction;
+pub use observe::{Doing, State};
 pub use options::{BATCH_JOBS, Options, Purpose};
 pub(crate) use panics::caught;
 use plan::Outcome;

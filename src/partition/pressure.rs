@@ -6,8 +6,9 @@
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 /// How far behind the writers' followers are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Pressure {
+    #[default]
     None,
     /// By this many steps: the writer waits a little before each batch.
     Slow(u16),

@@ -122,7 +122,7 @@ fn start_flusher(id: PartitionId, flusher: Flusher) -> io::Result<JoinHandle<()>
         // is written to it any more; aborting would only have the next start meet the same row.
         if caught("the flusher", || flusher.run()).is_none() {
             shared.metrics.all.server.panics.increment(1);
-            shared.stop();
+            shared.stop("the flusher ended in a panic".to_owned());
         }
     })
 }

@@ -4,7 +4,7 @@
 //! stopped partition refuses at once. Must not: write to the log or decide about batches (that is the writer's).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
@@ -55,7 +55,8 @@ pub(super) struct Shared {
     pub(super) queued: AtomicUsize,
     queued_bytes: AtomicUsize,
     pub(super) door: Door,
-    is_stopped: AtomicBool,
+    /// Why a disk failure has ended writing.
+    stopped: OnceLock<String>,
     has_ended: AtomicBool,
     /// Flush and compaction have nothing to do.
     is_idle: AtomicBool,
@@ -91,7 +92,7 @@ impl Shared {
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
             door: Door::default(),
-            is_stopped: AtomicBool::new(false),
+            stopped: OnceLock::new(),
             has_ended: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
             pressure: Pressures::default(),
@@ -304,7 +305,9 @@ impl Shared {
             memtable_bytes,
             memtable_rows,
             frozen,
-            stopped: self.is_stopped(),
+            stopped: self.stopped.get().cloned(),
+            pressure: self.pressure.get(),
+            holds: self.hold.all(),
             tail: self.tail(),
             log: self.log.figures(),
             image: self.image.pressure(),
@@ -335,12 +338,12 @@ impl Shared {
 
     /// Whether a disk failure has ended writing. Reads go on.
     pub(super) fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Acquire)
+        self.stopped.get().is_some()
     }
 
-    /// Ends writing for good.
-    pub(super) fn stop(&self) {
-        self.is_stopped.store(true, Ordering::Release);
+    /// Ends writing for good. The first reason counts.
+    pub(super) fn stop(&self, why: String) {
+        let _ = self.stopped.set(why);
     }
 
     /// Reminds the writer of its upkeep. A full queue has no time for it.

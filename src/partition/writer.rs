@@ -184,6 +184,10 @@ impl Writer {
     }
 
     fn append(&mut self) -> Result<Arc<Frame>, AppendError> {
+        #[cfg(any(test, feature = "faults"))]
+        if super::Fault::fails_log() {
+            return Err(AppendError::Unknown(std::io::Error::other("a fault")));
+        }
         let frame = self
             .log
             .seal(self.pending.now_ms, &mut self.pending.draft)?;

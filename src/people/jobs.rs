@@ -187,6 +187,14 @@ impl Jobs {
         !self.desks.made().values().any(|desk| is_full(desk))
     }
 
+    /// How many a partition had at the last look, up to a bound.
+    #[must_use]
+    pub fn count(&self, at: PartitionId) -> u64 {
+        let desks = self.desks.made();
+        let count = |desk: &Arc<Desk>| desk.count.load(Ordering::Relaxed);
+        desks.get(&at).map_or(0, count)
+    }
+
     /// Whether nothing is left to do of what was noted.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -84,6 +84,14 @@ struct FollowedTarget {
     metrics: metrics::Relay,
 }
 
+impl FollowedTarget {
+    /// Up to where everything is done.
+    fn done(&self) -> Position {
+        let done = self.done.values().map(|route| *route.borrow()).min();
+        done.unwrap_or_default()
+    }
+}
+
 /// How much the targets have left to do for a partition: what they have not read of its log, and what is to be written
 /// of what they have read. What leads to nothing, as what the relay itself has written there, costs nothing once it is
 /// read: or the relay's own work would refuse what it works for.
@@ -103,6 +111,19 @@ impl Gate {
 
     fn backlog(&self, target: usize) -> i64 {
         published(&self.tail) - self.done[target].load(Ordering::Relaxed)
+    }
+
+    /// The same for those who look on.
+    fn left(&self, target: usize) -> u64 {
+        self.backlog(target).max(0).cast_unsigned()
+    }
+
+    /// The age of the oldest batch behind `done`, ms; 0 = there is none.
+    fn lag_ms(&self, done: Position, now_ms: u64) -> u64 {
+        let is_behind = done < self.tail.position();
+        let next = is_behind.then(|| self.tail.batches(done, 1).ok()).flatten();
+        let since_ms = next.and_then(|batches| Some(batches.first()?.commit_ms));
+        since_ms.map_or(0, |since| now_ms.saturating_sub(since))
     }
 }
 
@@ -236,18 +257,27 @@ impl Relay {
         for Followed { gate, targets } in self.inner.sources.load().values() {
             for (index, target) in targets.iter().enumerate() {
                 let metrics = &target.metrics;
-                let done = target.done.values().map(|route| *route.borrow()).min();
-                let done = done.unwrap_or_default();
-                metrics.position.count(done.0);
-                let backlog = gate.backlog(index).max(0).cast_unsigned();
-                metrics.backlog_bytes.count(backlog);
-                let is_behind = done < gate.tail.position();
-                let next = is_behind.then(|| gate.tail.batches(done, 1).ok()).flatten();
-                let since_ms = next.and_then(|batches| Some(batches.first()?.commit_ms));
-                let age_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+                metrics.position.count(target.done().0);
+                metrics.backlog_bytes.count(gate.left(index));
+                let age_ms = gate.lag_ms(target.done(), now_ms);
                 metrics.lag_seconds.set(age_ms as f64 / 1e3);
             }
         }
+    }
+
+    /// How late what is derived from a partition's changes is, ms, and how many bytes are left to do: of the target
+    /// that is furthest behind. May block on the disk.
+    #[must_use]
+    pub fn lag(&self, source: PartitionId, now_ms: u64) -> (u64, u64) {
+        let sources = self.inner.sources.load();
+        let Some(Followed { gate, targets }) = sources.get(&source) else {
+            return (0, 0);
+        };
+        let lags = targets
+            .iter()
+            .map(|target| gate.lag_ms(target.done(), now_ms));
+        let left = (0..targets.len()).map(|index| gate.left(index));
+        (lags.max().unwrap_or(0), left.max().unwrap_or(0))
     }
 
     /// Stops the tasks. What they have not derived comes after the next start.

@@ -6,6 +6,7 @@
 
 mod auto;
 mod cut;
+mod shown;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,14 +15,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
-use crate::ids::{Clock, PartitionId, Position};
+use crate::ids::{Clock, PartitionId};
 use crate::metrics;
-pub use crate::partition::{Gate, Inside};
-use crate::partition::{Making, Map, OpenError, Partitions, Reshape, Round, Share};
+pub use crate::partition::{Gate, Holder, Inside, State};
+use crate::partition::{Making, Map, OpenError, Partitions, Reshape, Round};
 use crate::people::Jobs;
 use crate::relay::Relay;
 use crate::table::Tables;
 use cut::Cut;
+pub use shown::{Live, Shown};
 
 /// When partitions are split by themselves; 0 = never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,25 +107,6 @@ pub enum Stage {
     Failed(String),
 }
 
-/// A partition as operators are shown it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    /// Its number.
-    pub id: PartitionId,
-    /// The lowest and the highest hash that it owns, or owned.
-    pub hashes: (u64, u64),
-    /// Whose keys it took over.
-    pub parents: Vec<PartitionId>,
-    /// The first position of its log.
-    pub begins: Position,
-    /// The last one, if it has ended.
-    pub ends: Option<Position>,
-    /// What its rows take; 0 if it has ended.
-    pub bytes: u64,
-    /// What its log takes.
-    pub log_bytes: u64,
-}
-
 /// How often the cut is tried.
 const ATTEMPTS: u32 = 10;
 /// So many bytes of log may be left for the cut, in which calls wait.
@@ -188,29 +171,6 @@ impl Reshaper {
     #[must_use]
     pub fn last(&self) -> Option<Change> {
         self.inner.change().clone()
-    }
-
-    /// All live partitions, and the ended ones whose logs are kept; parents before children.
-    pub async fn list(&self) -> Vec<Shown> {
-        let partitions = self.inner.partitions.clone();
-        blocking(move || {
-            let map = partitions.map();
-            let is_kept = |share: &&Share| share.ends.is_none() || share.keeps_log;
-            let show = |share: &Share| Shown {
-                id: share.id,
-                hashes: (share.first, share.last),
-                parents: share.parents.clone(),
-                begins: share.begins,
-                ends: share.ends,
-                bytes: match share.ends {
-                    None => partitions.bytes_of(share.id),
-                    Some(_) => 0,
-                },
-                log_bytes: partitions.log_bytes(share.id),
-            };
-            map.shares().filter(is_kept).map(show).collect()
-        })
-        .await
     }
 }
 

@@ -23,6 +23,7 @@ mod message;
 mod newest;
 mod page;
 mod position;
+mod prefixes;
 mod read;
 mod resume;
 mod retention;
@@ -81,6 +82,7 @@ pub use newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
 pub use position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
+pub use prefixes::{Behind, Level, LevelEntry, LevelPage};
 pub use tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
@@ -224,6 +226,7 @@ impl Timelines {
         let bytes = appends.iter().map(Prepared::bytes).sum();
         let site = self.site(partition);
         let epochs = Arc::clone(&self.inner.epochs);
+        let metrics = Arc::clone(self.inner.partitions.metrics());
         let run = move |append: &mut Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
         let submitted =
             self.inner
@@ -235,7 +238,12 @@ impl Timelines {
                 let epoch = epochs.text(append.timeline(), incarnation);
                 Ok((append.appended(), epoch))
             };
-            submitted.await.into_iter().map(answered).collect()
+            let answers: Vec<_> = submitted.await.into_iter().map(answered).collect();
+            let appended = answers.iter().flatten().flat_map(|(appended, _)| appended);
+            let is_new = |one: &&Appended| !one.duplicate && one.scheduled.is_none();
+            let new = appended.filter(is_new).count();
+            metrics.server.messages.increment(new as u64);
+            answers
         }
     }
 

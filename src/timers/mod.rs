@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::metrics::{self, Metrics};
+use crate::metrics::{self, Counter, Metrics};
 use crate::partition::Partitions;
 use crate::timeline::{Done, Timelines, Timer};
 
@@ -30,7 +30,8 @@ impl Timers {
         let (stop, metrics) = (CancellationToken::new(), Arc::clone(metrics));
         partitions.for_each(tasks, &stop, move |life| {
             let timer = timelines.timer(life.partition);
-            run(timer, metrics.timer(life.partition.0), life.ends)
+            let figures = metrics.timer(life.partition.0);
+            run(timer, figures, metrics.server.messages.clone(), life.ends)
         });
         Timers { stop }
     }
@@ -41,7 +42,12 @@ impl Timers {
     }
 }
 
-async fn run(mut timer: Timer, figures: metrics::Timer, stop: CancellationToken) {
+async fn run(
+    mut timer: Timer,
+    figures: metrics::Timer,
+    messages: Counter,
+    stop: CancellationToken,
+) {
     let mut rest = REST_MIN;
     loop {
         if stop.run_until_cancelled(timer.wait()).await.is_none() {
@@ -50,6 +56,7 @@ async fn run(mut timer: Timer, figures: metrics::Timer, stop: CancellationToken)
         match timer.step().await {
             Ok(done) => {
                 count(&done, &figures);
+                messages.increment(done.delivered);
                 rest = REST_MIN;
             }
             Err(error) => {

@@ -5,18 +5,17 @@
 //! what has to treat each of them matches on an enum, so that a forgotten place does not compile; a request that is
 //! read here has passed its family's checks. Must not: know ids, batches or encodings; a dialect does.
 
-use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
-use super::check::{Check, NUMBER_MAX};
+use super::check::Check;
 use super::failure::Failure;
 use super::needs::Needs;
 use super::{
-    conversation, feed, hide, key, member, message, partition, pin, position, reaction, receipt,
-    schedule, session, sessions, signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, key, log, member, message, partition, pin, position, prefixes,
+    reaction, readers, receipt, row, schedule, server, session, sessions, signal, stream, sync,
+    table, timeline, webhook,
 };
 use crate::access::{Right, Rights};
 
@@ -210,6 +209,8 @@ methods! {
         "session.renew", changes, Session[], "Show a newer token, so that the session goes on";
     SessionList(sessions::List) -> sessions::Listed,
         "session.list", answers, Session[], "List sessions";
+    SessionGet(sessions::Get) -> Box<sessions::Got>,
+        "session.get", answers, Session[], "Read one session, and how far it is in its timelines";
     SessionClose(sessions::Close) -> sessions::Closed,
         "session.close", changes, Session[], "Close a session";
     SessionRevoke(sessions::Revoke) -> sessions::Revoked,
@@ -234,6 +235,10 @@ methods! {
         "timeline.trim", changes, Any[Manage], "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
         "timeline.list", answers, Any[Read], "List timelines by ID";
+    TimelinePrefixes(prefixes::Prefixes) -> prefixes::Level,
+        "timeline.prefixes", answers, Any[Read], "List one level of the IDs of timelines";
+    TimelineReaders(readers::Readers) -> readers::Read,
+        "timeline.readers", answers, Server[Observe], "Read who follows a timeline now, and how far behind";
     TimelineConfigure(Box<timeline::Configure>) -> timeline::Configured,
         "timeline.configure", changes, Any[Manage], "Change the settings";
     MemberAdd(member::Add) -> member::Added,
@@ -338,53 +343,32 @@ methods! {
         "webhook.dead", answers, Server[Admin], "List changes that a webhook's receiver did not take";
     WebhookReplay(webhook::Replay) -> webhook::Replaying,
         "webhook.replay", changes, Server[Admin], "Have a webhook post changes again";
+    TableList(table::List) -> table::Listed,
+        "table.list", answers, Session[], "List the tables that one has a right to";
+    TableGet(table::Get) -> Box<table::Info>,
+        "table.get", answers, Any[TablesRead, TablesWrite, TablesManage], "Read what a table is";
+    RowGet(row::Get) -> row::Got,
+        "row.get", answers, Any[TablesRead], "Read one row of a table";
+    RowRange(Box<row::Range>) -> row::Page,
+        "row.range", answers, Any[TablesRead], "Read a range of a table's rows";
+    RowPut(row::Put) -> row::Stored,
+        "row.put", claims, Any[TablesWrite], "Put a row into a table";
     PartitionList(partition::List) -> partition::Listed,
-        "partition.list", answers, Server[Admin], "List the partitions, and how far a change of them is";
+        "partition.list", answers, Server[Observe], "List the partitions, what they do, and how far a change of them is";
     PartitionSplit(partition::Split) -> partition::Begun,
         "partition.split", changes, Server[Admin], "Begin to make two partitions of one";
     PartitionMerge(partition::Merge) -> partition::Begun,
         "partition.merge", changes, Server[Admin], "Begin to make one partition of two neighbours";
+    ServerStatus(server::Status) -> Box<server::StatusNow>,
+        "server.status", answers, Server[Observe], "Read how the server is, and what is wrong";
+    ServerHistory(server::History) -> server::Past,
+        "server.history", answers, Server[Observe], "Read the figures of the last hour";
+    LogTail(log::Tail) -> log::Tailed,
+        "log.tail", answers, Server[Observe], "Read the newest lines of the log, and perhaps wait for one";
     Signal(signal::Signal) -> signal::Signalled,
         "signal", changes, Any[Signal], "Say something in passing";
     PresenceGet(signal::Get) -> signal::Got,
         "presence.get", answers, Any[Read], "Read who is online";
     Discover(session::Nothing) -> session::Discovered,
         "rpc.discover", answers, Session[], "Read this description";
-}
-
-/// A generator for what the server reads; definitions go to `path`, or where JSON Schema has them.
-pub(crate) fn reading(path: &'static str) -> SchemaGenerator {
-    settings(path).into_generator()
-}
-
-/// A generator for what the server writes.
-pub(crate) fn writing(path: &'static str) -> SchemaGenerator {
-    settings(path).for_serialize().into_generator()
-}
-
-fn settings(path: &'static str) -> SchemaSettings {
-    let settings = SchemaSettings::draft2020_12();
-    if path.is_empty() {
-        return settings;
-    }
-    settings.with(|settings| settings.definitions_path = path.into())
-}
-
-/// Every number of the protocol is below 2^53, which a double holds exactly: says so wherever a schema has a 64-bit
-/// number.
-pub(crate) fn below_2_53(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            if members
-                .get("format")
-                .is_some_and(|format| format == "uint64")
-            {
-                members.remove("format");
-                members.insert("maximum".to_owned(), json!(NUMBER_MAX));
-            }
-            members.values_mut().for_each(below_2_53);
-        }
-        Value::Array(items) => items.iter_mut().for_each(below_2_53),
-        _ => {}
-    }
 }

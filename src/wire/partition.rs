@@ -55,6 +55,143 @@ pub struct Partition {
     pub bytes: u64,
     /// The bytes of its log.
     pub log_bytes: u64,
+    /// Whether it takes writes.
+    pub state: PartitionState,
+    /// Why it does not, or why it is slowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Its log. This and what follows are absent where it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<PartitionLog>,
+    /// Writes that wait for its writer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<PartitionQueue>,
+    /// What is not in the image yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memtable: Option<PartitionMemtable>,
+    /// Its sorted runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<PartitionImage>,
+    /// Pushes to subscribers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feed: Option<PartitionFeed>,
+    /// What its changes lead to in other partitions: lists, inboxes, followers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay: Option<PartitionRelay>,
+    /// Messages for more than 1,000 users that are not in all of their inboxes yet, up to 1,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<u64>,
+}
+
+/// Whether a partition takes writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "partition_state")]
+pub enum PartitionState {
+    /// It does.
+    Serving,
+    /// It does, but slower, because flush, compaction, a split or a merge are behind.
+    Slowed,
+    /// Writes get `busy`, because flush and compaction are too far behind.
+    Busy,
+    /// Writes get `storage_full`, because the disk has no room.
+    Full,
+    /// Writes get `unavailable` until the server's restart, after a failure of the disk.
+    Stopped,
+    /// Others have taken its keys over. Its log is kept for readers of changes.
+    Ended,
+}
+
+/// The commit log of a partition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "partition_log")]
+pub struct PartitionLog {
+    /// The newest batch.
+    pub position: u64,
+    /// The oldest batch that is kept.
+    pub oldest: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Who has batches kept that the log would let go of some time, furthest behind first; those who are at the newest
+    /// batch are left out.
+    pub holds: Vec<PartitionHold>,
+}
+
+/// Somebody who has a log kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "partition_hold")]
+pub struct PartitionHold {
+    /// Who.
+    pub by: PartitionHolder,
+    /// All batches above this position are kept.
+    pub position: u64,
+}
+
+/// Who may have a log kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "partition_holder")]
+pub enum PartitionHolder {
+    /// What changes lead to in other partitions.
+    Relay,
+    /// Readers of streams, named cursors, webhooks: `stream.cursors` says which.
+    Streams,
+    /// A split or a merge.
+    Reshape,
+}
+
+/// Writes that wait for a partition's writer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "partition_queue")]
+pub struct PartitionQueue {
+    /// How many.
+    pub writes: u64,
+    /// What they hold.
+    pub bytes: u64,
+    /// How full the queue is, in writes or bytes, 0 to 1.
+    pub fill: f64,
+}
+
+/// A partition's memtables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "partition_memtable")]
+pub struct PartitionMemtable {
+    /// Bytes that are not flushed yet.
+    pub bytes: u64,
+    /// Full memtables that wait for their flush.
+    pub frozen: u64,
+}
+
+/// A partition's sorted runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "partition_image")]
+pub struct PartitionImage {
+    /// How many.
+    pub runs: u64,
+    /// Of these, flushed memtables that no merge has taken yet.
+    pub level0: u64,
+    /// Bytes of their pages.
+    pub used: u64,
+    /// Of these, bytes of what has expired or was deleted, as far as that is known.
+    pub dead: u64,
+}
+
+/// A partition's pushes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "partition_feed")]
+pub struct PartitionFeed {
+    /// The age of the oldest batch that is not pushed yet, ms; 0 = there is none.
+    pub lag_ms: u64,
+}
+
+/// What is derived from a partition's changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "partition_relay")]
+pub struct PartitionRelay {
+    /// The age of the oldest batch that is not derived and written everywhere, ms; 0 = there is none.
+    pub lag_ms: u64,
+    /// Bytes that are left to read and to write for it.
+    pub backlog: u64,
 }
 
 /// A change of the partitions.

@@ -57,6 +57,14 @@ test("oldest and newest, pages, go to a sequence and a time; the fragment is the
   assert.match(await at(page), /at=333/);
   await press(page, "j", "j");
   await reads(page, "Message 335", ".detail");
+  await page.browserContext().overridePermissions(server.page, ["clipboard-read", "clipboard-write", "clipboard-sanitized-write"]);
+  await page.bringToFront();
+  await press(page, "c");
+  await reads(page, "Message 335 is copied as JSON", ".edge");
+  assert.equal(JSON.parse(await page.evaluate(() => navigator.clipboard.readText())).sequence, 335);
+  await press(page, "y");
+  await reads(page, "The link is copied", ".edge");
+  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /#\/timelines\/room%2Fharbour\?at=335$/);
   await press(page, "Escape");
   await until("the detail is closed", async () => !(await page.$eval(".detail", (one) => one.checkVisibility())));
   await press(page, "#", "type:2020-01-01", "Enter");
@@ -156,11 +164,33 @@ test("hostile names and entries are shown as what they are", async () => {
   await sound(page);
 });
 
+test("a timeline that is not there, one that ends while it is read, and no timeline at all", async () => {
+  const none = await open("/room%2Fnowhere");
+  await reads(none, "There is no such timeline");
+  await reads(none, "Try again");
+  await server.append("room/ends", { text: "the last words" });
+  const page = await open("/room%2Fends");
+  await reads(page, "the last words", ".msgs");
+  await reads(page, "Live edge");
+  await server.call("timeline.delete", { timeline: "room/ends" });
+  await reads(page, "The timeline was deleted: these are its last rows", ".edge");
+  await server.append("room/ends", { text: "a new beginning" });
+  await page.$$eval(".edge .link", (all) => all.find((one) => one.textContent === "Open it anew").click());
+  await reads(page, "a new beginning", ".msgs");
+  await sound(page);
+  const fresh = await openPage(await startServer(), "/console/#/timelines");
+  await reads(fresh, "No timelines yet", ".stream");
+  await press(fresh, "a", "Tab", "Tab", "Tab", "Tab", "Tab", "Enter");
+  await reads(fresh, "Live edge");
+  await sound(fresh);
+});
+
 test("the server is killed and is back: it goes on without a gap", async () => {
   const page = await open(`/${encodeURIComponent("room/hull")}`);
   await reads(page, "Live edge");
   await server.kill();
   await reads(page, "The line to the server is lost");
+  await reads(page, "it goes on without a gap", ".edge");
   await server.start();
   for (let n = 0; n < 5; n += 1) await server.append("room/hull", { text: `after the kill ${n}` });
   await reads(page, "after the kill 4", ".msgs", 30_000);

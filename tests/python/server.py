@@ -23,6 +23,7 @@ class Server:
         self.directory = str(directory)
         self.data = os.path.join(self.directory, "data")
         self.port = free_port()
+        self.listen = "127.0.0.1"
         self.environment = environment or {}
         self.config = config
         # What a client of a server with TLS trusts: an ssl.SSLContext.
@@ -38,7 +39,7 @@ class Server:
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     def start(self):
-        command = [self.binary, "serve", "--data", self.data, "--listen", f"127.0.0.1:{self.port}"]
+        command = [self.binary, "serve", "--data", self.data, "--listen", f"{self.listen}:{self.port}"]
         if self.config is not None:
             path = os.path.join(self.directory, "tideline.toml")
             with open(path, "w") as file:

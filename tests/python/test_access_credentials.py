@@ -403,7 +403,7 @@ def test_metrics_are_for_those_who_may_observe(guarded):
     assert guarded.get("/metrics", {"authorization": f"Bearer {key}"})[0] == 200
     assert guarded.get("/metrics")[0] == 401
     assert guarded.get("/metrics", {"authorization": f"Bearer {token()}"})[0] == 403
-    for path in ["/", "/healthz", "/readyz"]:
+    for path in ["/console/", "/healthz", "/readyz"]:
         assert guarded.get(path)[0] == 200
     before = guarded.metric("tideline_credentials_total", '{by="token",result="expired"}')
     guarded.rpc(token(exp=1), "ping")
@@ -663,8 +663,6 @@ def test_without_auth_nothing_changes(server):
             ("key.list", {}),
             ("key.revoke", {"id": "x"}),
             ("session.revoke", {"user": "ann"}),
-            ("session.list", {}),
-            ("session.close", {"session": "x"}),
             ("session.renew", {"token": "x"}),
         ]:
             with pytest.raises(Refused) as refused:

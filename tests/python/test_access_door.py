@@ -203,7 +203,7 @@ def test_connections_without_a_credential_make_room(guard, before):
         one.close()
 
 
-def test_partitions_are_for_administrators(guard):
+def test_partitions_are_changed_by_administrators(guard):
     server = guard().start()
     for method, params in [("partition.list", {}), ("partition.split", {"partition": 77}), ("partition.merge", {"partition": 77, "with": 78})]:
         for bearer in [token(rights=[{"on": "*", "allow": ["read", "manage", "tables:manage"]}])]:

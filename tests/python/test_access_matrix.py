@@ -59,7 +59,10 @@ def shown(server, how):
 
 def what_there_is(server):
     ask = lambda method, **params: server.call(server.admin, method, **params)
-    made = [ask("timeline.list"), ask("key.list"), ask("stream.cursors"), ask("partition.list")]
+    made = [ask("timeline.list"), ask("key.list"), ask("stream.cursors")]
+    listed = ask("partition.list")
+    # Without what they do at this moment.
+    made += [listed.get("change"), [[one["partition"], one["first"], one["last"]] for one in listed["partitions"]]]
     return json.dumps([*made, ask("webhook.list")], sort_keys=True)
 
 

@@ -171,7 +171,7 @@ def test_what_came_through_a_proxy_is_refused(server):
         assert post(server, request("ping"), {**JSON, header: value})[0] == 403
         with pytest.raises(InvalidStatus):
             Client(server, additional_headers={header: value})
-    assert server.get("/", {"X-Forwarded-Proto": "https"})[0] == 200
+    assert server.get("/console/", {"X-Forwarded-Proto": "https"})[0] == 200
 
 
 def test_a_trusted_proxy_says_whose_connection_it_is(limited):

@@ -176,7 +176,7 @@ def test_a_name_that_others_have_needs_the_same(own_server):
         own_server.start()
     own_server.environment["TIDELINE_INSECURE"] = "true"
     own_server.start()
-    assert own_server.get("/", {"Host": "chat.example"})[0] == 200
+    assert own_server.get("/console/", {"Host": "chat.example"})[0] == 200
 
 
 def test_the_doctor_says_what_would_hurt(own_server, tmp_path):

@@ -62,7 +62,7 @@ def handshake(server, context, **options):
 
 def test_everything_is_served_on_it(secured, name):
     server = secured()
-    assert server.get("/")[0] == 200 and server.get("/healthz")[0] == 200
+    assert server.get("/console/")[0] == 200 and server.get("/healthz")[0] == 200
     body = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}'
     assert b"time" in server.http("POST", "/v1/rpc", body, {"Content-Type": "application/json"})[2]
     assert b"OTSParameterInvalid" in server.http("POST", "/ListTable", b"")[2]

@@ -48,8 +48,8 @@ def test_pages(server):
     status, headers, body = server.get("/metrics")
     assert status == 200 and headers["Content-Type"].startswith("text/plain")
     assert b"# TYPE" in body
-    status, headers, body = server.get("/")
-    assert status == 200 and b"ideline" in body
+    status, headers, _ = server.get("/")
+    assert status == 307 and headers["Location"] == "/console/"
     assert server.get("/nothing/here")[0] == 404
 
 
@@ -67,13 +67,13 @@ def test_own_origin_is_let_in(server):
     with connect(server.url, origin=server.origin, compression=None):
         pass
     local = f"localhost:{server.port}"
-    assert server.get("/", {"Host": local, "Origin": f"http://{local}"})[0] == 200
+    assert server.get("/console/", {"Host": local, "Origin": f"http://{local}"})[0] == 200
 
 
 def test_foreign_host_is_403(server):
     assert server.get("/", {"Host": "evil.example"})[0] == 403
     assert server.get("/", {"Host": f"evil.example:{server.port}"})[0] == 403
-    assert server.get("/", {"Host": f"localhost:{server.port}"})[0] == 200
+    assert server.get("/console/", {"Host": f"localhost:{server.port}"})[0] == 200
 
 
 def closed_with(socket_):

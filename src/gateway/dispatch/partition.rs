@@ -1,25 +1,25 @@
 //! The partition family: list, split, merge.
 //!
-//! Owns: the calls behind these methods. Promises: only back ends may call them; a change goes on if its caller goes
-//! away. Must not: know how partitions are split or merged.
+//! Owns: the calls behind these methods. Promises: only back ends may change partitions; a change goes on if its caller
+//! goes away. Must not: know how partitions are split or merged.
 
 use std::sync::Arc;
 
 use super::webhook::for_back_ends;
 use super::{BUSY_RETRY_MS, Caller, Shared, Work};
-use crate::reshape::{Asked, Change, PARTITIONS_MAX, Refused, Shown, Stage};
+use crate::ids::{PartitionId, Position};
+use crate::reshape::{Asked, Change, Holder, Live, PARTITIONS_MAX, Refused, Shown, Stage, State};
 use crate::wire::{Failure, Reason, Reply, partition};
 
-pub(super) fn list(shared: &Arc<Shared>, caller: &Caller) -> Work {
+pub(super) fn list(shared: &Arc<Shared>) -> Work {
     let shared = Arc::clone(shared);
-    let listed = async move {
+    Work::Read(Box::pin(async move {
         let partitions = shared.reshaper.list().await;
         Ok(Reply::PartitionList(partition::Listed {
             partitions: partitions.into_iter().map(shown_partition).collect(),
             change: shared.reshaper.last().map(shown_change),
         }))
-    };
-    for_back_ends(caller, |work| Work::Read(Box::pin(work)), listed)
+    }))
 }
 
 pub(super) fn split(shared: &Arc<Shared>, caller: &Caller, request: &partition::Split) -> Work {
@@ -46,13 +46,41 @@ fn begin(
     for_back_ends(caller, |work| Work::Write(Box::pin(work)), begun)
 }
 
-fn id(number: u16) -> crate::ids::PartitionId {
-    crate::ids::PartitionId(number)
+fn id(number: u16) -> PartitionId {
+    PartitionId(number)
 }
 
 fn shown_partition(shown: Shown) -> partition::Partition {
     let (first, last) = shown.hashes;
+    let live = shown.live.as_ref();
+    let (state, reason) = live.map_or((partition::PartitionState::Ended, None), state);
     partition::Partition {
+        state,
+        reason,
+        log: live.map(|live| log(live, shown.log_bytes)),
+        queue: live.map(|Live { doing, .. }| partition::PartitionQueue {
+            writes: doing.queue_writes as u64,
+            bytes: doing.queue_bytes as u64,
+            fill: doing.queue_fill,
+        }),
+        memtable: live.map(|Live { doing, .. }| partition::PartitionMemtable {
+            bytes: doing.memtable_bytes as u64,
+            frozen: doing.frozen as u64,
+        }),
+        image: live.map(|Live { doing, .. }| partition::PartitionImage {
+            runs: doing.runs as u64,
+            level0: doing.level0_runs as u64,
+            used: doing.used_bytes,
+            dead: doing.dead_bytes,
+        }),
+        feed: live.map(|live| partition::PartitionFeed {
+            lag_ms: live.feed_lag_ms,
+        }),
+        relay: live.map(|live| partition::PartitionRelay {
+            lag_ms: live.relay_lag.0,
+            backlog: live.relay_lag.1,
+        }),
+        jobs: live.map(|live| live.jobs),
         partition: shown.id.0,
         first: format!("{first:016x}"),
         last: format!("{last:016x}"),
@@ -61,6 +89,44 @@ fn shown_partition(shown: Shown) -> partition::Partition {
         ends: shown.ends.map(|ends| ends.0),
         bytes: shown.bytes,
         log_bytes: shown.log_bytes,
+    }
+}
+
+/// Whether it takes writes, and why it does not or only slowly.
+fn state(live: &Live) -> (partition::PartitionState, Option<String>) {
+    use partition::PartitionState as Shown;
+    let doing = &live.doing;
+    let behind = format!(
+        "{} runs of level 0 and {} memtables wait for the disk",
+        doing.level0_runs, doing.frozen
+    );
+    match &doing.state {
+        State::Serving => (Shown::Serving, None),
+        State::Slowed => (Shown::Slowed, Some(behind)),
+        State::Busy => (Shown::Busy, Some(behind)),
+        State::Full => (Shown::Full, Some("the disk has no room".to_owned())),
+        State::Stopped(why) => (Shown::Stopped, Some(why.clone())),
+    }
+}
+
+fn log(live: &Live, bytes: u64) -> partition::PartitionLog {
+    let doing = &live.doing;
+    let mut holds: Vec<_> = doing.holds.iter().collect();
+    holds.retain(|(_, above)| *above < doing.position);
+    holds.sort_by_key(|(_, above)| *above);
+    let hold = |(by, above): &(Holder, Position)| partition::PartitionHold {
+        by: match by {
+            Holder::Relay => partition::PartitionHolder::Relay,
+            Holder::Streams => partition::PartitionHolder::Streams,
+            Holder::Reshape => partition::PartitionHolder::Reshape,
+        },
+        position: above.0,
+    };
+    partition::PartitionLog {
+        position: doing.position.0,
+        oldest: doing.oldest.0,
+        bytes,
+        holds: holds.into_iter().map(hold).collect(),
     }
 }
 

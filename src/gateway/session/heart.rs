@@ -92,6 +92,7 @@ impl Session {
         if verdict.is_some() && was_doubted {
             return verdict;
         }
+        self.count_if_behind();
         self.warn_of_end();
         if now >= self.ping_at {
             self.ping_at = now + self.shared.options.heartbeat;
@@ -100,6 +101,21 @@ impl Session {
             }
         }
         None
+    }
+
+    /// Shows whether the client does not keep up, long before it is cut for that.
+    fn count_if_behind(&mut self) {
+        let patience = self.shared.options.slow_consumer / 4;
+        let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let stalled = self.outbox.stalled();
+        let is_behind = stalled.is_some_and(|since| since.elapsed() >= patience)
+            || self
+                .subscriptions
+                .is_behind(self.shared.clock.now_ms(), patience_ms);
+        if is_behind != self.behind.is_some() {
+            let gauge = &self.shared.metrics.gateway.readers_behind;
+            self.behind = is_behind.then(|| gauge.hold(1));
+        }
     }
 
     fn verdict(&self, now: Instant) -> Option<Close> {
@@ -166,7 +182,7 @@ impl Subscriptions {
             let waits = |live: &Live| slot.in_turn || live.reading;
             slot.live.as_ref().is_some_and(|live| {
                 waits(live)
-                    && live.caught_up_ms != 0
+                    && live.has_caught_up
                     && now_ms.saturating_sub(live.caught_up_ms) > limit_ms
             })
         })

@@ -57,7 +57,7 @@ fn open(
 
 /// Ends a partition without its last flush: the image stays as it is.
 fn abandon(partition: Arc<Shared>) {
-    partition.stop();
+    partition.stop("a test".to_owned());
     partition.close();
     partition.join();
 }

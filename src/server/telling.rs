@@ -1,0 +1,104 @@
+//! What a start says: where the server is, who may come, which limits are in force, what its settings leave open.
+//!
+//! Owns: these lines of the log, these gauges and notices. Promises: an operator who reads them knows what is open to
+//! others. Must not: decide anything.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::config::Config;
+use crate::health::{Notice, Severity};
+use crate::ids::Clock;
+use crate::metrics::Metrics;
+use crate::partition::{FROZEN_MAX, READS_MAX};
+
+/// The last line of a start: where the server is, and what to open in a browser.
+pub(super) fn say_where(config: &Config, address: SocketAddr) {
+    let scheme = if config.tls.certificate_file.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let host = match address.ip().is_unspecified() {
+        true => format!("localhost:{}", address.port()),
+        false => address.to_string(),
+    };
+    let (console, demo) = (
+        format!("{scheme}://{host}/console/"),
+        format!("{scheme}://{host}/demo/"),
+    );
+    tracing::info!(%address, data = %config.data.display(), console, demo, "ready");
+}
+
+/// Logs what is open to other machines, so that the operator knows it.
+pub(super) fn say_who_may_come(config: &Config) {
+    if config.insecure && config.auth.is_some() {
+        tracing::warn!(
+            address = %config.listen,
+            "insecure: without TLS credentials can be read on their way here"
+        );
+    } else if config.insecure {
+        tracing::warn!(
+            address = %config.listen,
+            "insecure: whoever reaches this address, also through a proxy, may read, write and delete everything, as \
+             anybody"
+        );
+    }
+    let vain = config.policies_in_vain();
+    if !vain.is_empty() {
+        tracing::warn!(prefixes = ?vain, "without [auth] the rights in these policies decide nothing");
+    }
+    if config.takes_development_key() {
+        tracing::info!(
+            "the Tablestore key development with the secret development counts, for direct requests of this machine; \
+             set tablestore_credentials to end that"
+        );
+    }
+}
+
+/// What is wrong with the settings themselves.
+pub(super) fn settled(config: &Config, clock: &Clock) -> Vec<Notice> {
+    let notice = |severity, what: String, advice: &str| Notice {
+        severity,
+        since: clock.now_ms(),
+        what,
+        advice: advice.to_owned(),
+    };
+    let listen = config.listen;
+    match (
+        config.insecure && config.is_exposed(),
+        config.auth.is_some(),
+    ) {
+        (true, false) => vec![notice(
+            Severity::Warning,
+            format!("Whoever reaches {listen} may read, write and delete everything, as anybody."),
+            "Set [auth] and [tls], or listen on 127.0.0.1. See docs/ACCESS.md.",
+        )],
+        (true, true) if config.tls.certificate_file.is_none() => vec![notice(
+            Severity::Warning,
+            format!("Credentials can be read on their way to {listen}: there is no TLS."),
+            "Set [tls], or let a proxy in front of the server speak TLS.",
+        )],
+        _ => Vec::new(),
+    }
+}
+
+/// Shows the limits that gauges are held against.
+pub(super) fn show_limits(config: &Config, connections_max: usize, metrics: &Arc<Metrics>) {
+    let image = config.partition_options(metrics).image;
+    let filter_memory_bytes = usize::try_from(image.filter_memory_bytes).unwrap_or(usize::MAX);
+    for (name, limit) in [
+        ("connections_max", connections_max),
+        ("reads_max", READS_MAX),
+        ("frozen_memtables_max", FROZEN_MAX),
+        ("level0_slow_runs", image.level0_slow_runs),
+        ("level0_busy_runs", image.level0_busy_runs),
+        ("filter_memory_bytes", filter_memory_bytes),
+        ("fresh_bytes_max", config.fresh_bytes_max),
+        ("relay_backlog_bytes_max", config.relay_backlog_bytes_max),
+        ("inbound_bytes_max", config.inbound_bytes_max),
+        ("answers_bytes_max", config.answers_bytes_max),
+    ] {
+        metrics.families.limit.of(&[name]).count(limit as u64);
+    }
+}
