@@ -210,8 +210,9 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
   }
 
   fill(box, h("header", { class: "tl" }, title, about), why, shown.element);
-  for (const method of PUSHES) client.on(method, (push) => push.timeline === timeline && !signal.aborted && window.pushed(method, push));
-  client.on("state", ({ state }) => state === "open" && !signal.aborted && window.resume());
+  const until = (off) => signal.addEventListener("abort", off);
+  for (const method of PUSHES) until(client.on(method, (push) => push.timeline === timeline && window.pushed(method, push)));
+  until(client.on("state", ({ state }) => state === "open" && window.resume()));
   signal.addEventListener("abort", () => window.close());
   shown.toNewest();
   shown.rows.element.focus({ preventScroll: true });

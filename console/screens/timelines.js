@@ -52,6 +52,9 @@ export const screen = {
       open?.close();
       open = stream({ box: place, side, timeline: now.path[0], query: now.query, show, go: leave, again: openIt, href, signal });
       side = open.side;
+      // The finder stands where the timeline is, if nobody has said otherwise.
+      const level = now.path[0].slice(0, now.path[0].lastIndexOf("/") + 1);
+      if (now.query.prefix === undefined && level) show({ prefix: level }, { replace: true });
     }
 
     function choose() {

@@ -38,8 +38,9 @@ export function gone({ recalled_by, reason, expired, hidden }) {
 }
 
 export function stamp(at) {
-  const today = day(at) === "today";
-  return h("time", { title: `${day(at)} ${clock(at)}${thousandths(at)}` }, today ? clock(at) : when(at), today && h("i", {}, thousandths(at)));
+  const date = day(at);
+  const short = { today: clock(at) }[date] ?? (date.length > 6 ? date : when(at)); // of another year only the day
+  return h("time", { title: `${date} ${clock(at)}${thousandths(at)}` }, short, date === "today" && h("i", {}, thousandths(at)));
 }
 
 /** Sequence, time, sender, entry, marks. */
@@ -55,7 +56,8 @@ export function cells(message, ...marks) {
 }
 
 /** The command line that calls a method. */
-export const command = (method, params) => visible(`tideline call --url ${location.origin} ${method} '${JSON.stringify(params).replaceAll("'", "'\\''")}'`);
+export const command = (method, params) =>
+  visible(`tideline call --url ${location.origin} ${method} \\\n  '${JSON.stringify(params).replaceAll("'", "'\\''")}'`, { lines: true });
 
 /** Into the clipboard; where the browser refuses that, what to copy is shown. */
 export async function copy(text, show) {

@@ -4,7 +4,7 @@
 // where it is while others come and go; the foot says whether all is shown, what is left out and what is newer. Must
 // not: write to the timeline.
 
-import { fill, h, list, set, write } from "../dom.js";
+import { fill, h, list, write } from "../dom.js";
 import { clock, count } from "../format.js";
 import { hint } from "../keys.js";
 import { server } from "../server.js";
@@ -24,6 +24,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   const foot = h("p", { class: "edge" }, said, newest, anew, h("span", { class: "sp" }), right);
   const head = h("div", { class: "mhead", "aria-hidden": "true" }, ["Sequence", "Time", "Sender", "Entry"].map((text) => h("span", {}, text)));
   const nothing = h("div", { class: "nothing", hidden: true });
+  const element = h("section", { class: "messages" }, head, rows.element, nothing, foot);
   let base = 0;
   let cursor = null; // the first sequence of the row that is selected
   let open = null; // the sequence whose detail is open
@@ -88,6 +89,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
       rows.index = at >= 0 && window.rows[at] && first(window.rows[at]) === cursor ? at : -1;
       if (end) rows.to_end();
     }
+    element.style.setProperty("--seq", `${Math.max(8, count(window.head).length) * 7.25}px`);
     nothing.hidden = window.head > 0;
     if (!nothing.hidden && !nothing.firstChild) fill(nothing, empty());
     rows.element.hidden = !nothing.hidden;
@@ -173,7 +175,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   signal.addEventListener("abort", () => cancelAnimationFrame(frame));
 
   return {
-    element: h("section", { class: "messages" }, head, rows.element, nothing, foot),
+    element,
     rows,
     change,
     to,
@@ -198,6 +200,5 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
       return seen;
     },
     follow: () => (window.mode === "still" ? toNewest() : (window.still(), change())),
-    hide: (yes) => set(rows.element.parentElement, "hidden", yes),
   };
 }

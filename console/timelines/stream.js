@@ -199,7 +199,12 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     if ((kind === "edit" || kind === "recall") && !message?.entry) return list.say(message ? "It has no entry any more" : "Select a message first (j, k)");
     const right = { append: "append", edit: "edit", recall: "edit" }[kind] ?? "manage";
     if (!may(right) && !(right === "edit" && may("moderate"))) return list.say(`${kind} needs the right ${right}`);
-    if (kind === "append") return (await acts.append(timeline)) && list.toNewest();
+    if (kind === "append") {
+      const said = await acts.append(timeline);
+      if (said) await list.toNewest();
+      if (said?.duplicate) list.say(`It was there already, as message ${count(said.sequence)}`);
+      return;
+    }
     if (kind === "edit" || kind === "recall") return (await acts[kind](timeline, known.epoch, message)) && window.resume();
     if (kind === "trim") return (await acts.trim(timeline, known, window.selected?.sequence)) && window.resume();
     if (kind === "configure") return (await acts.configure(timeline, known)) && poll();
@@ -248,7 +253,6 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     await load(box, async () => {
       info = await call("timeline.get", { timeline });
       await window.newest();
-      window.changes = info.change_head;
     }, head, { signal });
     if (signal.aborted || !info || !window.epoch) return;
     chips();
