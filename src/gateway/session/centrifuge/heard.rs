@@ -64,7 +64,7 @@ impl Session {
             Order::Refresh { expires_at, info } => {
                 // What a token gives is over with the token, whatever a back end wishes.
                 let live = self.caller.live.as_ref();
-                let ends_at = live.and_then(|live| live.credential().expires_at);
+                let ends_at = live.and_then(|live| live.credential()?.expires_at);
                 let own = self.own();
                 own.expires_at = [expires_at, ends_at].into_iter().flatten().min();
                 if let (Some(registered), Some(info)) = (&own.registered, info) {
