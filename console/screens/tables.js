@@ -21,6 +21,8 @@ client.create_table(TableMeta("ships", [("name", "STRING")]), TableOptions(), Re
 client.put_row("ships", Row([("name", "Nordlicht")], [("speed", 6.2), ("berth", 14)]))
 END`;
 
+const NONE = () => empty("No tables yet", "A table holds rows of a key and columns, and is reached by Alibaba Cloud Tablestore's SDKs, too. This makes one:", START);
+
 export const screen = {
   async open({ root, view, signal, go, href, keys }) {
     let tables = [];
@@ -65,9 +67,7 @@ export const screen = {
     const readList = () =>
       load(body, () => server.call("table.list", {}, { signal }), (said) => {
         ({ tables } = said);
-        if (tables.length) return listed();
-        fill(place, empty("No tables yet", "A table holds rows of a key and columns, reached by Alibaba Cloud Tablestore's SDKs. This makes one:", START));
-        return h("p", { class: "none" }, "None yet.");
+        listed();
       }, { signal });
 
     async function show() {
@@ -76,7 +76,7 @@ export const screen = {
       if (open && open.table.table === name && open.tab === (view.query.tab ?? "rows")) return open.shown?.update(view.query);
       open?.ends.abort();
       open = null;
-      if (!name) return tables.length && fill(place, empty("Choose a table", "j and k move, Enter opens, Esc comes back here."));
+      if (!name) return fill(place, tables.every(({ is_virtual }) => is_virtual) ? NONE() : empty("Choose a table", "j and k move, Enter opens, Esc comes back here."));
       const ends = new AbortController();
       signal.addEventListener("abort", () => ends.abort(), { once: true });
       await load(place, () => server.call("table.get", { table: name }, { signal: ends.signal }), (table) => name === view.path[0] && opened(table, ends), { signal: ends.signal });

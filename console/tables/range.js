@@ -84,6 +84,7 @@ export function range({ root, table, query, change, signal }) {
       if (asked !== wanted) return;
       came(said);
       if (said.rows.length === 0 && !next) return nothing();
+      page.opened = null; // what is shown of it may be old
       put_in(said.rows);
     }, { signal });
   }
@@ -162,7 +163,6 @@ export function range({ root, table, query, change, signal }) {
       },
     });
     if (!done) return;
-    page.opened = null;
     change({ row: keyText(done.key, names) });
     read();
   }

@@ -82,9 +82,13 @@ await make(["timeline-live", "timeline-flood", "conversations"], async (shoot) =
 await make(["session-close"], async (shoot) => {
   const server = await startServer();
   const running = await load(ws(server), { rate: 50, readers: 12, rooms: 12, writers: 3 });
+  await deafReader(server, "room/deaf");
   const page = await openPage(server, "/console/#/sessions");
-  await reads(page, "reader-", "main");
-  await press(page, "j", "j", "r");
+  await reads(page, "deaf", "main");
+  await sleep(4_000);
+  await press(page, "Home", "Enter");
+  await reads(page, "room/deaf", ".detail");
+  await press(page, "r");
   await page.waitForSelector("dialog");
   await sleep(300);
   await shoot(page, "session-close");
@@ -127,12 +131,12 @@ await make(["table-range"], async (shoot) => {
   const server = await startServer();
   await createTable(server, "arrivals", {
     key: [{ name: "port", type: "string" }, { name: "at", type: "integer" }],
-    columns: [{ name: "vessel", type: "string" }], stream: 24, indexes: [{ name: "arrivals_by_vessel", key: ["vessel", "port", "at"] }],
+    columns: [{ name: "ship", type: "string" }], stream: 24, indexes: [{ name: "arrivals_by_ship", key: ["ship", "port", "at"] }],
   });
   await createTable(server, "berths", { key: [{ name: "berth", type: "integer" }] });
   const vessels = ["Nordlicht", "Maria S", "Käthe", "Hanse Star", "Kormoran", "Baltic Queen", "Otto"];
   for (let at = 0; at < 120; at += 1) {
-    const columns = { vessel: vessels[(at * 5) % 7], speed: ((at * 37) % 140) / 10 + 0.5, berth: (at * 11) % 40, tugs: at % 3, pilot: at % 4 > 0 };
+    const columns = { ship: vessels[(at * 5) % 7], speed: ((at * 37) % 140) / 10 + 0.5, berth: (at * 11) % 40, tugs: at % 3, pilot: at % 4 > 0 };
     await server.call("row.put", { table: "arrivals", key: { port: ["bremen", "hamburg", "kiel"][at % 3], at: 1_761_000_000 + at * 613 }, columns });
   }
   const page = await openPage(server, "/console/#/tables/arrivals?key=hamburg&filter=speed+>+5.5+and+pilot+%3D+true");
