@@ -5,7 +5,7 @@
 // Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core).
 
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -196,16 +196,17 @@ export const reads = (page, wanted, selector = "body", patience_ms) =>
     return (wanted instanceof RegExp ? wanted.test(found) : found.includes(wanted)) && found;
   }, patience_ms);
 
-const axe = modules.resolve("axe-core/axe.min.js");
+const AXE = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe-core finds, one line each. Through the debugger, as the page's own rules let in no foreign script. */
-export async function findings(page) {
-  const { readFileSync } = await import("node:fs");
-  await page.evaluate(`${readFileSync(axe, "utf8")};0`);
-  return page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+/** What axe-core finds, one line each. Through the debugger, as the page's own rules let in no foreign script. In a dark
+ *  page it looks at colours alone: all else is the same as in a light one. */
+export async function findings(page, theme = "light") {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(`${AXE};0`);
+  return page.evaluate(async (dark) => {
+    const only = dark ? { runOnly: { type: "rule", values: ["color-contrast"] } } : {};
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"], ...only });
     return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary.replaceAll("\n", " ")}`));
-  });
+  }, theme === "dark");
 }
 
 /** Contrast of every text that can be seen against what is painted behind it: [{text, ratio, size}], the least first. */
