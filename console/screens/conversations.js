@@ -217,7 +217,8 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
     }
     known = conversation;
     const { peer, meta } = conversation;
-    fill(title, peer ? ["With ", visible(peer)] : typeof meta.title === "string" ? visible(meta.title) : h("code", {}, visible(timeline)));
+    const named = peer ? `With ${visible(peer)}` : typeof meta.title === "string" ? visible(meta.title) : null;
+    fill(title, named && h("span", {}, named), h("code", { class: named && "id" }, visible(timeline)));
     explain(conversation);
     shown.change();
   }
