@@ -21,9 +21,11 @@ const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 const PATIENCE_MS = 10_000;
 
 const ending = [];
-after(async () => {
-  for (const end of ending.reverse()) await end();
-});
+/** Ends all that was started; after the tests of a file by itself. */
+export async function end() {
+  for (const one of ending.splice(0).reverse()) await one();
+}
+after(end);
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -53,7 +55,7 @@ const freePort = () =>
 
 /** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process;
  *  `admin`: an administrator's key is made, which calls then show. */
-export async function startServer({ config = "", args = [], env = {}, start = true, admin = false } = {}) {
+export async function startServer({ config = "", args = [], env = {}, under = [], start = true, admin = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "console-"));
   const port = await freePort();
   const file = join(folder, "tideline.toml");
@@ -66,7 +68,8 @@ export async function startServer({ config = "", args = [], env = {}, start = tr
     key: null,
     async start(more = {}) {
       const own = `http://127.0.0.1:${port}`;
-      child = spawn(BINARY, ["serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
+      const [program, ...before] = [...under, BINARY];
+      child = spawn(program, [...before, "serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
         stdio: process.env.TIDELINE_LOUD ? "inherit" : "ignore",
         env: { ...process.env, ...env, ...more },
       });
