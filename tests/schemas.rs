@@ -19,9 +19,9 @@ use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
-    conversation, feed, hide, key, log, member, message, openrpc, partition, pin, position, push,
-    reaction, receipt, schedule, schemas, server, session, sessions, signal, stream, sync,
-    timeline, webhook,
+    conversation, feed, hide, key, log, member, message, openrpc, partition, pin, position,
+    prefixes, push, reaction, readers, receipt, row, schedule, schemas, server, session, sessions,
+    signal, stream, sync, table, timeline, webhook,
 };
 
 fn root() -> PathBuf {
@@ -214,6 +214,8 @@ fn reply(method: &str, result: &Value) -> Reply {
         "timeline.delete" => Reply::TimelineDelete(of::<timeline::Deleted>(result)),
         "timeline.trim" => Reply::TimelineTrim(of::<timeline::Trimmed>(result)),
         "timeline.list" => Reply::TimelineList(of::<timeline::Listed>(result)),
+        "timeline.prefixes" => Reply::TimelinePrefixes(of::<prefixes::Level>(result)),
+        "timeline.readers" => Reply::TimelineReaders(of::<readers::Read>(result)),
         "timeline.configure" => Reply::TimelineConfigure(of::<timeline::Configured>(result)),
         "member.add" => Reply::MemberAdd(of::<member::Added>(result)),
         "member.update" => Reply::MemberUpdate(Box::new(of::<member::Updated>(result))),
@@ -268,6 +270,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "stream.forget" => Reply::StreamForget(of::<stream::Forgotten>(result)),
         "session.renew" => Reply::SessionRenew(of::<sessions::Renewed>(result)),
         "session.list" => Reply::SessionList(of::<sessions::Listed>(result)),
+        "session.get" => Reply::SessionGet(Box::new(of::<sessions::Got>(result))),
         "session.close" => Reply::SessionClose(of::<sessions::Closed>(result)),
         "session.revoke" => Reply::SessionRevoke(of::<sessions::Revoked>(result)),
         "key.create" => Reply::KeyCreate(of::<key::Created>(result)),
@@ -276,6 +279,11 @@ fn reply(method: &str, result: &Value) -> Reply {
         "webhook.list" => Reply::WebhookList(of::<webhook::Listed>(result)),
         "webhook.dead" => Reply::WebhookDead(of::<webhook::DeadPage>(result)),
         "webhook.replay" => Reply::WebhookReplay(of::<webhook::Replaying>(result)),
+        "table.list" => Reply::TableList(of::<table::Listed>(result)),
+        "table.get" => Reply::TableGet(Box::new(of::<table::Info>(result))),
+        "row.get" => Reply::RowGet(of::<row::Got>(result)),
+        "row.range" => Reply::RowRange(of::<row::Page>(result)),
+        "row.put" => Reply::RowPut(of::<row::Stored>(result)),
         "partition.list" => Reply::PartitionList(of::<partition::Listed>(result)),
         "partition.split" => Reply::PartitionSplit(of::<partition::Begun>(result)),
         "partition.merge" => Reply::PartitionMerge(of::<partition::Begun>(result)),

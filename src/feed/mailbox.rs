@@ -1,6 +1,6 @@
 //! Where watched timelines leave word for one session.
 //!
-//! Owns: which of a session's watches have news, and whose session it is. Promises: news between two looks count once;
+//! Owns: which of a session's watches have news, whose session it is, and what it is asked. Promises: news between two looks count once;
 //! a wake-up is never lost (look after registering the waker). Must not: hold payloads. Posting costs a short lock and
 //! a wake-up.
 
@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use futures_util::task::AtomicWaker;
+use tokio::sync::oneshot;
+
+use super::inquiry::{About, Inquiries, Inquiry, Progress};
 
 /// The news of one session, or of one waiting call. One reader, many writers.
 #[derive(Debug, Default)]
@@ -15,6 +18,7 @@ pub struct Mailbox {
     waker: AtomicWaker,
     dirty: Mutex<Dirty>,
     who: Mutex<Option<Arc<Who>>>,
+    inquiries: Inquiries,
 }
 
 /// A user, on one of their devices.
@@ -60,6 +64,18 @@ impl Mailbox {
             dirty.slots.push(slot);
         }
         self.waker.wake();
+    }
+
+    /// Asks its reader something. A reader that is no session never answers.
+    pub fn ask(&self, about: About) -> oneshot::Receiver<Progress> {
+        let answered = self.inquiries.ask(about);
+        self.waker.wake();
+        answered
+    }
+
+    /// What its reader was asked. Look after registering the waker, as [`Mailbox::poll_take`] does.
+    pub fn inquiries(&self) -> Vec<Inquiry> {
+        self.inquiries.take()
     }
 
     /// Moves the marked slots to `out`; pending if there are none. The reader is woken by the next post.

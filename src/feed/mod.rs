@@ -15,6 +15,7 @@ mod faults;
 mod follower;
 mod fresh;
 mod held;
+mod inquiry;
 mod mailbox;
 mod readers;
 mod registry;
@@ -42,6 +43,7 @@ pub use cursor::{Cursor, Next, Page};
 pub use doubt::{Decided, Doubt};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, With};
 pub use fresh::{FORMS_MAX, Fresh};
+pub use inquiry::{About, Inquiry, Progress, Reached};
 pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
 pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
@@ -146,6 +148,12 @@ impl Feed {
     #[must_use]
     pub fn online(&self, timeline: &str, limit: usize) -> Online {
         self.registry.online(timeline, limit)
+    }
+
+    /// The subscriptions of a timeline: each one's mailbox, and its slot there.
+    #[must_use]
+    pub fn subscribers(&self, timeline: &str) -> Vec<(Arc<Mailbox>, u32)> {
+        self.registry.subscribers(timeline)
     }
 
     /// Whether watchers were told of everything that these partitions have committed.

@@ -156,6 +156,12 @@ impl Registry {
         topic.map_or_else(Online::default, |topic| topic.watchers.online(limit))
     }
 
+    /// The subscriptions of a timeline.
+    pub(super) fn subscribers(&self, timeline: &str) -> Vec<(Arc<Mailbox>, u32)> {
+        let topic = self.topic(timeline);
+        topic.map_or_else(Vec::new, |topic| topic.watchers.subscribers())
+    }
+
     /// Bytes that ephemeral pushes hold.
     pub(super) fn ephemeral_bytes(&self) -> usize {
         self.ephemeral.bytes()

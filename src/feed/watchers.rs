@@ -140,6 +140,15 @@ impl Watchers {
         Presence::of(there.into_iter(), None).online(limit)
     }
 
+    /// Those that are subscriptions: each one's mailbox, and its slot there.
+    pub(super) fn subscribers(&self) -> Vec<(Arc<Mailbox>, u32)> {
+        let list = lock(&self.list);
+        let all = list.entries.iter().flatten();
+        let subscribing = all.filter(|watcher| watcher.subscribes);
+        let place = |watcher: &Watcher| (Arc::clone(&watcher.mailbox), watcher.slot);
+        subscribing.map(place).collect()
+    }
+
     /// Tells every watcher that there may be something; how many there are.
     pub(super) fn wake(&self) -> usize {
         let list = lock(&self.list);

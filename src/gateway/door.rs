@@ -40,7 +40,7 @@ pub struct Access {
 pub(super) struct Door {
     pub(super) authority: Arc<Authority>,
     gate: Arc<Gate>,
-    pub(super) sessions: Arc<Sessions>,
+    sessions: Arc<Sessions>,
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
     /// By address.
@@ -93,11 +93,16 @@ const REFUSED_LINES_MAX: u32 = 60;
 const LOOK_MS: u64 = 60_000;
 
 impl Door {
-    pub(super) fn new(access: Access, limits: Arc<Limits>, metrics: &Arc<Metrics>) -> Door {
+    pub(super) fn new(
+        access: Access,
+        limits: Arc<Limits>,
+        sessions: Arc<Sessions>,
+        metrics: &Arc<Metrics>,
+    ) -> Door {
         Door {
             authority: access.authority,
             gate: access.gate,
-            sessions: Sessions::new(metrics.access.sessions.clone()),
+            sessions,
             limits,
             metrics: Arc::clone(metrics),
             refused: Seldom::default(),

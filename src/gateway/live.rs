@@ -1,35 +1,54 @@
-//! The sessions that have shown a credential.
+//! The sessions that there are.
 //!
-//! Owns: which there are, and how one is told to end. Promises: a session whose credential counts no more is refused
+//! Owns: which there are, what is known of them, and how one is told to end. Where there is `[auth]`, a session is one
+//! that has shown a credential. Promises: a session whose credential counts no more is refused
 //! everything from the moment that it is told to end, and closes its connection; none is forgotten: one that begins
 //! while credentials are taken back is looked at again. Must not: keep anything of a session that has ended.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Context;
 
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::access::{Claim, Who};
 use crate::credentials::{Authority, Credential};
+use crate::feed::Mailbox;
 use crate::metrics::{Gauge, Held};
 
-/// A session that has shown a credential.
+/// A session.
 pub(super) struct Live {
     pub(super) id: String,
-    pub(super) address: IpAddr,
-    /// DNS names of the client's certificate.
-    pub(super) certificates: Arc<[String]>,
+    pub(super) peer: Peer,
     pub(super) opened_at: u64,
     state: Mutex<State>,
+    /// A [`Pulse`].
+    pulse: AtomicU64,
     /// It is to close.
     pub(super) over: CancellationToken,
 }
 
+/// The other end of a session's connection.
+#[derive(Clone)]
+pub(super) struct Peer {
+    pub(super) address: IpAddr,
+    /// DNS names of the client's certificate.
+    pub(super) certificates: Arc<[String]>,
+    /// The sub-protocol that it speaks.
+    pub(super) dialect: &'static str,
+    /// Where the session can be asked.
+    pub(super) mailbox: Arc<Mailbox>,
+}
+
 /// What may change while a session lives.
 struct State {
-    credential: Credential,
-    claim: Arc<Claim>,
+    /// `None` = nobody asks for one.
+    shown: Option<(Credential, Arc<Claim>)>,
+    /// Who it says that it is, where nobody asks for a credential.
+    user: Option<String>,
     device: Option<String>,
     client: Option<String>,
 }
@@ -43,19 +62,61 @@ pub(super) struct Seen {
     pub(super) expires_at: Option<u64>,
 }
 
+/// What is under way in a session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pulse {
+    pub(super) subscriptions: usize,
+    /// Calls that are not answered.
+    pub(super) in_flight: usize,
+    /// Perhaps not everything has gone out to it.
+    pub(super) is_behind: bool,
+}
+
 impl Live {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn credential(&self) -> Credential {
-        self.state().credential.clone()
+    /// What it has shown last.
+    pub(super) fn credential(&self) -> Option<Credential> {
+        let state = self.state();
+        state
+            .shown
+            .as_ref()
+            .map(|(credential, _)| credential.clone())
+    }
+
+    /// Notes what is under way.
+    pub(super) fn beat(&self, pulse: Pulse) {
+        let Pulse {
+            subscriptions,
+            in_flight,
+            is_behind,
+        } = pulse;
+        let (high, low) = ((subscriptions as u64) << 32, (in_flight as u64) << 1);
+        let all = high | low | u64::from(is_behind);
+        self.pulse.store(all, Ordering::Relaxed);
+    }
+
+    /// What was under way when it was last noted.
+    pub(super) fn pulse(&self) -> Pulse {
+        let all = self.pulse.load(Ordering::Relaxed);
+        let number = |bits: u64| usize::try_from(bits).unwrap_or(usize::MAX);
+        Pulse {
+            subscriptions: number(all >> 32),
+            in_flight: number((all & u64::from(u32::MAX)) >> 1),
+            is_behind: all & 1 == 1,
+        }
     }
 
     /// The session goes on with another credential of the same user or key.
     pub(super) fn renew(&self, credential: Credential, claim: Arc<Claim>) {
-        let mut state = self.state();
-        (state.credential, state.claim) = (credential, claim);
+        self.state().shown = Some((credential, claim));
+    }
+
+    /// The user that it says to be.
+    pub(super) fn believe(&self, user: Option<String>) {
+        self.state().user = user;
     }
 
     /// How the client calls itself.
@@ -67,22 +128,28 @@ impl Live {
 
     pub(super) fn seen(&self) -> Seen {
         let state = self.state();
-        let identity = &state.credential.identity;
+        let credential = state.shown.as_ref().map(|(credential, _)| credential);
+        let identity = credential.map(|credential| &credential.identity);
         Seen {
-            user: identity.user().map(str::to_owned),
-            key: match &identity.who {
+            user: match identity {
+                Some(identity) => identity.user().map(str::to_owned),
+                None => state.user.clone(),
+            },
+            key: identity.and_then(|identity| match &identity.who {
                 Who::Key { id, .. } => Some(id.to_string()),
                 Who::User(_) | Who::Anybody => None,
-            },
+            }),
             device: state.device.clone(),
             client: state.client.clone(),
-            expires_at: state.credential.expires_at,
+            expires_at: credential.and_then(|credential| credential.expires_at),
         }
     }
 
     /// Nothing is allowed to it any more, and its connection closes.
     pub(super) fn end(&self) {
-        self.state().claim.end();
+        if let Some((_, claim)) = &self.state().shown {
+            claim.end();
+        }
         self.over.cancel();
     }
 }
@@ -97,7 +164,15 @@ pub(super) struct Sessions {
 pub(super) struct Kept {
     pub(super) live: Arc<Live>,
     sessions: Arc<Sessions>,
-    _counted: Held,
+    over: Pin<Box<WaitForCancellationFutureOwned>>,
+    _counted: Option<Held>,
+}
+
+impl Kept {
+    /// Whether it is to close.
+    pub(super) fn poll_over(&mut self, context: &mut Context<'_>) -> bool {
+        self.over.as_mut().poll(context).is_ready()
+    }
 }
 
 impl Drop for Kept {
@@ -119,33 +194,50 @@ impl Sessions {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one. If its credential was taken back since it was judged, it is over at once.
+    /// Adds one that has shown a credential. If that was taken back since it was judged, it is over at once.
     pub(super) fn add(
         self: &Arc<Sessions>,
         authority: &Authority,
-        (credential, claim): (Credential, Arc<Claim>),
-        (address, certificates): (IpAddr, Arc<[String]>),
+        shown: (Credential, Arc<Claim>),
+        peer: Peer,
         opened_at: u64,
     ) -> Kept {
+        let kept = self.keep(Some(shown), peer, opened_at);
+        end_unless_it_counts(authority, &kept.live);
+        kept
+    }
+
+    /// Adds one that nobody asks for a credential.
+    pub(super) fn add_unasked(self: &Arc<Sessions>, peer: Peer, opened_at: u64) -> Kept {
+        self.keep(None, peer, opened_at)
+    }
+
+    fn keep(
+        self: &Arc<Sessions>,
+        shown: Option<(Credential, Arc<Claim>)>,
+        peer: Peer,
+        opened_at: u64,
+    ) -> Kept {
+        let counted = shown.is_some().then(|| self.gauge.hold(1));
         let live = Arc::new(Live {
             id: uuid::Uuid::new_v4().simple().to_string(),
-            address,
-            certificates,
+            peer,
             opened_at,
             state: Mutex::new(State {
-                credential,
-                claim,
+                shown,
+                user: None,
                 device: None,
                 client: None,
             }),
+            pulse: AtomicU64::default(),
             over: CancellationToken::new(),
         });
         self.all().insert(live.id.clone(), Arc::clone(&live));
-        end_unless_it_counts(authority, &live);
         Kept {
+            over: Box::pin(live.over.clone().cancelled_owned()),
             live,
             sessions: Arc::clone(self),
-            _counted: self.gauge.hold(1),
+            _counted: counted,
         }
     }
 
@@ -168,7 +260,8 @@ impl Sessions {
 }
 
 fn end_unless_it_counts(authority: &Authority, live: &Live) {
-    if !authority.still_counts(&live.credential()) {
+    let credential = live.credential();
+    if credential.is_some_and(|credential| !authority.still_counts(&credential)) {
         live.end();
     }
 }

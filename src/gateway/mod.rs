@@ -162,6 +162,8 @@ struct Shared {
     origins: origin::Allowed,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
+    /// All of them, of every dialect.
+    sessions: Arc<live::Sessions>,
     /// Who is connected by the Centrifuge dialect.
     hub: Arc<centrifuge::Hub>,
     /// Their sessions that have no socket of their own.
@@ -202,12 +204,18 @@ impl Gateway {
         let gauges = &metrics.gateway;
         let dialects = Dialects::new(options.dialects);
         let per_client = Arc::new(limits::Limits::new(options.per_client));
+        let sessions = live::Sessions::new(metrics.access.sessions.clone());
+        let door = |access| {
+            let (limits, sessions) = (Arc::clone(&per_client), Arc::clone(&sessions));
+            Door::new(access, limits, sessions, &options_metrics)
+        };
+        let door = access.map(door);
         let shared = Arc::new(Shared {
             inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
             answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
             tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
             proxies: address::Proxies::new(&options.trusted_proxies),
-            per_client: Arc::clone(&per_client),
+            per_client,
             options,
             timelines,
             people,
@@ -227,7 +235,8 @@ impl Gateway {
             emulated: Arc::default(),
             began: Instant::now(),
             origins,
-            door: access.map(|access| Door::new(access, per_client, &options_metrics)),
+            door,
+            sessions,
             waits_over: CancellationToken::new(),
             draining: CancellationToken::new(),
             cut: CancellationToken::new(),

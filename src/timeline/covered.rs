@@ -20,6 +20,18 @@ pub(super) fn ranges(coverage: &Coverage, (from, to): (Key, Key)) -> Vec<(Key, K
     ranges.filter(|(from, to)| from < to).collect()
 }
 
+/// The same without the server's own names.
+pub(super) fn of_users(coverage: &Coverage, (from, to): (Key, Key)) -> Vec<(Key, Key)> {
+    let own = Key::new(HEADS, &[], 8).string("$");
+    let behind_own = Key::new(HEADS, &[], 8).string("%");
+    let parts = [
+        (from.clone(), to.clone().min(own)),
+        (from.max(behind_own), to),
+    ];
+    let covered = |bounds| ranges(coverage, bounds);
+    parts.into_iter().flat_map(covered).collect()
+}
+
 /// The covered heads between two keys, in a direction.
 pub(super) fn heads<'v>(
     view: &'v View,

@@ -23,6 +23,7 @@ mod message;
 mod newest;
 mod page;
 mod position;
+mod prefixes;
 mod read;
 mod resume;
 mod retention;
@@ -81,6 +82,7 @@ pub use newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
 pub use position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
+pub use prefixes::{Behind, Level, LevelEntry, LevelPage};
 pub use tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};

@@ -22,7 +22,7 @@ use super::{Error, List, Listed, Message, Page, Range, Standing, Target, Timelin
 
 /// Head rows that one view looks at, at most: deleted timelines are skipped.
 /// Tests go through the cut with few.
-const HEADS_SCANNED_MAX: usize = if cfg!(test) { 2 } else { 4_096 };
+pub(super) const HEADS_SCANNED_MAX: usize = if cfg!(test) { 2 } else { 4_096 };
 
 impl Site {
     /// The head of a timeline as a user sees it, and the user.
@@ -97,6 +97,23 @@ impl Site {
         })
     }
 
+    /// How a caller sees a timeline in lists; an unseen one is skipped without a word.
+    pub(super) fn listed(
+        &self,
+        view: &View,
+        timeline: &str,
+        head: &HeadRow,
+        asker: &Asker,
+    ) -> Result<Option<Reader>, Error> {
+        if head.dropped {
+            return Ok(None);
+        }
+        match self.reader(view, &Name::new(timeline), head, asker) {
+            Err(Error::TimelineNotFound) => Ok(None),
+            reader => reader.map(Some),
+        }
+    }
+
     /// This partition's part of a list: up to `limit` timelines, and the name up to which that is all (`None` = to the
     /// end).
     fn list(&self, view: &View, list: &List) -> Result<(Vec<TimelineInfo>, Option<String>), Error> {
@@ -109,16 +126,7 @@ impl Site {
                     return Ok((found, None));
                 }
                 scanned += 1;
-                let name = Name::new(&timeline);
-                // An unseen one is skipped without a word.
-                let reader = match head.dropped {
-                    true => None,
-                    false => match self.reader(view, &name, &head, &list.asker) {
-                        Err(Error::TimelineNotFound) => None,
-                        reader => Some(reader?),
-                    },
-                };
-                if let Some(reader) = reader {
+                if let Some(reader) = self.listed(view, &timeline, &head, &list.asker)? {
                     if found.len() == list.limit {
                         let last: Option<&TimelineInfo> = found.last();
                         let reached = last.map(|info| info.timeline.clone());
@@ -144,13 +152,7 @@ fn segments(list: &List) -> Vec<(Key, Key)> {
         Some(after) if *after >= list.prefix => heads().string(after).above_all(),
         _ => heads().string(&list.prefix),
     };
-    let own = heads().string("$");
-    let behind_own = heads().string("%");
-    let end = heads().above_all();
-    let segments = [(start.clone(), own), (start.max(behind_own), end)];
-    let coverage = list.asker.coverage();
-    let covered = |bounds| covered::ranges(&coverage, bounds);
-    segments.into_iter().flat_map(covered).collect()
+    covered::of_users(&list.asker.coverage(), (start, heads().above_all()))
 }
 
 impl Timelines {

@@ -13,8 +13,9 @@ use super::check::Check;
 use super::failure::Failure;
 use super::needs::Needs;
 use super::{
-    conversation, feed, hide, key, log, member, message, partition, pin, position, reaction,
-    receipt, schedule, server, session, sessions, signal, stream, sync, timeline, webhook,
+    conversation, feed, hide, key, log, member, message, partition, pin, position, prefixes,
+    reaction, readers, receipt, row, schedule, server, session, sessions, signal, stream, sync,
+    table, timeline, webhook,
 };
 use crate::access::{Right, Rights};
 
@@ -208,6 +209,8 @@ methods! {
         "session.renew", changes, Session[], "Show a newer token, so that the session goes on";
     SessionList(sessions::List) -> sessions::Listed,
         "session.list", answers, Session[], "List sessions";
+    SessionGet(sessions::Get) -> Box<sessions::Got>,
+        "session.get", answers, Session[], "Read one session, and how far it is in its timelines";
     SessionClose(sessions::Close) -> sessions::Closed,
         "session.close", changes, Session[], "Close a session";
     SessionRevoke(sessions::Revoke) -> sessions::Revoked,
@@ -232,6 +235,10 @@ methods! {
         "timeline.trim", changes, Any[Manage], "Drop the oldest messages";
     TimelineList(timeline::List) -> timeline::Listed,
         "timeline.list", answers, Any[Read], "List timelines by ID";
+    TimelinePrefixes(prefixes::Prefixes) -> prefixes::Level,
+        "timeline.prefixes", answers, Any[Read], "List one level of the IDs of timelines";
+    TimelineReaders(readers::Readers) -> readers::Read,
+        "timeline.readers", answers, Server[Observe], "Read who follows a timeline now, and how far behind";
     TimelineConfigure(Box<timeline::Configure>) -> timeline::Configured,
         "timeline.configure", changes, Any[Manage], "Change the settings";
     MemberAdd(member::Add) -> member::Added,
@@ -336,6 +343,16 @@ methods! {
         "webhook.dead", answers, Server[Admin], "List changes that a webhook's receiver did not take";
     WebhookReplay(webhook::Replay) -> webhook::Replaying,
         "webhook.replay", changes, Server[Admin], "Have a webhook post changes again";
+    TableList(table::List) -> table::Listed,
+        "table.list", answers, Session[], "List the tables that one has a right to";
+    TableGet(table::Get) -> Box<table::Info>,
+        "table.get", answers, Any[TablesRead, TablesWrite, TablesManage], "Read what a table is";
+    RowGet(row::Get) -> row::Got,
+        "row.get", answers, Any[TablesRead], "Read one row of a table";
+    RowRange(Box<row::Range>) -> row::Page,
+        "row.range", answers, Any[TablesRead], "Read a range of a table's rows";
+    RowPut(row::Put) -> row::Stored,
+        "row.put", claims, Any[TablesWrite], "Put a row into a table";
     PartitionList(partition::List) -> partition::Listed,
         "partition.list", answers, Server[Observe], "List the partitions, what they do, and how far a change of them is";
     PartitionSplit(partition::Split) -> partition::Begun,

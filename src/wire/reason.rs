@@ -33,6 +33,8 @@ listed! {
         MessageNotFound,
         /// No such member. Read the list of members again.
         MemberNotFound,
+        /// No such session, or none that the caller may see. Ask `session.list`.
+        SessionNotFound,
         /// The caller is no member of this timeline, or there is none. Drop it from the list.
         ConversationNotFound,
         /// No such table. Create it, by Tablestore's API.
@@ -120,6 +122,7 @@ impl Reason {
             TimelineNotFound => (404, false, "timeline_not_found", "no such timeline"),
             MessageNotFound => (404, false, "message_not_found", "no such message"),
             MemberNotFound => (404, false, "member_not_found", "no such member"),
+            SessionNotFound => (404, false, "session_not_found", "no such session"),
             ConversationNotFound => (404, false, "conversation_not_found", "no such conversation"),
             TableNotFound => (404, false, "table_not_found", "no such table"),
             CursorNotFound => (404, false, "cursor_not_found", "no such cursor"),

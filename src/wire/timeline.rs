@@ -290,7 +290,7 @@ impl Check for List {
 }
 
 /// A `next` that is no ID is longer than one.
-const AFTER_BYTES_MAX: usize = 512;
+pub(super) const AFTER_BYTES_MAX: usize = 512;
 
 /// A page of timelines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

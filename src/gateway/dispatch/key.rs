@@ -80,7 +80,7 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: key::Revoke)
         let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
         let revoked = door.authority.revoke_key(&revoke.id).await;
         let revoked = revoked.map_err(refusal)?;
-        door.sessions.sweep(&door.authority);
+        shared.sessions.sweep(&door.authority);
         Ok(Reply::KeyRevoke(key::Revoked { revoked }))
     })
 }

@@ -16,7 +16,9 @@ pub(super) mod message;
 mod partition;
 mod position;
 mod receipt;
+mod row;
 mod schedule;
+mod seen;
 mod server;
 pub(super) mod session;
 pub(crate) mod shape;
@@ -24,6 +26,7 @@ pub(super) mod signal;
 pub(super) mod stream;
 pub(super) mod subscribe;
 mod sync;
+mod table;
 mod timeline;
 mod webhook;
 
@@ -174,7 +177,8 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(session::open(shared, caller, open)),
         Request::SessionRenew(renew) => session::renew(shared, caller, &renew),
-        Request::SessionList(list) => session::list(shared, caller, &list),
+        Request::SessionList(list) => seen::list(shared, caller, list),
+        Request::SessionGet(get) => seen::get(shared, caller, get),
         Request::SessionClose(close) => session::close(shared, caller, &close),
         Request::SessionRevoke(revoke) => session::revoke(shared, caller, revoke),
         Request::KeyCreate(create) => key::create(shared, caller, create),
@@ -188,6 +192,8 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
         Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
         Request::TimelineList(list) => timeline::list(shared, caller, list),
+        Request::TimelinePrefixes(level) => timeline::prefixes(shared, caller, level),
+        Request::TimelineReaders(readers) => seen::readers(shared, caller, readers),
         Request::TimelineConfigure(configure) => timeline::configure(shared, caller, *configure),
         Request::MemberAdd(add) => member::add(shared, caller, add),
         Request::MemberUpdate(update) => member::update(shared, caller, *update),
@@ -238,6 +244,11 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::WebhookList(_) => webhook::list(shared, caller),
         Request::WebhookDead(dead) => webhook::dead(shared, caller, dead),
         Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay),
+        Request::TableList(_) => table::list(shared, caller),
+        Request::TableGet(get) => table::get(shared, caller, get),
+        Request::RowGet(get) => row::get(shared, caller, get),
+        Request::RowRange(range) => row::range(shared, caller, *range),
+        Request::RowPut(put) => row::put(shared, caller, put),
         Request::PartitionList(_) => partition::list(shared),
         Request::PartitionSplit(split) => partition::split(shared, caller, &split),
         Request::PartitionMerge(merge) => partition::merge(shared, caller, &merge),

@@ -1,4 +1,4 @@
-//! The session family: open, renew, list, close, revoke.
+//! The session family: open, renew, close, revoke; what is told of sessions is in `seen.rs`.
 //!
 //! Owns: the calls behind these methods. Promises: a connection's user never changes; somebody else's session and one
 //! that is not there get one answer. Must not: end a connection; the session does, when it is told to.
@@ -13,9 +13,6 @@ use crate::gateway::live::Live;
 use crate::table::StoreError;
 use crate::wire::session::{Open, Opened, Server};
 use crate::wire::{Failure, Reason, Reply, sessions};
-
-/// Sessions in one answer.
-const LISTED_MAX: usize = 1_000;
 
 /// Answers `session.open`; what it shows was judged before.
 pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: Open) -> Outcome {
@@ -51,6 +48,7 @@ pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: 
     let session = match &caller.live {
         Some(live) => {
             live.name(caller.device.clone(), open.client.clone());
+            live.believe(caller.user().ok());
             live.id.clone()
         }
         None => uuid::Uuid::new_v4().simple().to_string(),
@@ -83,16 +81,18 @@ fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
     let (Some(door), Some(live)) = (&shared.door, caller.live.clone()) else {
         return Err(without_sessions(shared));
     };
-    let before = live.credential();
+    let Some(before) = live.credential() else {
+        return Err(without_sessions(shared));
+    };
     let shown = Shown {
         bearer: Some(token),
         user: match &before.identity.who {
             Who::Key { .. } => before.identity.for_user.as_deref(),
             Who::User(_) | Who::Anybody => None,
         },
-        certificates: &live.certificates,
+        certificates: &live.peer.certificates,
     };
-    let credential = door.judge(shown, live.address)?;
+    let credential = door.judge(shown, live.peer.address)?;
     if !is_same_caller(&before.identity, &credential.identity) {
         return Err(Reason::Forbidden.into());
     }
@@ -127,48 +127,15 @@ pub(in crate::gateway) fn take(
     caller.claimed(Arc::clone(&claim));
     live.renew(credential, claim);
     // It may have been taken back since it was judged.
-    if !door.authority.still_counts(&live.credential()) {
+    let shown = live.credential();
+    if shown.is_some_and(|shown| !door.authority.still_counts(&shown)) {
         live.end();
     }
 }
 
-pub(super) fn list(shared: &Shared, caller: &Caller, list: &sessions::List) -> Work {
-    Work::Now(listed(shared, caller, list))
-}
-
-fn listed(shared: &Shared, caller: &Caller, list: &sessions::List) -> Outcome {
-    let Some(door) = &shared.door else {
-        return Err(without_sessions(shared));
-    };
-    let mut live = door.sessions.list();
-    live.retain(|live| is_own(caller, live));
-    live.sort_unstable_by(|a, b| (a.opened_at, &a.id).cmp(&(b.opened_at, &b.id)));
-    let told = |live: &Arc<Live>| {
-        let seen = live.seen();
-        sessions::Session {
-            session: live.id.clone(),
-            user: seen.user,
-            key: seen.key,
-            device: seen.device,
-            client: seen.client,
-            address: live.address.to_string(),
-            opened_at: live.opened_at,
-            expires_at: seen.expires_at,
-        }
-    };
-    let all = live.iter().map(told);
-    let asked = all.filter(|one| list.user.is_none() || one.user == list.user);
-    Ok(Reply::SessionList(sessions::Listed {
-        sessions: asked.take(LISTED_MAX).collect(),
-    }))
-}
-
 pub(super) fn close(shared: &Shared, caller: &Caller, close: &sessions::Close) -> Work {
-    let Some(door) = &shared.door else {
-        return Work::Now(Err(without_sessions(shared)));
-    };
-    let live = door.sessions.get(&close.session);
-    let live = live.filter(|live| is_own(caller, live));
+    let live = shared.sessions.get(&close.session);
+    let live = live.filter(|live| caller.may(Right::Admin) || is_own(caller, live));
     if let Some(live) = &live {
         live.end();
     }
@@ -188,7 +155,7 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Re
         let (user, before) = (&revoke.user, revoke.issued_before);
         let revoked = door.authority.revoke_tokens(user, before).await;
         let issued_before = revoked.map_err(refusal)?;
-        door.sessions.sweep(&door.authority);
+        shared.sessions.sweep(&door.authority);
         Ok(Reply::SessionRevoke(sessions::Revoked { issued_before }))
     })
 }
@@ -202,13 +169,12 @@ pub(super) fn whole(change: impl Future<Output = Outcome> + Send + 'static) -> W
     }))
 }
 
-/// Whether a session is the caller's, or the caller may see all.
-fn is_own(caller: &Caller, live: &Live) -> bool {
-    caller.may(Right::Admin)
-        || caller
-            .asker
-            .claim()
-            .is_some_and(|claim| is_same_caller(claim.identity(), &live.credential().identity))
+/// Whether a session is the caller's.
+pub(super) fn is_own(caller: &Caller, live: &Live) -> bool {
+    let (claim, credential) = (caller.asker.claim(), live.credential());
+    claim
+        .zip(credential)
+        .is_some_and(|(claim, shown)| is_same_caller(claim.identity(), &shown.identity))
 }
 
 /// Refuses all but administrators.
@@ -229,7 +195,7 @@ fn without_sessions(shared: &Shared) -> Failure {
 
 /// What is said where nobody shows a credential.
 const NO_SESSIONS: &str =
-    "this server has no [auth], so there are no sessions and keys to look after";
+    "this server has no [auth], so there are no tokens and keys to look after";
 
 /// Every error of the credentials as a refusal.
 pub(super) fn refusal(error: CredentialError) -> Failure {

@@ -1,4 +1,4 @@
-//! The timeline family: create, configure, get, update, delete, trim, list.
+//! The timeline family: create, configure, get, update, delete, trim, list, prefixes.
 //!
 //! Owns: the calls behind these methods. Promises: a write is queued when its function returns. Must not: check what
 //! the wire has checked.
@@ -9,8 +9,8 @@ use super::member::new_member;
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::credentials::{SEALED, seal, unseal};
-use crate::timeline::{Create, List, UpdateMeta};
-use crate::wire::{Failure, Method, Reply, timeline};
+use crate::timeline::{Behind, Create, Level, LevelEntry, List, UpdateMeta};
+use crate::wire::{Failure, Method, Reply, prefixes, timeline};
 
 /// What is said of a `next` of before the server's start.
 const NOT_SEALED: &str = "no page gave this as next since the server's start; begin anew";
@@ -142,12 +142,9 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::Lis
             after,
             limit,
         } = request;
-        let after = match after {
-            Some(sealed) if sealed.starts_with(SEALED) => {
-                let name = unseal(&sealed);
-                Some(name.ok_or_else(|| Failure::invalid("after", NOT_SEALED))?)
-            }
-            after => after,
+        let after = match unsealed(after.as_deref())? {
+            Some(name) => Some(name),
+            None => after,
         };
         let listed = shared
             .timelines
@@ -174,4 +171,49 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::Lis
             next,
         }))
     }))
+}
+
+pub(super) fn prefixes(shared: &Arc<Shared>, caller: &Caller, request: prefixes::Prefixes) -> Work {
+    let shared = Arc::clone(shared);
+    let asker = caller.asking(Method::TimelinePrefixes);
+    Work::Read(Box::pin(async move {
+        let prefixes::Prefixes {
+            prefix,
+            delimiter,
+            after,
+            limit,
+        } = request;
+        let after = match unsealed(after.as_deref())? {
+            Some(name) => Some(Behind::Name(name)),
+            None => after.map(Behind::Entry),
+        };
+        let level = Level {
+            asker,
+            prefix: prefix.unwrap_or_default(),
+            delimiter: delimiter.unwrap_or_else(|| "/".to_owned()),
+            after,
+            limit: size(limit),
+            bytes_max: page_bytes(&shared.options.limits),
+        };
+        let page = shared.timelines.level(level).await.map_err(refusal)?;
+        let entry = |entry: LevelEntry| prefixes::LevelEntry {
+            name: entry.name,
+            timeline: !entry.is_prefix,
+            below: entry.is_prefix,
+        };
+        Ok(Reply::TimelinePrefixes(prefixes::Level {
+            entries: page.entries.into_iter().map(entry).collect(),
+            next: page.next.map(|next| match next {
+                Behind::Entry(name) => name,
+                Behind::Name(name) => seal(&name),
+            }),
+        }))
+    }))
+}
+
+/// The name in an `after` that is sealed.
+fn unsealed(after: Option<&str>) -> Result<Option<String>, Failure> {
+    let sealed = after.filter(|after| after.starts_with(SEALED));
+    let name = |sealed| unseal(sealed).ok_or_else(|| Failure::invalid("after", NOT_SEALED));
+    sealed.map(name).transpose()
 }

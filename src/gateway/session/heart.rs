@@ -182,7 +182,7 @@ impl Subscriptions {
             let waits = |live: &Live| slot.in_turn || live.reading;
             slot.live.as_ref().is_some_and(|live| {
                 waits(live)
-                    && live.caught_up_ms != 0
+                    && live.has_caught_up
                     && now_ms.saturating_sub(live.caught_up_ms) > limit_ms
             })
         })

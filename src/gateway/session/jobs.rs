@@ -147,6 +147,16 @@ impl Jobs {
         self.calls == 0
     }
 
+    /// Calls that are not answered yet.
+    pub(super) fn calls(&self) -> usize {
+        self.calls
+    }
+
+    /// Whether the store is read for subscriptions.
+    pub(super) fn fetches(&self) -> bool {
+        self.fetches > 0
+    }
+
     /// Whether another frame may be taken from the socket. A client with much in flight waits for its answers
     /// while all connections together hold as much as they may.
     pub(super) fn has_room(&self, shared: &Shared) -> bool {

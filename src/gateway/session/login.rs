@@ -5,7 +5,6 @@
 //! whose credential has ended, or counts no more, does nothing more and closes. Must not: judge a credential.
 
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
@@ -13,7 +12,6 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
-use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::super::Shared;
 use super::super::arrival::{Arrival, PATIENCE};
@@ -21,7 +19,7 @@ use super::super::dispatch::session::{is_same_caller, open, take};
 use super::super::dispatch::{Caller, Outcome};
 use super::super::door::{Door, Presumed};
 use super::super::limits::Places;
-use super::super::live::{Kept, Live};
+use super::super::live::{Kept, Live, Peer};
 use super::super::outbound::expiring;
 use super::{End, Session};
 use crate::access::Who;
@@ -44,12 +42,10 @@ pub(in crate::gateway) struct Entered {
 
 /// The credential of a session.
 pub(super) struct Login {
-    address: IpAddr,
-    certificates: Arc<[String]>,
+    peer: Peer,
     waits: Option<Arc<Arrival>>,
     began: Instant,
     kept: Option<Kept>,
-    over: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// A frame that waits for the keys that its token is verified with.
     parked: Option<(Incoming, usize, BoxFuture<'static, ()>)>,
     /// One that has waited.
@@ -80,15 +76,13 @@ impl Login {
         shared: &Shared,
         door: &Door,
         caller: &mut Caller,
-        entered: Entered,
+        (entered, peer): (Entered, Peer),
     ) -> Login {
         let mut login = Login {
-            address: entered.address,
-            certificates: entered.certificates,
+            peer,
             waits: entered.waits,
             began: Instant::now(),
             kept: None,
-            over: None,
             parked: None,
             ready: None,
             leaving: Leaving::No,
@@ -120,11 +114,10 @@ impl Login {
         caller.claimed(Arc::clone(&claim));
         let now = shared.clock.now_ms();
         let shown = (credential, claim);
-        let from = (self.address, Arc::clone(&self.certificates));
-        let kept = door.sessions.add(&door.authority, shown, from, now);
-        caller.address = Some(self.address);
+        let peer = self.peer.clone();
+        let kept = shared.sessions.add(&door.authority, shown, peer, now);
+        caller.address = Some(self.peer.address);
         caller.live = Some(Arc::clone(&kept.live));
-        self.over = Some(Box::pin(kept.live.over.clone().cancelled_owned()));
         self.kept = Some(kept);
         if let Some(waits) = self.waits.take() {
             waits.arrived();
@@ -150,14 +143,14 @@ impl Login {
         places: &mut Places,
         open: &Open,
     ) -> Result<(), Failure> {
-        let certificates = Arc::clone(&self.certificates);
+        let certificates = Arc::clone(&self.peer.certificates);
         let bearer = open.token.as_ref().map(|token| token.0.as_str());
         let mut shown = Shown {
             bearer,
             user: open.user.as_deref(),
             certificates: &certificates,
         };
-        let Some(before) = self.live().map(Live::credential) else {
+        let Some(before) = self.live().and_then(Live::credential) else {
             let credential = self.judge(door, shown)?;
             *places = shared.per_client.enter_as(&credential.identity)?;
             self.keep(shared, door, caller, credential);
@@ -171,7 +164,7 @@ impl Login {
             (None, Some(user)) => {
                 let acting = door.authority.acting_for(&before, user);
                 let who = Presumed::of(&before.identity, user);
-                acting.map_err(|why| door.refuse(why, who, self.address))?
+                acting.map_err(|why| door.refuse(why, who, self.peer.address))?
             }
         };
         // A back end that has acted for nobody may begin to act for a user, and then for that one only.
@@ -194,7 +187,7 @@ impl Login {
 
     /// Whoever shows a bad one leaves.
     fn judge(&mut self, door: &Door, shown: Shown<'_>) -> Result<Credential, Failure> {
-        let judged = door.judge(shown, self.address);
+        let judged = door.judge(shown, self.peer.address);
         if let Err(failure) = &judged
             && matches!(
                 failure.reason,
@@ -208,10 +201,9 @@ impl Login {
 
     /// When this is to be looked at again.
     pub(super) fn due(&self, shared: &Shared, now: Instant) -> Option<Instant> {
-        let Some(live) = self.live() else {
+        let Some(credential) = self.live().and_then(Live::credential) else {
             return Some((now + PATIENCE).min(self.began + LOGIN_TIME_MAX));
         };
-        let credential = live.credential();
         let expires_at = credential.expires_at?;
         let next = match self.warned_of == Some(expires_at) {
             true => credential.ends_at?,
@@ -223,14 +215,14 @@ impl Login {
 
     /// Whether the connection's time is over.
     pub(super) fn is_over(&self, shared: &Shared, now: Instant) -> bool {
-        match self.live() {
+        match self.live().and_then(Live::credential) {
             None => {
                 let waited = now.duration_since(self.began);
                 let waits = self.waits.as_ref().filter(|_| waited >= PATIENCE);
                 waited >= LOGIN_TIME_MAX || waits.is_some_and(|waits| waits.is_in_the_way())
             }
-            Some(live) => {
-                let ends_at = live.credential().ends_at;
+            Some(credential) => {
+                let ends_at = credential.ends_at;
                 ends_at.is_some_and(|at| shared.clock.now_ms() >= at)
             }
         }
@@ -238,7 +230,7 @@ impl Login {
 
     /// How long the token still counts, ms, if the client is to be warned now.
     fn warning(&mut self, shared: &Shared) -> Option<u64> {
-        let expires_at = self.live()?.credential().expires_at?;
+        let expires_at = self.live()?.credential()?.expires_at?;
         let left = expires_at.saturating_sub(shared.clock.now_ms());
         if left > WARNING_MS || self.warned_of == Some(expires_at) {
             return None;
@@ -315,14 +307,17 @@ impl Session {
     /// Looks whether the session is over, and whether a frame that waited can go on.
     pub(super) fn poll_login(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let has_room = self.outbox.has_room();
+        let login = self.login.as_mut();
+        let kept = match login {
+            Some(login) => login.kept.as_mut(),
+            None => self.unasked.as_deref_mut(),
+        };
+        if kept.is_some_and(|kept| kept.poll_over(context)) {
+            return Err(End::Close(Close::Unauthenticated));
+        }
         let Some(login) = &mut self.login else {
             return Ok(false);
         };
-        if let Some(over) = &mut login.over
-            && over.as_mut().poll(context).is_ready()
-        {
-            return Err(End::Close(Close::Unauthenticated));
-        }
         if login.leaving == Leaving::Answering && has_room {
             // What is answered at once has been put into the outbox.
             login.leaving = Leaving::Answered;

@@ -18,6 +18,7 @@ pub(super) mod login;
 mod opening;
 mod own_side;
 mod parts;
+mod progress;
 mod receive;
 mod slots;
 mod steps;
@@ -41,6 +42,7 @@ use super::budget::Share;
 use super::dispatch::{Caller, stream};
 use super::form::Form;
 use super::limits::{Place, Places};
+use super::live::{Kept, Peer, Pulse};
 use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
 use super::socket::Socket;
 use super::upgraded::Upgraded;
@@ -53,7 +55,7 @@ use centrifuge::Centrifuge;
 use goodbye::frame_of;
 use inbound::Reader;
 use jobs::Jobs;
-use login::Login;
+use login::{Entered, Login};
 use streams::Streams;
 use subscriptions::Subscriptions;
 
@@ -78,6 +80,10 @@ struct Session {
     caller: Caller,
     /// `None` = nobody is asked who they are.
     login: Option<Box<Login>>,
+    /// Its place among the sessions, if nobody is.
+    unasked: Option<Box<Kept>>,
+    /// As others know it.
+    pulse: Pulse,
     /// What the subscriptions were decided by; `None` = nothing is decided.
     decided: Option<anew::Decided>,
     jobs: Jobs,
@@ -129,6 +135,7 @@ pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let end = poll_fn(|context| session.poll_turn(context)).await;
     // Whatever becomes of the connection, nothing is allowed to it any more, and it is in no channel.
     session.login = None;
+    session.unasked = None;
     let centrifuge = session.centrifuge.take();
     match end {
         End::Close(code) => {
@@ -180,6 +187,9 @@ impl Session {
         let now = Instant::now();
         let ping_at = now + shared.options.heartbeat;
         let mut caller = Caller::default();
+        let mut subscriptions = Subscriptions::new(Arc::clone(&shared.metrics));
+        let peer = peer(&entered, form, &subscriptions);
+        let mut unasked = None;
         let (centrifuge, login) = match (form.centrifuge, &shared.options.centrifuge) {
             (Some(encoding), Some(options)) => {
                 let options = Arc::clone(options);
@@ -187,11 +197,16 @@ impl Session {
                 (Some(own), None)
             }
             _ => {
-                let begin = |door| Login::new(&shared, door, &mut caller, entered);
-                (None, shared.door.as_ref().map(begin).map(Box::new))
+                let login = match &shared.door {
+                    Some(door) => Some(Login::new(&shared, door, &mut caller, (entered, peer))),
+                    None => {
+                        unasked = Some(unasked_for(&shared, &mut caller, peer));
+                        None
+                    }
+                };
+                (None, login.map(Box::new))
             }
         };
-        let mut subscriptions = Subscriptions::new(Arc::clone(&shared.metrics));
         subscriptions.name(caller.who());
         let mut session = Box::new(Session {
             socket,
@@ -199,6 +214,8 @@ impl Session {
             form,
             caller,
             login,
+            unasked,
+            pulse: Pulse::default(),
             decided: None,
             jobs: Jobs::new(shared.inbound.share()),
             outbox: Outbox::new(form.dialect.frames()),
@@ -272,9 +289,11 @@ impl Session {
             // Without room the steps above were skipped, and nothing would wake them for the room that has come.
             if !moved && had_room == self.outbox.has_room() {
                 self.look_soon();
+                self.tell_pulse();
                 return self.poll_timer(context);
             }
         }
+        self.tell_pulse();
         // Others want to be served too.
         context.waker().wake_by_ref();
         self.poll_timer(context)
@@ -294,6 +313,7 @@ impl Session {
         if self.draining != Draining::No {
             return false;
         }
+        let now_ms = self.shared.clock.now_ms();
         while self
             .subscriptions
             .mailbox
@@ -301,11 +321,12 @@ impl Session {
             .is_ready()
         {
             for slot in self.news.drain(..) {
-                self.subscriptions.mark(slot);
+                self.subscriptions.hear(slot, now_ms);
             }
         }
+        self.answer_inquiries();
         let mut moved = false;
-        let (form, now_ms) = (self.form(), self.shared.clock.now_ms());
+        let form = self.form();
         if !self.streams.is_empty() && stream::back_end(&self.caller).is_err() {
             self.streams.forbid(&mut self.outbox, form);
         }
@@ -339,6 +360,22 @@ impl Session {
             moved = true;
         }
     }
+}
+
+fn peer(entered: &Entered, form: Form, subscriptions: &Subscriptions) -> Peer {
+    Peer {
+        address: entered.address,
+        certificates: Arc::clone(&entered.certificates),
+        dialect: form.dialect.subprotocol(),
+        mailbox: Arc::clone(&subscriptions.mailbox),
+    }
+}
+
+/// A place among the sessions for one that nobody asks for a credential.
+fn unasked_for(shared: &Shared, caller: &mut Caller, peer: Peer) -> Box<Kept> {
+    let kept = shared.sessions.add_unasked(peer, shared.clock.now_ms());
+    caller.live = Some(Arc::clone(&kept.live));
+    Box::new(kept)
 }
 
 fn end_of(error: &Error) -> End {

@@ -39,7 +39,7 @@ pub(super) struct Subscriptions {
 }
 
 pub(super) struct Slot {
-    name: Arc<str>,
+    pub(super) name: Arc<str>,
     pub(super) generation: u64,
     pub(super) in_turn: bool,
     /// It is there because the timeline is one of the user's conversations.
@@ -55,7 +55,10 @@ pub(super) struct Live {
     pub(super) subscription: Subscription,
     /// A look at the store is under way.
     pub(super) reading: bool,
-    /// Everything committed up to this time was delivered; 0 = never caught up yet. ms since 1970.
+    /// It has been at the end since it was subscribed.
+    pub(super) has_caught_up: bool,
+    /// Everything committed up to this time was delivered, but for news that the next look finds; before it has caught
+    /// up, when it was looked at first. ms since 1970; 0 = not yet.
     pub(super) caught_up_ms: u64,
 }
 
@@ -85,6 +88,11 @@ impl Subscriptions {
 
     pub(super) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Whether some of them have news that was not looked at.
+    pub(super) fn has_more(&self) -> bool {
+        !self.turn.is_empty()
     }
 
     pub(super) fn contains(&self, timeline: &str) -> bool {
@@ -140,6 +148,7 @@ impl Subscriptions {
                 slot.live = Some(Live {
                     subscription,
                     reading: false,
+                    has_caught_up: false,
                     caught_up_ms: 0,
                 });
                 // News that came while it opened found no subscription.
@@ -202,6 +211,19 @@ impl Subscriptions {
         }
     }
 
+    /// News has come for a slot. Up to now a subscription that waits for nothing had everything.
+    pub(super) fn hear(&mut self, place: u32, now_ms: u64) {
+        if let Some(slot) = self.slots.get_mut(place)
+            && !slot.in_turn
+            && let Some(live) = &mut slot.live
+            && live.has_caught_up
+            && !live.reading
+        {
+            live.caught_up_ms = live.caught_up_ms.max(now_ms);
+        }
+        self.mark(place);
+    }
+
     /// There is news for a slot.
     pub(super) fn mark(&mut self, place: u32) {
         if self.mark_own_side(place) {
@@ -235,6 +257,9 @@ impl Subscriptions {
                 generation: slot.generation,
             };
             let Some(live) = &mut slot.live else { continue };
+            if live.caught_up_ms == 0 {
+                live.caught_up_ms = now_ms;
+            }
             if !live.pull(&self.mailbox, outbox, &slot.name, form) {
                 self.mark(place);
                 return None;
@@ -243,7 +268,10 @@ impl Subscriptions {
                 continue;
             }
             match live.subscription.look() {
-                Next::CaughtUp => live.caught_up_ms = now_ms,
+                Next::CaughtUp => {
+                    live.caught_up_ms = now_ms;
+                    live.has_caught_up = true;
+                }
                 Next::Fresh(fresh) => {
                     let frame = fresh.frame(form.number(), |fresh| {
                         outbound::fresh(&slot.name, fresh, form)
@@ -381,7 +409,7 @@ impl Live {
     }
 
     fn delivered(&mut self, timestamp: Option<u64>) {
-        if self.caught_up_ms != 0 {
+        if self.has_caught_up {
             self.caught_up_ms = self.caught_up_ms.max(timestamp.unwrap_or(0));
         }
     }

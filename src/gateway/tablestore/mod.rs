@@ -28,11 +28,14 @@ use super::door::Visitor;
 use super::respond::{Answer, counted, full};
 use super::seldom::Seldom;
 use crate::metrics::Metrics;
-use crate::table::Tables;
+use crate::model::KeyValue;
+use crate::table::{Table, Tables};
 use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
 use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
 use crate::wire::{Failure as Refusal, Reason};
 use audit::Noted;
+use rate::Meter;
+pub(super) use rights::{allow, seen, shows};
 
 /// Who may call, and how fast.
 #[derive(Clone, Debug, Default)]
@@ -87,6 +90,16 @@ impl Tablestore {
             refused_indirect: Seldom::default(),
             rates: rate::Rates::new(options.partition_key_units_max, metrics),
         }
+    }
+
+    /// The account of a row's partition key, for calls of the native protocol.
+    pub(super) fn meter(
+        &self,
+        table: &Table,
+        key: &[(String, KeyValue)],
+    ) -> Result<Meter<'_>, Refusal> {
+        let meter = self.rates.meter(table, key);
+        meter.map_err(|_| Refusal::new(Reason::RateLimited).named(rate::LIMIT))
     }
 
     fn secret(&self, id: &str, is_direct: bool) -> Option<String> {

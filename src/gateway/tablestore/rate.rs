@@ -40,14 +40,14 @@ struct Account {
 }
 
 /// One request's or row's account.
-pub(super) struct Meter<'r> {
+pub(in crate::gateway) struct Meter<'r> {
     rates: &'r Rates,
     account: Option<u64>,
 }
 
 const SWEEP_AT_LEAST: usize = 1_024;
 /// The limit's name in the configuration.
-const LIMIT: &str = "tablestore_partition_key_units_max";
+pub(super) const LIMIT: &str = "tablestore_partition_key_units_max";
 
 impl Rates {
     pub(super) fn new(units_max: u32, metrics: &Metrics) -> Rates {
@@ -116,7 +116,7 @@ impl Account {
 
 impl Meter<'_> {
     /// Takes what the request used.
-    pub(super) fn spend(self, consumed: Consumed) {
+    pub(in crate::gateway) fn spend(self, consumed: Consumed) {
         self.rates.read.increment(consumed.read.into());
         self.rates.written.increment(consumed.write.into());
         if let Some(account) = self.account {

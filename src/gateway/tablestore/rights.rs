@@ -19,7 +19,7 @@ const MANAGE: Rights = Rights::NONE.with(Right::TablesManage);
 const ANY: Rights = READ.or(WRITE).or(MANAGE);
 
 /// Who calls; `None` = there is no `[auth]`.
-pub(super) type Caller = Option<Arc<Claim>>;
+pub(in crate::gateway) type Caller = Option<Arc<Claim>>;
 
 /// Refuses what the caller has no right to.
 pub(super) async fn check(
@@ -98,13 +98,13 @@ pub(super) async fn check(
 }
 
 /// Whether a list shows a table.
-pub(super) fn shows(caller: &Caller, table: &str) -> bool {
+pub(in crate::gateway) fn shows(caller: &Caller, table: &str) -> bool {
     let claim = caller.as_ref();
     claim.is_none_or(|claim| claim.on_table(table).has_any(ANY))
 }
 
 /// A table as the caller may see it: of one that shows timelines only those that they may read by name.
-pub(super) fn seen(
+pub(in crate::gateway) fn seen(
     shared: &Shared,
     caller: &Caller,
     table: Arc<Table>,
@@ -126,7 +126,8 @@ fn allow_rows(claim: &Claim, table: &Table) -> Result<(), Failure> {
     of.map_or(Ok(()), |of| allow(claim, of, READ))
 }
 
-fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
+/// Refuses who has none of these rights on a table.
+pub(in crate::gateway) fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
     match claim.on_table(table).has_any(rights) {
         true => Ok(()),
         false => Err(refused()),

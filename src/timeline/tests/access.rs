@@ -21,7 +21,7 @@ fn rights(list: &[Right]) -> Rights {
 }
 
 /// Rooms: others nothing, members read and append, owners all, guests nothing.
-fn gate() -> Arc<Gate> {
+pub(super) fn gate() -> Arc<Gate> {
     let all = [Right::Edit, Right::Moderate, Right::Members, Right::Manage];
     let owner = rights(&[Right::Read, Right::Append]).or(rights(&all));
     let roles = [("owner", owner), ("guest", Rights::NONE)];
@@ -35,7 +35,7 @@ fn gate() -> Arc<Gate> {
     Arc::new(Gate::new(Rules::new(Grants::default(), vec![policy])))
 }
 
-fn user(gate: &Arc<Gate>, name: &str, on: &str, given: &[Right]) -> Asker {
+pub(super) fn user(gate: &Arc<Gate>, name: &str, on: &str, given: &[Right]) -> Asker {
     let identity = Identity {
         who: Who::User(name.into()),
         for_user: None,
@@ -47,7 +47,7 @@ fn user(gate: &Arc<Gate>, name: &str, on: &str, given: &[Right]) -> Asker {
     )
 }
 
-fn key(gate: &Arc<Gate>, on: &str, given: &[Right]) -> Asker {
+pub(super) fn key(gate: &Arc<Gate>, on: &str, given: &[Right]) -> Asker {
     let identity = Identity {
         who: Who::Key {
             id: "id".into(),
@@ -70,14 +70,18 @@ fn grants(on: &str, given: &[Right]) -> Grants {
     Grants::parse(&[text], crate::access::GrantsFrom::Key).unwrap()
 }
 
-fn target(asker: &Asker, timeline: &str, needs: &[Right]) -> Target {
+pub(super) fn target(asker: &Asker, timeline: &str, needs: &[Right]) -> Target {
     Target {
         asker: asker.needing(rights(needs)),
         ..Target::from(timeline)
     }
 }
 
-async fn append(timelines: &Timelines, asker: &Asker, timeline: &str) -> Result<String, Error> {
+pub(super) async fn append(
+    timelines: &Timelines,
+    asker: &Asker,
+    timeline: &str,
+) -> Result<String, Error> {
     let append = Append {
         timeline: timeline.to_owned(),
         asker: asker.needing(rights(&[Right::Append])),

@@ -11,6 +11,7 @@ mod image;
 mod members;
 mod model;
 mod policies;
+mod prefixes;
 mod time;
 mod verify;
 mod virtual_tables;

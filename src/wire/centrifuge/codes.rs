@@ -84,6 +84,7 @@ impl Code {
             | R::MessageNotFound
             | R::MemberNotFound
             | R::ConversationNotFound
+            | R::SessionNotFound
             | R::TableNotFound
             | R::CursorNotFound
             | R::WebhookNotFound

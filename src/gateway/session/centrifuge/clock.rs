@@ -80,10 +80,11 @@ impl Session {
         }
         let client = own.client().as_ref().to_owned();
         let live = self.caller.live.clone();
-        if let (Some(door), Some(live), Some(credential)) =
-            (&shared.door, live, connection.credential)
+        let before = live.as_ref().and_then(|live| live.credential());
+        if let (Some(door), Some(live), Some(before), Some(credential)) =
+            (&shared.door, live, before, connection.credential)
         {
-            if !is_same_caller(&live.credential().identity, &credential.identity) {
+            if !is_same_caller(&before.identity, &credential.identity) {
                 return Err(End::Disconnect(Disconnect::INVALID_TOKEN));
             }
             take(door, &mut self.caller, &live, credential);

@@ -21,7 +21,7 @@ use crate::gateway::session::End;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::gateway::session::login::Login;
 use crate::gateway::session::parts::{Opened, Settled};
-use crate::gateway::session::random;
+use crate::gateway::session::{peer, random, unasked_for};
 use crate::wire::centrifuge::{
     ANONYMOUS, Code, ConnectRequest, ConnectResult, Disconnect, Reply, SubscribeRequest,
     SubscribeResult, Ticket,
@@ -168,13 +168,19 @@ impl Session {
         match (&shared.door, credential) {
             (Some(door), Some(credential)) => {
                 entered.credential = Some(credential);
-                let login = Login::new(&shared, door, &mut self.caller, entered);
+                let peer = peer(&entered, self.form, &self.subscriptions);
+                let login = Login::new(&shared, door, &mut self.caller, (entered, peer));
                 self.login = Some(Box::new(login));
             }
             _ => {
+                let peer = peer(&entered, self.form, &self.subscriptions);
                 if let Some(waits) = entered.waits {
                     waits.arrived();
                 }
+                let kept = unasked_for(&shared, &mut self.caller, peer);
+                let user = (!user.is_empty()).then_some(user);
+                kept.live.believe(user);
+                self.unasked = Some(kept);
                 self.caller.asker = asker;
             }
         }
