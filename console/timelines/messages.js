@@ -11,6 +11,11 @@ import { server } from "../server.js";
 import { cells } from "./message.js";
 
 const FRESH_MS = 1_500;
+const ENDED = {
+  deleted: "The timeline was deleted: these are its last rows",
+  epoch_changed: "The timeline was replaced: these rows are of its old history",
+  forbidden: "Your key may no longer read this",
+};
 const first = (row) => row.sequence ?? row.from;
 
 /** `window` is what is read, `show(query)` changes the view, `empty()` is shown in place of no message, `painted()`
@@ -35,7 +40,10 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   let note = null; // {text, until}
 
   function render(row) {
-    if (row.from) return { class: "hole", cells: [h("span", { class: "seq" }, "⋯"), h("span", { class: "more" }, `${count(row.to - row.from)} more`, h("kbd", {}, hint("open")))] };
+    if (row.from) {
+      const more = h("span", { class: "more" }, `${count(row.to - row.from)} more`, h("kbd", {}, hint("open")));
+      return { class: "hole", cells: [h("span", { class: "seq" }, "⋯"), more] };
+    }
     const fresh = row.sequence >= last.from && performance.now() - last.at < FRESH_MS;
     return { class: `${row.deleted || row.hidden ? "tomb" : ""}${fresh ? " fresh" : ""}`, cells: cells(row, marks(row)) };
   }
@@ -128,8 +136,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
     const row = window.rows[hole + 1];
     return row ? clock(row.timestamp) : "now";
   };
-  const ended = () =>
-    ({ deleted: "The timeline was deleted: these are its last rows", epoch_changed: "The timeline was replaced: these rows are of its old history", forbidden: "Your key may no longer read this" })[window.over] ?? `No more comes: ${window.over}`;
+  const ended = () => ENDED[window.over] ?? `No more comes: ${window.over}`;
 
   async function toNewest() {
     await guarded(async () => {

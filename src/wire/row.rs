@@ -103,7 +103,11 @@ pub struct Get {
     /// The whole primary key.
     pub key: Cells,
     /// Only these columns; none = all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "or_default"
+    )]
     #[schemars(length(max = 1024))]
     pub columns: Vec<String>,
     /// So many of the newest versions of each column; 1 if it is left out.
@@ -169,7 +173,11 @@ pub struct Range {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Only these columns; none = all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "or_default"
+    )]
     #[schemars(length(max = 1024))]
     pub columns: Vec<String>,
     /// So many of the newest versions of each column; 1 if it is left out.
@@ -177,14 +185,22 @@ pub struct Range {
     #[schemars(range(min = 1))]
     pub versions: u64,
     /// Only rows that it is true of.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "filter")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "filter"
+    )]
     pub filter: Option<Box<Filter>>,
 }
 
 impl Check for Range {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         table(&self.table)?;
-        let keys = [("within", &self.within), ("from", &self.from), ("to", &self.to)];
+        let keys = [
+            ("within", &self.within),
+            ("from", &self.from),
+            ("to", &self.to),
+        ];
         for (field, key) in keys {
             if let Some(key) = key {
                 key.check(field, KEY_COLUMNS_MAX)?;
@@ -216,16 +232,32 @@ pub struct Filter {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<OneValue<'static>>,
     /// Whether it holds of rows that have no such column.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not", deserialize_with = "or_default")]
+    #[serde(
+        default,
+        skip_serializing_if = "std::ops::Not::not",
+        deserialize_with = "or_default"
+    )]
     pub if_missing: bool,
     /// All of these hold; two at least.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "objects")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "objects"
+    )]
     pub all: Vec<Filter>,
     /// One of these holds; two at least.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "objects")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "objects"
+    )]
     pub any: Vec<Filter>,
     /// This does not hold.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "filter")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "filter"
+    )]
     pub not: Option<Box<Filter>>,
 }
 
@@ -359,7 +391,12 @@ impl Check for Put {
         match bytes > WRITE_BYTES_MAX {
             true => {
                 let (limit, actual) = (WRITE_BYTES_MAX as u64, bytes as u64);
-                Err(Failure::too_large("columns", "row_bytes_max", limit, actual))
+                Err(Failure::too_large(
+                    "columns",
+                    "row_bytes_max",
+                    limit,
+                    actual,
+                ))
             }
             false => Ok(()),
         }
@@ -379,7 +416,10 @@ pub enum Expect {
 
 impl<'de> Deserialize<'de> for Expect {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Expect, D::Error> {
-        one_of(from, &[("exist", Expect::Exist), ("absent", Expect::Absent)])
+        one_of(
+            from,
+            &[("exist", Expect::Exist), ("absent", Expect::Absent)],
+        )
     }
 }
 

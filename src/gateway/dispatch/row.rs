@@ -27,7 +27,11 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> Work {
         let key = whole_key(&table, get.key, KeyUse::Read)?;
         let meter = shared.tablestore.meter(&table, &key)?;
         let asked = Asked::new(&table, get.columns, get.versions, None)?;
-        let got = shared.tablestore.tables.get(&table, key, asked.selection).await;
+        let got = shared
+            .tablestore
+            .tables
+            .get(&table, key, asked.selection)
+            .await;
         let got: Got<Vec<FoundRow>> = got.map_err(refusal)?;
         meter.spend(got.consumed);
         let mut shown = Shown::new(&shared.options.limits, caller.integers, asked.columns);
@@ -127,7 +131,9 @@ fn whole_key(table: &Table, given: Cells, used: KeyUse) -> Result<PrimaryKey, Fa
     }
     let named = table.primary_key.iter().zip(key);
     let value = |value: Option<KeyValue>| value.unwrap_or(KeyValue::AutoIncrement);
-    Ok(named.map(|(column, given)| (column.name.clone(), value(given))).collect())
+    Ok(named
+        .map(|(column, given)| (column.name.clone(), value(given)))
+        .collect())
 }
 
 /// The given columns of a key, each at its place in the table's order.
@@ -137,7 +143,10 @@ fn leading(table: &Table, field: &str, given: Cells) -> Result<Vec<Option<KeyVal
         let field = format!("{field}.{name}");
         let mut columns = table.primary_key.iter();
         let Some(at) = columns.position(|column| column.name == name) else {
-            return Err(Failure::invalid(field, "the table's key has no such column"));
+            return Err(Failure::invalid(
+                field,
+                "the table's key has no such column",
+            ));
         };
         key[at] = Some(key_value(&table.primary_key[at], value, field)?);
     }
@@ -201,7 +210,9 @@ fn prefix(
     }
     let named = table.primary_key.iter().zip(key);
     let value = |value: Option<KeyValue>| value.unwrap_or_else(|| rest.clone());
-    Ok(named.map(|(column, given)| (column.name.clone(), value(given))).collect())
+    Ok(named
+        .map(|(column, given)| (column.name.clone(), value(given)))
+        .collect())
 }
 
 /// What is read of rows, and what of that is shown.
@@ -307,7 +318,9 @@ impl Shown {
     /// least one column.
     fn row(&mut self, table: &Table, row: FoundRow) -> Result<Row, Vec<KeyValue>> {
         let key = cells(table, row.key.clone(), self.integers);
-        let mut room = self.room.saturating_sub(key.0.encoded_bytes_max() + ROW_BYTES);
+        let mut room = self
+            .room
+            .saturating_sub(key.0.encoded_bytes_max() + ROW_BYTES);
         let mut columns = Vec::with_capacity(row.cells.len());
         let asked = |name: &str| self.columns.is_empty() || self.columns.contains(name);
         let mut cut = false;

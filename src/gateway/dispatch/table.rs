@@ -70,7 +70,9 @@ pub(super) async fn readable(
 }
 
 fn no_right() -> Failure {
-    Failure::new(Reason::Forbidden).about("table").saying(NO_RIGHT)
+    Failure::new(Reason::Forbidden)
+        .about("table")
+        .saying(NO_RIGHT)
 }
 
 fn info(table: &Table) -> Info {

@@ -87,11 +87,14 @@ impl Subscriptions {
             About::Whole => Vec::new(),
             About::Slot(place) => {
                 let slot = self.slots.get(*place);
-                slot.and_then(|slot| slot.reached(now_ms)).into_iter().collect()
+                slot.and_then(|slot| slot.reached(now_ms))
+                    .into_iter()
+                    .collect()
             }
             About::Names(after, limit) => {
                 let slots = self.slots.iter().map(|(_, slot)| slot);
-                let is_asked = |slot: &&Slot| after.as_deref().is_none_or(|after| &*slot.name > after);
+                let is_asked =
+                    |slot: &&Slot| after.as_deref().is_none_or(|after| &*slot.name > after);
                 let asked = slots.filter(is_asked);
                 let mut all: Vec<_> = asked.filter_map(|slot| slot.reached(now_ms)).collect();
                 all.sort_unstable_by(|one, other| one.timeline.cmp(&other.timeline));
