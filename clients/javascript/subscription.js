@@ -218,19 +218,23 @@ export class Subscription extends Events {
   }
 
   #startOver(reason) {
-    const had = this.#at !== null;
     this.#live = false;
-    this.#at = null;
     this.head = 0;
-    this.#later(() => this.#forget(had, reason));
+    this.#forget(reason);
     this.#resets += 1;
     if (this.#resets > 1) this.#askLater();
     else this.#later(() => this.#ask());
   }
 
-  async #forget(had, reason) {
-    await this.#client.store.forget(this.timeline);
-    if (had) this.emit("reset", { timeline: this.timeline, reason });
+  /** What there was of the epoch that was followed goes, once it is all there. */
+  #forget(reason) {
+    if (this.#at === null) return;
+    const { epoch } = this.#at;
+    this.#at = null;
+    this.#later(async () => {
+      await this.#client.store.forget(this.timeline, epoch);
+      this.emit("reset", { timeline: this.timeline, reason });
+    });
   }
 
   /** A push of this timeline. Throws a breach if the protocol rules it out. */
@@ -287,8 +291,7 @@ export class Subscription extends Events {
     this.#live = false;
     if (reason === "deleted" || reason === "epoch_changed") {
       if (resubscribe) return this.#startOver(reason);
-      this.#at = null;
-      this.#later(() => this.#forget(true, reason));
+      this.#forget(reason);
     }
     if (!resubscribe) return this.#over(new TidelineError(reason, "the subscription ended"));
     if (reason === "too_old") this.resume();
