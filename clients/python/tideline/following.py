@@ -220,14 +220,34 @@ class Following:
         """A conversation whose history was replaced."""
         if self._store.place(timeline) is not None:
             self._commit(timeline, forgotten(timeline, reason))
-        if self._ask is not None:
-            rewind = self._followed[None].subscription.options.get("rewind", 20)
+        self._one_again(timeline)
 
-            def answered(answer: dict[str, Any]) -> None:
-                if "result" in answer and None in self._followed:
-                    self._take_many({"timelines": {timeline: answer["result"]}})
+    def _one_again(self, timeline: str) -> None:
+        """One of all conversations, whose subscription ended while the others go on."""
+        ask, followed = self._ask, self._followed[None]
+        tries = self._restarts[timeline] = self._restarts.get(timeline, 0) + 1
 
-            self._ask("subscribe", {"timeline": timeline, "rewind": rewind, "create": False}, answered)
+        def answered(answer: dict[str, Any]) -> None:
+            if self._followed.get(None) is not followed:
+                return
+            if "result" in answer:
+                return self._take_many({"timelines": {timeline: answer["result"]}})
+            error = answer["error"]
+            if error.reason == "unauthenticated":
+                raise error
+            if error.retry:
+                self._one_again(timeline)
+            elif error.reason != "already_subscribed":
+                self._tell(Event("ended", timeline, reason=error.reason))
+
+        def begin() -> None:
+            if ask is not None and self._ask is ask and self._followed.get(None) is followed:
+                ask("subscribe", self._params(timeline, followed.subscription.options | {"create": False}), answered)
+
+        if tries == 1:
+            begin()
+        else:
+            asyncio.get_running_loop().call_later(self._delay(), begin)
 
     # Pushes.
 
@@ -284,6 +304,8 @@ class Following:
             return self._start_one_over(timeline, reason)
         if reason in REPLACED and self._store.place(timeline) is not None:
             self._commit(timeline, forgotten(timeline, reason))
+        if is_one_of_all and comes_back:
+            return self._one_again(timeline)
         if not is_one_of_all:
             followed.is_on = False
         if comes_back:
