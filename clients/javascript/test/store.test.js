@@ -167,3 +167,13 @@ test("indexeddb: a database that is gone is a failure of the write", { skip: !ha
   await Promise.all([store.addToOutbox(item("a", 1)).catch(() => {}), store.outbox().catch(() => {})]);
   await assert.rejects(store.addToOutbox(item("a", 1)), { name: "InvalidStateError" });
 });
+
+test("file: a second close does not take the lock of the next one", async () => {
+  const at = path();
+  const first = await FileStore.open(at);
+  await first.close();
+  const second = await FileStore.open(at);
+  await first.close();
+  await assert.rejects(FileStore.open(at), /is held/);
+  await second.close();
+});

@@ -16,9 +16,9 @@ def message(sequence):
 class Asked:
     """A server that says nothing by itself."""
 
-    def __init__(self):
+    def __init__(self, delay=0.001):
         self.requests = []
-        self.following = Following(MemoryStore(), lambda: "device", lambda: 0.001)
+        self.following = Following(MemoryStore(), lambda: "device", lambda: delay)
         self.following.connected(lambda method, params, answered: self.requests.append((method, params, answered)))
 
     def follow_all(self):
@@ -66,5 +66,18 @@ def test_what_is_refused_for_now_is_asked_again_and_for_good_is_told():
         server.requests.pop()[2]({"error": Refused(404, "gone", {"reason": "timeline_not_found", "retry": False})})
         assert kinds(followed)[-1] == ("ended", "a")
         assert None in server.following._followed
+
+    asyncio.run(run())
+
+
+def test_a_refused_subscribe_is_repeated_when_the_server_says():
+    async def run():
+        server = Asked(delay=60)
+        busy = Refused(503, "busy", {"reason": "busy", "retry": True, "retry_after_ms": 1})
+        for timeline in ("a", None):
+            server.following.follow(timeline, {})
+            server.requests.pop()[2]({"error": busy})
+            await asyncio.sleep(0.05)
+            assert server.requests[-1][0] == "subscribe"
 
     asyncio.run(run())

@@ -138,7 +138,12 @@ class Following:
         if not followed.ready.done():
             followed.ready.set_result(None)
 
-    def _again(self, followed: Followed) -> None:
+    def _wait(self, error: Refused | None = None) -> float:
+        """How long until the next try, s: as the server says, else a random time."""
+        after = error.retry_after_ms if error else None
+        return self._delay() if after is None else after / 1000
+
+    def _again(self, followed: Followed, error: Refused | None = None) -> None:
         """Once more: at once the first time, later if that led to nothing."""
         timeline, ask = followed.subscription.timeline, self._ask
         self._restarts[timeline] = self._restarts.get(timeline, 0) + 1
@@ -150,7 +155,7 @@ class Following:
         if self._restarts[timeline] == 1:
             begin()
         else:
-            asyncio.get_running_loop().call_later(self._delay(), begin)
+            asyncio.get_running_loop().call_later(self._wait(error), begin)
 
     def _refused(self, followed: Followed, error: Refused) -> None:
         timeline = followed.subscription.timeline
@@ -159,7 +164,7 @@ class Following:
             raise error
         if error.retry:
             self._restarts[timeline] = max(1, self._restarts.get(timeline, 0))
-            self._again(followed)
+            self._again(followed, error)
         elif error.reason == "epoch_changed" and timeline is not None:
             self._start_over(followed, timeline, error.reason)
         else:
@@ -222,7 +227,7 @@ class Following:
             self._commit(timeline, forgotten(timeline, reason))
         self._one_again(timeline)
 
-    def _one_again(self, timeline: str) -> None:
+    def _one_again(self, timeline: str, refused: Refused | None = None) -> None:
         """One of all conversations, whose subscription ended while the others go on."""
         ask, followed = self._ask, self._followed[None]
         tries = self._restarts[timeline] = self._restarts.get(timeline, 0) + 1
@@ -236,7 +241,7 @@ class Following:
             if error.reason == "unauthenticated":
                 raise error
             if error.retry:
-                self._one_again(timeline)
+                self._one_again(timeline, error)
             elif error.reason != "already_subscribed":
                 self._tell(Event("ended", timeline, reason=error.reason))
 
@@ -247,7 +252,7 @@ class Following:
         if tries == 1:
             begin()
         else:
-            asyncio.get_running_loop().call_later(self._delay(), begin)
+            asyncio.get_running_loop().call_later(self._wait(refused), begin)
 
     # Pushes.
 
