@@ -97,7 +97,6 @@ export class Connection {
 
   #greet() {
     const { user, device } = this.#options;
-    this.#back_in = null;
     const params = { user, device, token: this.#token ?? undefined, client: "tideline-js/0.1.0", integers: "text" };
     this.request("session.open", params, (error, session) => {
       if (error) return this.#unwelcome(error);
@@ -144,7 +143,11 @@ export class Connection {
       if (this.isOver) throw over(this.state);
       const send = (error) => {
         if (error) return reject(error);
-        this.request(method, params, (failed, result) => (failed ? reject(failed) : resolve(result)));
+        try {
+          this.request(method, params, (failed, result) => (failed ? reject(failed) : resolve(result)));
+        } catch (failed) {
+          reject(failed); // what JSON can't say
+        }
       };
       if (this.isOpen) send();
       else this.#waiting.push(send);
@@ -236,7 +239,9 @@ export class Connection {
       if (typeof this.#options.token !== "function") return this.stop({ code });
       this.#refused = this.#token;
     }
-    this.#wait(this.pause(this.#back_in), { code, ...why });
+    const named = this.#back_in;
+    this.#back_in = null; // for one attempt: those after it are as random as any
+    this.#wait(this.pause(named), { code, ...why });
   }
 
   #failPending() {

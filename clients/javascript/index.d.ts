@@ -125,7 +125,7 @@ export interface Store {
   get(timeline: string, sequence: number): Promise<object | null>;
   range(timeline: string, range?: Range): Promise<object[]>;
   apply(timeline: string, place: StoredPlace, messages: object[]): Promise<void>;
-  forget(timeline: string): Promise<void>;
+  forget(timeline: string, epoch?: string): Promise<void>;
   outbox(): Promise<OutboxItem[]>;
   addToOutbox(item: OutboxItem): Promise<void>;
   removeFromOutbox(item: Pick<OutboxItem, "timeline" | "message_id">): Promise<void>;

@@ -15,7 +15,8 @@ export class Outbox {
   #unsent = [];
   #unanswered = 0;
   #order = 0;
-  #timer = null;
+  #timer = null; // while the server can't take messages,
+  #paused_until = 0; // up to then
 
   constructor(client) {
     this.#client = client;
@@ -117,6 +118,9 @@ export class Outbox {
 
   /** The server can't take it now. All wait, so that those behind don't pass it. */
   #pause(ms) {
+    const until = performance.now() + ms;
+    if (this.#timer !== null && until <= this.#paused_until) return;
+    this.#paused_until = until;
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = null;

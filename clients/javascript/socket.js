@@ -47,7 +47,8 @@ export class Socket {
     });
     this.#request.on("upgrade", (response, tcp, rest) => {
       const accepted = createHash("sha1").update(key + ACCEPT_KEY).digest("base64");
-      if (response.headers["sec-websocket-accept"] !== accepted || this.readyState > 1) return tcp.destroy();
+      if (response.headers["sec-websocket-accept"] !== accepted) this.#gone(new Error("not a WebSocket's answer"));
+      if (this.readyState > 1) return tcp.destroy();
       this.#begin(tcp, rest);
     });
   }

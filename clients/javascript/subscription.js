@@ -18,6 +18,7 @@ export class Subscription extends Events {
   #client; // {connection, store, failed(error), gone(subscription)}
   #options;
   #at = null; // {epoch, first, after, changes}
+  #restored = false; // the store has said what it has
   #asking = false; // a subscribe is not answered yet
   #live = false; // between a subscribe's answer and its end
   #closed = false;
@@ -88,20 +89,26 @@ export class Subscription extends Events {
   }
 
   /** From the store to the first answer. */
-  async start() {
-    const { store, connection } = this.#client;
-    this.#at = await store.place(this.timeline);
+  start() {
+    return new Promise((resolve, reject) => {
+      this.#answer = { resolve, reject };
+      this.#restore().catch((error) => this.#over(error));
+    });
+  }
+
+  async #restore() {
+    const { store } = this.#client;
+    const place = await store.place(this.timeline);
     const { replay } = this.#options;
-    if (replay && this.#at) {
+    if (replay && place) {
       const limit = replay === true ? Infinity : replay;
       for (const message of await store.range(this.timeline, { limit, newest: true })) {
         this.emit("message", decodeMessage(message));
       }
     }
-    return new Promise((resolve, reject) => {
-      this.#answer = { resolve, reject };
-      if (connection.isOpen) this.resume();
-    });
+    this.#at = place;
+    this.#restored = true;
+    this.#ask();
   }
 
   /** A new connection is there. */
@@ -119,7 +126,7 @@ export class Subscription extends Events {
 
   #ask() {
     const { connection } = this.#client;
-    if (this.#closed || this.#live || this.#asking || !connection.isOpen) return;
+    if (!this.#restored || this.#closed || this.#live || this.#asking || !connection.isOpen) return;
     this.#asking = true;
     const { rewind, create, with: wanted } = this.#options;
     const asked = this.#at;
@@ -211,19 +218,23 @@ export class Subscription extends Events {
   }
 
   #startOver(reason) {
-    const had = this.#at !== null;
     this.#live = false;
-    this.#at = null;
     this.head = 0;
-    this.#later(() => this.#forget(had, reason));
+    this.#forget(reason);
     this.#resets += 1;
     if (this.#resets > 1) this.#askLater();
     else this.#later(() => this.#ask());
   }
 
-  async #forget(had, reason) {
-    await this.#client.store.forget(this.timeline);
-    if (had) this.emit("reset", { timeline: this.timeline, reason });
+  /** What there was of the epoch that was followed goes, once it is all there. */
+  #forget(reason) {
+    if (this.#at === null) return;
+    const { epoch } = this.#at;
+    this.#at = null;
+    this.#later(async () => {
+      await this.#client.store.forget(this.timeline, epoch);
+      this.emit("reset", { timeline: this.timeline, reason });
+    });
   }
 
   /** A push of this timeline. Throws a breach if the protocol rules it out. */
@@ -280,8 +291,7 @@ export class Subscription extends Events {
     this.#live = false;
     if (reason === "deleted" || reason === "epoch_changed") {
       if (resubscribe) return this.#startOver(reason);
-      this.#at = null;
-      this.#later(() => this.#forget(true, reason));
+      this.#forget(reason);
     }
     if (!resubscribe) return this.#over(new TidelineError(reason, "the subscription ended"));
     if (reason === "too_old") this.resume();

@@ -78,8 +78,10 @@ export class FileStore extends MemoryStore {
 
   async close() {
     await this.#writing;
-    await this.#file?.close();
+    const file = this.#file;
+    if (file === null) return; // the lock may be another's by now
     this.#file = null;
+    await file.close();
     await unlock(`${this.#path}.lock`);
   }
 

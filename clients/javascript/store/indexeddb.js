@@ -2,7 +2,7 @@
 //
 // Owns: one database per store. Promises: what a call writes is one transaction, so a tab that is closed leaves all of
 // it or nothing; two tabs on the same store disturb each other in nothing but speed, because a place never moves back
-// within an epoch and an older copy never replaces a newer one.
+// within an epoch, an older copy never replaces a newer one, and what would leave a gap is not written.
 
 export class IndexedDbStore {
   #database;
@@ -48,6 +48,11 @@ export class IndexedDbStore {
     return this.#write(["places", "messages"], async (places, messages) => {
       const known = await done(places.get(timeline));
       const same = known?.epoch === place.epoch;
+      // Another tab may have forgotten the timeline, or begun it anew since this one read it: that one has the rest.
+      const held = new Set(added.map(({ sequence }) => sequence));
+      for (let next = same ? Math.max(known.after + 1, place.first) : place.first; next <= place.after; next++) {
+        if (!held.has(next)) return;
+      }
       if (!same) messages.delete(between(timeline, 0, Infinity));
       const first = same ? Math.max(known.first, place.first) : place.first;
       const after = same ? Math.max(known.after, place.after) : place.after;
@@ -62,8 +67,9 @@ export class IndexedDbStore {
     });
   }
 
-  forget(timeline) {
+  forget(timeline, epoch = null) {
     return this.#write(["places", "messages"], async (places, messages) => {
+      if (epoch !== null && (await done(places.get(timeline)))?.epoch !== epoch) return;
       places.delete(timeline);
       messages.delete(between(timeline, 0, Infinity));
     });
@@ -85,12 +91,12 @@ export class IndexedDbStore {
     this.#database.close();
   }
 
-  #read(name, ask) {
+  async #read(name, ask) {
     return done(ask(this.#database.transaction(name).objectStore(name)));
   }
 
   /** Resolves when it is committed. `act` may wait for requests of its own transaction only. */
-  #write(names, act) {
+  async #write(names, act) {
     const transaction = this.#database.transaction(names, "readwrite");
     const committed = new Promise((resolve, reject) => {
       transaction.oncomplete = () => resolve();

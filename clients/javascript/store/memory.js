@@ -5,6 +5,7 @@
 //   - place = {epoch, first, after, changes}; messages and outbox items are plain JSON, in the wire's form;
 //   - `apply` puts messages (new ones and newer forms of known ones), drops those below `place.first` and moves the
 //     place, all or nothing;
+//   - `forget` drops a timeline; with an epoch only if the place is of it, which matters where clients share a store;
 //   - each call returns a promise; a write that has resolved survives what the store is for.
 
 export class MemoryStore {

@@ -170,3 +170,28 @@ test("only an address of a WebSocket is taken", () => {
   assert.throws(() => new Client("http://server/"), TypeError);
   assert.throws(() => new Client("server"), TypeError);
 });
+
+test("what JSON can't say is the error of that call alone", { timeout: 5_000 }, async () => {
+  const script = new Script();
+  const client = new Client("ws://server/", script.options);
+  const refused = assert.rejects(client.call("message.get", { timeline: "room", sequence: 5n }), TypeError);
+  const behind = client.call("ping");
+  script.answer(await script.next("ping"), { time: 1 });
+  assert.deepEqual(await behind, { time: 1 });
+  await refused;
+  await client.close();
+});
+
+test("the time that `draining` names is for one attempt", async () => {
+  const { script, client } = await begin({ delay_ms: [40, 40] });
+  const waits = [];
+  const waited = once(client, "state", ({ state, retry_in_ms }) => state === "waiting" && waits.push(retry_in_ms) === 2);
+  script.push("draining", { reconnect_in_ms: 1 });
+  script.cut(4002);
+  await stateIs(client, "connecting");
+  await new Promise(setImmediate);
+  script.cut();
+  await waited;
+  assert.deepEqual(waits, [1, 40]);
+  await client.close();
+});

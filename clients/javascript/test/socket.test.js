@@ -5,13 +5,13 @@ import { test } from "node:test";
 import { Socket } from "../socket.js";
 
 /** A server that says `frames`, and a socket to it: what the socket heard, and its close code. */
-async function talk(frames, status = 101) {
+async function talk(frames, status = 101, answer_key = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11") {
   const server = createServer((request, response) => response.writeHead(status).end());
   const back = [];
   let ended = Promise.resolve();
   server.on("upgrade", (request, tcp) => {
     if (status !== 101) return tcp.end(`HTTP/1.1 ${status} no\r\nContent-Length: 0\r\n\r\n`);
-    const accept = createHash("sha1").update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`);
+    const accept = createHash("sha1").update(request.headers["sec-websocket-key"] + answer_key);
     tcp.write(`HTTP/1.1 101 x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept.digest("base64")}\r\n\r\n`);
     tcp.on("data", (bytes) => back.push(bytes));
     tcp.on("error", () => {});
@@ -87,4 +87,8 @@ test("a refused handshake: 401 wants a token, others may go away", async () => {
   }
   const socket = new Socket("ws://127.0.0.1:9/", []);
   assert.equal(await new Promise((resolve) => (socket.onclose = ({ code }) => resolve(code))), 1006);
+});
+
+test("an answer of something else than a WebSocket ends it", { timeout: 5_000 }, async () => {
+  assert.equal((await talk([], 101, "another key")).code, 1006);
 });

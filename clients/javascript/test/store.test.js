@@ -135,3 +135,45 @@ test("file: it is written anew when most of it is old, and nothing is lost meanw
   assert.deepEqual(await again.range("room"), [message(310, { entry: { text } })]);
   await again.close();
 });
+
+test("indexeddb: what a tab with an older history writes leaves no gap", { skip: !has_indexeddb }, async () => {
+  const store = await KINDS.indexeddb();
+  const has = async () => [(await store.place("room"))?.epoch, (await store.range("room")).map(({ sequence }) => sequence)];
+  const E2 = { epoch: "E2" };
+  await store.apply("room", place(2), messages(1, 2));
+  await store.forget("room", "E1");
+  await store.apply("room", place(2, E2), messages(1, 2));
+  // Another tab has not heard of the change of the epoch; then it has.
+  await store.apply("room", place(3), messages(3, 3));
+  await store.forget("room", "E1");
+  assert.deepEqual(await has(), ["E2", [1, 2]]);
+  await store.apply("room", place(3, E2), messages(3, 3));
+  assert.deepEqual(await has(), ["E2", [1, 2, 3]]);
+  // It forgets the timeline and begins it anew, while this one goes on.
+  await store.forget("room");
+  await store.apply("room", place(4, E2), messages(4, 4));
+  assert.equal(await store.place("room"), null);
+  await store.apply("room", place(1, E2), messages(1, 1));
+  await store.apply("room", place(5, { ...E2, changes: 1 }), [...messages(5, 5), message(1, { change: 1 })]);
+  assert.deepEqual(await has(), ["E2", [1]]);
+  await store.apply("room", place(12, { ...E2, first: 11 }), messages(11, 12));
+  assert.deepEqual(await has(), ["E2", [11, 12]]);
+  await store.close();
+});
+
+test("indexeddb: a database that is gone is a failure of the write", { skip: !has_indexeddb }, async () => {
+  const store = await KINDS.indexeddb();
+  await store.close();
+  await Promise.all([store.addToOutbox(item("a", 1)).catch(() => {}), store.outbox().catch(() => {})]);
+  await assert.rejects(store.addToOutbox(item("a", 1)), { name: "InvalidStateError" });
+});
+
+test("file: a second close does not take the lock of the next one", async () => {
+  const at = path();
+  const first = await FileStore.open(at);
+  await first.close();
+  const second = await FileStore.open(at);
+  await first.close();
+  await assert.rejects(FileStore.open(at), /is held/);
+  await second.close();
+});

@@ -351,3 +351,41 @@ test("a listener that throws hinders nothing, and its error is uncaught", async 
   assert.deepEqual(thrown, ["of the app"]);
   await client.close();
 });
+
+const slowly = (store) => {
+  const place = store.place.bind(store);
+  store.place = (timeline) => new Promise((resolve) => setTimeout(() => resolve(place(timeline)), 20));
+  return store;
+};
+
+test("a connection that opens while the store is read is asked from the store's place, once", async () => {
+  const script = new Script();
+  const store = slowly(new MemoryStore());
+  await store.apply("room", { epoch: "E1", first: 1, after: 3, changes: 0 }, messages(1, 3));
+  const client = new Client("ws://server/", { ...script.options, store });
+  const subscribing = client.subscribe("room");
+  const asked = await script.next("subscribe");
+  assert.deepEqual(asked.params, { timeline: "room", after: 3, epoch: "E1", changes_after: 0 });
+  script.answer(asked, reply(messages(4, 4)));
+  await subscribing;
+  assert.deepEqual(script.left, []);
+  await client.close();
+});
+
+test("a subscribe that is under way when the client is closed is refused", { timeout: 5_000 }, async () => {
+  const script = new Script();
+  const client = new Client("ws://server/", { ...script.options, store: slowly(new MemoryStore()) });
+  await once(client, "state", ({ state }) => state === "open");
+  const refused = assert.rejects(client.subscribe("room"), { reason: "closed" });
+  await client.close();
+  await refused;
+});
+
+test("a subscribe for which the store can't be read leaves nothing behind", async () => {
+  const script = new Script();
+  const store = new MemoryStore();
+  store.place = () => Promise.reject(new Error("the disk"));
+  const client = new Client("ws://server/", { ...script.options, store });
+  for (let twice = 0; twice < 2; twice++) await assert.rejects(client.subscribe("room"), /the disk/);
+  await client.close();
+});

@@ -138,7 +138,12 @@ class Following:
         if not followed.ready.done():
             followed.ready.set_result(None)
 
-    def _again(self, followed: Followed) -> None:
+    def _wait(self, error: Refused | None = None) -> float:
+        """How long until the next try, s: as the server says, else a random time."""
+        after = error.retry_after_ms if error else None
+        return self._delay() if after is None else after / 1000
+
+    def _again(self, followed: Followed, error: Refused | None = None) -> None:
         """Once more: at once the first time, later if that led to nothing."""
         timeline, ask = followed.subscription.timeline, self._ask
         self._restarts[timeline] = self._restarts.get(timeline, 0) + 1
@@ -150,7 +155,7 @@ class Following:
         if self._restarts[timeline] == 1:
             begin()
         else:
-            asyncio.get_running_loop().call_later(self._delay(), begin)
+            asyncio.get_running_loop().call_later(self._wait(error), begin)
 
     def _refused(self, followed: Followed, error: Refused) -> None:
         timeline = followed.subscription.timeline
@@ -159,7 +164,7 @@ class Following:
             raise error
         if error.retry:
             self._restarts[timeline] = max(1, self._restarts.get(timeline, 0))
-            self._again(followed)
+            self._again(followed, error)
         elif error.reason == "epoch_changed" and timeline is not None:
             self._start_over(followed, timeline, error.reason)
         else:
@@ -220,14 +225,34 @@ class Following:
         """A conversation whose history was replaced."""
         if self._store.place(timeline) is not None:
             self._commit(timeline, forgotten(timeline, reason))
-        if self._ask is not None:
-            rewind = self._followed[None].subscription.options.get("rewind", 20)
+        self._one_again(timeline)
 
-            def answered(answer: dict[str, Any]) -> None:
-                if "result" in answer and None in self._followed:
-                    self._take_many({"timelines": {timeline: answer["result"]}})
+    def _one_again(self, timeline: str, refused: Refused | None = None) -> None:
+        """One of all conversations, whose subscription ended while the others go on."""
+        ask, followed = self._ask, self._followed[None]
+        tries = self._restarts[timeline] = self._restarts.get(timeline, 0) + 1
 
-            self._ask("subscribe", {"timeline": timeline, "rewind": rewind, "create": False}, answered)
+        def answered(answer: dict[str, Any]) -> None:
+            if self._followed.get(None) is not followed:
+                return
+            if "result" in answer:
+                return self._take_many({"timelines": {timeline: answer["result"]}})
+            error = answer["error"]
+            if error.reason == "unauthenticated":
+                raise error
+            if error.retry:
+                self._one_again(timeline, error)
+            elif error.reason != "already_subscribed":
+                self._tell(Event("ended", timeline, reason=error.reason))
+
+        def begin() -> None:
+            if ask is not None and self._ask is ask and self._followed.get(None) is followed:
+                ask("subscribe", self._params(timeline, followed.subscription.options | {"create": False}), answered)
+
+        if tries == 1:
+            begin()
+        else:
+            asyncio.get_running_loop().call_later(self._wait(refused), begin)
 
     # Pushes.
 
@@ -284,6 +309,8 @@ class Following:
             return self._start_one_over(timeline, reason)
         if reason in REPLACED and self._store.place(timeline) is not None:
             self._commit(timeline, forgotten(timeline, reason))
+        if is_one_of_all and comes_back:
+            return self._one_again(timeline)
         if not is_one_of_all:
             followed.is_on = False
         if comes_back:

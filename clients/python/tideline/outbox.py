@@ -2,7 +2,7 @@
 
 Owns: which message is sent when, and who waits for its answer. Promises: a message is in the store before it is sent,
 leaves it only with an answer of the server, and keeps its ID for ever; messages are sent in the order in which they
-were added, but where the server asked to repeat one later. Must not: connect.
+were added, and one that the server can't take yet holds up those behind it. Must not: connect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Outbox:
         self._waiting: dict[tuple[str, str], asyncio.Future[dict[str, Any]]] = {}
         self._all: dict[tuple[str, str], Outgoing] = {(one.timeline, one.message_id): one for one in store.outbox()}
         self._queue: deque[Outgoing] = deque()
-        self._in_flight = 0
+        self._in_flight: set[tuple[str, str]] = set()
+        #: Until when nothing is sent, because the server said so; the loop's time.
+        self._paused_until = 0.0
 
     def add(self, params: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
         """Keeps a message and sends it as soon as there is a connection. What is returned gets the answer."""
@@ -57,7 +59,8 @@ class Outbox:
 
     def connected(self, ask: Ask) -> None:
         """A new connection: all that is unanswered is sent once more, with the same IDs."""
-        self._ask, self._in_flight = ask, 0
+        self._ask, self._paused_until = ask, 0.0
+        self._in_flight.clear()
         self._queue = deque(self._all.values())
         self._pump()
 
@@ -74,14 +77,15 @@ class Outbox:
         self._waiting.clear()
 
     def _pump(self) -> None:
-        while self._ask is not None and self._queue and self._in_flight < IN_FLIGHT_MAX:
+        while self._ask is not None and not self._paused_until and self._queue and len(self._in_flight) < IN_FLIGHT_MAX:
             self._send(self._queue.popleft(), self._ask)
 
     def _send(self, outgoing: Outgoing, ask: Ask) -> None:
-        self._in_flight += 1
+        key = (outgoing.timeline, outgoing.message_id)
+        self._in_flight.add(key)
 
         def answered(answer: dict[str, Any]) -> None:
-            self._in_flight -= 1
+            self._in_flight.discard(key)
             if "error" in answer:
                 self._failed(outgoing, ask, answer["error"])
             else:
@@ -109,13 +113,23 @@ class Outbox:
                 self._refused(outgoing, error)
             return
         after = error.retry_after_ms
+        self._pause(ask, self._delay() if after is None else after / 1000)
+
+    def _pause(self, ask: Ask, seconds: float) -> None:
+        """Nothing is sent for so long; then all that is not on its way, in order."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        if until <= self._paused_until:
+            return
+        self._paused_until = until
 
         def again() -> None:
-            if self._ask is ask:
-                self._queue.append(outgoing)
+            if self._ask is ask and self._paused_until == until:
+                self._paused_until = 0.0
+                self._queue = deque(one for key, one in self._all.items() if key not in self._in_flight)
                 self._pump()
 
-        asyncio.get_running_loop().call_later(self._delay() if after is None else after / 1000, again)
+        loop.call_later(seconds, again)
 
     def _forget(self, outgoing: Outgoing) -> asyncio.Future[dict[str, Any]] | None:
         key = (outgoing.timeline, outgoing.message_id)
