@@ -19,9 +19,9 @@ use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
 use tideline::wire::{
     Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
-    conversation, feed, hide, key, member, message, openrpc, partition, pin, position, prefixes, push,
-    reaction, readers, receipt, row, schedule, schemas, session, sessions, signal, stream, sync, table, timeline,
-    webhook,
+    conversation, feed, hide, key, member, message, openrpc, partition, pin, position, prefixes,
+    push, reaction, readers, receipt, row, schedule, schemas, session, sessions, signal, stream,
+    sync, table, timeline, webhook,
 };
 
 fn root() -> PathBuf {

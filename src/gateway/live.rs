@@ -80,7 +80,10 @@ impl Live {
     /// What it has shown last.
     pub(super) fn credential(&self) -> Option<Credential> {
         let state = self.state();
-        state.shown.as_ref().map(|(credential, _)| credential.clone())
+        state
+            .shown
+            .as_ref()
+            .map(|(credential, _)| credential.clone())
     }
 
     /// Notes what is under way.

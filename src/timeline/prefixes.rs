@@ -208,7 +208,9 @@ impl Timelines {
                 (None, None) => None,
                 (None, Some(reached)) => {
                     let name = String::from_utf8(reached);
-                    Some(Behind::Name(name.expect("who stopped at an entry has found it")))
+                    Some(Behind::Name(
+                        name.expect("who stopped at an entry has found it"),
+                    ))
                 }
             };
             // Where rights are decided, one call passes over so many hidden ones and no more.

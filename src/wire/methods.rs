@@ -5,18 +5,17 @@
 //! what has to treat each of them matches on an enum, so that a forgotten place does not compile; a request that is
 //! read here has passed its family's checks. Must not: know ids, batches or encodings; a dialect does.
 
-use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
-use super::check::{Check, NUMBER_MAX};
+use super::check::Check;
 use super::failure::Failure;
 use super::needs::Needs;
 use super::{
-    conversation, feed, hide, key, member, message, partition, pin, position, prefixes, reaction, readers, receipt,
-    row, schedule, session, sessions, signal, stream, sync, table, timeline, webhook,
+    conversation, feed, hide, key, member, message, partition, pin, position, prefixes, reaction,
+    readers, receipt, row, schedule, session, sessions, signal, stream, sync, table, timeline,
+    webhook,
 };
 use crate::access::{Right, Rights};
 
@@ -366,41 +365,4 @@ methods! {
         "presence.get", answers, Any[Read], "Read who is online";
     Discover(session::Nothing) -> session::Discovered,
         "rpc.discover", answers, Session[], "Read this description";
-}
-
-/// A generator for what the server reads; definitions go to `path`, or where JSON Schema has them.
-pub(crate) fn reading(path: &'static str) -> SchemaGenerator {
-    settings(path).into_generator()
-}
-
-/// A generator for what the server writes.
-pub(crate) fn writing(path: &'static str) -> SchemaGenerator {
-    settings(path).for_serialize().into_generator()
-}
-
-fn settings(path: &'static str) -> SchemaSettings {
-    let settings = SchemaSettings::draft2020_12();
-    if path.is_empty() {
-        return settings;
-    }
-    settings.with(|settings| settings.definitions_path = path.into())
-}
-
-/// Every number of the protocol is below 2^53, which a double holds exactly: says so wherever a schema has a 64-bit
-/// number.
-pub(crate) fn below_2_53(schema: &mut Value) {
-    match schema {
-        Value::Object(members) => {
-            if members
-                .get("format")
-                .is_some_and(|format| format == "uint64")
-            {
-                members.remove("format");
-                members.insert("maximum".to_owned(), json!(NUMBER_MAX));
-            }
-            members.values_mut().for_each(below_2_53);
-        }
-        Value::Array(items) => items.iter_mut().for_each(below_2_53),
-        _ => {}
-    }
 }

@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 
 use super::close::Close;
 use super::failure::Said;
-use super::methods::{self, Method};
+use super::generator::{self, below_2_53};
+use super::methods::Method;
 use super::push::PUSHES;
 use super::reason::Reason;
 
@@ -26,8 +27,8 @@ pub fn openrpc() -> &'static Value {
 }
 
 fn document() -> Value {
-    let mut reading = methods::reading(DEFINITIONS);
-    let mut writing = methods::writing(DEFINITIONS);
+    let mut reading = generator::reading(DEFINITIONS);
+    let mut writing = generator::writing(DEFINITIONS);
     let methods: Vec<Value> = Method::ALL
         .iter()
         .map(|method| {
@@ -65,7 +66,7 @@ fn document() -> Value {
         "x-pushes": pushes,
         "x-close-codes": close_codes(),
     });
-    methods::below_2_53(&mut whole);
+    below_2_53(&mut whole);
     whole
 }
 

@@ -7,7 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use super::failure::Said;
-use super::methods::{Method, below_2_53, reading, writing};
+use super::generator::{below_2_53, reading, writing};
+use super::methods::Method;
 use super::openrpc::openrpc;
 use super::push::PUSHES;
 

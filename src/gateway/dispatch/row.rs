@@ -11,13 +11,14 @@ use super::shape::{missing, size};
 use super::table::{may, readable, refusal};
 use super::{Caller, Shared, Work};
 use crate::model::{
-    Comparator, Condition, Direction, Existence, Filter, FoundRow, GetRange, KeyColumn, KeyType,
-    KeyUse, KeyValue, Predicate, PrimaryKey, PutCell, Relation, ReturnContent, RowChange, RowWrite,
-    Selection, Value,
+    Comparator, Condition, Direction, Error, Existence, Filter, FoundRow, GetRange, KeyColumn,
+    KeyType, KeyUse, KeyValue, Predicate, PrimaryKey, PutCell, Relation, ReturnContent, RowChange,
+    RowWrite, Selection, Value,
 };
 use crate::table::{Got, RangePage, Table};
 use crate::wire::changes::RowColumn;
-use crate::wire::row::{self, Cells, Expect, Get, Op, Page, Put, Range, Row, Stored};
+use crate::wire::row::{self, Cells, Expect, Get, Page, Put, Range, Row, Stored};
+use crate::wire::row_filter::{self, Op};
 use crate::wire::{Entry, Failure, Integers, Limits, Method, OneValue, Reply};
 
 pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> Work {
@@ -27,7 +28,11 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> Work {
         let key = whole_key(&table, get.key, KeyUse::Read)?;
         let meter = shared.tablestore.meter(&table, &key)?;
         let asked = Asked::new(&table, get.columns, get.versions, None)?;
-        let got = shared.tablestore.tables.get(&table, key, asked.selection).await;
+        let got = shared
+            .tablestore
+            .tables
+            .get(&table, key, asked.selection)
+            .await;
         let got: Got<Vec<FoundRow>> = got.map_err(refusal)?;
         meter.spend(got.consumed);
         let mut shown = Shown::new(&shared.options.limits, caller.integers, asked.columns);
@@ -88,7 +93,11 @@ pub(super) fn put(shared: &Arc<Shared>, caller: &Caller, put: Put) -> Work {
             columns: None,
         };
         let columns = put.columns.0.columns.into_owned().into_iter();
+        let is_key = |name: &str| table.primary_key.iter().any(|column| column.name == name);
         let cell = |(name, value): (String, Value)| {
+            if is_key(&name) {
+                return Err(refusal(Error::DuplicateWithKey(name)));
+            }
             let value = value.checked(&name).map_err(refusal)?;
             Ok(PutCell {
                 name,
@@ -127,7 +136,9 @@ fn whole_key(table: &Table, given: Cells, used: KeyUse) -> Result<PrimaryKey, Fa
     }
     let named = table.primary_key.iter().zip(key);
     let value = |value: Option<KeyValue>| value.unwrap_or(KeyValue::AutoIncrement);
-    Ok(named.map(|(column, given)| (column.name.clone(), value(given))).collect())
+    Ok(named
+        .map(|(column, given)| (column.name.clone(), value(given)))
+        .collect())
 }
 
 /// The given columns of a key, each at its place in the table's order.
@@ -137,7 +148,10 @@ fn leading(table: &Table, field: &str, given: Cells) -> Result<Vec<Option<KeyVal
         let field = format!("{field}.{name}");
         let mut columns = table.primary_key.iter();
         let Some(at) = columns.position(|column| column.name == name) else {
-            return Err(Failure::invalid(field, "the table's key has no such column"));
+            return Err(Failure::invalid(
+                field,
+                "the table's key has no such column",
+            ));
         };
         key[at] = Some(key_value(&table.primary_key[at], value, field)?);
     }
@@ -176,6 +190,11 @@ fn bounds(table: &Table, range: &Range) -> Result<(PrimaryKey, PrimaryKey), Fail
             None => prefix(table, field, Cells::default(), rest),
         },
     };
+    if let Some(within) = &range.within
+        && within.0.columns.len() == table.primary_key.len()
+    {
+        return Err(Failure::invalid("within", "leave the last columns out"));
+    }
     let start = bound("from", &range.from, &first)?;
     let end = match &range.to {
         Some(to) => prefix(table, "to", to.clone(), &first)?,
@@ -201,7 +220,9 @@ fn prefix(
     }
     let named = table.primary_key.iter().zip(key);
     let value = |value: Option<KeyValue>| value.unwrap_or_else(|| rest.clone());
-    Ok(named.map(|(column, given)| (column.name.clone(), value(given))).collect())
+    Ok(named
+        .map(|(column, given)| (column.name.clone(), value(given)))
+        .collect())
 }
 
 /// What is read of rows, and what of that is shown.
@@ -216,7 +237,7 @@ impl Asked {
         table: &Table,
         columns: Vec<String>,
         versions: u64,
-        filter: Option<Box<row::Filter>>,
+        filter: Option<Box<row_filter::Filter>>,
     ) -> Result<Asked, Failure> {
         let filter = filter.map(|filter| predicate(*filter));
         let shown: BTreeSet<String> = columns.into_iter().collect();
@@ -241,13 +262,13 @@ impl Asked {
 }
 
 /// A filter that was checked.
-fn predicate(filter: row::Filter) -> Predicate {
-    let all = |inner: Vec<row::Filter>| inner.into_iter().map(predicate).collect();
+fn predicate(filter: row_filter::Filter) -> Predicate {
+    let all = |inner: Vec<row_filter::Filter>| inner.into_iter().map(predicate).collect();
     match filter {
-        row::Filter { not: Some(not), .. } => Predicate::Not(Box::new(predicate(*not))),
-        row::Filter { all: inner, .. } if !inner.is_empty() => Predicate::And(all(inner)),
-        row::Filter { any: inner, .. } if !inner.is_empty() => Predicate::Or(all(inner)),
-        row::Filter {
+        row_filter::Filter { not: Some(not), .. } => Predicate::Not(Box::new(predicate(*not))),
+        row_filter::Filter { all: inner, .. } if !inner.is_empty() => Predicate::And(all(inner)),
+        row_filter::Filter { any: inner, .. } if !inner.is_empty() => Predicate::Or(all(inner)),
+        row_filter::Filter {
             column,
             op,
             value,
@@ -307,7 +328,9 @@ impl Shown {
     /// least one column.
     fn row(&mut self, table: &Table, row: FoundRow) -> Result<Row, Vec<KeyValue>> {
         let key = cells(table, row.key.clone(), self.integers);
-        let mut room = self.room.saturating_sub(key.0.encoded_bytes_max() + ROW_BYTES);
+        let mut room = self
+            .room
+            .saturating_sub(key.0.encoded_bytes_max() + ROW_BYTES);
         let mut columns = Vec::with_capacity(row.cells.len());
         let asked = |name: &str| self.columns.is_empty() || self.columns.contains(name);
         let mut cut = false;

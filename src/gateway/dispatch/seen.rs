@@ -1,8 +1,8 @@
 //! What is told of sessions: `session.list`, `session.get`, `timeline.readers`.
 //!
-//! Owns: the calls behind these methods. Promises: a session is told of to those whose it is and to those who look after
-//! the server; of its timelines others see what they may read by name; only sessions that may lag are asked how far they
-//! are. Must not: wait long for a session that does not answer.
+//! Owns: the calls behind these methods. Promises: a session is shown to those whose it is and to those who look after
+//! the server; of its timelines others see what they may read by name; only sessions that may lag are asked how far
+//! they are. Must not: wait long for a session that does not answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,9 @@ const ANSWER_TIME: Duration = Duration::from_millis(500);
 
 pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, list: List) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
-    Work::Read(Box::pin(async move { listed(&shared, &caller, list).await }))
+    Work::Read(Box::pin(
+        async move { listed(&shared, &caller, list).await },
+    ))
 }
 
 async fn listed(shared: &Shared, caller: &Caller, list: List) -> Outcome {
@@ -51,7 +53,9 @@ async fn listed(shared: &Shared, caller: &Caller, list: List) -> Outcome {
     let mut next = None;
     if order == Order::Opened && live.len() > size(limit) {
         live.truncate(size(limit));
-        next = live.last().map(|live| format!("{}-{}", live.opened_at, live.id));
+        next = live
+            .last()
+            .map(|live| format!("{}-{}", live.opened_at, live.id));
     }
     let mut all = lags(live).await;
     // Equal ones stay in the order of their age.
@@ -64,7 +68,9 @@ async fn listed(shared: &Shared, caller: &Caller, list: List) -> Outcome {
         })
     });
     all.truncate(size(limit));
-    let told = all.iter().map(|(live, pulse, lag_ms)| told(live, *pulse, *lag_ms));
+    let told = all
+        .iter()
+        .map(|(live, pulse, lag_ms)| told(live, *pulse, *lag_ms));
     Ok(Reply::SessionList(Listed {
         sessions: told.collect(),
         next,
@@ -159,7 +165,11 @@ async fn got(shared: &Shared, caller: &Caller, get: Get) -> Outcome {
     reached.retain(|one| is_own || caller.asker.reads_by_name(one.timeline.as_bytes()));
     let mut positions = Vec::with_capacity(reached.len());
     for one in reached {
-        let head = shared.timelines.head(&one.timeline).await.map_err(refusal)?;
+        let head = shared
+            .timelines
+            .head(&one.timeline)
+            .await
+            .map_err(refusal)?;
         positions.push(SessionPosition {
             timeline: one.timeline.as_ref().to_owned(),
             position: one.position,
@@ -184,7 +194,11 @@ pub(super) fn readers(shared: &Arc<Shared>, caller: &Caller, readers: Readers) -
     Work::Read(Box::pin(async move {
         let timeline = target.timeline.clone();
         // Before the readers are asked: who has everything up to here is at the end.
-        let (_, head) = shared.timelines.incarnation(target).await.map_err(refusal)?;
+        let (_, head) = shared
+            .timelines
+            .incarnation(target)
+            .await
+            .map_err(refusal)?;
         let subscribers = shared.feed.subscribers(&timeline);
         let count = subscribers.len();
         let mut readers = reached(subscribers, &timeline).await;
@@ -193,7 +207,9 @@ pub(super) fn readers(shared: &Arc<Shared>, caller: &Caller, readers: Readers) -
         let at_head = readers.iter().filter(is_at_head).count();
         readers.sort_unstable_by(|one, other| {
             let order = |reader: &Reader| (std::cmp::Reverse(reader.lag_ms), reader.position);
-            order(one).cmp(&order(other)).then_with(|| one.session.cmp(&other.session))
+            order(one)
+                .cmp(&order(other))
+                .then_with(|| one.session.cmp(&other.session))
         });
         readers.truncate(size(limit));
         Ok(Reply::TimelineReaders(Read {

@@ -70,7 +70,9 @@ pub(super) async fn readable(
 }
 
 fn no_right() -> Failure {
-    Failure::new(Reason::Forbidden).about("table").saying(NO_RIGHT)
+    Failure::new(Reason::Forbidden)
+        .about("table")
+        .saying(NO_RIGHT)
 }
 
 fn info(table: &Table) -> Info {
@@ -192,6 +194,7 @@ pub(super) fn refusal(error: Error) -> Failure {
             invalid(format!("columns.{name}"))
         }
         Error::RangeForward | Error::RangeBackward => invalid("from".to_owned()),
+        Error::ColumnsAsked(_) | Error::ColumnCount(_) => invalid("columns".to_owned()),
         Error::InvalidVersionsAsked(_) => invalid("versions".to_owned()),
         Error::AutoIncrementExpect(_) | Error::AutoIncrementExpectGiven(_) => {
             invalid("expect".to_owned())

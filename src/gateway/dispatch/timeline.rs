@@ -173,11 +173,7 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::Lis
     }))
 }
 
-pub(super) fn prefixes(
-    shared: &Arc<Shared>,
-    caller: &Caller,
-    request: prefixes::Prefixes,
-) -> Work {
+pub(super) fn prefixes(shared: &Arc<Shared>, caller: &Caller, request: prefixes::Prefixes) -> Work {
     let shared = Arc::clone(shared);
     let asker = caller.asking(Method::TimelinePrefixes);
     Work::Read(Box::pin(async move {

@@ -77,7 +77,11 @@ pub(super) fn target(asker: &Asker, timeline: &str, needs: &[Right]) -> Target {
     }
 }
 
-pub(super) async fn append(timelines: &Timelines, asker: &Asker, timeline: &str) -> Result<String, Error> {
+pub(super) async fn append(
+    timelines: &Timelines,
+    asker: &Asker,
+    timeline: &str,
+) -> Result<String, Error> {
     let append = Append {
         timeline: timeline.to_owned(),
         asker: asker.needing(rights(&[Right::Append])),
