@@ -124,7 +124,8 @@ export class Window {
       this.#put(this.rows.length, 0, messages);
       this.#reach(reply);
     }
-    this.changes = Math.min(...replies.map((reply) => reply.change_head));
+    // The selected message was read before: what changed since then is still to come.
+    if (!this.selected) this.changes = Math.min(...replies.map((reply) => reply.change_head));
     this.#next();
     this.#told();
   }

@@ -1,8 +1,8 @@
 //! The newest lines of the log, kept in memory for operators who look on.
 //!
 //! Owns: a ring of lines, and the layer of `tracing` that fills it with what standard error gets too. Promises: its
-//! memory is bounded, by lines and by bytes; a line that is too long is cut and says so; what is no secret to the log is
-//! none here. Must not: log, or it would feed itself. There is one for the process, as there is one subscriber.
+//! memory is bounded, by lines and by bytes; a line that is too long is cut and says so; what is no secret to the log
+//! is none here. Must not: log, or it would feed itself. There is one for the process, as there is one subscriber.
 
 use std::collections::VecDeque;
 use std::fmt;

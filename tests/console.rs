@@ -30,7 +30,12 @@ fn node() -> Node {
 
 fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("TIDELINE_CHROMIUM").map(PathBuf::from);
-    named.or_else(|| BROWSERS.map(PathBuf::from).into_iter().find(|it| it.exists()))
+    named.or_else(|| {
+        BROWSERS
+            .map(PathBuf::from)
+            .into_iter()
+            .find(|it| it.exists())
+    })
 }
 
 /// The files of a folder whose names end so, in order.

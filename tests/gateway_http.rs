@@ -452,7 +452,7 @@ async fn heads_that_dribble_or_never_come_end_at_the_deadline() {
     let mut silent = bed.raw().await;
     let mut dribbling = bed.raw().await;
     let dribble = async {
-        for byte in b"GET / HTTP/1.1\r\nhost: localhost\r\nx: "
+        for byte in b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: "
             .iter()
             .chain([b'x'; 1000].iter())
         {
@@ -471,12 +471,15 @@ async fn heads_that_dribble_or_never_come_end_at_the_deadline() {
     within(silent.read_to_end(&mut rest)).await.unwrap();
     assert!(!rest.starts_with(b"HTTP/1.1 200"));
     let long = format!(
-        "GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n",
         "x".repeat(100_000)
     );
     assert_eq!(status(&bed.http(&long).await), "431");
     assert_eq!(
-        status(&bed.http("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await),
+        status(
+            &bed.http("GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                .await
+        ),
         "200"
     );
     drop((silent, dribbling));

@@ -93,6 +93,14 @@ export type Ended = ("deleted" | "epoch_changed" | "too_old" | "forbidden" | "no
 /** How messages reach inboxes. */
 export type FanOut = ("read" | "write" | "auto");
 
+/** A grant as it is said. */
+export type GrantText = {
+  /** What may be done there. */
+  "allow": Array<string>;
+  /** A name, or a prefix and `*`; a segment `{user}` is the caller's user. */
+  "on": string;
+};
+
 /** How many earlier messages new members see. */
 export type History = (number | HistoryWord);
 
@@ -536,6 +544,25 @@ export type Key = {
   "signing": boolean;
 };
 
+/** How bad what a line says is. */
+export type LogLevel = ("error" | "warn" | "info" | "debug" | "trace");
+
+/** A line of the log. */
+export type LogLine = {
+  /** When it was written, ms since 1970. */
+  "at": number;
+  /** Of what: texts, numbers (as texts from 2^53 on) and booleans by name. */
+  "fields": { [name: string]: unknown };
+  /** How bad it is. */
+  "level": LogLevel;
+  /** What it says; above 2,000 bytes it is cut, and says so. */
+  "message": string;
+  /** Higher than that of the line before, also after a restart. */
+  "number": number;
+  /** Which part of the server wrote it. */
+  "target": string;
+};
+
 /** A message in its newest form. */
 export type Message = {
   /** The number of its last change; absent = never changed. */
@@ -578,16 +605,34 @@ export type Partition = {
   "bytes": number;
   /** The last one; absent = it is served. */
   "ends"?: number | null;
+  /** Pushes to subscribers. */
+  "feed"?: (PartitionFeed | null);
   /** The lowest hash that it owns, or owned: 16 hexadecimal digits. */
   "first": string;
+  /** Its sorted runs. */
+  "image"?: (PartitionImage | null);
+  /** Messages for more than 1,000 users that are not in all of their inboxes yet, up to 1,000. */
+  "jobs"?: number | null;
   /** The highest one. */
   "last": string;
+  /** Its log. This and what follows are absent where it has ended. */
+  "log"?: (PartitionLog | null);
   /** The bytes of its log. */
   "log_bytes": number;
+  /** What is not in the image yet. */
+  "memtable"?: (PartitionMemtable | null);
   /** Whose keys it took over; empty = it was there from the beginning. */
   "parents": Array<number>;
   /** Its number, which is never used again. */
   "partition": number;
+  /** Writes that wait for its writer. */
+  "queue"?: (PartitionQueue | null);
+  /** Why it does not, or why it is slowed. */
+  "reason"?: string | null;
+  /** What its changes lead to in other partitions: lists, inboxes, followers. */
+  "relay"?: (PartitionRelay | null);
+  /** Whether it takes writes. */
+  "state": PartitionState;
 };
 
 /** A change of the partitions. */
@@ -608,6 +653,76 @@ export type PartitionChange = {
 
 /** How far a change is. */
 export type PartitionChangeState = ("copying" | "catching_up" | "cutting" | "done" | "failed");
+
+/** A partition's pushes. */
+export type PartitionFeed = {
+  /** The age of the oldest batch that is not pushed yet, ms; 0 = there is none. */
+  "lag_ms": number;
+};
+
+/** Somebody who has a log kept. */
+export type PartitionHold = {
+  /** Who. */
+  "by": PartitionHolder;
+  /** All batches above this position are kept. */
+  "position": number;
+};
+
+/** Who may have a log kept. */
+export type PartitionHolder = ("relay" | "streams" | "reshape");
+
+/** A partition's sorted runs. */
+export type PartitionImage = {
+  /** Of these, bytes of what has expired or was deleted, as far as that is known. */
+  "dead": number;
+  /** Of these, flushed memtables that no merge has taken yet. */
+  "level0": number;
+  /** How many. */
+  "runs": number;
+  /** Bytes of their pages. */
+  "used": number;
+};
+
+/** The commit log of a partition. */
+export type PartitionLog = {
+  /** Its bytes. */
+  "bytes": number;
+  /** Who has batches kept that the log would let go of some time, furthest behind first; those who are at the newest batch are left out. */
+  "holds": Array<PartitionHold>;
+  /** The oldest batch that is kept. */
+  "oldest": number;
+  /** The newest batch. */
+  "position": number;
+};
+
+/** A partition's memtables. */
+export type PartitionMemtable = {
+  /** Bytes that are not flushed yet. */
+  "bytes": number;
+  /** Full memtables that wait for their flush. */
+  "frozen": number;
+};
+
+/** Writes that wait for a partition's writer. */
+export type PartitionQueue = {
+  /** What they hold. */
+  "bytes": number;
+  /** How full the queue is, in writes or bytes, 0 to 1. */
+  "fill": number;
+  /** How many. */
+  "writes": number;
+};
+
+/** What is derived from a partition's changes. */
+export type PartitionRelay = {
+  /** Bytes that are left to read and to write for it. */
+  "backlog": number;
+  /** The age of the oldest batch that is not derived and written everywhere, ms; 0 = there is none. */
+  "lag_ms": number;
+};
+
+/** Whether a partition takes writes. */
+export type PartitionState = ("serving" | "slowed" | "busy" | "full" | "stopped" | "ended");
 
 /** Name to its new value, or to `null`, which removes it. Names as in an entry. */
 export type Patch = { [name: string]: (Value | null) };
@@ -731,6 +846,55 @@ export type RowColumn = {
   "value"?: (Value | null);
   /** The version, ms mostly; absent = all versions were deleted. */
   "version"?: number | null;
+};
+
+/** A histogram as time goes by. */
+export type ServerBuckets = {
+  /** Upper bounds of the buckets, seconds. */
+  "bounds": Array<number>;
+  /** Of each step the calls by bucket; the last bucket is that above all bounds. */
+  "counts": Array<Array<number> | null>;
+};
+
+/** Whoever asks, as the server sees them. */
+export type ServerCaller = {
+  /** The name of their API key. */
+  "key"?: string | null;
+  /** What their credential and the configuration give them; a timeline may give its members more. Absent = no credentials are asked for, and everybody may do everything. */
+  "rights"?: Array<GrantText> | null;
+  /** Their user. */
+  "user"?: string | null;
+};
+
+/** Something that is wrong, or will be. */
+export type ServerNotice = {
+  /** What to do about it. */
+  "advice": string;
+  /** How bad it is. */
+  "severity": ServerSeverity;
+  /** When it was first seen, ms since 1970. */
+  "since": number;
+  /** What it is, in a sentence. */
+  "what": string;
+};
+
+/** How bad something is. */
+export type ServerSeverity = ("critical" | "warning" | "info");
+
+/** What there is on the disk, in bytes. */
+export type ServerStorage = {
+  /** Of rows that have expired or were deleted, as far as that is known; compaction reclaims them. */
+  "dead": number;
+  /** That the server may still write; absent = the system does not say. */
+  "disk_free"?: number | null;
+  /** Of pages that hold nothing and are used again. */
+  "free": number;
+  /** Seconds until there is no room, if it goes on as in the last hour; absent = not within a year, or the server has run for less than ten minutes. */
+  "full_in_s"?: number | null;
+  /** Of rows that count. */
+  "live": number;
+  /** Of the commit logs. */
+  "log": number;
 };
 
 /** A session. */
@@ -2098,7 +2262,7 @@ export interface Methods {
     };
     result: { [name: string]: unknown };
   };
-  /** List the partitions, and how far a change of them is */
+  /** List the partitions, what they do, and how far a change of them is */
   "partition.list": {
     params: {};
     result: {
@@ -2125,6 +2289,70 @@ export interface Methods {
       "with": number;
     };
     result: { [name: string]: unknown };
+  };
+  /** Read how the server is, and what is wrong */
+  "server.status": {
+    params: {};
+    result: {
+      /** Whether credentials are asked for. */
+      "auth": boolean;
+      /** Where it listens: an address and a port. */
+      "listen": string;
+      /** The machine's name. */
+      "name": string;
+      /** What is wrong or will be, the worst first. */
+      "notices": Array<ServerNotice>;
+      /** Whether writes can be committed. */
+      "ready": boolean;
+      /** Why they can't. */
+      "reason"?: string | null;
+      /** When it started, ms since 1970. */
+      "started_at": number;
+      /** What there is on the disk. */
+      "storage": ServerStorage;
+      /** The version of the server. */
+      "version": string;
+      /** Who asks. */
+      "you": ServerCaller;
+    };
+  };
+  /** Read the figures of the last hour */
+  "server.history": {
+    params: {
+      /** Only steps after this time, ms since 1970; absent = all that are kept. */
+      "since"?: number | null;
+    };
+    result: {
+      /** How long `message.append` took. */
+      "append_seconds": ServerBuckets;
+      /** When the first value was, ms since 1970; 0 = there is none. */
+      "from": number;
+      /** Values of each figure; null = nobody looked then. A second: `appends` (messages), `deliveries`, `requests`, `refusals`, `reads` (of the store), `syncs`, `received_bytes`, `sent_bytes`, `cpu` (processors in use). At that time: `connections`, `subscriptions`, `in_flight` (requests), `queue` (writes that wait), `memory_bytes`, `used_bytes` and of these `dead_bytes`, `log_bytes`, `disk_free_bytes`, `feed_lag_s`, `relay_lag_s`. */
+      "series": { [name: string]: Array<number | null> };
+      /** Time from a value to the next one, ms. */
+      "step_ms": number;
+    };
+  };
+  /** Read the newest lines of the log, and perhaps wait for one */
+  "log.tail": {
+    params: {
+      /** Only lines above this number: `next` of the answer before. Absent = from the oldest one that is kept. */
+      "after"?: number | null;
+      /** Only lines of this level and worse; absent = all. */
+      "level"?: (LogLevel | null);
+      /** Lines at most. */
+      "limit"?: number;
+      /** How long to wait for a line if there is none, ms; absent = not at all. */
+      "wait_ms"?: number | null;
+    };
+    result: {
+      /** Lines above `after`, of any level, that are not kept any more. */
+      "dropped": number;
+      /** In the order in which they were written. */
+      "lines": Array<LogLine>;
+      /** Where to go on: `after` of the next call. */
+      "next": number;
+    };
   };
   /** Say something in passing */
   "signal": {

@@ -9,11 +9,15 @@ import { age, count, many, visible } from "../format.js";
 import { drives } from "../keys.js";
 import { server } from "../server.js";
 import { empty, load } from "../states.js";
-import { command, inline } from "../timelines/message.js";
+import { badge, chip, command, inline, reasonOf } from "../timelines/message.js";
 import { messages } from "../timelines/messages.js";
 import { Window } from "../window.js";
 
 const PUSHES = ["message", "message.changed", "reaction", "subscription.ended"];
+
+const WHOSE =
+  "Type a user (/): you see the list as their client does. With authentication, your key must be allowed to act for them " +
+  "(act_as). Nothing is marked as read.";
 
 export const screen = {
   open({ root, view, signal, go, keys }) {
@@ -37,13 +41,14 @@ export const screen = {
       const { pinned, muted } = attributes;
       const name = peer ?? (typeof meta.title === "string" ? meta.title : timeline);
       const entry = last_message?.entry;
+      const said = entry ? (typeof entry.text === "string" ? visible(entry.text.slice(0, 120)) : inline(entry)) : "⊘";
       return {
         class: timeline === open?.timeline ? "on" : "",
         cells: [
-          h("span", { class: "talk" }, h("b", {}, visible(name)), pinned && h("span", { class: "badge" }, "pinned"), muted && h("span", { class: "badge" }, "muted"), hidden && h("span", { class: "badge" }, "hidden")),
+          h("span", { class: "talk" }, h("b", {}, visible(name)), pinned && badge("pinned"), muted && badge("muted"), hidden && badge("hidden")),
           h("time", {}, age(last_at)),
-          h("span", { class: "said" }, last_message && [last_message.sender && `${visible(last_message.sender)}: `, entry ? (typeof entry.text === "string" ? visible(entry.text.slice(0, 120)) : inline(entry)) : "⊘"]),
-          unread > 0 ? h("span", { class: muted ? "unread muted" : "unread", title: `${many(unread, "message")} unread${mentions ? `, ${count(mentions)} mention them` : ""}` }, mentions ? "@ " : "", count(unread)) : h("span"),
+          h("span", { class: "said" }, last_message?.sender && `${visible(last_message.sender)}: `, last_message && said),
+          h("span", { class: unread === 0 ? null : muted ? "unread muted" : "unread" }, unread > 0 && [mentions ? "@ " : "", count(unread)]),
         ],
       };
     }
@@ -69,7 +74,8 @@ export const screen = {
       await server.call("ping", {}, mine);
       const client = (mine.client = server.as(mine.user));
       mine.signal.addEventListener("abort", () => client.close().catch(() => {}));
-      const stopped = new Promise((_, reject) => client.on("stopped", ({ error, code }) => reject(error ?? Object.assign(new Error(`closed with ${code}`), { reason: "forbidden" }))));
+      const refused = (code) => Object.assign(new Error(`closed with ${code}`), { reason: "forbidden" });
+      const stopped = new Promise((_, reject) => client.on("stopped", ({ error, code }) => reject(error ?? refused(code))));
       stopped.catch(() => {});
       const known = await Promise.race([client.conversations(), stopped]);
       mine.known = known;
@@ -93,14 +99,17 @@ export const screen = {
       clearTimeout(counting);
       counting = setTimeout(async () => {
         const all = await client.call("conversation.count").catch(() => null);
-        if (all && person?.client === client) fill(totals, h("span", {}, many(all.conversations, "conversation")), h("span", { class: "sp" }), h("b", {}, `${count(all.unread)}${all.more ? " or more" : ""} unread`));
+        if (!all || person?.client !== client) return;
+        const unread = `${count(all.unread)}${all.more ? " or more" : ""} unread`;
+        fill(totals, h("span", {}, many(all.conversations, "conversation")), h("span", { class: "sp" }), h("b", {}, unread));
       }, 200);
     }
 
     function choose() {
       const { known, user } = person ?? {};
-      if (!person) fill(right, empty("Whose conversations?", "Type a user (/): you see the list as their client does. With authentication, your key must be allowed to act for them (act_as). Nothing is marked as read."));
-      else if (known && !known.list.length) fill(right, empty(`${visible(user)} has no conversations`, "A conversation is a timeline with members.", command("member.add", { timeline: "room/1", members: [{ user }] })));
+      const join = () => command("member.add", { timeline: "room/1", members: [{ user }] });
+      if (!person) fill(right, empty("Whose conversations?", WHOSE));
+      else if (known && !known.list.length) fill(right, empty(`${visible(user)} has no conversations`, "A conversation is a timeline with members.", join()));
       else fill(right, empty("Choose a conversation", "j and k move, Enter opens it."));
     }
 
@@ -164,7 +173,7 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
   const why = h("div", { class: "why" });
   const window = new Window(timeline, (method, params) => client.call(method, params), () => shown.change());
   const shown = messages({ window, signal, marks, painted: () => {}, empty: () => empty("Nothing to see", `${visible(user)} sees no message of this timeline.`),
-    failed: (error) => shown.say(`Could not be read: ${error.reason ?? error.message}`),
+    failed: (error) => shown.say(`Could not be read: ${reasonOf(error)}`),
     show: ({ at }) => go({ screen: "timelines", path: [timeline], query: { at } }) });
 
   /** Why a message counts as unread, or does not. */
@@ -182,6 +191,11 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
     const kept = Math.max(head - floor + 1, 1);
     const share = (sequence) => `${(Math.min(Math.max(sequence - floor + 1, 0) / kept, 1)) * 100}%`;
     const facts = [["Unread", unread], ["Mentions", mentions ?? 0], ["Read", read], ["Received", received], ["Head", head], ["Sees from", floor], ["Hidden", hides]];
+    const is = (number) => (number === 1 ? "is" : "are");
+    const start = read >= floor - 1 ? `what ${who} has read (${count(read)})` : `${count(floor - 1)}, the last before what ${who} sees`;
+    const others = `${count(above - unread)} of them ${is(above - unread)} ${who}’s own, recalled or hidden`;
+    const rest = above === unread ? "all of them are unread" : `${others}, so ${count(unread)} ${is(unread)} unread`;
+    const named = mentions ? `, and ${count(mentions)} name${mentions === 1 ? "s" : ""} ${who}` : "";
     const limits = [
       visible_from > 1 && `${who} joined with the right to see from ${count(visible_from)} on.`,
       cleared > 0 && `Everything up to ${count(cleared)} was cleared.`,
@@ -190,10 +204,9 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
     fill(why,
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, count(value))))),
       h("p", { class: "reads" }, h("span", { class: "track" }, h("i", { class: "got", style: { width: share(received) } }), h("i", { style: { width: share(read) } }))),
-      h("p", {}, above === 0 ? `${who} has read everything up to the head.`
-        : `${many(above, "message")} above ${read >= floor - 1 ? `what ${who} has read (${count(read)})` : `${count(floor - 1)}, the last before what ${who} sees`}; ${above === unread ? "all of them are unread" : `${count(above - unread)} of them ${above - unread === 1 ? "is" : "are"} ${who}’s own, recalled or hidden, so ${count(unread)} ${unread === 1 ? "is" : "are"} unread`}${mentions ? `, and ${count(mentions)} name${mentions === 1 ? "s" : ""} ${who}` : ""}.`,
+      h("p", {}, above === 0 ? `${who} has read everything up to the head.` : `${many(above, "message")} above ${start}; ${rest}${named}.`,
         limits.filter(Boolean).map((text) => ` ${text}`)));
-    fill(about, h("span", { class: "chip" }, visible(role)), h("span", { class: "chip" }, many(members_count, "member")), h("span", { class: "chip" }, `joined ${age(joined_at)} ago`),
+    fill(about, chip(visible(role)), chip(many(members_count, "member")), chip(`joined ${age(joined_at)} ago`),
       h("button", { type: "button", class: "link", onclick: () => go({ screen: "timelines", path: [timeline], query: {} }) }, "The timeline"));
   }
 
@@ -204,14 +217,16 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
     }
     known = conversation;
     const { peer, meta } = conversation;
-    fill(title, peer ? ["With ", visible(peer)] : typeof meta.title === "string" ? visible(meta.title) : h("code", {}, visible(timeline)));
+    const named = peer ? `With ${visible(peer)}` : typeof meta.title === "string" ? visible(meta.title) : null;
+    fill(title, named && h("span", {}, named), h("code", { class: named && "id" }, visible(timeline)));
     explain(conversation);
     shown.change();
   }
 
   fill(box, h("header", { class: "tl" }, title, about), why, shown.element);
-  for (const method of PUSHES) client.on(method, (push) => push.timeline === timeline && !signal.aborted && window.pushed(method, push));
-  client.on("state", ({ state }) => state === "open" && !signal.aborted && window.resume());
+  const until = (off) => signal.addEventListener("abort", off);
+  for (const method of PUSHES) until(client.on(method, (push) => push.timeline === timeline && window.pushed(method, push)));
+  until(client.on("state", ({ state }) => state === "open" && window.resume()));
   signal.addEventListener("abort", () => window.close());
   shown.toNewest();
   shown.rows.element.focus({ preventScroll: true });

@@ -11,6 +11,12 @@ import { finder } from "../timelines/finder.js";
 import { command } from "../timelines/message.js";
 import { stream } from "../timelines/stream.js";
 
+const CHOOSE = "Type the beginning of its name (/), or walk down the levels: j and k move, Enter opens, Esc goes back.";
+const NONE =
+  "A timeline is a row of messages, numbered and kept in order: a chat, a feed, a log of events. " +
+  "It is made by its first message, which a client sends, or you, or";
+const ACTS = ["follow", "go_to", "append", "edit", "recall", "copy", "link"];
+
 export const screen = {
   open({ root, view, signal, go, href, keys }) {
     let now = view;
@@ -52,11 +58,14 @@ export const screen = {
       open?.close();
       open = stream({ box: place, side, timeline: now.path[0], query: now.query, show, go: leave, again: openIt, href, signal });
       side = open.side;
+      // The finder stands where the timeline is, if nobody has said otherwise.
+      const level = now.path[0].slice(0, now.path[0].lastIndexOf("/") + 1);
+      if (now.query.prefix === undefined && level) show({ prefix: level }, { replace: true });
     }
 
     function choose() {
-      if (any) return void fill(place, empty("Choose a timeline", "Type the beginning of its name (/), or walk down the levels: j and k move, Enter opens, Esc goes back."));
-      fill(place, empty("No timelines yet", "A timeline is a row of messages, numbered and kept in order: a chat, a feed, a log of events. It is made by its first message, which a client sends, or you, or",
+      if (any) return void fill(place, empty("Choose a timeline", CHOOSE));
+      fill(place, empty("No timelines yet", NONE,
         command("message.append", { timeline: "room/1", entry: { text: "hello" } }),
         h("button", { type: "button", class: "primary", title: tip("append"), onclick: first }, "Append the first message", h("kbd", {}, hint("append")))));
     }
@@ -70,7 +79,7 @@ export const screen = {
       else drives(rows())[name](event);
       if (name !== "open") rows().element.focus({ preventScroll: true });
     }]));
-    const acts = Object.fromEntries(["follow", "go_to", "append", "edit", "recall", "copy", "link"].map((name) => [name, () => (open ? open.keys[name]() : name === "append" && first())]));
+    const acts = Object.fromEntries(ACTS.map((name) => [name, () => (open ? open.keys[name]() : name === "append" && first())]));
 
     function back() {
       if (document.activeElement?.closest(".jump")) return open.list.rows.element.focus();

@@ -203,3 +203,13 @@ test("the end of a timeline is said, and nothing is asked any more", async () =>
   await pass(60_000);
   assert.equal(server.asked.length, asked);
 });
+
+test("an edit of the selected message is not lost by a jump before it was heard", async () => {
+  const { window, server, pass } = bed(1_000);
+  await window.newest();
+  await window.select(990);
+  server.edit(990);
+  await window.oldest();
+  await pass(2_000);
+  assert.equal(window.selected.change, 1);
+});

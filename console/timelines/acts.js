@@ -41,7 +41,8 @@ export function append(timeline) {
     title: timeline ? ["Append to ", h("code", {}, visible(timeline))] : "Append a message",
     fields: [
       ...(timeline ? [] : [{ name: "timeline", label: "Timeline", value: "room/1", required: true, mono: true, hint: "It is made if it is not there." }]),
-      { name: "entry", label: "Entry", type: "area", value: '{\n  "text": ""\n}', required: true, mono: true, hint: 'JSON. 1 is an integer, 1.0 a double; {"$binary": "base64"} are bytes.' },
+      { name: "entry", label: "Entry", type: "area", value: '{\n  "text": ""\n}', required: true, mono: true,
+        hint: 'JSON. 1 is an integer, 1.0 a double; {"$binary": "base64"} are bytes.' },
       { name: "user", label: "As user", value: server.session?.user ?? "", hint: "Empty: as the key itself, or as nobody." },
       { name: "message_id", label: "Message ID", value: newId(), mono: true, hint: "Sent again with the same ID, it is not appended twice." },
     ],
@@ -100,7 +101,10 @@ export function trim(timeline, { epoch, head, floor }, before = head + 1) {
 export function remove(timeline, { epoch, head, floor, members_count }) {
   return ask({
     title: ["Delete ", h("code", {}, visible(timeline))],
-    lost: `${many(head - floor + 1, "message")}, ${many(members_count, "member")} and all settings will be lost. Nothing brings them back; readers are told that it was deleted.`,
+    lost: [
+      `${many(head - floor + 1, "message")}, ${many(members_count, "member")} and all settings will be lost. `,
+      "Nothing brings them back; readers are told that it was deleted.",
+    ],
     type_name: timeline,
     action: "Delete",
     danger: true,

@@ -8,7 +8,7 @@ import { size } from "../entry.js";
 import { bytes, clock, count, day, lasts, many, thousandths, visible } from "../format.js";
 import { hint, tip } from "../keys.js";
 import { server } from "../server.js";
-import { block, gone } from "./message.js";
+import { block, gone, reasonOf } from "./message.js";
 
 const exactly = (at) => [`${clock(at)}${thousandths(at)} `, h("i", {}, day(at))];
 
@@ -87,7 +87,8 @@ export function detail({ timeline, signal, acts, may }) {
         h("span", {}, h("b", {}, count(read_count)), " read"), h("span", {}, h("b", {}, count(received_count)), " received"), h("span", {}, `of ${count(members)}`)));
     } catch (error) {
       if (mine !== asked || signal.aborted) return;
-      fill(receipts, h("h3", {}, "Read by"), h("p", { class: "foot" }, error.reason === "too_many" ? `Not counted above ${many(error.data.limit ?? 1000, "member")}.` : `Not known: ${error.reason ?? error.message}`));
+      const why = error.reason === "too_many" ? `Not counted above ${many(error.data.limit ?? 1000, "member")}.` : `Not known: ${reasonOf(error)}`;
+      fill(receipts, h("h3", {}, "Read by"), h("p", { class: "foot" }, why));
     }
   }
 
@@ -101,11 +102,12 @@ export function detail({ timeline, signal, acts, may }) {
       const first = members === 0 && members_count > 0;
       members = members_count;
       if (shown && (first || !document.hidden)) ask();
-      fill(readers, reading && reading.count > 0 && [
+      const item = (name, value) => h("li", {}, h("span", {}, name), h("em", {}, value));
+      const behind = ({ position, lag_ms }) => `${lag_ms >= 1_000 ? lasts(lag_ms) : many(head - position, "message")} behind`;
+      const slow = reading?.slowest.filter(({ position }) => position < head).slice(0, 5) ?? [];
+      fill(readers, reading?.count > 0 && [
         h("h3", {}, "Live readers"),
-        h("ul", { class: "lag" }, h("li", {}, h("span", {}, "at the edge"), h("em", {}, count(reading.at_head))),
-          reading.slowest.filter(({ position }) => position < head).slice(0, 5).map(({ session, user, position, lag_ms }) =>
-            h("li", {}, h("span", {}, visible(user ?? session.slice(0, 8))), h("em", {}, lag_ms >= 1_000 ? `${lasts(lag_ms)} behind` : `${many(head - position, "message")} behind`)))),
+        h("ul", { class: "lag" }, item("at the edge", count(reading.at_head)), slow.map((one) => item(visible(one.user ?? one.session.slice(0, 8)), behind(one)))),
       ]);
     },
   };

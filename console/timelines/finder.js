@@ -148,11 +148,12 @@ export function finder({ signal, show, open, found: heard }) {
   function trail() {
     const { prefix, by } = asked;
     const parts = prefix.split("/").slice(0, -1);
+    const way = (text, title, to) => h("button", { type: "button", class: "link by", title, onclick: () => show({ by: to }) }, text);
     const link = (text, to) => h("button", { type: "button", class: "link", onclick: () => show({ prefix: to }) }, text);
     fill(crumbs, prefix.includes("/") ? link("all", "") : h("b", {}, "all"),
       parts.map((part, at) => [h("span", {}, "/"), at === parts.length - 1 ? h("b", {}, visible(part)) : link(visible(part), `${parts.slice(0, at + 1).join("/")}/`)]),
       parts.length > 0 && h("span", {}, "/"),
-      h("button", { type: "button", class: "link by", title: by === "name" ? "Show one level of the names" : "Show all names in order", onclick: () => show({ by: by === "name" ? "" : "name" }) }, by === "name" ? "by name" : "by level"));
+      by === "name" ? way("by name", "Show one level of the names", "") : way("by level", "Show all names in order", "name"));
   }
 
   return {

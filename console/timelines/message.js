@@ -5,7 +5,7 @@
 
 import { h } from "../dom.js";
 import { line, lines } from "../entry.js";
-import { clock, count, day, thousandths, visible, when } from "../format.js";
+import { bytes, clock, count, day, lasts, thousandths, visible, when } from "../format.js";
 
 const CLASS = { name: "name", number: "num", bytes: "bin" };
 
@@ -38,8 +38,9 @@ export function gone({ recalled_by, reason, expired, hidden }) {
 }
 
 export function stamp(at) {
-  const today = day(at) === "today";
-  return h("time", { title: `${day(at)} ${clock(at)}${thousandths(at)}` }, today ? clock(at) : when(at), today && h("i", {}, thousandths(at)));
+  const date = day(at);
+  const short = { today: clock(at) }[date] ?? (date.length > 6 ? date : when(at)); // of another year only the day
+  return h("time", { title: `${date} ${clock(at)}${thousandths(at)}` }, short, date === "today" && h("i", {}, thousandths(at)));
 }
 
 /** Sequence, time, sender, entry, marks. */
@@ -50,12 +51,23 @@ export function cells(message, ...marks) {
     stamp(timestamp),
     h("span", { class: "from" }, visible(sender ?? "")),
     h("span", { class: "entry" }, entry ? inline(entry) : h("span", { class: "gone" }, gone(message))),
-    h("span", { class: "marks" }, pinned && h("span", { class: "badge" }, "pinned"), edited_at && !deleted && h("span", { class: "badge" }, "edited"), marks),
+    h("span", { class: "marks" }, pinned && badge("pinned"), edited_at && !deleted && badge("edited"), marks),
   ];
 }
 
 /** The command line that calls a method. */
-export const command = (method, params) => visible(`tideline call --url ${location.origin} ${method} '${JSON.stringify(params).replaceAll("'", "'\\''")}'`);
+export const command = (method, params) =>
+  visible(`tideline call --url ${location.origin} ${method} \\\n  '${JSON.stringify(params).replaceAll("'", "'\\''")}'`, { lines: true });
+
+export const chip = (text) => h("span", { class: "chip" }, text);
+export const badge = (text) => h("span", { class: "badge" }, text);
+
+/** What a retention keeps, in words. */
+export const kept = ({ age_ms, messages, bytes: size }) =>
+  [age_ms && lasts(age_ms), messages && `newest ${count(messages)}`, size && bytes(size)].filter(Boolean).join(", ") || "for ever";
+
+/** What is said of an error in one word or line. */
+export const reasonOf = (error) => visible(error.reason ?? error.message);
 
 /** Into the clipboard; where the browser refuses that, what to copy is shown. */
 export async function copy(text, show) {

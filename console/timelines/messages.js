@@ -4,13 +4,18 @@
 // where it is while others come and go; the foot says whether all is shown, what is left out and what is newer. Must
 // not: write to the timeline.
 
-import { fill, h, list, set, write } from "../dom.js";
+import { fill, h, list, write } from "../dom.js";
 import { clock, count } from "../format.js";
 import { hint } from "../keys.js";
 import { server } from "../server.js";
 import { cells } from "./message.js";
 
 const FRESH_MS = 1_500;
+const ENDED = {
+  deleted: "The timeline was deleted: these are its last rows",
+  epoch_changed: "The timeline was replaced: these rows are of its old history",
+  forbidden: "Your key may no longer read this",
+};
 const first = (row) => row.sequence ?? row.from;
 
 /** `window` is what is read, `show(query)` changes the view, `empty()` is shown in place of no message, `painted()`
@@ -24,6 +29,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   const foot = h("p", { class: "edge" }, said, newest, anew, h("span", { class: "sp" }), right);
   const head = h("div", { class: "mhead", "aria-hidden": "true" }, ["Sequence", "Time", "Sender", "Entry"].map((text) => h("span", {}, text)));
   const nothing = h("div", { class: "nothing", hidden: true });
+  const element = h("section", { class: "messages" }, head, rows.element, nothing, foot);
   let base = 0;
   let cursor = null; // the first sequence of the row that is selected
   let open = null; // the sequence whose detail is open
@@ -34,7 +40,10 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   let note = null; // {text, until}
 
   function render(row) {
-    if (row.from) return { class: "hole", cells: [h("span", { class: "seq" }, "⋯"), h("span", { class: "more" }, `${count(row.to - row.from)} more`, h("kbd", {}, hint("open")))] };
+    if (row.from) {
+      const more = h("span", { class: "more" }, `${count(row.to - row.from)} more`, h("kbd", {}, hint("open")));
+      return { class: "hole", cells: [h("span", { class: "seq" }, "⋯"), more] };
+    }
     const fresh = row.sequence >= last.from && performance.now() - last.at < FRESH_MS;
     return { class: `${row.deleted || row.hidden ? "tomb" : ""}${fresh ? " fresh" : ""}`, cells: cells(row, marks(row)) };
   }
@@ -88,6 +97,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
       rows.index = at >= 0 && window.rows[at] && first(window.rows[at]) === cursor ? at : -1;
       if (end) rows.to_end();
     }
+    element.style.setProperty("--seq", `${Math.max(8, count(window.head).length) * 7.25}px`);
     nothing.hidden = window.head > 0;
     if (!nothing.hidden && !nothing.firstChild) fill(nothing, empty());
     rows.element.hidden = !nothing.hidden;
@@ -126,8 +136,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
     const row = window.rows[hole + 1];
     return row ? clock(row.timestamp) : "now";
   };
-  const ended = () =>
-    ({ deleted: "The timeline was deleted: these are its last rows", epoch_changed: "The timeline was replaced: these rows are of its old history", forbidden: "Your key may no longer read this" })[window.over] ?? `No more comes: ${window.over}`;
+  const ended = () => ENDED[window.over] ?? `No more comes: ${window.over}`;
 
   async function toNewest() {
     await guarded(async () => {
@@ -173,7 +182,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   signal.addEventListener("abort", () => cancelAnimationFrame(frame));
 
   return {
-    element: h("section", { class: "messages" }, head, rows.element, nothing, foot),
+    element,
     rows,
     change,
     to,
@@ -198,6 +207,5 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
       return seen;
     },
     follow: () => (window.mode === "still" ? toNewest() : (window.still(), change())),
-    hide: (yes) => set(rows.element.parentElement, "hidden", yes),
   };
 }

@@ -7,14 +7,14 @@
 import { fill, h, icon, set, svg, write } from "../dom.js";
 import { show as dialog } from "../dialog.js";
 import { json } from "../entry.js";
-import { brief, clock, count, day, lasts, minute, visible } from "../format.js";
+import { brief, count, day, minute, visible } from "../format.js";
 import { hint, tip } from "../keys.js";
 import { server } from "../server.js";
 import { empty, failed, load } from "../states.js";
 import { Window } from "../window.js";
 import * as acts from "./acts.js";
 import { detail } from "./detail.js";
-import { command, copy, inline } from "./message.js";
+import { chip, command, copy, inline, kept, reasonOf } from "./message.js";
 import { messages } from "./messages.js";
 import { members, readers, settings } from "./tabs.js";
 
@@ -40,12 +40,13 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
   const window = new Window(timeline, call, () => list.change());
   const side_acts = { close: () => show({ at: null }), edit: () => act("edit"), recall: () => act("recall"), copy: copyMessage, link: copyLink };
   const about = detail({ timeline, signal, acts: side_acts, may });
-  const list = messages({ window, signal, show, again, painted, empty: nothing, failed: (error) => list.say(`Could not be read: ${error.reason ?? error.message}`) });
+  const list = messages({ window, signal, show, again, painted, empty: nothing, failed: (error) => list.say(`Could not be read: ${reasonOf(error)}`) });
 
   // --- the head
 
   const rate = h("em");
-  const follow = h("button", { type: "button", class: "follow", title: tip("follow"), onclick: list.follow }, h("span", { class: "dot" }), h("span"), rate, h("kbd", {}, hint("follow")));
+  const follow = h("button", { type: "button", class: "follow", title: tip("follow"), onclick: list.follow },
+    h("span", { class: "dot" }), h("span"), rate, h("kbd", {}, hint("follow")));
   const name = timeline.lastIndexOf("/") + 1;
   const told = h("p", { class: "about" });
   const values = h("dl", { class: "facts" });
@@ -54,7 +55,8 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     values.append(h("div", {}, h("dt", {}, title), value));
     return [title, value];
   }));
-  const facts = h("div", { class: "facts-line" }, values, h("p", { class: "legend2", "aria-hidden": "true" }, h("b", { class: "e" }), "edited", h("b", { class: "r" }), "recalled"));
+  const facts = h("div", { class: "facts-line" }, values,
+    h("p", { class: "legend2", "aria-hidden": "true" }, h("b", { class: "e" }), "edited", h("b", { class: "r" }), "recalled"));
   const edits = svg("path", { class: "e" });
   const recalls = svg("path", { class: "r" });
   const here = svg("rect", { y: 0, height: 18, rx: 2 });
@@ -63,33 +65,47 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
   const axis = h("p", {});
   const jump = h("input", { placeholder: "Go to sequence or time", "aria-label": "Go to sequence or time", autocomplete: "off", spellcheck: "false", onkeydown: jumped });
   const tabs = h("nav", { class: "tabs", "aria-label": "Of this timeline" },
-    TABS.map(([key, title]) => h("a", { href: href({ path: [timeline], query: { ...query, tab: key === "messages" ? null : key } }), data: { key }, onclick: (event) => (event.preventDefault(), show({ tab: key === "messages" ? null : key })) }, title)),
+    TABS.map(([key, title]) => {
+      const of = { tab: key === "messages" ? null : key };
+      const onclick = (event) => (event.preventDefault(), show(of));
+      return h("a", { href: href({ path: [timeline], query: { ...query, ...of } }), data: { key }, onclick }, title);
+    }),
     h("span", { class: "sp" }), h("label", { class: "field jump", title: tip("go_to") }, jump, h("kbd", {}, hint("go_to"))));
   const other = h("section", { class: "other", hidden: true });
-  const menu = h("details", { class: "menu", onkeydown: (event) => event.key === "Escape" && (event.stopPropagation(), (menu.open = false)), onclick: (event) => event.target.closest("button") && (menu.open = false) },
+  const menu = h("details", { class: "menu", onkeydown: closes, onclick: (event) => event.target.closest("button") && (menu.open = false) },
     h("summary", { "aria-label": "More: configure, trim, delete", title: "More: configure, trim, delete" }, icon("more")),
-    h("div", {}, button("Configure", "manage", () => act("configure")), button("Trim", "manage", () => act("trim"), "danger"), button("Delete", "manage", () => act("remove"), "danger")));
+    h("div", {}, button("Configure", "manage", () => act("configure")), button("Trim", "manage", () => act("trim"), "danger"),
+      button("Delete", "manage", () => act("remove"), "danger")));
   const adds = button("Append", "append", () => act("append"), null, "append");
 
   function button(text, right, onclick, kind = null, key = null) {
     const allowed = may(right);
-    return h("button", { type: "button", class: kind, disabled: !allowed, title: allowed ? (key ? tip(key) : null) : `${text} needs the right ${right}`, onclick }, text, key && h("kbd", {}, hint(key)));
+    const title = allowed ? key && tip(key) : `${text} needs the right ${right}`;
+    return h("button", { type: "button", class: kind, disabled: !allowed, title, onclick }, text, key && h("kbd", {}, hint(key)));
   }
+
+  function closes(event) {
+    if (event.key !== "Escape" || !menu.open) return;
+    event.stopPropagation();
+    menu.open = false;
+    menu.firstChild.focus();
+  }
+
+  const copyName = async () => (await copy(timeline, dialog)) && list.say("The ID is copied");
 
   const head = () => [
     h("header", { class: "tl" },
       h("h2", {}, h("code", { title: visible(timeline) }, h("i", {}, visible(timeline.slice(0, name))), visible(timeline.slice(name))),
-        h("button", { type: "button", class: "ghost", "aria-label": "Copy the ID", title: "Copy the ID", onclick: async () => (await copy(timeline, dialog)) && list.say("The ID is copied") }, icon("copy"))),
+        h("button", { type: "button", class: "ghost", "aria-label": "Copy the ID", title: "Copy the ID", onclick: copyName }, icon("copy"))),
       h("div", { class: "acts" }, follow, adds, menu), told),
     facts, h("div", { class: "ribbon" }, ribbon, axis), tabs, list.element, other,
   ];
 
   function chips() {
-    const { retention, members_only, fan_out } = info.settings;
-    const kept = [retention.age_ms && `kept for ${lasts(retention.age_ms)}`, retention.messages && `newest ${count(retention.messages)} kept`, retention.bytes && `${count(retention.bytes)} bytes kept`].filter(Boolean);
-    const { title } = info.meta;
-    fill(told, typeof title === "string" ? h("span", { class: "title" }, visible(title.slice(0, 200))) : Object.keys(info.meta).length > 0 && h("span", { class: "title" }, inline(info.meta)),
-      [members_only && "members only", `fan-out ${fan_out}`, ...(kept.length ? kept : ["kept for ever"])].filter(Boolean).map((text) => h("span", { class: "chip" }, text)));
+    const { settings: { retention, members_only, fan_out }, meta } = info;
+    const title = typeof meta.title === "string" ? visible(meta.title.slice(0, 200)) : inline(meta);
+    fill(told, title.length > 0 && h("span", { class: "title" }, title),
+      members_only && chip("members only"), chip(`fan-out ${fan_out}`), chip(`kept ${kept(retention)}`));
   }
 
   /** After each paint of the list: figures and ribbon. */
@@ -170,7 +186,7 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     try {
       found(await window.seek(at));
     } catch (error) {
-      if (!signal.aborted) list.say(`Could not be read: ${error.reason ?? error.message}`);
+      if (!signal.aborted) list.say(`Could not be read: ${reasonOf(error)}`);
     }
   }
 
@@ -199,7 +215,12 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     if ((kind === "edit" || kind === "recall") && !message?.entry) return list.say(message ? "It has no entry any more" : "Select a message first (j, k)");
     const right = { append: "append", edit: "edit", recall: "edit" }[kind] ?? "manage";
     if (!may(right) && !(right === "edit" && may("moderate"))) return list.say(`${kind} needs the right ${right}`);
-    if (kind === "append") return (await acts.append(timeline)) && list.toNewest();
+    if (kind === "append") {
+      const said = await acts.append(timeline);
+      if (said) await list.toNewest();
+      if (said?.duplicate) list.say(`It was there already, as message ${count(said.sequence)}`);
+      return;
+    }
     if (kind === "edit" || kind === "recall") return (await acts[kind](timeline, known.epoch, message)) && window.resume();
     if (kind === "trim") return (await acts.trim(timeline, known, window.selected?.sequence)) && window.resume();
     if (kind === "configure") return (await acts.configure(timeline, known)) && poll();
@@ -248,7 +269,6 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     await load(box, async () => {
       info = await call("timeline.get", { timeline });
       await window.newest();
-      window.changes = info.change_head;
     }, head, { signal });
     if (signal.aborted || !info || !window.epoch) return;
     chips();
@@ -287,7 +307,7 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
       await window.select(at);
       list.open = at;
     } catch (error) {
-      if (!signal.aborted) list.say(`Message ${count(at)}: ${error.reason ?? error.message}`);
+      if (!signal.aborted) list.say(`Message ${count(at)}: ${reasonOf(error)}`);
     }
   }
 

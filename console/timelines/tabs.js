@@ -4,8 +4,8 @@
 // number that the server knows; what is not allowed says which right it needs. Must not: change anything itself.
 
 import { fill, h, list, write } from "../dom.js";
-import { block, command } from "./message.js";
-import { age, bytes, clock, count, day, lasts, many, visible } from "../format.js";
+import { block, command, kept, reasonOf } from "./message.js";
+import { age, clock, count, day, lasts, many, visible } from "../format.js";
 import { server } from "../server.js";
 import { empty, failed, load } from "../states.js";
 
@@ -17,47 +17,65 @@ const head = (kind, ...titles) => h("div", { class: `mhead ${kind}`, "aria-hidde
 export function members({ box, timeline, signal, go, call, head: newest }) {
   let next;
   let reading = false;
-  const rows = list({ label: "Members", class: "members", near_end: more, open: ({ user }) => go({ screen: "conversations", path: [user], query: { at: timeline } }), render: ({ user, role, read, received, visible_from, joined_at }) => [
-    h("span", { class: "from" }, visible(user)), h("span", {}, visible(role)), h("span", { class: "n" }, count(read)), h("span", { class: "n" }, count(received)),
-    h("span", { class: "n" }, count(Math.max(newest() - read, 0))), h("span", { class: "n" }, count(visible_from)), h("time", {}, `${day(joined_at)} ${clock(joined_at)}`),
-  ] });
+  const rows = list({ label: "Members", class: "members", near_end: more, render, open: ({ user }) => go({ screen: "conversations", path: [user], query: { at: timeline } }) });
   const foot = h("p", { class: "edge" });
+
+  const figure = (value) => h("span", { class: "n" }, count(value));
+  function render({ user, role, read, received, visible_from, joined_at }) {
+    return [
+      h("span", { class: "from" }, visible(user)), h("span", {}, visible(role)), figure(read), figure(received),
+      figure(Math.max(newest() - read, 0)), figure(visible_from), h("time", {}, `${day(joined_at)} ${clock(joined_at)}`),
+    ];
+  }
 
   async function page(after) {
     const found = await call("member.list", { timeline, after, limit: PAGE });
     next = found.next;
     rows.items = [...rows.items, ...found.members];
-    const read = rows.items.length;
-    write(foot, `${count(read)} of ${many(found.members_count, "member")}${next === undefined ? "" : read < KEPT ? ", more as you scroll" : ": the first ones"} · Enter: the conversations of a member`);
+    const rest = next === undefined ? "" : rows.items.length < KEPT ? ", more as you scroll" : ": the first ones";
+    write(foot, `${count(rows.items.length)} of ${many(found.members_count, "member")}${rest} · Enter: the conversations of a member`);
   }
   async function more() {
     if (reading || next === undefined || rows.items.length >= KEPT) return;
     reading = true;
-    await page(next).catch((error) => signal.aborted || write(foot, `No more could be read: ${error.reason ?? error.message}`));
+    await page(next).catch((error) => signal.aborted || write(foot, `No more could be read: ${reasonOf(error)}`));
     reading = false;
   }
-  load(box, () => page(), () => (rows.items.length ? [head("members", "User", "Role", "Read", "Received", "Behind", "Sees from", "Joined"), rows.element, foot]
-    : empty("No members", "Without members a timeline is for everybody who may read it. With the first member it becomes a conversation:", command("member.add", { timeline, members: [{ user: "ann" }] }))), { signal });
+  const titles = head("members", "User", "Role", "Read", "Received", "Behind", "Sees from", "Joined");
+  const none = "Without members a timeline is for everybody who may read it. With the first member it becomes a conversation:";
+  const nobody = () => empty("No members", none, command("member.add", { timeline, members: [{ user: "ann" }] }));
+  load(box, () => page(), () => (rows.items.length ? [titles, rows.element, foot] : nobody()), { signal });
   return { rows };
 }
 
 export function readers({ box, go, href, head: newest }) {
-  const rows = list({ label: "Readers", class: "readers", open: ({ session }) => go({ screen: "sessions", path: [session], query: {} }), render: ({ session, user, position, lag_ms }) => [
-    h("span", { class: "from" }, session === server.session?.session.replaceAll("-", "") ? "this console" : visible(user ?? "nobody")), h("span", { class: "seq" }, session), h("span", { class: "n" }, count(position)),
-    h("span", { class: "n" }, count(Math.max(newest() - position, 0))), h("span", { class: "n" }, lasts(lag_ms)),
-  ] });
+  const rows = list({ label: "Readers", class: "readers", render, open: ({ session }) => go({ screen: "sessions", path: [session], query: {} }) });
+  const own = server.session?.session.replaceAll("-", "");
+
+  function render({ session, user, position, lag_ms }) {
+    return [
+      h("span", { class: "from" }, session === own ? "this console" : visible(user ?? "nobody")), h("span", { class: "seq" }, session),
+      h("span", { class: "n" }, count(position)), h("span", { class: "n" }, count(Math.max(newest() - position, 0))),
+      h("span", { class: "n" }, lasts(lag_ms)),
+    ];
+  }
+
   const foot = h("p", { class: "edge" });
+  const sessions = h("a", { class: "link", href: href({ screen: "sessions", path: [], query: {} }) }, "All sessions");
   let shown = null;
   return {
     rows,
     heard(_, reading, error) {
       const state = reading ? (reading.count ? "rows" : "empty") : error ? "error" : null;
       if (reading) rows.items = reading.slowest;
-      if (reading) write(foot, `${many(reading.count, "connection subscribes", "connections subscribe")}, ${count(reading.at_head)} at the edge; the slowest ${count(reading.slowest.length)} are listed · Enter: the session`);
+      if (reading) {
+        const all = many(reading.count, "connection subscribes", "connections subscribe");
+        write(foot, `${all}, ${count(reading.at_head)} at the edge; the slowest ${count(reading.slowest.length)} are listed · Enter: the session`);
+      }
       if (state === shown || !state) return;
       shown = state;
       if (state === "rows") fill(box, head("readers", "User", "Session", "Position", "Behind", "Lag"), rows.element, foot);
-      else if (state === "empty") fill(box, empty("No readers", "Nobody subscribes to this timeline just now.", null, h("a", { class: "link", href: href({ screen: "sessions", path: [], query: {} }) }, "All sessions")));
+      else if (state === "empty") fill(box, empty("No readers", "Nobody subscribes to this timeline just now.", null, sessions));
       else fill(box, failed({ reason: "not_known", message: error }));
     },
   };
@@ -77,13 +95,14 @@ export function settings({ box, configure, may }) {
       shown = mark;
       fill(place,
         h("section", {}, h("h3", {}, "Settings in force"), pairs(
-          ["Kept", [retention.age_ms && lasts(retention.age_ms), retention.messages && `newest ${count(retention.messages)}`, retention.bytes && bytes(retention.bytes)].filter(Boolean).join(", ") || "for ever"],
+          ["Kept", kept(retention)],
           ["Readers", members_only ? "members only" : "everybody who may read it"],
           ["Fan-out", `${fan_out}${fan_out === "auto" ? `, up to ${many(fan_out_members_max, "member")}` : ""}`],
           ["Edits", `${edit.by === "sender" ? "by the sender" : "by anyone"}${edit.window_ms ? `, for ${lasts(edit.window_ms)}` : ""}`],
           ["Version", settings_version ? count(settings_version) : "never set: as the policy says"],
         ), h("button", { type: "button", disabled: !may("manage"), title: may("manage") ? null : "Configure needs the right manage", onclick: configure }, "Configure")),
-        h("section", {}, h("h3", {}, "Meta, the app’s own"), block(meta), pairs(["Version", count(version)], ["Updated", time(updated_at)], ["Created", time(created_at)])));
+        h("section", {}, h("h3", {}, "Meta, the app’s own"), block(meta),
+          pairs(["Version", count(version)], ["Updated", time(updated_at)], ["Created", time(created_at)])));
     },
   };
 }

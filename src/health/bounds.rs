@@ -4,11 +4,12 @@
 //! which a test holds. Must not: remember anything.
 
 use super::notices::{Found, Memory, Severity};
-use super::rules::{MAKE_ROOM, trouble};
 use super::sample::{Line, Sample};
 use super::words::{count, span};
 
 use Severity::{Critical, Info, Warning};
+
+pub(super) const MAKE_ROOM: &str = "Make room on the disk of the data directory; writes go on by themselves. Trim or delete timelines, or lower retention_bytes.";
 
 /// A gauge that should not be above a bound.
 pub(super) struct Gauge {
@@ -30,7 +31,7 @@ impl Gauge {
             what = what.replace(&format!("{{{label}}}"), value);
         }
         let key = format!("{} {}", self.metric, line.labels());
-        trouble(key, self.severity, self.after_s, what, self.advice)
+        Found::new(key, self.severity, self.after_s, what, self.advice)
     }
 }
 
@@ -103,7 +104,7 @@ impl Share {
             .map(|(line, share)| {
                 let what = self.what.replace("{value}", &percent(share));
                 let what = what.replace("{partition}", line.label("partition").unwrap_or_default());
-                trouble(
+                Found::new(
                     format!("{} {}", self.metric, line.labels()),
                     self.severity,
                     5,
@@ -160,7 +161,7 @@ impl Counter {
             .replace("{label}", label);
         Some(Found {
             since: Some(rise.since),
-            ..trouble(key, self.severity, 0, what, self.advice)
+            ..Found::new(key, self.severity, 0, what, self.advice)
         })
     }
 }

@@ -10,6 +10,8 @@ mod notices;
 mod rules;
 mod sample;
 mod storage;
+#[cfg(test)]
+mod tests;
 mod words;
 
 use std::path::PathBuf;

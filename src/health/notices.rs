@@ -43,6 +43,26 @@ pub(super) struct Found {
     pub(super) advice: String,
 }
 
+impl Found {
+    /// Told when it has lasted so long.
+    pub(super) fn new(
+        key: String,
+        severity: Severity,
+        after_s: u64,
+        what: String,
+        advice: &str,
+    ) -> Found {
+        Found {
+            key,
+            severity,
+            after_s,
+            since: None,
+            what,
+            advice: advice.to_owned(),
+        }
+    }
+}
+
 /// A figure that should not rise.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Rise {

@@ -1,10 +1,11 @@
 //! What counts as trouble, and what to do about it.
 //!
-//! Owns: the troubles that take more than one figure; `bounds.rs` has the others. They go with the alerts in `grafana/prometheus/alerts.yml`, but for the time that a
-//! trouble must last, which is shorter here: whoever reads a notice is looking. Promises: a text names what is concerned
-//! and says in plain words what to do. Must not: remember anything; `notices.rs` does.
+//! Owns: the troubles that take more than one figure; `bounds.rs` has the others. They go with the alerts in
+//! `grafana/prometheus/alerts.yml`, but for the time that a trouble must last, which is shorter here: whoever reads a
+//! notice is looking. Promises: a text names what is concerned and says in plain words what to do. Must not: remember
+//! anything; `notices.rs` does.
 
-use super::bounds::{COUNTERS, GAUGES, SHARES};
+use super::bounds::{COUNTERS, GAUGES, MAKE_ROOM, SHARES};
 use super::notices::{Found, Memory, Severity};
 use super::sample::Sample;
 use super::storage::Storage;
@@ -45,23 +46,6 @@ pub(super) fn find(
         }
     }
     found
-}
-
-pub(super) fn trouble(
-    key: String,
-    severity: Severity,
-    after_s: u64,
-    what: String,
-    advice: &str,
-) -> Found {
-    Found {
-        key,
-        severity,
-        after_s,
-        since: None,
-        what,
-        advice: advice.to_owned(),
-    }
 }
 
 fn partition(id: PartitionId, doing: &Doing) -> Option<Found> {
@@ -108,7 +92,7 @@ fn partition(id: PartitionId, doing: &Doing) -> Option<Found> {
         }
         State::Serving => return None,
     };
-    Some(trouble(
+    Some(Found::new(
         format!("partition {id}"),
         severity,
         after_s,
@@ -118,7 +102,6 @@ fn partition(id: PartitionId, doing: &Doing) -> Option<Found> {
 }
 
 const STOPPED: &str = "Look at the disk and at the kernel's log (dmesg), mend or replace the disk, then restart the server. Reads go on; clients repeat what got outcome_unknown.";
-pub(super) const MAKE_ROOM: &str = "Make room on the disk of the data directory; writes go on by themselves. Trim or delete timelines, or lower retention_bytes.";
 const BEHIND: &str = "Look for other writers on the disk (iostat -x). If it lasts: write less, use a faster disk, or split the partition.";
 
 fn disk(storage: &Storage) -> Option<Found> {
@@ -142,10 +125,10 @@ fn disk(storage: &Storage) -> Option<Found> {
         )
     });
     let what = format!("The disk is nearly full: {} are left.{when}", bytes(left));
-    Some(trouble("disk".to_owned(), severity, 0, what, MAKE_ROOM))
+    Some(Found::new("disk".to_owned(), severity, 0, what, MAKE_ROOM))
 }
 
-const DAY_S: u64 = 86_400;
+pub(super) const DAY_S: u64 = 86_400;
 
 fn certificate(sample: &Sample<'_>, now: u64) -> Option<Found> {
     let end = sample.max("tideline_certificate_end_seconds");
@@ -176,11 +159,17 @@ fn certificate(sample: &Sample<'_>, now: u64) -> Option<Found> {
         )
     };
     let advice = "Renew it, and put certificate and key into the files that [tls] names; they are read again within 10 s.";
-    Some(trouble("certificate".to_owned(), severity, 0, what, advice))
+    Some(Found::new(
+        "certificate".to_owned(),
+        severity,
+        0,
+        what,
+        advice,
+    ))
 }
 
 /// The last fetch of the issuer's keys failed.
-fn keys(sample: &Sample<'_>, memory: &mut Memory, now: u64) -> Option<Found> {
+pub(super) fn keys(sample: &Sample<'_>, memory: &mut Memory, now: u64) -> Option<Found> {
     let mut fetched = |result| {
         let value = sample.of("tideline_jwks_fetches_total", "result", result);
         memory.rose_at(&format!("jwks {result}"), value, now)
@@ -202,7 +191,7 @@ fn keys(sample: &Sample<'_>, memory: &mut Memory, now: u64) -> Option<Found> {
     };
     let advice =
         "See the log for what the issuer's server answers; see that this machine reaches it.";
-    Some(trouble(
+    Some(Found::new(
         "keys".to_owned(),
         severity,
         0,
@@ -210,7 +199,3 @@ fn keys(sample: &Sample<'_>, memory: &mut Memory, now: u64) -> Option<Found> {
         advice,
     ))
 }
-
-#[cfg(test)]
-#[path = "rules_tests.rs"]
-mod tests;

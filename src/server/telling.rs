@@ -27,7 +27,7 @@ pub(super) fn say_where(config: &Config, address: SocketAddr) {
         format!("{scheme}://{host}/console/"),
         format!("{scheme}://{host}/demo/"),
     );
-    tracing::info!(%address, data = %config.data.display(), console, demo, "ready");
+    tracing::info!(%address, data = %config.data.display(), %console, %demo, "ready");
 }
 
 /// Logs what is open to other machines, so that the operator knows it.

@@ -5,7 +5,7 @@
 // Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core).
 
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -21,9 +21,11 @@ const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 const PATIENCE_MS = 10_000;
 
 const ending = [];
-after(async () => {
-  for (const end of ending.reverse()) await end();
-});
+/** Ends all that was started; after the tests of a file by itself. */
+export async function end() {
+  for (const one of ending.splice(0).reverse()) await one();
+}
+after(end);
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -53,7 +55,7 @@ const freePort = () =>
 
 /** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process;
  *  `admin`: an administrator's key is made, which calls then show. */
-export async function startServer({ config = "", args = [], env = {}, start = true, admin = false } = {}) {
+export async function startServer({ config = "", args = [], env = {}, under = [], start = true, admin = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "console-"));
   const port = await freePort();
   const file = join(folder, "tideline.toml");
@@ -66,7 +68,8 @@ export async function startServer({ config = "", args = [], env = {}, start = tr
     key: null,
     async start(more = {}) {
       const own = `http://127.0.0.1:${port}`;
-      child = spawn(BINARY, ["serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
+      const [program, ...before] = [...under, BINARY];
+      child = spawn(program, [...before, "serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
         stdio: process.env.TIDELINE_LOUD ? "inherit" : "ignore",
         env: { ...process.env, ...env, ...more },
       });
@@ -196,16 +199,17 @@ export const reads = (page, wanted, selector = "body", patience_ms) =>
     return (wanted instanceof RegExp ? wanted.test(found) : found.includes(wanted)) && found;
   }, patience_ms);
 
-const axe = modules.resolve("axe-core/axe.min.js");
+const AXE = readFileSync(modules.resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe-core finds, one line each. Through the debugger, as the page's own rules let in no foreign script. */
-export async function findings(page) {
-  const { readFileSync } = await import("node:fs");
-  await page.evaluate(`${readFileSync(axe, "utf8")};0`);
-  return page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+/** What axe-core finds, one line each. Through the debugger, as the page's own rules let in no foreign script. In a dark
+ *  page it looks at colours alone: all else is the same as in a light one. */
+export async function findings(page, theme = "light") {
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(`${AXE};0`);
+  return page.evaluate(async (dark) => {
+    const only = dark ? { runOnly: { type: "rule", values: ["color-contrast"] } } : {};
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"], ...only });
     return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary.replaceAll("\n", " ")}`));
-  });
+  }, theme === "dark");
 }
 
 /** Contrast of every text that can be seen against what is painted behind it: [{text, ratio, size}], the least first. */

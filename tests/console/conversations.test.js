@@ -44,6 +44,12 @@ test("a user's list, and why it is unread; it changes live, and nothing is marke
   await reads(page, /With ben|Kiel lock/, ".tl h2");
   await page.evaluate(() => (location.hash = "#/conversations/ann?at=room%2Fkiel"));
   await reads(page, "one more", ".msgs");
+  await server.kill();
+  await reads(page, "it goes on without a gap", ".edge");
+  await server.start();
+  await server.append("room/kiel", { text: "after the kill" }, { user: "ben" });
+  await reads(page, "after the kill", ".msgs", 30_000);
+  await reads(page, "9 messages above", ".why", 30_000);
   const { errors, violations } = await isSound(page);
   assert.deepEqual([errors, violations], [[], []]);
   await press(page, "k", "Enter");

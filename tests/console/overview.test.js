@@ -8,34 +8,8 @@ import { blockPartition, deafReader, openPage, press, reads, sleep, startServer,
 import { load } from "./harbour.js";
 
 const server = await startServer({ config: "segment_bytes = 1048576\n", args: ["--partitions", "4"] });
+const running = await load(`${server.url.replace("http", "ws")}/v1/connect`, { rate: 60, readers: 4, rooms: 6, writers: 2 });
 const figure = (page, name) => page.$$eval(".figure", (all, name) => all.find((one) => one.querySelector("h2").textContent === name).querySelector(".big").innerText, name);
-
-test("figures are there at once from the server's own hour, and change live", async () => {
-  const running = await load(`${server.url.replace("http", "ws")}/v1/connect`, { rate: 60, readers: 4, rooms: 6, writers: 2 });
-  try {
-    // The server has looked at itself before anybody did.
-    await until("a history", async () => Object.keys((await server.call("server.history")).series).length > 0, 15_000);
-    const page = await openPage(server);
-    await reads(page, "Serving.", ".state");
-    await reads(page, "All 4 partitions commit, nothing is refused.", ".state");
-    await until("appends are drawn", () => page.$$eval(".lane .line", (lines) => lines.every((line) => /L/.test(line.getAttribute("d")))));
-    await until("appends are counted", async () => Number.parseFloat(await figure(page, "Appends")) > 20);
-    assert.equal(Number.parseFloat(await figure(page, "Connections")) >= 7, true);
-    const seen = new Set();
-    await until("the log's position moves", async () => seen.add(await text(page, ".grid tbody")).size >= 3);
-    assert.equal(await page.$$eval(".grid tbody tr", (rows) => rows.length), 4);
-    assert.match(await text(page, ".way"), /Sync/);
-    assert.match(await text(page, ".foot"), /A batch: \d/);
-    // The same as a table, by keyboard.
-    await page.$eval(".as-table", (button) => button.focus());
-    await press(page, "Enter");
-    assert.match(await text(page, "dialog"), /Appends/);
-    await press(page, "Escape");
-    assert.deepEqual(page.errors, []);
-  } finally {
-    await running.stop();
-  }
-});
 
 test("partitions are gone through by keyboard, and one is opened", async () => {
   const page = await openPage(server, "/console/#/partitions");
@@ -60,18 +34,49 @@ test("the log comes line by line, by level and by text", async () => {
   assert.deepEqual(page.errors, []);
 });
 
-test("a stopped partition and a reader that lags are said in words, with what to do", async () => {
-  const troubled = await startServer({ config: "segment_bytes = 1048576\n", args: ["--partitions", "4"] });
+test("a stopped partition, a reader that lags and a disk nearly full are said in words, with what to do", async () => {
+  const config = "segment_bytes = 1048576\nslow_consumer_ms = 10000\nsocket_send_bytes = 4096\n";
+  // The largest file that a process may write counts as room, too: here 300 MiB.
+  const under = ["sh", "-c", 'ulimit -f 614400; exec "$0" "$@"'];
+  const troubled = await startServer({ config, args: ["--partitions", "4"], under });
   const page = await openPage(troubled);
-  await reads(page, "nothing is refused", ".state");
+  await reads(page, "4 partitions commit; 1 thing needs a look.", ".state");
+  assert.match(await reads(page, "The disk is nearly full", ".notices"), /Make room/);
   const reader = await deafReader(troubled, "deaf/1");
   await blockPartition(troubled, 2);
   const said = await reads(page, /Partition 2 has stopped\. Writes to it are refused, reads go on; the other 3 commit/, ".state", 15_000);
   assert.ok(said);
-  await until("a notice with advice", async () => /restart/i.test(await text(page, ".notices")), 15_000);
-  await until("a notice of the reader", async () => /do(es)? not keep up/.test(await text(page, ".notices")), 30_000);
+  await reads(page, /not keep up.*Sessions/s, ".notices", 20_000);
+  await reads(page, /restart the server/, ".notices", 15_000);
+  assert.equal(await page.$eval(".rail a[href='#/overview'] em", (badge) => badge.textContent), "3");
   assert.match(await text(page, ".grid tbody"), /Stopped/);
   reader.destroy();
+});
+
+test("figures are there at once from the server's own hour, and change live", async () => {
+  try {
+    // The server has looked at itself before anybody did.
+    await until("a history", async () => Object.keys((await server.call("server.history")).series).length > 0, 15_000);
+    const page = await openPage(server);
+    await reads(page, "Serving.", ".state");
+    await reads(page, "All 4 partitions commit, nothing is refused.", ".state");
+    await until("appends are drawn", () => page.$$eval(".lane .line", (lines) => lines.every((line) => /L/.test(line.getAttribute("d")))));
+    await until("appends are counted", async () => Number.parseFloat(await figure(page, "Appends")) > 20);
+    assert.equal(Number.parseFloat(await figure(page, "Connections")) >= 7, true);
+    const seen = new Set();
+    await until("the log's position moves", async () => seen.add(await text(page, ".grid tbody")).size >= 3);
+    assert.equal(await page.$$eval(".grid tbody tr", (rows) => rows.length), 4);
+    assert.match(await text(page, ".way"), /Sync/);
+    assert.match(await text(page, ".foot"), /A batch: \d/);
+    // The same as a table, by keyboard.
+    await page.$eval(".as-table", (button) => button.focus());
+    await press(page, "Enter");
+    await reads(page, "Appends", "dialog");
+    await press(page, "Escape");
+    assert.deepEqual(page.errors, []);
+  } finally {
+    await running.stop();
+  }
 });
 
 test("the line is lost and comes back without a gap", async () => {

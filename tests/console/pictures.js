@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { blockPartition, deafReader, openPage, press, reads, sleep, startServer, until } from "./bed.js";
+import { blockPartition, deafReader, end, openPage, press, reads, sleep, startServer } from "./bed.js";
 import { fillHarbour, load } from "./harbour.js";
 import { createTable } from "./tablestore.js";
 
@@ -27,7 +27,7 @@ async function make(names, run) {
   console.log(`${names.join(", ")}: ${Math.round((Date.now() - began) / 1000)} s`);
 }
 
-const four = { config: "segment_bytes = 1048576\n", args: ["--partitions", "4"] };
+const four = { config: "segment_bytes = 1048576\nslow_consumer_ms = 30000\nsocket_send_bytes = 4096\n", args: ["--partitions", "4"] };
 
 await make(["overview-light", "overview-dark", "lost"], async (shoot) => {
   const server = await startServer(four);
@@ -36,9 +36,11 @@ await make(["overview-light", "overview-dark", "lost"], async (shoot) => {
   await sleep(LOADED_MS);
   const page = await openPage(server);
   await reads(page, "Serving.", ".state");
+  await page.click("[data-minutes='5']");
   await sleep(5_000);
   await shoot(page, "overview-light");
   const dark = await openPage(server, "/console/", { theme: "dark" });
+  await dark.click("[data-minutes='5']");
   const deaf = await deafReader(server, "room/deaf");
   await blockPartition(server, 2);
   await reads(dark, "has stopped", ".state", 20_000);
@@ -72,11 +74,18 @@ await make(["timeline-live", "timeline-flood", "conversations"], async (shoot) =
   await reads(people, "room/harbour", "main");
   await sleep(1_000);
   await shoot(people, "conversations");
-  const flood = await load(ws(server), { rate: 10_000, readers: 0, rooms: 1, writers: 6 });
+  let going = true;
+  const messages = Array.from({ length: 100 }, (_, n) => ({ entry: { vessel: "Nordlicht", speed: 5.5, course: 200 + (n % 15) } }));
+  const flood = async () => {
+    while (going) await server.call("message.append_batch", { timeline: "room/harbour", messages }, { user: "sys.ais" });
+  };
+  const flooding = Array.from({ length: 6 }, flood);
   const flooded = await openPage(server, "/console/#/timelines/room%2Fharbour");
-  await sleep(8_000);
+  await reads(flooded, "Sampling", ".edge");
+  await sleep(6_000);
   await shoot(flooded, "timeline-flood");
-  await flood.stop();
+  going = false;
+  await Promise.all(flooding);
 });
 
 await make(["session-close"], async (shoot) => {
@@ -146,3 +155,6 @@ await make(["table-range"], async (shoot) => {
   await sleep(300);
   await shoot(page, "table-range");
 });
+
+await end();
+process.exit();

@@ -185,6 +185,23 @@ test("a timeline that is not there, one that ends while it is read, and no timel
   await sound(fresh);
 });
 
+test("what a key may not do is disabled and names the right; the server hides what it may not read", async () => {
+  const closed = await startServer({ config: "[auth]\n", admin: true });
+  await closed.append("room/kiel", { text: "read me" });
+  await closed.append("other", { text: "not for you" });
+  const { key } = await closed.call("key.create", { name: "reader", rights: [{ on: "room/*", allow: ["read"] }, { on: "*", allow: ["observe"] }] });
+  const page = await openPage(closed, "/console/#/timelines/room%2Fkiel?at=1", { key });
+  await reads(page, '"read me"', ".detail");
+  const [append, edit] = await Promise.all([".tl .acts > button:nth-of-type(2)", ".detail .acts button"].map((one) => page.$eval(one, ({ disabled, title }) => [disabled, title])));
+  assert.deepEqual(append, [true, "Append needs the right append"]);
+  assert.deepEqual(edit, [true, "Edit needs the right edit or moderate"]);
+  await press(page, "a");
+  await reads(page, "append needs the right append", ".edge");
+  await page.evaluate(() => (location.hash = "#/timelines/other"));
+  await reads(page, "There is no such timeline");
+  await sound(page);
+});
+
 test("the server is killed and is back: it goes on without a gap", async () => {
   const page = await open(`/${encodeURIComponent("room/hull")}`);
   await reads(page, "Live edge");

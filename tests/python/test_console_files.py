@@ -18,7 +18,7 @@ def served():
     client = ROOT / "clients" / "javascript"
     for file in sorted((ROOT / "console").rglob("*")):
         below = file.relative_to(ROOT / "console").as_posix()
-        if file.is_file() and file.suffix in KINDS and not below.startswith("scripts/"):
+        if file.is_file() and file.suffix in KINDS and not below.startswith(("scripts/", "test/")):
             yield file, f"/{below}" if below.startswith("demo/") else f"/console/{below}"
     for name in ["index.js", "connection.js", "store/memory.js", "store/indexeddb.js"]:
         yield client / name, f"/console/client/{name}"
@@ -72,7 +72,7 @@ def test_a_folder_is_its_index_and_slashes_are_put_right(server):
 
 @pytest.mark.parametrize("path", [
     "/console/none.js", "/console/client/", "/console/client/bench.js", "/console/client/store/file.js", "/console/client/test/script.js",
-    "/console/scripts/serve.js", "/console/../Cargo.toml", "/console/%2e%2e/Cargo.toml", "/console//main.js", "/console/main.js/",
+    "/console/scripts/serve.js", "/console/test/", "/console/../Cargo.toml", "/console/%2e%2e/Cargo.toml", "/console//main.js", "/console/main.js/",
     "/demo/../console/main.js", "/style.css",
 ])
 def test_nothing_else_is_there(server, path):

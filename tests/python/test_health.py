@@ -415,7 +415,7 @@ def test_who_loses_the_right_while_they_wait_gets_no_line(guard):
     key = server.call(server.admin, "key.create", name="eye", rights=[{"on": "*", "allow": ["observe"]}])
     after = server.call(key["key"], "log.tail")["next"]
     answers = []
-    waiting = threading.Thread(target=lambda: answers.append(server.rpc(key["key"], "log.tail", after=after, level="error", wait_ms=1_500)))
+    waiting = threading.Thread(target=lambda: answers.append(server.rpc(key["key"], "log.tail", after=after, wait_ms=1_500)))
     waiting.start()
     time.sleep(0.3)
     server.call(server.admin, "key.revoke", id=key["id"])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Awaitable, Callable, List, Literal
 
-from .shapes import (AttributesPatch, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, ScheduleListResult, Session, SessionCloseResult, SessionListResult, SessionRevokeResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
+from .shapes import (AttributesPatch, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionListResult, SessionRevokeResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
 
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -418,7 +418,7 @@ class PartitionCalls:
         self._call = call
 
     async def list(self) -> PartitionListResult:
-        """List the partitions, and how far a change of them is."""
+        """List the partitions, what they do, and how far a change of them is."""
         result: PartitionListResult = await self._call("partition.list", _given({}))
         return result
 
@@ -430,6 +430,35 @@ class PartitionCalls:
     async def merge(self, partition: int, with_: int) -> dict[str, Any]:
         """Begin to make one partition of two neighbours."""
         result: dict[str, Any] = await self._call("partition.merge", _given({"partition": partition, "with": with_}))
+        return result
+
+
+class ServerCalls:
+    """`server.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def status(self) -> ServerStatusResult:
+        """Read how the server is, and what is wrong."""
+        result: ServerStatusResult = await self._call("server.status", _given({}))
+        return result
+
+    async def history(self, *, since: int | None = None) -> ServerHistoryResult:
+        """Read the figures of the last hour."""
+        result: ServerHistoryResult = await self._call("server.history", _given({"since": since}))
+        return result
+
+
+class LogCalls:
+    """`log.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def tail(self, *, after: int | None = None, level: Literal['error'] | Literal['warn'] | Literal['info'] | Literal['debug'] | Literal['trace'] | None = None, limit: int | None = None, wait_ms: int | None = None) -> LogTailResult:
+        """Read the newest lines of the log, and perhaps wait for one."""
+        result: LogTailResult = await self._call("log.tail", _given({"after": after, "level": level, "limit": limit, "wait_ms": wait_ms}))
         return result
 
 
@@ -478,6 +507,8 @@ class Calls:
         self.stream = StreamCalls(call)
         self.webhook = WebhookCalls(call)
         self.partition = PartitionCalls(call)
+        self.server = ServerCalls(call)
+        self.log = LogCalls(call)
         self.presence = PresenceCalls(call)
         self.rpc = RpcCalls(call)
 

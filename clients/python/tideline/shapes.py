@@ -855,12 +855,160 @@ class _Partition(TypedDict):
     log_bytes: int
     parents: list[int]
     partition: int
+    state: Literal['serving'] | Literal['slowed'] | Literal['busy'] | Literal['full'] | Literal['stopped'] | Literal['ended']
 
 
 class Partition(_Partition, total=False):
     """A partition: a range of the hashes of keys."""
 
     ends: int
+    feed: PartitionFeed
+    image: PartitionImage
+    jobs: int
+    log: PartitionLog
+    memtable: PartitionMemtable
+    queue: PartitionQueue
+    reason: str
+    relay: PartitionRelay
+
+
+class PartitionFeed(TypedDict):
+    """A partition's pushes."""
+
+    lag_ms: int
+
+
+class PartitionImage(TypedDict):
+    """A partition's sorted runs."""
+
+    dead: int
+    level0: int
+    runs: int
+    used: int
+
+
+class PartitionLog(TypedDict):
+    """The commit log of a partition."""
+
+    bytes: int
+    holds: list[PartitionHold]
+    oldest: int
+    position: int
+
+
+class PartitionHold(TypedDict):
+    """Somebody who has a log kept."""
+
+    by: Literal['relay'] | Literal['streams'] | Literal['reshape']
+    position: int
+
+
+class PartitionMemtable(TypedDict):
+    """A partition's memtables."""
+
+    bytes: int
+    frozen: int
+
+
+class PartitionQueue(TypedDict):
+    """Writes that wait for a partition's writer."""
+
+    bytes: int
+    fill: float
+    writes: int
+
+
+class PartitionRelay(TypedDict):
+    """What is derived from a partition's changes."""
+
+    backlog: int
+    lag_ms: int
+
+
+class _ServerStatusResult(TypedDict):
+    auth: bool
+    listen: str
+    name: str
+    notices: list[ServerNotice]
+    ready: bool
+    started_at: int
+    storage: ServerStorage
+    version: str
+    you: ServerCaller
+
+
+class ServerStatusResult(_ServerStatusResult, total=False):
+    """How the server is."""
+
+    reason: str
+
+
+class ServerNotice(TypedDict):
+    """Something that is wrong, or will be."""
+
+    advice: str
+    severity: Literal['critical'] | Literal['warning'] | Literal['info']
+    since: int
+    what: str
+
+
+class _ServerStorage(TypedDict):
+    dead: int
+    free: int
+    live: int
+    log: int
+
+
+class ServerStorage(_ServerStorage, total=False):
+    """What there is on the disk, in bytes."""
+
+    disk_free: int
+    full_in_s: int
+
+
+class ServerCaller(TypedDict, total=False):
+    """Whoever asks, as the server sees them."""
+
+    key: str
+    rights: list[GrantText]
+    user: str
+
+
+class GrantText(TypedDict):
+    """A grant as it is said."""
+
+    allow: list[str]
+    on: str
+
+
+#: The last hour, as far as the process is old.
+ServerHistoryResult = TypedDict("ServerHistoryResult", {"append_seconds": "ServerBuckets", "from": "int", "series": "dict[str, list[float]]", "step_ms": "int"}, total=True)
+
+
+class ServerBuckets(TypedDict):
+    """A histogram as time goes by."""
+
+    bounds: list[float]
+    counts: list[list[int]]
+
+
+class LogTailResult(TypedDict):
+    """Lines of the log."""
+
+    dropped: int
+    lines: list[LogLine]
+    next: int
+
+
+class LogLine(TypedDict):
+    """A line of the log."""
+
+    at: int
+    fields: dict[str, Any]
+    level: Literal['error'] | Literal['warn'] | Literal['info'] | Literal['debug'] | Literal['trace']
+    message: str
+    number: int
+    target: str
 
 
 class PresenceGetResult(TypedDict):

@@ -301,6 +301,7 @@ pub(in crate::gateway) fn waits(request: &Request) -> bool {
     match request {
         Request::Sync(sync) => sync.wait_ms,
         Request::ConversationSync(sync) => sync.wait_ms,
+        Request::LogTail(tail) => tail.wait_ms,
         _ => None,
     }
     .is_some_and(|wait_ms| wait_ms > 0)

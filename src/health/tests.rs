@@ -1,9 +1,21 @@
+//! The rules against figures as they come: what is told, in which order, and that nothing is told of a server that is
+//! well.
+//!
+//! Owns: the sentences that operators read. Promises: each rule's figure is in the catalogue. Must not: need a server.
+
 use std::sync::Arc;
 
-use super::super::bounds::{Counter, Gauge, Share};
-use super::*;
-use crate::ids::Position;
+use super::bounds::{COUNTERS, Counter, GAUGES, Gauge, SHARES, Share};
+use super::notices::{
+    Memory,
+    Severity::{Critical, Warning},
+};
+use super::rules::{DAY_S, find, keys};
+use super::sample::Sample;
+use super::storage::Storage;
+use crate::ids::{PartitionId, Position};
 use crate::metrics::{Metrics, catalogue};
+use crate::partition::{Doing, State};
 
 #[test]
 fn every_figure_of_a_rule_is_in_the_catalogue_with_its_labels() {
@@ -152,7 +164,7 @@ fn a_disk_is_nearly_full_by_its_bytes_its_share_or_its_pace() {
             1 << 41,
             Some(2 * DAY_S),
             Some(
-                "Warning: The disk is nearly full: 1.1 TB are left. At the pace of the last hour it is full in 48 h.",
+                "Warning: The disk is nearly full: 1.1 TB are left. At the pace of the last hour it is full in 2 days.",
             ),
         ),
         (
@@ -218,7 +230,7 @@ fn what_gauges_counters_and_limits_say_is_told() {
             "Critical: The certificate ends in 25 h; clients then refuse the server.",
             "Critical: The keys of the tokens' issuer (jwks_url) were never fetched: no token of theirs can be verified.",
             "Critical: Calls or connections ended in an error of the server: 1. All others go on.",
-            "Warning: A named cursor is 122 min behind, and the log is held for it.",
+            "Warning: A named cursor is 2 h behind, and the log is held for it.",
             "Warning: The receiver of webhook search does not take what it is sent; after give_up_ms changes become dead letters.",
             "Warning: Webhook search has given up POSTs: 2 dead letters.",
             "Warning: Writes were refused with busy at compaction: 7.",
