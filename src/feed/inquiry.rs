@@ -4,11 +4,9 @@
 //! a question whose asker has gone is forgotten. Must not: answer; the session does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
-
-use super::mailbox::lock;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -61,9 +59,14 @@ pub(super) struct Inquiries {
 }
 
 impl Inquiries {
+    /// The list is whole between any two statements.
+    fn waiting(&self) -> MutexGuard<'_, Vec<Inquiry>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn ask(&self, about: About) -> oneshot::Receiver<Progress> {
         let (answer, answered) = oneshot::channel();
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting();
         waiting.retain(|inquiry| !inquiry.answer.is_closed());
         waiting.push(Inquiry { about, answer });
         self.is_asked.store(true, Ordering::Release);
@@ -74,7 +77,7 @@ impl Inquiries {
         if !self.is_asked.load(Ordering::Acquire) {
             return Vec::new();
         }
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting();
         self.is_asked.store(false, Ordering::Release);
         std::mem::take(&mut *waiting)
     }

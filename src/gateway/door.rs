@@ -95,8 +95,7 @@ const LOOK_MS: u64 = 60_000;
 impl Door {
     pub(super) fn new(
         access: Access,
-        limits: Arc<Limits>,
-        sessions: Arc<Sessions>,
+        (limits, sessions): (Arc<Limits>, Arc<Sessions>),
         metrics: &Arc<Metrics>,
     ) -> Door {
         Door {

@@ -205,11 +205,8 @@ impl Gateway {
         let dialects = Dialects::new(options.dialects);
         let per_client = Arc::new(limits::Limits::new(options.per_client));
         let sessions = live::Sessions::new(metrics.access.sessions.clone());
-        let door = |access| {
-            let (limits, sessions) = (Arc::clone(&per_client), Arc::clone(&sessions));
-            Door::new(access, limits, sessions, &options_metrics)
-        };
-        let door = access.map(door);
+        let known = (Arc::clone(&per_client), Arc::clone(&sessions));
+        let door = access.map(|access| Door::new(access, known, &options_metrics));
         let shared = Arc::new(Shared {
             inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
             answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),

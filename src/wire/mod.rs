@@ -48,6 +48,7 @@ pub mod readers;
 mod reason;
 pub mod receipt;
 pub mod row;
+pub mod row_filter;
 pub mod schedule;
 pub mod schemas;
 pub mod server;

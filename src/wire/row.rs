@@ -1,7 +1,7 @@
 //! The row family: reading and putting rows of tables.
 //!
-//! Owns: parameters and results of these methods. Promises: names, counts and sizes are checked when they leave here,
-//! and a filter has at most 32 parts. Must not: know a table's schema: which columns a key has is decided with the table.
+//! Owns: parameters and results of these methods. Promises: names, counts and sizes are checked when they leave here.
+//! Must not: know a table's schema: which columns a key has is decided with the table.
 
 use std::borrow::Cow;
 
@@ -13,11 +13,11 @@ use super::check::{self, Check};
 use super::entry::{Entry, OneValue};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::methods::Claim;
-use super::params::{Object, objects, one_of, or_default, page_default, page_limit};
-use super::table::table;
-use crate::model::limits::{COLUMNS_MAX, FILTER_NODES_MAX, KEY_COLUMNS_MAX, WRITE_BYTES_MAX};
-use crate::model::{Value, check_column_name};
+use super::params::{one_of, or_default, page_default, page_limit};
+use super::row_filter::{Filter, filter};
+use super::table::{column_name, table};
+use crate::model::Value;
+use crate::model::limits::{COLUMNS_MAX, KEY_COLUMNS_MAX, WRITE_BYTES_MAX};
 
 /// Names and values of a row's columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ impl Cells {
         let mut before: Option<&str> = None;
         for (name, value) in &**columns {
             let path = || format!("{field}.{name}");
-            column(&path, name)?;
+            column_name(&path, name)?;
             if before == Some(name) {
                 return Err(Failure::invalid(path(), "the name stands twice"));
             }
@@ -62,11 +62,6 @@ impl Cells {
     }
 }
 
-fn column(field: &dyn Fn() -> String, name: &str) -> Result<(), Failure> {
-    let text = "names have 1 to 255 bytes and don't begin with #";
-    check_column_name(name).map_err(|_| Failure::invalid(field(), text))
-}
-
 /// Which columns are asked for.
 fn columns(names: &[String]) -> Result<(), Failure> {
     if names.len() > COLUMNS_MAX {
@@ -74,7 +69,7 @@ fn columns(names: &[String]) -> Result<(), Failure> {
         return Err(failure.over(COLUMNS_MAX as u64, names.len() as u64));
     }
     let mut numbered = names.iter().enumerate();
-    numbered.try_for_each(|(at, name)| column(&|| format!("columns[{at}]"), name))
+    numbered.try_for_each(|(at, name)| column_name(&|| format!("columns[{at}]"), name))
 }
 
 fn versions(versions: u64) -> Result<(), Failure> {
@@ -155,7 +150,7 @@ pub struct Range {
     /// The table, or an index.
     #[schemars(length(min = 1, max = 255))]
     pub table: String,
-    /// Only rows whose key begins with these values of its first columns.
+    /// Only rows whose key begins with these values of its first columns; not of all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Cells>,
     /// From this key on, in the direction that is asked for: `next` of the page before. Columns at its end may be left
@@ -213,143 +208,6 @@ impl Check for Range {
             Some(filter) => filter.check("filter", &mut 0),
             None => Ok(()),
         }
-    }
-}
-
-/// What has to hold of a row: a comparison, or one of `all`, `any` and `not`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "row_filter")]
-pub struct Filter {
-    /// The column that is compared, also one of the key. Any of the versions that are asked for may fulfil it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
-    pub column: Option<String>,
-    /// How it is compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub op: Option<Op>,
-    /// With what. Values of two types are not equal, and neither is above the other.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub value: Option<OneValue<'static>>,
-    /// Whether it holds of rows that have no such column.
-    #[serde(
-        default,
-        skip_serializing_if = "std::ops::Not::not",
-        deserialize_with = "or_default"
-    )]
-    pub if_missing: bool,
-    /// All of these hold; two at least.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "objects"
-    )]
-    pub all: Vec<Filter>,
-    /// One of these holds; two at least.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "objects"
-    )]
-    pub any: Vec<Filter>,
-    /// This does not hold.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "filter"
-    )]
-    pub not: Option<Box<Filter>>,
-}
-
-fn filter<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<Filter>>, D::Error> {
-    let read = Option::<Object<Filter>>::deserialize(from)?;
-    Ok(read.map(|read| Box::new(read.0)))
-}
-
-impl Filter {
-    /// `nodes` counts the whole tree.
-    fn check(&self, field: &str, nodes: &mut usize) -> Result<(), Failure> {
-        *nodes += 1;
-        if *nodes > FILTER_NODES_MAX {
-            let failure = Failure::invalid("filter", format!("more than {FILTER_NODES_MAX} parts"));
-            return Err(failure.over(FILTER_NODES_MAX as u64, *nodes as u64));
-        }
-        let compares = self.column.is_some() || self.op.is_some() || self.value.is_some();
-        let kinds = [
-            compares || self.if_missing,
-            !self.all.is_empty(),
-            !self.any.is_empty(),
-            self.not.is_some(),
-        ];
-        if kinds.iter().filter(|is_it| **is_it).count() != 1 {
-            return Err(Failure::invalid(field, "one of column, all, any and not"));
-        }
-        if let Some(not) = &self.not {
-            return not.check(&format!("{field}.not"), nodes);
-        }
-        for (name, inner) in [("all", &self.all), ("any", &self.any)] {
-            if inner.len() == 1 {
-                return Err(Failure::invalid(format!("{field}.{name}"), "two at least"));
-            }
-            for (at, one) in inner.iter().enumerate() {
-                one.check(&format!("{field}.{name}[{at}]"), nodes)?;
-            }
-        }
-        match (compares, &self.column, self.op, &self.value) {
-            (true, Some(name), Some(_), Some(value)) => {
-                if matches!(*value.value, Value::Json(_)) {
-                    let field = format!("{field}.value");
-                    return Err(Failure::invalid(field, "a table holds no nested values"));
-                }
-                column(&|| format!("{field}.column"), name)
-            }
-            (true, None, _, _) => Err(missing(field, "column")),
-            (true, _, None, _) => Err(missing(field, "op")),
-            (true, _, _, None) => Err(missing(field, "value")),
-            (false, ..) => Ok(()),
-        }
-    }
-}
-
-fn missing(field: &str, name: &str) -> Failure {
-    Failure::invalid(format!("{field}.{name}"), "a comparison needs it")
-}
-
-/// How a column is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "filter_op")]
-pub enum Op {
-    /// Is it.
-    #[serde(rename = "=")]
-    Equal,
-    /// Is not it.
-    #[serde(rename = "!=")]
-    NotEqual,
-    /// Is above.
-    #[serde(rename = ">")]
-    Above,
-    /// Is it or above.
-    #[serde(rename = ">=")]
-    AtLeast,
-    /// Is below.
-    #[serde(rename = "<")]
-    Below,
-    /// Is it or below.
-    #[serde(rename = "<=")]
-    AtMost,
-}
-
-impl<'de> Deserialize<'de> for Op {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Op, D::Error> {
-        let all = [
-            ("=", Op::Equal),
-            ("!=", Op::NotEqual),
-            (">", Op::Above),
-            (">=", Op::AtLeast),
-            ("<", Op::Below),
-            ("<=", Op::AtMost),
-        ];
-        one_of(from, &all)
     }
 }
 
@@ -429,11 +287,4 @@ impl<'de> Deserialize<'de> for Expect {
 pub struct Stored {
     /// Its primary key, with what the server has numbered.
     pub key: Cells,
-}
-
-impl Claim for Put {
-    /// The key, and a number in it.
-    fn claim(&self) -> usize {
-        self.key.0.encoded_bytes_max() + 64
-    }
 }

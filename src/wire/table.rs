@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use crate::model::check_table_name;
 use crate::model::limits::NAME_BYTES_MAX;
+use crate::model::{check_column_name, check_table_name};
 
 /// Asks for the tables and indexes that the caller has any right to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +66,12 @@ pub(super) fn table(name: &str) -> Result<(), Failure> {
     check::bytes_between("table", name, NAME_BYTES_MAX)?;
     let text = "letters, digits and underscores, no digit first";
     check_table_name(name).map_err(|_| Failure::invalid("table", text))
+}
+
+/// The name of a column.
+pub(super) fn column_name(field: &dyn Fn() -> String, name: &str) -> Result<(), Failure> {
+    let text = "names have 1 to 255 bytes and don't begin with #";
+    check_column_name(name).map_err(|_| Failure::invalid(field(), text))
 }
 
 /// What a table is.

@@ -80,6 +80,11 @@ def test_values_come_back_as_they_went(server, client, make_table, packed):
         assert [one["name"] for one in row["columns"]] == sorted(columns)
         assert all(abs(one["version"] - time.time() * 1000) < 60_000 for one in row["columns"])
         assert isinstance(next(one for one in row["columns"] if one["name"] == "d")["value"], float)
+        has = {"column": "b", "op": "=", "value": wrap(b"\x00\x01")}
+        lacks = {"not": {"any": [has, {"all": [has, has]}]}}
+        for filter, count in [(has, 1), (lacks, 0)]:
+            page = native.call("row.range", table=table, within={"k": wrap(b"\0\xff")}, filter=filter)
+            assert [row["key"] for row in page["rows"]] == [key] * count
     # The SDK sees the same row.
     found = get(client, table, [("k", bytearray(b"\0\xff")), ("n", -(1 << 63))])
     assert {name: value for name, value, _ in found} == {
@@ -199,8 +204,11 @@ def test_timelines_as_tables(native):
     row = native.call("row.get", table="timeline_message", key={"timeline_id": "json/1", "sequence_id": 1})["row"]
     columns = {one["name"]: one["value"] for one in row["columns"]}
     assert columns["text"] == "hi" and columns["deep"] == {"a": [1]} and columns["__timestamp"] > 0
-    page = native.call("row.range", table="timeline_meta", within={"timeline_id": "json/1"})
+    page = native.call("row.range", table="timeline_meta", **{"from": {"timeline_id": "json/"}}, to={"timeline_id": "json0"})
     assert [row["key"] for row in page["rows"]] == [{"timeline_id": "json/1"}]
+    native.call("message.append", timeline="json/1", entry={"text": "ho"})
+    page = native.call("row.range", table="timeline_message", within={"timeline_id": "json/1"}, backward=True, columns=["text"])
+    assert plain(page["rows"]) == [(["json/1", 2], {"text": "ho"}), (["json/1", 1], {"text": "hi"})]
 
 
 def test_what_is_wrong_is_refused(native, make_table, refused):
@@ -245,6 +253,7 @@ def test_what_is_wrong_is_refused(native, make_table, refused):
         ({"from": {"n": 1}}, "from.p"),
         ({"to": {"x": 1}}, "to.x"),
         ({"within": {"p": 1}}, "within.p"),
+        ({"within": at}, "within"),
         ({"from": {"p": "b"}, "to": {"p": "a"}}, "from"),
         ({"backward": True, "from": {"p": "a"}, "to": {"p": "b"}}, "from"),
         ({"filter": {}}, "filter"),

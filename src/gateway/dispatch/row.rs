@@ -11,13 +11,14 @@ use super::shape::{missing, size};
 use super::table::{may, readable, refusal};
 use super::{Caller, Shared, Work};
 use crate::model::{
-    Comparator, Condition, Direction, Existence, Filter, FoundRow, GetRange, KeyColumn, KeyType,
-    KeyUse, KeyValue, Predicate, PrimaryKey, PutCell, Relation, ReturnContent, RowChange, RowWrite,
-    Selection, Value,
+    Comparator, Condition, Direction, Error, Existence, Filter, FoundRow, GetRange, KeyColumn,
+    KeyType, KeyUse, KeyValue, Predicate, PrimaryKey, PutCell, Relation, ReturnContent, RowChange,
+    RowWrite, Selection, Value,
 };
 use crate::table::{Got, RangePage, Table};
 use crate::wire::changes::RowColumn;
-use crate::wire::row::{self, Cells, Expect, Get, Op, Page, Put, Range, Row, Stored};
+use crate::wire::row::{self, Cells, Expect, Get, Page, Put, Range, Row, Stored};
+use crate::wire::row_filter::{self, Op};
 use crate::wire::{Entry, Failure, Integers, Limits, Method, OneValue, Reply};
 
 pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> Work {
@@ -92,7 +93,11 @@ pub(super) fn put(shared: &Arc<Shared>, caller: &Caller, put: Put) -> Work {
             columns: None,
         };
         let columns = put.columns.0.columns.into_owned().into_iter();
+        let is_key = |name: &str| table.primary_key.iter().any(|column| column.name == name);
         let cell = |(name, value): (String, Value)| {
+            if is_key(&name) {
+                return Err(refusal(Error::DuplicateWithKey(name)));
+            }
             let value = value.checked(&name).map_err(refusal)?;
             Ok(PutCell {
                 name,
@@ -185,6 +190,11 @@ fn bounds(table: &Table, range: &Range) -> Result<(PrimaryKey, PrimaryKey), Fail
             None => prefix(table, field, Cells::default(), rest),
         },
     };
+    if let Some(within) = &range.within
+        && within.0.columns.len() == table.primary_key.len()
+    {
+        return Err(Failure::invalid("within", "leave the last columns out"));
+    }
     let start = bound("from", &range.from, &first)?;
     let end = match &range.to {
         Some(to) => prefix(table, "to", to.clone(), &first)?,
@@ -227,7 +237,7 @@ impl Asked {
         table: &Table,
         columns: Vec<String>,
         versions: u64,
-        filter: Option<Box<row::Filter>>,
+        filter: Option<Box<row_filter::Filter>>,
     ) -> Result<Asked, Failure> {
         let filter = filter.map(|filter| predicate(*filter));
         let shown: BTreeSet<String> = columns.into_iter().collect();
@@ -252,13 +262,13 @@ impl Asked {
 }
 
 /// A filter that was checked.
-fn predicate(filter: row::Filter) -> Predicate {
-    let all = |inner: Vec<row::Filter>| inner.into_iter().map(predicate).collect();
+fn predicate(filter: row_filter::Filter) -> Predicate {
+    let all = |inner: Vec<row_filter::Filter>| inner.into_iter().map(predicate).collect();
     match filter {
-        row::Filter { not: Some(not), .. } => Predicate::Not(Box::new(predicate(*not))),
-        row::Filter { all: inner, .. } if !inner.is_empty() => Predicate::And(all(inner)),
-        row::Filter { any: inner, .. } if !inner.is_empty() => Predicate::Or(all(inner)),
-        row::Filter {
+        row_filter::Filter { not: Some(not), .. } => Predicate::Not(Box::new(predicate(*not))),
+        row_filter::Filter { all: inner, .. } if !inner.is_empty() => Predicate::And(all(inner)),
+        row_filter::Filter { any: inner, .. } if !inner.is_empty() => Predicate::Or(all(inner)),
+        row_filter::Filter {
             column,
             op,
             value,

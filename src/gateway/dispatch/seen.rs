@@ -1,8 +1,8 @@
 //! What is told of sessions: `session.list`, `session.get`, `timeline.readers`.
 //!
-//! Owns: the calls behind these methods. Promises: a session is told of to those whose it is and to those who look after
-//! the server; of its timelines others see what they may read by name; only sessions that may lag are asked how far they
-//! are. Must not: wait long for a session that does not answer.
+//! Owns: the calls behind these methods. Promises: a session is shown to those whose it is and to those who look after
+//! the server; of its timelines others see what they may read by name; only sessions that may lag are asked how far
+//! they are. Must not: wait long for a session that does not answer.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -194,6 +194,7 @@ pub(super) fn refusal(error: Error) -> Failure {
             invalid(format!("columns.{name}"))
         }
         Error::RangeForward | Error::RangeBackward => invalid("from".to_owned()),
+        Error::ColumnsAsked(_) | Error::ColumnCount(_) => invalid("columns".to_owned()),
         Error::InvalidVersionsAsked(_) => invalid("versions".to_owned()),
         Error::AutoIncrementExpect(_) | Error::AutoIncrementExpectGiven(_) => {
             invalid("expect".to_owned())

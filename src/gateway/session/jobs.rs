@@ -41,7 +41,7 @@ pub(super) struct Jobs {
     running: FuturesUnordered<Job>,
     /// Reads that wait for their turn.
     waiting: VecDeque<Job>,
-    calls: usize,
+    pub(super) calls: usize,
     bytes: usize,
     /// Of these bytes in the bound of all connections.
     share: Share,
@@ -49,7 +49,7 @@ pub(super) struct Jobs {
     pub(super) appends: usize,
     pages: usize,
     waits: usize,
-    fetches: usize,
+    pub(super) fetches: usize,
 }
 
 struct Job {
@@ -145,16 +145,6 @@ impl Jobs {
     /// Nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.calls == 0
-    }
-
-    /// Calls that are not answered yet.
-    pub(super) fn calls(&self) -> usize {
-        self.calls
-    }
-
-    /// Whether the store is read for subscriptions.
-    pub(super) fn fetches(&self) -> bool {
-        self.fetches > 0
     }
 
     /// Whether another frame may be taken from the socket. A client with much in flight waits for its answers

@@ -1,7 +1,7 @@
 //! What a session tells of itself to those who look after the server.
 //!
-//! Owns: how lag is measured, and the answers to what others ask. Promises: a session that nobody asks does no more than
-//! note what is in flight when that changes. Must not: change anything that it tells of.
+//! Owns: how lag is measured, and the answers to what others ask. Promises: a session that nobody asks does no more
+//! than note what is in flight when that changes. Must not: change anything that it tells of.
 
 use super::super::live::Pulse;
 use super::Session;
@@ -43,10 +43,10 @@ impl Session {
         let Some(live) = &self.caller.live else {
             return;
         };
-        let has_more = self.subscriptions.has_more() || self.jobs.fetches();
+        let has_more = !self.subscriptions.turn.is_empty() || self.jobs.fetches > 0;
         let pulse = Pulse {
             subscriptions: self.subscriptions.len(),
-            in_flight: self.jobs.calls(),
+            in_flight: self.jobs.calls,
             is_behind: has_more || self.outbox.stalled().is_some(),
         };
         if self.pulse != pulse {
@@ -77,6 +77,19 @@ impl Slot {
 }
 
 impl Subscriptions {
+    /// News has come for a slot. Up to now a subscription that waits for nothing had everything.
+    pub(super) fn hear(&mut self, place: u32, now_ms: u64) {
+        if let Some(slot) = self.slots.get_mut(place)
+            && !slot.in_turn
+            && let Some(live) = &mut slot.live
+            && live.has_caught_up
+            && !live.reading
+        {
+            live.caught_up_ms = live.caught_up_ms.max(now_ms);
+        }
+        self.mark(place);
+    }
+
     fn lag_ms(&self, now_ms: u64) -> u64 {
         let lags = self.slots.iter().map(|(_, slot)| slot.lag_ms(now_ms));
         lags.max().unwrap_or(0)

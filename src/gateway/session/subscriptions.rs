@@ -22,7 +22,7 @@ pub(super) struct Subscriptions {
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) slots: Slots<Slot>,
     /// Slots with news, each at most once.
-    turn: VecDeque<u32>,
+    pub(super) turn: VecDeque<u32>,
     pub(super) generations: u64,
     /// Timelines that were subscribed together and are not read yet, for `subscribed` pushes.
     pub(super) rests: VecDeque<Box<Rest>>,
@@ -88,11 +88,6 @@ impl Subscriptions {
 
     pub(super) fn len(&self) -> usize {
         self.slots.len()
-    }
-
-    /// Whether some of them have news that was not looked at.
-    pub(super) fn has_more(&self) -> bool {
-        !self.turn.is_empty()
     }
 
     pub(super) fn contains(&self, timeline: &str) -> bool {
@@ -209,19 +204,6 @@ impl Subscriptions {
         for place in places {
             self.remove(place);
         }
-    }
-
-    /// News has come for a slot. Up to now a subscription that waits for nothing had everything.
-    pub(super) fn hear(&mut self, place: u32, now_ms: u64) {
-        if let Some(slot) = self.slots.get_mut(place)
-            && !slot.in_turn
-            && let Some(live) = &mut slot.live
-            && live.has_caught_up
-            && !live.reading
-        {
-            live.caught_up_ms = live.caught_up_ms.max(now_ms);
-        }
-        self.mark(place);
     }
 
     /// There is news for a slot.

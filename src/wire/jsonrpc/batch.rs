@@ -11,7 +11,9 @@ use crate::wire::dialect::{Call, Id, Together};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::methods::{Claim, Reply, Request, Shorten};
-use crate::wire::{conversation, member, message, position, reaction, receipt, session, timeline};
+use crate::wire::{
+    conversation, member, message, position, reaction, receipt, row, session, timeline,
+};
 
 /// The array, with the answers that it has so far.
 #[derive(Debug)]
@@ -129,6 +131,13 @@ impl Claim for receipt::ReadSet {
         timelines
             .map(|timeline| READ_STATE_BYTES + ESCAPED * timeline.len())
             .sum()
+    }
+}
+
+impl Claim for row::Put {
+    /// The key, and a number in it.
+    fn claim(&self) -> usize {
+        self.key.0.encoded_bytes_max() + SHORT_BYTES
     }
 }
 

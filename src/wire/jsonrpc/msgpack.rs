@@ -68,6 +68,8 @@ enum Place {
     BatchMessage,
     Columns,
     Column,
+    Filter,
+    Filters,
     /// Within the parameters.
     Inside,
     /// Not within them: JSON's decoder judges it.
@@ -81,6 +83,11 @@ impl Place {
             (Place::Body | Place::Request | Place::Outside, _) => Place::Outside,
             (Place::Params, b"messages") => Place::Messages,
             (Place::Params, b"entry" | b"meta" | b"set") => Place::Columns,
+            // Of rows. Other parameters of these names hold no objects.
+            (Place::Params, b"key" | b"columns" | b"within" | b"from" | b"to") => Place::Columns,
+            (Place::Params, b"filter") | (Place::Filter, b"not") => Place::Filter,
+            (Place::Filter, b"all" | b"any") => Place::Filters,
+            (Place::Filter, b"value") => Place::Column,
             (Place::BatchMessage, b"entry") => Place::Columns,
             (Place::Columns, _) => Place::Column,
             _ => Place::Inside,
@@ -92,6 +99,7 @@ impl Place {
             Place::Body => Place::Request,
             Place::Request | Place::Outside => Place::Outside,
             Place::Messages => Place::BatchMessage,
+            Place::Filters => Place::Filter,
             _ => Place::Inside,
         }
     }
