@@ -198,7 +198,8 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
 
   function found(sequence) {
     jump.value = "";
-    list.rows.element.focus();
+    // Who is typing already, stays.
+    if (!document.activeElement?.closest("input, textarea")) list.rows.element.focus();
     goTo(sequence);
   }
 
