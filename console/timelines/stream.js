@@ -198,8 +198,7 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
 
   function found(sequence) {
     jump.value = "";
-    // Who is typing already, stays.
-    if (!document.activeElement?.closest("input, textarea")) list.rows.element.focus();
+    list.rows.element.focus();
     goTo(sequence);
   }
 
