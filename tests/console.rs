@@ -2,8 +2,8 @@
 //!
 //! Owns: which suites run, and with what. Promises: a machine without Chromium is told so, and the rest runs. Must not:
 //! know what a page shows; the suites in `tests/console` do.
-//! `TIDELINE_PICTURES=1` makes the pictures of `docs/pictures/` in place of the browser's suites, `TIDELINE_LONG=1` adds
-//! those that take minutes.
+//! `TIDELINE_PICTURES=1` makes the pictures of `docs/pictures/` in place of the suites, `TIDELINE_LONG=1` adds what
+//! takes minutes.
 
 #[allow(dead_code)] // the suites are for Node; only a machine without it needs Python's bed
 mod node_bed;
