@@ -1,8 +1,8 @@
 //! Where watched timelines leave word for one session.
 //!
 //! Owns: which of a session's watches have news, whose session it is, and what it is asked. Promises: news between two
-//! looks count once; a wake-up is never lost (look after registering the waker). Must not: hold payloads. Posting costs a
-//! short lock and a wake-up.
+//! looks count once; a wake-up is never lost (look after registering the waker). Must not: hold payloads. Posting costs
+//! a short lock and a wake-up.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
