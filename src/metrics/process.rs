@@ -1,6 +1,7 @@
 //! What the operating system says of the process.
 //!
-//! Owns: these metrics and when they are read. Promises: one that can't be read stays as it was. Must not: have a label.
+//! Owns: these metrics and when they are read. Promises: one that can't be read stays as it was. Must not: have a
+//! label.
 
 use ::metrics::Label;
 
