@@ -8,9 +8,9 @@ import { fill, h, icon, write } from "../dom.js";
 import { brief, bytes, clock, count, lasting, lasts, many, minute, short, visible, when } from "../format.js";
 import { figures } from "../figures.js";
 import { lineText, readLog } from "../lines.js";
+import { partitionTable } from "../partition-table.js";
 import { server } from "../server.js";
 import { failed } from "../states.js";
-import { partitionTable } from "./partitions.js";
 
 export const screen = {
   figures: true,

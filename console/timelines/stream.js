@@ -272,7 +272,8 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     }, head, { signal });
     if (signal.aborted || !info || !window.epoch) return;
     chips();
-    if (!document.querySelector("dialog[open]")) list.rows.element.focus({ preventScroll: true });
+    // Who types somewhere already, stays there.
+    if (!document.activeElement?.closest("input, textarea, dialog")) list.rows.element.focus({ preventScroll: true });
     for (const method of PUSHES) server.on(method, (push) => push.timeline === timeline && pushed(method, push), { signal });
     readMoments().catch(() => drawAxis());
     poll();
