@@ -259,8 +259,7 @@ impl Subscriptions {
                 }
                 Next::Fresh(fresh) => {
                     outbox.push(slot.deltas.frame(&slot.name, &fresh, form));
-                    let delivered = &self.metrics.feed.deliveries;
-                    delivered.increment(fresh.messages.len() as u64);
+                    self.metrics.feed.deliveries.increment(fresh.messages.len() as u64);
                     live.subscription.sent(&fresh);
                     live.delivered(fresh.messages.last().map(|message| message.timestamp));
                     self.mark(place);

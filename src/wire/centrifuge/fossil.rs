@@ -1,11 +1,11 @@
 //! Fossil deltas: how a text is made from the one before it, in the format of Fossil and SQLite.
 //!
-//! Owns: the format and the search for what both texts share. Promises: a delta is shorter than its target, and leads to
-//! it; time and memory grow with the length of both texts, whatever is in them; of valid UTF-8 it makes valid UTF-8.
+//! Owns: the format and the search for what both texts share. Promises: a delta is shorter than its target, and leads
+//! to it; time and memory grow with the length of both texts, whatever is in them; of valid UTF-8 it makes valid UTF-8.
 //! Must not: know publications.
 //!
-//! A delta is the length of the target and a line feed; then copies from the source (`LENGTH@OFFSET,`) and literal bytes
-//! (`LENGTH:BYTES`); last the checksum of the target and `;`. Numbers are in the digits of [`DIGITS`].
+//! A delta is the length of the target and a line feed; then copies from the source (`LENGTH@OFFSET,`) and literal
+//! bytes (`LENGTH:BYTES`); last the checksum of the target and `;`. Numbers are in the digits of [`DIGITS`].
 
 /// The delta from a source to a target; `None` = it would not be shorter than the target.
 pub(super) fn delta(source: &[u8], target: &[u8]) -> Option<Vec<u8>> {
