@@ -253,13 +253,11 @@ impl Subscriptions {
                 continue;
             }
             match live.subscription.look() {
-                Next::CaughtUp => {
-                    live.caught_up_ms = now_ms;
-                    live.has_caught_up = true;
-                }
+                Next::CaughtUp => (live.caught_up_ms, live.has_caught_up) = (now_ms, true),
                 Next::Fresh(fresh) => {
                     outbox.push(slot.deltas.frame(&slot.name, &fresh, form));
-                    self.metrics.feed.deliveries.increment(fresh.messages.len() as u64);
+                    let delivered = &self.metrics.feed.deliveries;
+                    delivered.increment(fresh.messages.len() as u64);
                     live.subscription.sent(&fresh);
                     live.delivered(fresh.messages.last().map(|message| message.timestamp));
                     self.mark(place);
