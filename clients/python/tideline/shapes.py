@@ -5,16 +5,24 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 
-class SessionListResult(TypedDict):
-    """Sessions, the oldest first; at most 1,000."""
-
+class _SessionListResult(TypedDict):
     sessions: list[Session]
+
+
+class SessionListResult(_SessionListResult, total=False):
+    """Sessions in the order that was asked for."""
+
+    next: str
 
 
 class _Session(TypedDict):
     address: str
+    dialect: str
+    in_flight: int
+    lag_ms: int
     opened_at: int
     session: str
+    subscriptions: int
 
 
 class Session(_Session, total=False):
@@ -25,6 +33,29 @@ class Session(_Session, total=False):
     expires_at: int
     key: str
     user: str
+
+
+class _SessionGetResult(TypedDict):
+    positions: list[SessionPosition]
+    session: Session
+
+
+class SessionGetResult(_SessionGetResult, total=False):
+    """A session, and a page of its positions."""
+
+    next: str
+
+
+class _SessionPosition(TypedDict):
+    lag_ms: int
+    position: int
+    timeline: str
+
+
+class SessionPosition(_SessionPosition, total=False):
+    """How far a session is in a timeline."""
+
+    head: int
 
 
 class SessionCloseResult(TypedDict):
@@ -197,6 +228,48 @@ class TimelineListResult(_TimelineListResult, total=False):
     """A page of timelines."""
 
     next: str
+
+
+class _TimelinePrefixesResult(TypedDict):
+    entries: list[LevelEntry]
+
+
+class TimelinePrefixesResult(_TimelinePrefixesResult, total=False):
+    """A page of one level."""
+
+    next: str
+
+
+class LevelEntry(TypedDict):
+    """A timeline of the level, or all timelines whose IDs go on behind the delimiter. One name may be both, once with the delimiter at its end and once without."""
+
+    below: bool
+    name: str
+    timeline: bool
+
+
+class _TimelineReadersResult(TypedDict):
+    at_head: int
+    count: int
+    slowest: list[TimelineReader]
+
+
+class TimelineReadersResult(_TimelineReadersResult, total=False):
+    """The live subscriptions of a timeline."""
+
+    asked: int
+
+
+class _TimelineReader(TypedDict):
+    lag_ms: int
+    position: int
+    session: str
+
+
+class TimelineReader(_TimelineReader, total=False):
+    """A live subscription."""
+
+    user: str
 
 
 class TimelineConfigureResult(TypedDict):
@@ -435,7 +508,7 @@ class Scheduled2(_Scheduled2, total=False):
     """A message that waits for its time, or that was refused when it came."""
 
     expires_in_ms: int
-    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
+    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
     refused_at: int
 
 
@@ -823,6 +896,135 @@ class WebhookDeadResult(_WebhookDeadResult, total=False):
 DeadLetter = TypedDict("DeadLetter", {"changes": "int", "error": "str", "failed_at": "int", "from": "str", "number": "int", "replaying": "bool", "to": "str"}, total=True)
 
 
+class TableListResult(TypedDict):
+    """All of them, in the order of their names."""
+
+    tables: list[NamedTable]
+
+
+class _NamedTable(TypedDict):
+    is_virtual: bool
+    name: str
+
+
+class NamedTable(_NamedTable, total=False):
+    """A table or an index."""
+
+    index_of: str
+
+
+class _TableGetResult(TypedDict):
+    columns: list[DefinedColumn]
+    indexes: list[TableIndex]
+    is_virtual: bool
+    key: list[KeyColumn]
+    options: TableOptions
+    table: str
+    transactions: bool
+
+
+class TableGetResult(_TableGetResult, total=False):
+    """What a table is."""
+
+    created_at: int
+    index_of: str
+    stream: TableStream
+
+
+class DefinedColumn(TypedDict):
+    """A defined column."""
+
+    name: str
+    type: Literal['integer'] | Literal['double'] | Literal['boolean'] | Literal['string'] | Literal['binary']
+
+
+class TableIndex(TypedDict):
+    """A secondary index."""
+
+    columns: list[str]
+    key: list[str]
+    kind: Literal['global'] | Literal['local']
+    name: str
+    state: Literal['building'] | Literal['complete'] | Literal['since']
+
+
+class KeyColumn(TypedDict):
+    """A column of a primary key."""
+
+    auto_increment: bool
+    name: str
+    type: Literal['integer'] | Literal['string'] | Literal['binary']
+
+
+class _TableOptions(TypedDict):
+    allow_update: bool
+    version_offset_s: int
+    versions: int
+
+
+class TableOptions(_TableOptions, total=False):
+    """What decides which versions of a table's columns live, and which may be written."""
+
+    ttl_s: int
+
+
+class TableStream(TypedDict):
+    """A table's stream of changes."""
+
+    columns: list[str]
+    created_at: int
+    hours: int
+    id: str
+
+
+class RowGetResult(TypedDict, total=False):
+    """The row, if it is there."""
+
+    row: Row
+
+
+class _Row(TypedDict):
+    columns: list[RowColumn]
+    key: dict[str, Any]
+
+
+class Row(_Row, total=False):
+    """A row."""
+
+    cut: bool
+
+
+class _RowColumn(TypedDict):
+    name: str
+
+
+class RowColumn(_RowColumn, total=False):
+    """A version of a column, or its end."""
+
+    value: Any
+    version: int
+
+
+class _RowRangeResult(TypedDict):
+    rows: list[Row]
+
+
+class RowRangeResult(_RowRangeResult, total=False):
+    """A page of rows."""
+
+    next: dict[str, Any]
+
+
+#: What has to hold of a row: a comparison, or one of `all`, `any` and `not`.
+RowFilter = TypedDict("RowFilter", {"all": "list[RowFilter]", "any": "list[RowFilter]", "column": "str", "if_missing": "bool", "not": "RowFilter", "op": "Literal['='] | Literal['!='] | Literal['>'] | Literal['>='] | Literal['<'] | Literal['<=']", "value": "Any"}, total=False)
+
+
+class RowPutResult(TypedDict):
+    """The row was put."""
+
+    key: dict[str, Any]
+
+
 class _PartitionListResult(TypedDict):
     partitions: list[Partition]
 
@@ -1034,4 +1236,4 @@ class User(TypedDict):
 class Refused(TypedDict):
     """Why a timeline is refused."""
 
-    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
+    reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
