@@ -50,7 +50,7 @@ function marksOf(marks, x, range, top, bottom, labelled) {
   const inside = marks.filter(({ at }) => at >= range.from && at <= range.to).slice(-MARKS_MAX);
   return inside.map(({ at, label }, index) => [
     svg("path", { class: "mark", d: `M${x(at).toFixed(1)} ${top}V${bottom}` }, svg("title", {}, `${clock(at)} ${label}`)),
-    labelled && index === inside.length - 1 && svg("text", { class: x(at) > 180 ? "marked r" : "marked", x: x(at) + (x(at) > 180 ? -6 : 6), y: top + 14 }, label),
+    labelled && index === inside.length - 1 && svg("text", { class: x(at) > 280 ? "marked r" : "marked", x: x(at) + (x(at) > 280 ? -6 : 6), y: top + 14 }, label),
   ]);
 }
 

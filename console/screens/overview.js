@@ -183,8 +183,8 @@ const TOGETHER_MS = 20_000;
 
 /** Warnings and notices as marks; those that come together are one. */
 function events(lines) {
-  const found = lines.filter(({ level }) => ["warn", "error"].includes(level)).map((line) => ({ at: line.at, label: visible(line.message).slice(0, 40) }));
-  for (const { severity, since, what } of server.status?.notices ?? []) if (since && severity !== "info") found.push({ at: since, label: visible(what).slice(0, 40) });
+  const found = lines.filter(({ level }) => ["warn", "error"].includes(level)).map((line) => ({ at: line.at, label: visible(line.message).slice(0, 36) }));
+  for (const { severity, since, what } of server.status?.notices ?? []) if (since && severity !== "info") found.push({ at: since, label: visible(what).slice(0, 36) });
   found.sort((a, b) => a.at - b.at);
   return found.filter(({ at }, index) => index === 0 || at - found[index - 1].at > TOGETHER_MS);
 }

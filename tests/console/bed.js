@@ -19,6 +19,8 @@ const BINARY = process.env.TIDELINE_BIN;
 const CHROMIUM = process.env.TIDELINE_CHROMIUM ?? "/usr/bin/chromium";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"];
 const PATIENCE_MS = 10_000;
+/** What is meant for the tests is nothing that the server knows. */
+const OWN_ENV = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("TIDELINE_")));
 
 const ending = [];
 /** Ends all that was started; after the tests of a file by itself. */
@@ -71,7 +73,7 @@ export async function startServer({ config = "", args = [], env = {}, under = []
       const [program, ...before] = [...under, BINARY];
       child = spawn(program, [...before, "serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
         stdio: process.env.TIDELINE_LOUD ? "inherit" : "ignore",
-        env: { ...process.env, ...env, ...more },
+        env: { ...OWN_ENV, ...env, ...more },
       });
       await until("the server is ready", async () => (await fetch(`${own}/readyz`)).ok);
     },
@@ -105,7 +107,9 @@ export async function startServer({ config = "", args = [], env = {}, under = []
 /** Stops a partition as a failing disk would: what its log wants to write next is in the way. */
 export async function blockPartition(server, partition) {
   const log = join(server.folder, "data", `partition-${String(partition).padStart(4, "0")}`, "log");
-  for (let position = 2; position < 200; position++) {
+  const metrics = await (await fetch(`${server.url}/metrics`)).text();
+  const newest = Number(new RegExp(`^tideline_log_position\\{partition="${partition}"\\} (\\d+)`, "m").exec(metrics)[1]);
+  for (let position = newest + 1; position < newest + 3_000; position++) {
     const next = join(log, `${String(position).padStart(20, "0")}.log`);
     if (!existsSync(next)) mkdirSync(next);
   }

@@ -72,10 +72,13 @@ export async function load(url, { rate = 200, readers = 20, rooms = 12, writers 
     for (let room = 0; room < 5; room++) await reader.call("subscribe", { timeline: names[(at * 3 + room) % names.length] });
   }
   let sent = 0;
-  const began = Date.now();
+  let wanted = 0;
+  let before = Date.now();
   const timer = setInterval(() => {
     // The rate breathes a little, as people do.
-    const wanted = ((Date.now() - began) / 1000) * rate * (1 + 0.15 * Math.sin(Date.now() / 23_000));
+    const now = Date.now();
+    wanted += ((now - before) / 1000) * rate * (1 + 0.15 * Math.sin(now / 9_000));
+    before = now;
     for (; sent < wanted; sent++) {
       const [, entry] = TALK[sent % 7];
       sending[sent % writers].call("message.append", { timeline: names[(sent * 5) % names.length], entry }).catch(() => {});

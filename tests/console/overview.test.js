@@ -3,12 +3,13 @@
 // Owns: live figures, the sentences of troubles, the line lost and back. Must not: check how it looks.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { blockPartition, deafReader, openPage, press, reads, sleep, startServer, text, until } from "./bed.js";
 import { load } from "./harbour.js";
 
 const server = await startServer({ config: "segment_bytes = 1048576\n", args: ["--partitions", "4"] });
 const running = await load(`${server.url.replace("http", "ws")}/v1/connect`, { rate: 60, readers: 4, rooms: 6, writers: 2 });
+after(() => running.stop());
 const figure = (page, name) => page.$$eval(".figure", (all, name) => all.find((one) => one.querySelector("h2").textContent === name).querySelector(".big").innerText, name);
 
 test("partitions are gone through by keyboard, and one is opened", async () => {
@@ -54,29 +55,25 @@ test("a stopped partition, a reader that lags and a disk nearly full are said in
 });
 
 test("figures are there at once from the server's own hour, and change live", async () => {
-  try {
-    // The server has looked at itself before anybody did.
-    await until("a history", async () => Object.keys((await server.call("server.history")).series).length > 0, 15_000);
-    const page = await openPage(server);
-    await reads(page, "Serving.", ".state");
-    await reads(page, "All 4 partitions commit, nothing is refused.", ".state");
-    await until("appends are drawn", () => page.$$eval(".lane .line", (lines) => lines.every((line) => /L/.test(line.getAttribute("d")))));
-    await until("appends are counted", async () => Number.parseFloat(await figure(page, "Appends")) > 20);
-    assert.equal(Number.parseFloat(await figure(page, "Connections")) >= 7, true);
-    const seen = new Set();
-    await until("the log's position moves", async () => seen.add(await text(page, ".grid tbody")).size >= 3);
-    assert.equal(await page.$$eval(".grid tbody tr", (rows) => rows.length), 4);
-    assert.match(await text(page, ".way"), /Sync/);
-    assert.match(await text(page, ".foot"), /A batch: \d/);
-    // The same as a table, by keyboard.
-    await page.$eval(".as-table", (button) => button.focus());
-    await press(page, "Enter");
-    await reads(page, "Appends", "dialog");
-    await press(page, "Escape");
-    assert.deepEqual(page.errors, []);
-  } finally {
-    await running.stop();
-  }
+  // The server has looked at itself before anybody did.
+  await until("a history", async () => Object.keys((await server.call("server.history")).series).length > 0, 15_000);
+  const page = await openPage(server);
+  await reads(page, "Serving.", ".state");
+  await reads(page, "All 4 partitions commit, nothing is refused.", ".state");
+  await until("appends are drawn", () => page.$$eval(".lane .line", (lines) => lines.every((line) => /L/.test(line.getAttribute("d")))));
+  await until("appends are counted", async () => Number.parseFloat(await figure(page, "Appends")) > 20);
+  assert.equal(Number.parseFloat(await figure(page, "Connections")) >= 7, true);
+  const seen = new Set();
+  await until("the log's position moves", async () => seen.add(await text(page, ".grid tbody")).size >= 3);
+  assert.equal(await page.$$eval(".grid tbody tr", (rows) => rows.length), 4);
+  assert.match(await text(page, ".way"), /Sync/);
+  assert.match(await text(page, ".foot"), /A batch: \d/);
+  // The same as a table, by keyboard.
+  await page.$eval(".as-table", (button) => button.focus());
+  await press(page, "Enter");
+  await reads(page, "Appends", "dialog");
+  await press(page, "Escape");
+  assert.deepEqual(page.errors, []);
 });
 
 test("the line is lost and comes back without a gap", async () => {
