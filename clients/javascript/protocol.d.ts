@@ -191,6 +191,9 @@ export type Online = {
   "users": Array<User>;
 };
 
+/** Which sessions come first. */
+export type Order = ("opened" | "lag" | "subscriptions" | "in_flight");
+
 /** How far a device has stored a timeline. */
 export type Place = {
   /** Everything up to this sequence is stored. */
@@ -228,7 +231,7 @@ export type ReadState = ({
 });
 
 /** Why a call was refused. Clients switch on it; one that they don't know they treat by its `retry`. */
-export type Reason = ("parse_error" | "invalid_request" | "method_not_found" | "invalid_params" | "internal_error" | "unauthenticated" | "forbidden" | "not_a_member" | "timeline_not_found" | "message_not_found" | "member_not_found" | "conversation_not_found" | "table_not_found" | "cursor_not_found" | "webhook_not_found" | "dead_letter_not_found" | "partition_not_found" | "scheduled_not_found" | "condition_failed" | "message_id_conflict" | "epoch_changed" | "no_stream" | "position_lost" | "already_subscribed" | "too_large" | "too_many" | "rate_limited" | "busy" | "unavailable" | "shutting_down" | "outcome_unknown" | "storage_full");
+export type Reason = ("parse_error" | "invalid_request" | "method_not_found" | "invalid_params" | "internal_error" | "unauthenticated" | "forbidden" | "not_a_member" | "timeline_not_found" | "message_not_found" | "member_not_found" | "session_not_found" | "conversation_not_found" | "table_not_found" | "cursor_not_found" | "webhook_not_found" | "dead_letter_not_found" | "partition_not_found" | "scheduled_not_found" | "condition_failed" | "message_id_conflict" | "epoch_changed" | "no_stream" | "position_lost" | "already_subscribed" | "too_large" | "too_many" | "rate_limited" | "busy" | "unavailable" | "shutting_down" | "outcome_unknown" | "storage_full");
 
 /** How far one member has come. */
 export type Receipt = {
@@ -385,6 +388,12 @@ export type User = {
 /** Pushes that a subscription asks for. */
 export type With = ("signals" | "presence" | "members" | "receipts");
 
+/** Name to value, none nested. Names: 1 to 255 bytes, not starting with `#`. */
+export type Cells = { [name: string]: Value };
+
+/** The declared type of a column. */
+export type ColumnType = ("integer" | "double" | "boolean" | "string" | "binary");
+
 /** A timeline that the caller is a member of, as they see it. */
 export type Conversation = {
   /** The caller's own, on all their devices. */
@@ -459,6 +468,14 @@ export type DeadLetter = {
   "to": string;
 };
 
+/** A defined column. */
+export type DefinedColumn = {
+  /** Its name. */
+  "name": string;
+  /** Its declared type. */
+  "type": ColumnType;
+};
+
 /** Name to value. Names: 1 to 255 bytes, not starting with `$` or `__`. */
 export type Entry = { [name: string]: Value };
 
@@ -510,6 +527,9 @@ export type FeedMessage = {
   "timestamp": number;
 };
 
+/** How a column is compared. */
+export type FilterOp = ("=" | "!=" | ">" | ">=" | "<" | "<=");
+
 /** A timeline that the caller follows. */
 export type Followed = {
   /** The first sequence that is in the feed. */
@@ -525,6 +545,12 @@ export type Grant = {
   /** A name, or a prefix and `*`; a segment `{user}` is the caller's user. */
   "on": string;
 };
+
+/** What an index may begin with. */
+export type IndexKind = ("global" | "local");
+
+/** Which rows an index has. */
+export type IndexState = ("building" | "complete" | "since");
 
 /** A key without its secret. */
 export type Key = {
@@ -542,6 +568,29 @@ export type Key = {
   "rights": Array<Grant>;
   /** Whether Tablestore's requests are signed with it. */
   "signing": boolean;
+};
+
+/** A column of a primary key. */
+export type KeyColumn = {
+  /** The server numbers it. */
+  "auto_increment": boolean;
+  /** Its name. */
+  "name": string;
+  /** Its type. */
+  "type": KeyType;
+};
+
+/** The type of a key's column. */
+export type KeyType = ("integer" | "string" | "binary");
+
+/** A timeline of the level, or all timelines whose IDs go on behind the delimiter. One name may be both, once with the delimiter at its end and once without. */
+export type LevelEntry = {
+  /** It is the prefix of one or more timelines: pass it as `prefix` to see them. */
+  "below": boolean;
+  /** The timeline's ID, or the prefix of the next level, up to its delimiter. */
+  "name": string;
+  /** It is a timeline. */
+  "timeline": boolean;
 };
 
 /** How bad what a line says is. */
@@ -595,6 +644,16 @@ export type Message = {
   "sequence": number;
   /** When it was committed, ms since 1970; never falls within a timeline. */
   "timestamp": number;
+};
+
+/** A table or an index. */
+export type NamedTable = {
+  /** The table whose rows it shows; absent = it is no index. */
+  "index_of"?: string | null;
+  /** It shows timelines or their messages, and can only be read. */
+  "is_virtual": boolean;
+  /** Its name. */
+  "name": string;
 };
 
 /** A partition: a range of the hashes of keys. */
@@ -824,6 +883,16 @@ export type Reaction = {
   "users": Array<string>;
 };
 
+/** A row. */
+export type Row = {
+  /** Its columns in the order of their names, versions newest first. */
+  "columns": Array<RowColumn>;
+  /** The last columns did not fit into the answer: ask for them by name. */
+  "cut"?: boolean;
+  /** Its primary key, in the order of the table's. */
+  "key": Cells;
+};
+
 /** A change of a table's row. */
 export type RowChange = {
   /** What changed: columns in the order of their names, versions newest first. */
@@ -846,6 +915,27 @@ export type RowColumn = {
   "value"?: (Value | null);
   /** The version, ms mostly; absent = all versions were deleted. */
   "version"?: number | null;
+};
+
+/** What has to be so of a row that is put. */
+export type RowExpect = ("exist" | "absent");
+
+/** What has to hold of a row: a comparison, or one of `all`, `any` and `not`. */
+export type RowFilter = {
+  /** All of these hold; two at least. */
+  "all"?: Array<RowFilter>;
+  /** One of these holds; two at least. */
+  "any"?: Array<RowFilter>;
+  /** The column that is compared, also one of the key. Any of the versions that are asked for may fulfil it. */
+  "column"?: string | null;
+  /** Whether it holds of rows that have no such column. */
+  "if_missing"?: boolean;
+  /** This does not hold. */
+  "not"?: (RowFilter | null);
+  /** How it is compared. */
+  "op"?: (FilterOp | null);
+  /** With what. Values of two types are not equal, and neither is above the other. */
+  "value"?: (Value | null);
 };
 
 /** A histogram as time goes by. */
@@ -905,16 +995,36 @@ export type Session = {
   "client"?: string | null;
   /** What the client calls its device. */
   "device"?: string | null;
+  /** The sub-protocol that it speaks. */
+  "dialect": string;
   /** When its token ends, ms since 1970; absent = never. */
   "expires_at"?: number | null;
-  /** The ID of its API key; absent = it has shown a token. */
+  /** Its calls that are not answered yet. */
+  "in_flight": number;
+  /** The ID of its API key; absent = it has shown a token, or nothing. */
   "key"?: string | null;
+  /** For how long the oldest has waited that is still to go out to it, ms; 0 = it has everything. */
+  "lag_ms": number;
   /** Since when, ms since 1970. */
   "opened_at": number;
   /** As `session.open` returned it. */
   "session": string;
+  /** How many timelines it is subscribed to. */
+  "subscriptions": number;
   /** Its user; absent = a back end that acts for nobody. */
   "user"?: string | null;
+};
+
+/** How far a session is in a timeline. */
+export type SessionPosition = {
+  /** The timeline's last sequence; absent = it is gone. */
+  "head"?: number | null;
+  /** For how long something newer has waited, ms; 0 = nothing does. */
+  "lag_ms": number;
+  /** The last sequence that went out to it. */
+  "position": number;
+  /** The timeline's ID. */
+  "timeline": string;
 };
 
 /** A change. Ignore kinds that you don't know. */
@@ -989,6 +1099,44 @@ export type SubscribeResult = {
   "timeline": string;
 };
 
+/** A secondary index. */
+export type TableIndex = {
+  /** The columns that its rows hold besides. */
+  "columns": Array<string>;
+  /** The columns that order it. */
+  "key": Array<string>;
+  /** What it may begin with. */
+  "kind": IndexKind;
+  /** Its name: it is read like a table. */
+  "name": string;
+  /** Which rows it has. */
+  "state": IndexState;
+};
+
+/** What decides which versions of a table's columns live, and which may be written. */
+export type TableOptions = {
+  /** Rows can be updated, not only put and deleted. */
+  "allow_update": boolean;
+  /** Seconds that a version lives, from its own time on; absent = for ever. */
+  "ttl_s"?: number | null;
+  /** How far from now a version may be that is written, seconds. */
+  "version_offset_s": number;
+  /** How many versions of a column live. */
+  "versions": number;
+};
+
+/** A table's stream of changes. */
+export type TableStream = {
+  /** Each change tells what these columns held before it. */
+  "columns": Array<string>;
+  /** When it was enabled, ms since 1970. */
+  "created_at": number;
+  /** For how many hours its changes are kept at least. */
+  "hours": number;
+  /** Never used again, not by the same table either. */
+  "id": string;
+};
+
 /** What is known of a timeline. */
 export type TimelineGetResult = {
   /** The last change number, 0 if none. */
@@ -1051,6 +1199,18 @@ export type TimelineDeleted = {
   "epoch": string;
   /** The timeline's ID. */
   "timeline": string;
+};
+
+/** A live subscription. */
+export type TimelineReader = {
+  /** For how long something newer has waited, ms; 0 = nothing does. */
+  "lag_ms": number;
+  /** The last sequence that went out to it. */
+  "position": number;
+  /** Its session, for `session.get`. */
+  "session": string;
+  /** Whose it is; absent = a back end's. */
+  "user"?: string | null;
 };
 
 /** String, 64-bit integer, double, boolean, nested array or object, or a typed value: binary, or an integer as decimal text. In MessagePack binary is bin. */
@@ -1133,12 +1293,39 @@ export interface Methods {
   /** List sessions */
   "session.list": {
     params: {
+      /** Only sessions after this: `next` of the page before. Only with the order `opened`. */
+      "after"?: string | null;
+      /** Sessions at most; clamped to 1,000. */
+      "limit"?: number;
+      /** Which come first. */
+      "order"?: Order;
       /** Only of this user. */
       "user"?: string | null;
     };
     result: {
+      /** What to pass as `after` for the next page; absent = that was all, or the order has no pages. */
+      "next"?: string | null;
       /** What is known of each. */
       "sessions": Array<Session>;
+    };
+  };
+  /** Read one session, and how far it is in its timelines */
+  "session.get": {
+    params: {
+      /** As `session.list` returned it. */
+      "session": string;
+      /** Only timelines after this one: `next` of the page before. As in `timeline.list`. */
+      "after"?: string | null;
+      /** Positions at most; clamped to the page limit. */
+      "limit"?: number;
+    };
+    result: {
+      /** What to pass as `after` for the next page; absent = that was all. */
+      "next"?: string | null;
+      /** How far it is in the timelines that it is subscribed to, in the order of their IDs; of somebody else's session only those that the caller may read by name. */
+      "positions": Array<SessionPosition>;
+      /** The session. */
+      "session": Session;
     };
   };
   /** Close a session */
@@ -1337,6 +1524,44 @@ export interface Methods {
       "next"?: string | null;
       /** In the order of their IDs' bytes. May be none although there are more. */
       "timelines": Array<TimelineGetResult>;
+    };
+  };
+  /** List one level of the IDs of timelines */
+  "timeline.prefixes": {
+    params: {
+      /** Only what comes behind this: `next` of the page before. */
+      "after"?: string | null;
+      /** What ends a level; `/` if it is left out. */
+      "delimiter"?: string | null;
+      /** Entries at most; clamped to the page limit. */
+      "limit"?: number;
+      /** Only IDs that start with this; the level begins behind it. */
+      "prefix"?: string | null;
+    };
+    result: {
+      /** In the order of their names' bytes. May be none although there are more. */
+      "entries": Array<LevelEntry>;
+      /** What to pass as `after` for the next page; absent = that was all. As in `timeline.list`. */
+      "next"?: string | null;
+    };
+  };
+  /** Read who follows a timeline now, and how far behind */
+  "timeline.readers": {
+    params: {
+      /** The timeline's ID, 1 to 255 bytes. */
+      "timeline": string;
+      /** Of the slowest at most so many; clamped to 1,000. */
+      "limit"?: number;
+    };
+    result: {
+      /** Only so many of them have said how far they are; absent = all. */
+      "asked"?: number | null;
+      /** Of those that have said it, how many have everything. */
+      "at_head": number;
+      /** How many there are. */
+      "count": number;
+      /** Those that lag most first, then those that are furthest behind. */
+      "slowest": Array<TimelineReader>;
     };
   };
   /** Change the settings */
@@ -2261,6 +2486,106 @@ export interface Methods {
       "position"?: string | null;
     };
     result: { [name: string]: unknown };
+  };
+  /** List the tables that one has a right to */
+  "table.list": {
+    params: {};
+    result: {
+      /** Tables, and indexes, which are read like tables. */
+      "tables": Array<NamedTable>;
+    };
+  };
+  /** Read what a table is */
+  "table.get": {
+    params: {
+      /** Its name, or an index's. */
+      "table": string;
+    };
+    result: {
+      /** Columns with a declared type, which indexes may hold. Rows may have others, and other types. */
+      "columns": Array<DefinedColumn>;
+      /** When it was made, ms since 1970; absent = it shows timelines. */
+      "created_at"?: number | null;
+      /** The table whose rows it shows; absent = it is no index. */
+      "index_of"?: string | null;
+      /** Its secondary indexes. */
+      "indexes": Array<TableIndex>;
+      /** It shows timelines or their messages, and can only be read. */
+      "is_virtual": boolean;
+      /** The columns of its primary key, in their order; the first decides in which partition a row is. */
+      "key": Array<KeyColumn>;
+      /** What decides which versions live. */
+      "options": TableOptions;
+      /** Its stream; absent = it has none. */
+      "stream"?: (TableStream | null);
+      /** Its name. */
+      "table": string;
+      /** It takes local transactions. */
+      "transactions": boolean;
+    };
+  };
+  /** Read one row of a table */
+  "row.get": {
+    params: {
+      /** The whole primary key. */
+      "key": Cells;
+      /** The table, or an index. */
+      "table": string;
+      /** Only these columns; none = all. */
+      "columns"?: Array<string>;
+      /** So many of the newest versions of each column; 1 if it is left out. */
+      "versions"?: number;
+    };
+    result: {
+      /** Absent = there is none. */
+      "row"?: (Row | null);
+    };
+  };
+  /** Read a range of a table's rows */
+  "row.range": {
+    params: {
+      /** The table, or an index. */
+      "table": string;
+      /** From the highest key to the lowest. */
+      "backward"?: boolean;
+      /** Only these columns; none = all. */
+      "columns"?: Array<string>;
+      /** Only rows that it is true of. */
+      "filter"?: (RowFilter | null);
+      /** From this key on, in the direction that is asked for: `next` of the page before. Columns at its end may be left out. */
+      "from"?: (Cells | null);
+      /** Rows at most; clamped to the page limit. */
+      "limit"?: number;
+      /** Up to this key, without it. Columns at its end may be left out: then without all rows that have the others. */
+      "to"?: (Cells | null);
+      /** So many of the newest versions of each column; 1 if it is left out. */
+      "versions"?: number;
+      /** Only rows whose key begins with these values of its first columns; not of all of them. */
+      "within"?: (Cells | null);
+    };
+    result: {
+      /** What to pass as `from` for the next page; absent = that was all. */
+      "next"?: (Cells | null);
+      /** In the direction that was asked for. May be none although there are more. */
+      "rows": Array<Row>;
+    };
+  };
+  /** Put a row into a table */
+  "row.put": {
+    params: {
+      /** Its columns, 1,024 at most. */
+      "columns": Cells;
+      /** The whole primary key. A column that the server numbers is left out, and the row is new. */
+      "key": Cells;
+      /** The table; not an index. */
+      "table": string;
+      /** Refuse unless the row is there, or is not. */
+      "expect"?: (RowExpect | null);
+    };
+    result: {
+      /** Its primary key, with what the server has numbered. */
+      "key": Cells;
+    };
   };
   /** List the partitions, what they do, and how far a change of them is */
   "partition.list": {

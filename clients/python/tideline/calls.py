@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Awaitable, Callable, List, Literal
 
-from .shapes import (AttributesPatch, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionListResult, SessionRevokeResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
+from .shapes import (AttributesPatch, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
 
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -22,9 +22,14 @@ class SessionCalls:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def list(self, *, user: str | None = None) -> SessionListResult:
+    async def list(self, *, after: str | None = None, limit: int | None = None, order: Literal['opened'] | Literal['lag'] | Literal['subscriptions'] | Literal['in_flight'] | None = None, user: str | None = None) -> SessionListResult:
         """List sessions."""
-        result: SessionListResult = await self._call("session.list", _given({"user": user}))
+        result: SessionListResult = await self._call("session.list", _given({"after": after, "limit": limit, "order": order, "user": user}))
+        return result
+
+    async def get(self, session: str, *, after: str | None = None, limit: int | None = None) -> SessionGetResult:
+        """Read one session, and how far it is in its timelines."""
+        result: SessionGetResult = await self._call("session.get", _given({"session": session, "after": after, "limit": limit}))
         return result
 
     async def close(self, session: str) -> SessionCloseResult:
@@ -94,6 +99,16 @@ class TimelineCalls:
     async def list(self, *, after: str | None = None, limit: int | None = None, prefix: str | None = None) -> TimelineListResult:
         """List timelines by ID."""
         result: TimelineListResult = await self._call("timeline.list", _given({"after": after, "limit": limit, "prefix": prefix}))
+        return result
+
+    async def prefixes(self, *, after: str | None = None, delimiter: str | None = None, limit: int | None = None, prefix: str | None = None) -> TimelinePrefixesResult:
+        """List one level of the IDs of timelines."""
+        result: TimelinePrefixesResult = await self._call("timeline.prefixes", _given({"after": after, "delimiter": delimiter, "limit": limit, "prefix": prefix}))
+        return result
+
+    async def readers(self, timeline: str, *, limit: int | None = None) -> TimelineReadersResult:
+        """Read who follows a timeline now, and how far behind."""
+        result: TimelineReadersResult = await self._call("timeline.readers", _given({"timeline": timeline, "limit": limit}))
         return result
 
     async def configure(self, timeline: str, settings: SettingsPatch, *, epoch: str | None = None, expect_version: int | None = None) -> TimelineConfigureResult:
@@ -411,6 +426,45 @@ class WebhookCalls:
         return result
 
 
+class TableCalls:
+    """`table.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def list(self) -> TableListResult:
+        """List the tables that one has a right to."""
+        result: TableListResult = await self._call("table.list", _given({}))
+        return result
+
+    async def get(self, table: str) -> TableGetResult:
+        """Read what a table is."""
+        result: TableGetResult = await self._call("table.get", _given({"table": table}))
+        return result
+
+
+class RowCalls:
+    """`row.…`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def get(self, key: dict[str, Any], table: str, *, columns: List[str] | None = None, versions: int | None = None) -> RowGetResult:
+        """Read one row of a table."""
+        result: RowGetResult = await self._call("row.get", _given({"key": key, "table": table, "columns": columns, "versions": versions}))
+        return result
+
+    async def range(self, table: str, *, backward: bool | None = None, columns: List[str] | None = None, filter: RowFilter | None = None, from_: dict[str, Any] | None = None, limit: int | None = None, to: dict[str, Any] | None = None, versions: int | None = None, within: dict[str, Any] | None = None) -> RowRangeResult:
+        """Read a range of a table's rows."""
+        result: RowRangeResult = await self._call("row.range", _given({"table": table, "backward": backward, "columns": columns, "filter": filter, "from": from_, "limit": limit, "to": to, "versions": versions, "within": within}))
+        return result
+
+    async def put(self, columns: dict[str, Any], key: dict[str, Any], table: str, *, expect: Literal['exist'] | Literal['absent'] | None = None) -> RowPutResult:
+        """Put a row into a table."""
+        result: RowPutResult = await self._call("row.put", _given({"columns": columns, "key": key, "table": table, "expect": expect}))
+        return result
+
+
 class PartitionCalls:
     """`partition.…`."""
 
@@ -506,6 +560,8 @@ class Calls:
         self.feed = FeedCalls(call)
         self.stream = StreamCalls(call)
         self.webhook = WebhookCalls(call)
+        self.table = TableCalls(call)
+        self.row = RowCalls(call)
         self.partition = PartitionCalls(call)
         self.server = ServerCalls(call)
         self.log = LogCalls(call)
