@@ -43,6 +43,21 @@ pub struct Line {
     bytes: usize,
 }
 
+/// Which lines are asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// At least as bad as this.
+    pub level: Level,
+    /// Also those of the audit, which name users and what is theirs.
+    pub audit: bool,
+}
+
+impl Wanted {
+    fn has(self, line: &Line) -> bool {
+        line.level <= self.level && (self.audit || line.target != "audit")
+    }
+}
+
 /// Some of the lines.
 #[derive(Debug, Default, PartialEq)]
 pub struct Lines {
@@ -104,10 +119,15 @@ impl Journal {
         self.newest.subscribe()
     }
 
-    /// Lines above `after` that are at least as bad as `level`, the oldest first: so many at most, and about so many
-    /// bytes.
+    /// Lines above `after` that are wanted, the oldest first: so many at most, and about so many bytes.
     #[must_use]
-    pub fn read(&self, after: Option<u64>, level: Level, limit: usize, bytes_max: usize) -> Lines {
+    pub fn read(
+        &self,
+        after: Option<u64>,
+        wanted: Wanted,
+        limit: usize,
+        bytes_max: usize,
+    ) -> Lines {
         let ring = self.ring();
         let newest = ring.lines.back().map_or(ring.first, |line| line.number);
         // A number that was never given is that of another process, whose clock was ahead.
@@ -122,7 +142,7 @@ impl Journal {
         let mut bytes = 0;
         let skipped = ring.lines.partition_point(|line| line.number < begin);
         for line in ring.lines.iter().skip(skipped) {
-            if line.level <= level {
+            if wanted.has(line) {
                 bytes += line.bytes;
                 if read.lines.len() == limit || (bytes > bytes_max && !read.lines.is_empty()) {
                     break;
@@ -251,8 +271,12 @@ mod tests {
         journal
     }
 
+    fn from(level: Level) -> Wanted {
+        Wanted { level, audit: true }
+    }
+
     fn all(journal: &Journal, after: Option<u64>) -> Lines {
-        journal.read(after, Level::TRACE, usize::MAX, usize::MAX)
+        journal.read(after, from(Level::TRACE), usize::MAX, usize::MAX)
     }
 
     #[test]
@@ -283,7 +307,7 @@ mod tests {
                 tracing::error!(number, "other");
             }
         });
-        let read = journal.read(None, Level::WARN, 4, usize::MAX);
+        let read = journal.read(None, from(Level::WARN), 4, usize::MAX);
         let numbers = |read: &Lines| {
             read.lines
                 .iter()
@@ -291,11 +315,11 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(numbers(&read), [1, 3, 5, 7]);
-        let read = journal.read(Some(read.next), Level::WARN, 400, usize::MAX);
+        let read = journal.read(Some(read.next), from(Level::WARN), 400, usize::MAX);
         assert_eq!(numbers(&read), [9 + 0, 11, 13, 15, 17, 19]);
-        let end = journal.read(Some(read.next), Level::TRACE, 400, usize::MAX);
+        let end = journal.read(Some(read.next), from(Level::TRACE), 400, usize::MAX);
         assert_eq!((end.lines.len(), end.next), (0, read.next));
-        let small = journal.read(None, Level::TRACE, 400, 1);
+        let small = journal.read(None, from(Level::TRACE), 400, 1);
         assert_eq!(numbers(&small), [0]);
         // Of another process.
         assert_eq!(all(journal, Some(u64::MAX >> 11)).lines.len(), 20);

@@ -80,7 +80,8 @@ fn is_known(headers: &HeaderMap, tag: &str) -> bool {
 fn takes_gzip(headers: &HeaderMap) -> bool {
     items(headers, ACCEPT_ENCODING).any(|item| {
         let (coding, weight) = item.split_once(';').unwrap_or((item, ""));
-        let weight = weight.trim().trim_start_matches("q=").parse::<f32>();
+        let weight = weight.trim().trim_start_matches(['q', 'Q']);
+        let weight = weight.trim_start_matches('=').parse::<f32>();
         coding.trim().eq_ignore_ascii_case("gzip") && weight != Ok(0.0)
     })
 }
@@ -99,6 +100,7 @@ mod tests {
             ("br, GZIP;q=0.5", true),
             ("gzip;q=0", false),
             ("gzip; q=0.0, br", false),
+            ("gzip;Q=0", false),
             ("x-gzip, deflate", false),
             ("", false),
         ] {

@@ -15,7 +15,7 @@ mod tests;
 mod words;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Mutex as AsyncMutex;
@@ -121,11 +121,7 @@ impl Health {
     /// The last hour after a time, ms; it begins with the process.
     #[must_use]
     pub fn past(&self, since: u64) -> Past {
-        let known = self.inner.known.lock();
-        known
-            .unwrap_or_else(PoisonError::into_inner)
-            .history
-            .since(since)
+        self.inner.known().history.since(since)
     }
 
     /// One look at a time. `is_step` = for the history, too.
@@ -149,6 +145,10 @@ impl Health {
 const FRESH: Duration = Duration::from_secs(1);
 
 impl Inner {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn look(&self, is_step: bool) -> Look {
         let text = (self.scrape)();
         let sample = Sample::read(&text);
@@ -158,9 +158,11 @@ impl Inner {
             .ids()
             .filter_map(|id| Some((id, self.partitions.doing(id)?)));
         let doing: Vec<_> = doing.collect();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever reads the history must not wait for the disk.
+        let earlier = self.known().history.oldest_room();
+        let storage = Storage::look(&self.data, &sample, earlier, now);
+        let mut known = self.known();
         let Known { memory, history } = &mut *known;
-        let storage = Storage::look(&self.data, &sample, history.oldest_room(), now);
         if is_step {
             let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
             history.push(elapsed, &sample, (storage.disk_free, storage.room()));

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::limits::Limits;
 use super::params::{page_default, page_limit};
 
-/// Asks for lines of the server's log. It keeps the newest 2,000.
+/// Asks for lines of the server's log. It keeps the newest 2,000. Those of the target `audit` are for administrators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "log.tail.params")]

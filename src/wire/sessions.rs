@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::key::Secret;
 use super::limits::Limits;
 use super::params::{one_of, or_default, page_default, page_limit};
+use super::timeline::AFTER_BYTES_MAX;
 
 /// Shows a newer token of the same user, so that the session goes on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -168,9 +169,9 @@ pub struct Get {
     /// As `session.list` returned it.
     #[schemars(length(max = 64))]
     pub session: String,
-    /// Only timelines after this one: `next` of the page before.
+    /// Only timelines after this one: `next` of the page before. As in `timeline.list`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 255))]
+    #[schemars(length(max = 512))]
     pub after: Option<String>,
     /// Positions at most; clamped to the page limit.
     #[serde(default = "page_default", deserialize_with = "page_limit")]
@@ -181,7 +182,7 @@ pub struct Get {
 impl Check for Get {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::text_bytes("session", Some(&self.session), 64)?;
-        check::text_bytes("after", self.after.as_deref(), check::NAME_BYTES_MAX)?;
+        check::text_bytes("after", self.after.as_deref(), AFTER_BYTES_MAX)?;
         check::page_limit(&mut self.limit, limits)
     }
 }

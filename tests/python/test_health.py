@@ -410,6 +410,16 @@ def test_no_secret_is_in_the_log(guard):
     assert "shop" in told and made["key"] not in told and made["key"][16:] not in told and bad not in told and server.admin not in told
 
 
+def test_the_audit_is_for_administrators(guard):
+    server = guard().start()
+    observer = token(rights=[{"on": "*", "allow": ["observe"]}])
+    server.call(server.admin, "message.append", timeline="hidden/1", entry={"a": 1})
+    server.call(server.admin, "timeline.delete", timeline="hidden/1")
+    names = lambda bearer: [line["fields"].get("name") for line in server.call(bearer, "log.tail")["lines"]]
+    assert "hidden/1" in names(server.admin)
+    assert names(observer) and "hidden/1" not in names(observer)
+
+
 def test_who_loses_the_right_while_they_wait_gets_no_line(guard):
     server = guard().start()
     key = server.call(server.admin, "key.create", name="eye", rights=[{"on": "*", "allow": ["observe"]}])

@@ -154,6 +154,7 @@ def test_sessions_are_refused_what_is_wrong(client, refused):
     refused(client, "session.get", 404, "session_not_found", session="x")
     refused(client, "session.get", -32602, "invalid_params", "session", session="x" * 65)
     refused(client, "session.get", -32602, "invalid_params", "limit", session="x", limit=0)
+    refused(client, "session.get", -32602, "invalid_params", "after", session="x", after="x" * 513)
     refused(client, "timeline.readers", 404, "timeline_not_found", timeline="none")
     refused(client, "timeline.readers", -32602, "invalid_params", "limit", timeline="none", limit=0)
     refused(client, "timeline.readers", -32602, "invalid_params", "timeline", timeline="")
@@ -173,6 +174,12 @@ def test_who_may_look(guard):
         of = lambda bearer: [one["timeline"] for one in ask(bearer, "session.get", session=hers)["positions"]]
         assert of(who("ann")) == ["hall/1", "room/1"], "her own"
         assert of(server.admin) == ["hall/1", "room/1"] and of(observer) == ["room/1"]
+        # Nor does the end of a page tell of what is left out.
+        page = ask(observer, "session.get", session=hers, limit=1)
+        assert page["positions"] == [] and page["next"].startswith("$next/"), page
+        page = ask(observer, "session.get", session=hers, limit=1, after=page["next"])
+        assert [one["timeline"] for one in page["positions"]] == ["room/1"] and "next" not in page
+        assert ask(server.admin, "session.get", session=hers, limit=1)["next"] == "hall/1"
         for bearer in [observer, server.admin]:
             assert [one["session"] for one in ask(bearer, "session.list")["sessions"]] == [hers]
             assert ask(bearer, "timeline.readers", timeline="room/1")["slowest"][0]["user"] == "ann"

@@ -254,6 +254,9 @@ def test_what_is_wrong_is_refused(native, make_table, refused):
         ({"to": {"x": 1}}, "to.x"),
         ({"within": {"p": 1}}, "within.p"),
         ({"within": at}, "within"),
+        ({"within": {"p": "b"}, "from": {"p": "a"}}, "from"),
+        ({"within": {"p": "b"}, "to": {"p": "c"}}, "to"),
+        ({"within": {"x": 1}, "from": at, "to": at}, "within.x"),
         ({"from": {"p": "b"}, "to": {"p": "a"}}, "from"),
         ({"backward": True, "from": {"p": "a"}, "to": {"p": "b"}}, "from"),
         ({"filter": {}}, "filter"),
@@ -280,8 +283,10 @@ def test_rights_are_those_of_tables(tmp_path):
         admin = server.client("admin")
         from tablestore import CapacityUnit, ReservedThroughput, TableMeta, TableOptions
 
-        for name in ["shop_a", "mine_a"]:
-            admin.create_table(TableMeta(name, [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+        index = SecondaryIndexMeta("shop_by_i", ["i"], [], SecondaryIndexType.GLOBAL_INDEX)
+        for name, indexes in [("shop_a", []), ("mine_a", [index])]:
+            meta = TableMeta(name, [("k", "STRING")], [("i", "INTEGER")])
+            admin.create_table(meta, TableOptions(max_version=1), ReservedThroughput(CapacityUnit(0, 0)), indexes)
         call = lambda by, method, **params: said(server, by, method, **params)
         key = {"key": {"k": "a"}}
         for by, table, got, ranged, written, told in [
@@ -301,7 +306,12 @@ def test_rights_are_those_of_tables(tmp_path):
             assert call(by, "row.put", table=table, columns={"a": 1}, **key) == written, (by, table)
             assert call(by, "table.get", table=table) == told, (by, table)
         names = lambda by: [one["name"] for one in rpc(server, "table.list", by)["tables"]]
-        assert "mine_a" in names("admin") and names("both") == ["shop_a"] and names("blind") == []
+        assert "mine_a" in names("admin") and names("both") == ["shop_a", "shop_by_i"] and names("blind") == []
+        # Whose rows an index has is not for those who have no right there.
+        of_index = lambda by: [one.get("index_of") for one in rpc(server, "table.list", by)["tables"] if one["name"] == "shop_by_i"]
+        assert of_index("admin") == ["mine_a"] and of_index("both") == [None]
+        assert rpc(server, "table.get", "admin", table="shop_by_i")["index_of"] == "mine_a"
+        assert "index_of" not in rpc(server, "table.get", "both", table="shop_by_i")
         # Of timelines what may be read by name.
         for name in ["open/1", "closed/1"]:
             rpc(server, "message.append", timeline=name, entry={"a": 1})

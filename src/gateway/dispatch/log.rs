@@ -1,7 +1,8 @@
 //! The log family: tail.
 //!
 //! Owns: the long poll. Promises: it ends at its time, at the first line that is asked for, or when the server drains;
-//! who has lost the right meanwhile gets no line. Must not: know what is logged.
+//! who has lost the right meanwhile gets no line; lines of the audit are for administrators. Must not: know what else
+//! is logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,8 @@ use tracing::Level;
 
 use super::shape::{page_bytes, size};
 use super::{Caller, Shared, Work};
-use crate::journal::{Line, Lines, journal};
+use crate::access::Right;
+use crate::journal::{Line, Lines, Wanted, journal};
 use crate::wire::{Method, Reply, log};
 
 pub(super) fn tail(shared: &Arc<Shared>, caller: &Caller, request: &log::Tail) -> Work {
@@ -25,13 +27,17 @@ pub(super) fn tail(shared: &Arc<Shared>, caller: &Caller, request: &log::Tail) -
     let time = Duration::from_millis(wait_ms.unwrap_or(0));
     let work = async move {
         let until = Instant::now() + time;
-        let (level, bytes_max) = (to_level(level), page_bytes(&shared.options.limits));
+        let wanted = Wanted {
+            level: to_level(level),
+            audit: caller.may(Right::Admin),
+        };
+        let bytes_max = page_bytes(&shared.options.limits);
         let mut newest = journal().watch();
         let mut dropped = 0;
         let mut is_over = time.is_zero();
         loop {
             newest.borrow_and_update();
-            let mut read = journal().read(after, level, size(limit), bytes_max);
+            let mut read = journal().read(after, wanted, size(limit), bytes_max);
             dropped += read.dropped;
             if is_over || !read.lines.is_empty() {
                 read.dropped = dropped;

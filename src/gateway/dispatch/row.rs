@@ -190,16 +190,23 @@ fn bounds(table: &Table, range: &Range) -> Result<(PrimaryKey, PrimaryKey), Fail
             None => prefix(table, field, Cells::default(), rest),
         },
     };
-    if let Some(within) = &range.within
-        && within.0.columns.len() == table.primary_key.len()
-    {
-        return Err(Failure::invalid("within", "leave the last columns out"));
-    }
     let start = bound("from", &range.from, &first)?;
     let end = match &range.to {
         Some(to) => prefix(table, "to", to.clone(), &first)?,
         None => bound("to", &None, &last)?,
     };
+    if let Some(within) = &range.within {
+        let count = within.0.columns.len();
+        if count == table.primary_key.len() {
+            return Err(Failure::invalid("within", "leave the last columns out"));
+        }
+        let within = prefix(table, "within", within.clone(), &first)?;
+        for (field, bound) in [("from", &start), ("to", &end)] {
+            if bound[..count] != within[..count] {
+                return Err(Failure::invalid(field, "is not within"));
+            }
+        }
+    }
     Ok((start, end))
 }
 

@@ -12,8 +12,10 @@ use tokio::time::{Instant, timeout_at};
 
 use super::session::is_own;
 use super::shape::size;
+use super::timeline::unsealed;
 use super::{Caller, Outcome, Shared, Work, refusal};
 use crate::access::{Right, Rights};
+use crate::credentials::seal;
 use crate::feed::{About, Mailbox, Progress, Reached};
 use crate::gateway::live::{Live, Pulse};
 use crate::timeline::Target;
@@ -151,18 +153,27 @@ async fn got(shared: &Shared, caller: &Caller, get: Get) -> Outcome {
     let live = live.filter(|live| sees(caller, live));
     let live = live.ok_or(Reason::SessionNotFound)?;
     let limit = size(get.limit);
-    let asked = live.peer.mailbox.ask(About::Names(get.after, limit + 1));
+    let after = match unsealed(get.after.as_deref())? {
+        Some(name) => Some(name),
+        None => get.after,
+    };
+    let asked = live.peer.mailbox.ask(About::Names(after, limit + 1));
     // One that does not answer is on its way out.
     let progress = answer(asked, Instant::now() + ANSWER_TIME).await;
     let progress = progress.ok_or(Reason::Unavailable)?;
     let mut reached = progress.positions;
+    let is_own = is_own(caller, &live);
+    let shows = |name: &str| is_own || caller.asker.reads_by_name(name.as_bytes());
     let mut next = None;
     if reached.len() > limit {
         reached.truncate(limit);
-        next = reached.last().map(|one| one.timeline.as_ref().to_owned());
+        // The page may end at a name that the caller must not see.
+        next = reached.last().map(|one| match shows(&one.timeline) {
+            true => one.timeline.as_ref().to_owned(),
+            false => seal(&one.timeline),
+        });
     }
-    let is_own = is_own(caller, &live);
-    reached.retain(|one| is_own || caller.asker.reads_by_name(one.timeline.as_bytes()));
+    reached.retain(|one| shows(&one.timeline));
     let mut positions = Vec::with_capacity(reached.len());
     for one in reached {
         let head = shared

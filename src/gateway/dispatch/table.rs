@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Shared, Work};
-use crate::access::Rights;
+use crate::access::{Claim, Rights};
 use crate::gateway::tablestore::{allow, seen, shows};
 use crate::model::{self, Error};
 use crate::table::Table;
@@ -30,7 +30,7 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller) -> Work {
             };
             tables.push(Named {
                 name,
-                index_of: table.indexed_table().map(str::to_owned),
+                index_of: index_of(&table, &claim),
                 is_virtual: table.is_virtual(),
             });
         }
@@ -44,7 +44,8 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> Work {
         may(&caller, &get.table, Method::TableGet.needs().rights())?;
         let tables = &shared.tablestore.tables;
         let table = tables.describe(&get.table).await.map_err(refusal)?;
-        Ok(Reply::TableGet(Box::new(info(&table))))
+        let claim = caller.asker.claim().cloned();
+        Ok(Reply::TableGet(Box::new(info(&table, &claim))))
     }))
 }
 
@@ -75,7 +76,13 @@ fn no_right() -> Failure {
         .saying(NO_RIGHT)
 }
 
-fn info(table: &Table) -> Info {
+/// The table that an index is of, if the caller has a right to it: its name is told to nobody else.
+fn index_of(table: &Table, claim: &Option<Arc<Claim>>) -> Option<String> {
+    let of = table.indexed_table().filter(|of| shows(claim, of));
+    of.map(str::to_owned)
+}
+
+fn info(table: &Table, claim: &Option<Arc<Claim>>) -> Info {
     let model::TableOptions {
         time_to_live_s,
         max_versions,
@@ -104,7 +111,7 @@ fn info(table: &Table) -> Info {
             allow_update,
         },
         created_at: (!table.is_virtual()).then_some(table.created_us / 1_000),
-        index_of: table.indexed_table().map(str::to_owned),
+        index_of: index_of(table, claim),
         is_virtual: table.is_virtual(),
         transactions: table.local_transactions,
         stream: table.stream.as_ref().map(|stream| Stream {

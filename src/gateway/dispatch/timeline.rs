@@ -212,7 +212,7 @@ pub(super) fn prefixes(shared: &Arc<Shared>, caller: &Caller, request: prefixes:
 }
 
 /// The name in an `after` that is sealed.
-fn unsealed(after: Option<&str>) -> Result<Option<String>, Failure> {
+pub(super) fn unsealed(after: Option<&str>) -> Result<Option<String>, Failure> {
     let sealed = after.filter(|after| after.starts_with(SEALED));
     let name = |sealed| unseal(sealed).ok_or_else(|| Failure::invalid("after", NOT_SEALED));
     sealed.map(name).transpose()
