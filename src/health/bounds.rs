@@ -42,7 +42,7 @@ fn percent(share: f64) -> String {
 #[rustfmt::skip] // a table
 pub(super) const GAUGES: &[Gauge] = &[
     Gauge { metric: "tideline_readers_behind", above: 0.0, after_s: 0, severity: Warning, unit: count,
-        what: "{value} connected clients do not keep up with what they are sent; after slow_consumer_ms they are cut, and resume.",
+        what: "Clients that do not keep up with what they are sent: {value}. After slow_consumer_ms they are cut, and resume.",
         advice: "Sessions, the furthest behind first, shows which. One: its network, or a client that has stopped reading. Many: this server's network or processors." },
     Gauge { metric: "tideline_feed_lag_seconds", above: 5.0, after_s: 5, severity: Warning, unit: span,
         what: "Pushes of partition {partition} are {value} late.",

@@ -188,7 +188,7 @@ def test_a_reader_that_does_not_read_is_told_and_then_forgotten(tmp_path):
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            told = notice(server, "1 connected clients do not keep up")
+            told = notice(server, "Clients that do not keep up with what they are sent: 1.")
             assert told["severity"] == "warning" and "Sessions" in told["advice"]
             assert metric(server, "tideline_readers_behind") == 1
             told = notice(server, "Clients were cut because they did not read what they were sent: 1.")
