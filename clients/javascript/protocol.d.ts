@@ -1314,7 +1314,7 @@ export interface Methods {
     params: {
       /** As `session.list` returned it. */
       "session": string;
-      /** Only timelines after this one: `next` of the page before. */
+      /** Only timelines after this one: `next` of the page before. As in `timeline.list`. */
       "after"?: string | null;
       /** Positions at most; clamped to the page limit. */
       "limit"?: number;
