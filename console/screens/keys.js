@@ -47,6 +47,8 @@ const NO_AUTH = [
 
 export const screen = {
   async open({ root, view, signal, go, keys }) {
+    await server.known;
+    if (signal.aborted) return;
     if (server.status?.auth === false) return void root.append(without());
     const lacks = server.can("admin") ? null : "admin";
     const rows = list({ label: "Keys", row_height: 30, render: cells, open: (it) => go({ path: [it.id] }, { replace: true }), selected: (it) => page.opened !== null && go({ path: [it.id] }, { replace: true }) });
