@@ -79,10 +79,15 @@ def test_storage_is_what_is_on_the_disk(server):
     room = os.statvfs(server.data)
     # Root may write more than others.
     assert room.f_bavail - (1 << 18) < storage["disk_free"] / room.f_frsize < room.f_bfree + (1 << 18)
-    on_disk = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(server.data) for name in names if name.endswith(".log"))
-    assert storage["log"] == metric(server, "tideline_log_bytes")
-    assert on_disk == 0 or storage["log"] <= on_disk
-    assert storage["live"] == metric(server, "tideline_image_used_bytes") - metric(server, "tideline_image_dead_bytes")
+    logs = lambda: [os.path.join(folder, name) for folder, _, names in os.walk(server.data) for name in names if name.endswith(".log")]
+
+    def agrees():
+        """What tests before this one began may still be written."""
+        storage, on_disk = status(server)["storage"], sum(map(os.path.getsize, logs()))
+        rows = metric(server, "tideline_image_used_bytes") - metric(server, "tideline_image_dead_bytes")
+        return storage["log"] == metric(server, "tideline_log_bytes") and storage["log"] <= (on_disk or storage["log"]) and storage["live"] == rows
+
+    until(agrees)
     assert "full_in_s" not in storage, "nobody knows after so short a time"
 
 
