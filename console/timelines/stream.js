@@ -108,8 +108,9 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
       members_only && chip("members only"), chip(`fan-out ${fan_out}`), chip(`kept ${kept(retention)}`));
   }
 
-  /** After each paint of the list: figures and ribbon. */
+  /** After each paint of the list: figures and ribbon. A key may have the list painted before the timeline is known. */
   function painted() {
+    if (!info) return;
     const { head, floor } = window;
     write(fact.Head, count(head));
     write(fact.Floor, count(floor));
