@@ -55,9 +55,9 @@ export async function fillHarbour(server, { rooms = PORTS.length } = {}) {
   return edited;
 }
 
-/** Readers and writers over WebSocket until `stop()`: `rate` appends a second spread over the rooms, `readers` who each
- *  follow `rooms` of them. */
-export async function load(url, { rate = 200, readers = 20, rooms = 12, writers = 4 } = {}) {
+/** Readers and writers over WebSocket until `stop()`: `rate` messages a second spread over the rooms, `batch` in one append,
+ *  and `readers` who each follow five rooms. `refused`: the appends that failed. */
+export async function load(url, { rate = 200, readers = 20, rooms = 12, writers = 4, batch = 1 } = {}) {
   const names = PORTS.slice(0, rooms).map((port) => `room/${port}`);
   const open = (user) => {
     const client = new Client(url, { user, delay_ms: [200, 400] });
@@ -72,6 +72,8 @@ export async function load(url, { rate = 200, readers = 20, rooms = 12, writers 
     for (let room = 0; room < 5; room++) await reader.call("subscribe", { timeline: names[(at * 3 + room) % names.length] });
   }
   let sent = 0;
+  let appends = 0;
+  let refused = 0;
   let wanted = 0;
   let before = Date.now();
   const timer = setInterval(() => {
@@ -79,14 +81,19 @@ export async function load(url, { rate = 200, readers = 20, rooms = 12, writers 
     const now = Date.now();
     wanted += ((now - before) / 1000) * rate * (1 + 0.15 * Math.sin(now / 9_000));
     before = now;
-    for (; sent < wanted; sent++) {
-      const [, entry] = TALK[sent % 7];
-      sending[sent % writers].call("message.append", { timeline: names[(sent * 5) % names.length], entry }).catch(() => {});
+    for (; sent + batch <= wanted; sent += batch, appends++) {
+      const messages = Array.from({ length: batch }, (_, at) => ({ entry: TALK[(sent + at) % 7][1] }));
+      const timeline = names[(appends * 5) % names.length];
+      const call = batch > 1 ? ["message.append_batch", { timeline, messages }] : ["message.append", { timeline, ...messages[0] }];
+      sending[appends % writers].call(...call).catch(() => refused++);
     }
   }, 20);
   return {
     get sent() {
       return sent;
+    },
+    get refused() {
+      return refused;
     },
     async stop() {
       clearInterval(timer);

@@ -74,18 +74,12 @@ await make(["timeline-live", "timeline-flood", "conversations"], async (shoot) =
   await reads(people, "room/harbour", "main");
   await sleep(1_000);
   await shoot(people, "conversations");
-  let going = true;
-  const messages = Array.from({ length: 100 }, (_, n) => ({ entry: { vessel: "Nordlicht", speed: 5.5, course: 200 + (n % 15) } }));
-  const flood = async () => {
-    while (going) await server.call("message.append_batch", { timeline: "room/harbour", messages }, { user: "sys.ais" });
-  };
-  const flooding = Array.from({ length: 6 }, flood);
+  const running = await load(ws(server), { rate: 10_000, readers: 0, rooms: 1, batch: 10 });
   const flooded = await openPage(server, "/console/#/timelines/room%2Fharbour");
   await reads(flooded, "Sampling", ".edge");
   await sleep(6_000);
   await shoot(flooded, "timeline-flood");
-  going = false;
-  await Promise.all(flooding);
+  await running.stop();
 });
 
 await make(["session-close"], async (shoot) => {
