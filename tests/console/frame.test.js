@@ -126,3 +126,23 @@ test("at 1,024 points and at 200 % nothing is cut off sideways", async () => {
     }
   }
 });
+
+test("a call leaves nothing behind at the signal that could have ended it, and ends with it", async () => {
+  const page = await openPage(server);
+  await reads(page, "Live", ".rail");
+  const found = await page.evaluate(async () => {
+    const known = await import("/console/server.js");
+    const ends = new AbortController();
+    let listeners = 0;
+    for (const [name, by] of [["addEventListener", 1], ["removeEventListener", -1]]) {
+      const before = ends.signal[name].bind(ends.signal);
+      ends.signal[name] = (...args) => ((listeners += by), before(...args));
+    }
+    for (let number = 0; number < 20; number++) await known.server.call("ping", {}, ends);
+    const left = listeners;
+    const cut = known.server.call("ping", {}, ends).catch((error) => error.name);
+    ends.abort();
+    return { left, cut: await cut, after: await known.server.call("ping", {}, ends).catch((error) => error.name) };
+  });
+  assert.deepEqual(found, { left: 0, cut: "AbortError", after: "AbortError" });
+});
