@@ -85,7 +85,7 @@ impl Image {
                 None => {
                     let step = match inner.survey_step(&mut state, now_ms, read) {
                         Err(Error::Damaged(place)) => {
-                            state.leave_surveyed(&catalog, now_ms);
+                            state.leave_surveyed(now_ms);
                             return Ok(Compacted::met(place));
                         }
                         step => step?,

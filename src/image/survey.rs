@@ -2,9 +2,10 @@
 //!
 //! Owns: two ways of knowing. What the catalog has of each table (its versions, whether it still exists) says at once,
 //! and without a look, what time has done. A slow walk over all runs, which asks the row rules for verdicts, finds the
-//! rest: what other rows have marked, surplus versions. Promises: each step of the walk reads a bounded number of rows
-//! and bytes, and between two walks there is a rest; nothing is kept on disk, a restart begins the walk anew. Must not:
-//! write. Its findings only start rewrites; what is dropped is decided there again.
+//! rest: what other rows have marked, surplus versions. A walk takes the runs that are there when it begins: what is
+//! written meanwhile is new, or was just sieved by a merge. Promises: each step of the walk reads a bounded number of
+//! rows and bytes, and between two walks there is a rest; nothing is kept on disk, a restart begins the walk anew. Must
+//! not: write. Its findings only start rewrites; what is dropped is decided there again.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
@@ -25,8 +26,8 @@ const STEP_BYTES_MAX: u64 = 16 << 20;
 pub(super) struct Survey {
     found: HashMap<u64, Found>,
     at: Option<At>,
-    /// The number of the walk.
-    walk: u64,
+    /// Runs that this walk has still to go through, the next one last.
+    left: Vec<u64>,
     /// When the last whole walk ended, by the partition's clock; 0 = none yet.
     walked_ms: u64,
 }
@@ -49,8 +50,6 @@ struct At {
 
 #[derive(Clone, Copy, Default)]
 struct Found {
-    /// In which walk.
-    walk: u64,
     bytes: u64,
     dead: u64,
 }
@@ -139,7 +138,8 @@ fn percent(part: u64, whole: u64) -> u64 {
 }
 
 impl Survey {
-    /// The run that the walk goes on in: the one it is in, else the next older one, else, after a rest, the newest.
+    /// The run that the walk goes on in: the one it is in, else the next older one, else, after a rest, the newest. Not
+    /// in a run that is gone, damaged, or being merged.
     fn turn(
         &mut self,
         catalog: &Catalog,
@@ -147,62 +147,43 @@ impl Survey {
         now_ms: u64,
         rest_ms: u64,
     ) -> Option<&mut At> {
-        self.found
-            .retain(|number, _| catalog.runs.iter().any(|run| run.number == *number));
-        let last = self.at.as_ref().map(|at| at.run);
-        let here = catalog
-            .runs
-            .iter()
-            .position(|run| Some(run.number) == last && catalog.job_of(run.number).is_none());
-        if here.is_none() {
-            if self.is_whole(catalog, damaged) {
-                // Verdicts change with time. (A clock that was set back must not stop the walk.)
-                if now_ms.abs_diff(self.walked_ms) < rest_ms {
-                    return None;
-                }
-                self.walk += 1;
+        let is_there = |number: u64| catalog.runs.iter().any(|run| run.number == number);
+        self.found.retain(|&number, _| is_there(number));
+        let is_open = |number: u64| is_there(number) && catalog.job_of(number).is_none();
+        if !self.at.as_ref().is_some_and(|at| is_open(at.run)) {
+            // (A clock that was set back must not stop the walk.)
+            if self.left.is_empty() && now_ms.abs_diff(self.walked_ms) >= rest_ms {
+                self.left = catalog.runs.iter().rev().map(|run| run.number).collect();
             }
-            let next = catalog
-                .runs
-                .iter()
-                .find(|run| !self.is_walked(run, damaged))?;
-            self.at = Some(At {
-                run: next.number,
+            let had_any = !self.left.is_empty();
+            let mut next = std::iter::from_fn(|| self.left.pop());
+            let run = next.find(|run| is_open(*run) && !damaged.contains(run));
+            self.at = run.map(|run| At {
+                run,
                 after: None,
-                so_far: Found {
-                    walk: self.walk,
-                    ..Found::default()
-                },
+                so_far: Found::default(),
             });
+            if had_any && run.is_none() {
+                self.end_run(now_ms);
+            }
         }
         self.at.as_mut()
     }
 
     /// A run's walk is over; perhaps it was the last one.
-    fn end_run(&mut self, catalog: &Catalog, damaged: &HashSet<u64>, now_ms: u64) {
+    fn end_run(&mut self, now_ms: u64) {
         self.at = None;
-        if self.is_whole(catalog, damaged) {
+        if self.left.is_empty() {
             self.walked_ms = now_ms;
         }
-    }
-
-    /// Whether there is nothing to do in this run: in a damaged one never.
-    fn is_walked(&self, run: &Run, damaged: &HashSet<u64>) -> bool {
-        let found = self.found.get(&run.number);
-        damaged.contains(&run.number) || found.is_some_and(|found| found.walk == self.walk)
-    }
-
-    fn is_whole(&self, catalog: &Catalog, damaged: &HashSet<u64>) -> bool {
-        let mut runs = catalog.runs.iter();
-        runs.all(|run| self.is_walked(run, damaged))
     }
 }
 
 impl WritingState {
     /// After damage: the walk leaves the run it is in, and does not come back.
-    pub(super) fn leave_surveyed(&mut self, catalog: &Catalog, now_ms: u64) {
+    pub(super) fn leave_surveyed(&mut self, now_ms: u64) {
         self.damaged.extend(self.survey.at.take().map(|at| at.run));
-        self.survey.end_run(catalog, &self.damaged, now_ms);
+        self.survey.end_run(now_ms);
     }
 }
 
@@ -243,7 +224,7 @@ impl Inner {
             let Some((row, reader)) = scan.next()? else {
                 let (number, found) = (at.run, at.so_far);
                 state.survey.found.insert(number, found);
-                state.survey.end_run(&catalog, &state.damaged, now_ms);
+                state.survey.end_run(now_ms);
                 step.ended = true;
                 return Ok(step);
             };
