@@ -223,11 +223,9 @@ function badge(name, number, bad) {
 // --- keys of everywhere
 
 function hold() {
-  server.held = !server.held;
-  figures.held = server.held;
+  server.hold(!server.held);
   set(held, "aria-pressed", String(server.held));
   state();
-  if (!server.held) server.refresh();
 }
 
 function theme() {

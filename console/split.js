@@ -1,12 +1,11 @@
 // A list with a bar, heads and a foot, and beside it the one that is open: the shape of Tables, Sessions and Keys.
 //
-// Owns: that shape, and when it is read again. Promises: what is open stays open and selected while the list is read
-// again; a list is not read while it is held, hidden or lost. Must not: know what is in a row.
+// Owns: that shape. Promises: what is open stays open and selected while the list is read again. Must not: know what is
+// in a row, or read.
 
 import { fill, h, icon, write } from "./dom.js";
 import { drives, hint, tip } from "./keys.js";
 import { clock } from "./format.js";
-import { server } from "./server.js";
 
 /** A button with its key: `key` is a name of keys.js. `lacks` names the right that is missing, and disables it. */
 export function button(label, { key, lacks = null, kind = null, onclick }) {
@@ -75,12 +74,6 @@ export function split({ root, name, bar, heads, rows, id, open, left = null }) {
   };
   fill(root, h("div", { class: "split" }, h("section", { class: "listed", "aria-label": `All ${name}s` }, h("div", { class: "bar" }, bar), body, foot), aside));
   return it;
-}
-
-/** Reads again every `ms`, not while held, hidden or lost. `read` gets the errors of its own. */
-export function again(ms, read, signal) {
-  const timer = setInterval(() => document.hidden || server.held || server.state !== "open" || read(), ms);
-  signal.addEventListener("abort", () => clearInterval(timer), { once: true });
 }
 
 export const asOf = () => `as of ${clock(Date.now())}`;

@@ -5,10 +5,10 @@
 
 import { fill, h, list, set } from "../dom.js";
 import { age, count, lasts, many, visible, when } from "../format.js";
-import { server } from "../server.js";
+import { again, server } from "../server.js";
 import { ask } from "../dialog.js";
 import { empty, load } from "../states.js";
-import { again, asOf, button, pairs, searchField, showIn, split } from "../split.js";
+import { asOf, button, pairs, searchField, showIn, split } from "../split.js";
 
 const READ_MS = 3_000;
 const PAGE = 200;
