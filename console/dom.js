@@ -1,6 +1,6 @@
 // Elements, made from text nodes alone, and lists that stay small however long they are.
 //
-// Owns: `h`, `svg`, `icon`, `fill`, and the list of rows of one height. Promises: nothing that comes from a server is ever
+// Owns: `h`, `svg`, `icon`, `fill`, `table`, `choice`, and the list of rows of one height. Promises: nothing that comes from a server is ever
 // read as markup; a list has at most ROWS_MAX row elements. Must not: use innerHTML or anything like it, or know the server.
 
 /** An element. `on…` are listeners, `style` an object, `data` data attributes; `true` is an empty attribute; null and
@@ -62,12 +62,26 @@ const ICONS = {
   next: "M6 3.5L10.5 8 6 12.5",
   warn: "M8 2.5l6 11H2zM8 6.5v3M8 11.5h.01",
   bad: "M5.5 2.5h5l3 3v5l-3 3h-5l-3-3v-5zM8 5v4M8 11h.01",
-  good: "M3 8.5l3.5 3.5L13 4.5",
 };
 
 /** A drawing of 16 × 16 in the colour of the text. */
 export const icon = (name) =>
   svg("svg", { class: "i", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+
+/** A table: its heads, and rows whose first cell is their head; the class of all other cells. */
+export const table = (heads, rows, kind = null) =>
+  h("table", { class: "grid" },
+    h("thead", {}, h("tr", {}, heads.map((head, at) => h("th", { scope: "col", class: at ? kind : null }, head)))),
+    h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, first), rest.map((cell) => h("td", { class: kind }, cell))))));
+
+/** Buttons of [value, label] of which one is pressed: `press(value)` says which, `chosen(value)` hears a click. */
+export function choice(name, options, chosen) {
+  const buttons = options.map(([value, label]) => h("button", { type: "button", onclick: () => chosen(value) }, label));
+  return {
+    element: h("div", { class: "seg", role: "group", "aria-label": name }, buttons),
+    press: (value) => buttons.forEach((one, at) => set(one, "aria-pressed", String(options[at][0] === value))),
+  };
+}
 
 const ROWS_MAX = 60;
 

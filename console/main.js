@@ -17,9 +17,8 @@
 // view (what `open` returns, also async): { update?(view) when the fragment's rest has changed,
 //   resume?() after the line was lost and is back: read again what may have changed, close?() }
 
-import { fill, h, icon, set, svg, write } from "./dom.js";
-import { count } from "./format.js";
-import { clock, lasts, visible } from "./format.js";
+import { choice, fill, h, icon, set, svg, write } from "./dom.js";
+import { clock, count, lasts, visible } from "./format.js";
 import { KEYS, hint, pressed, shown, take, tip } from "./keys.js";
 import { connect, server } from "./server.js";
 import { figures } from "./figures.js";
@@ -87,9 +86,7 @@ const trip = h("em");
 const announced = h("p", { class: "unseen", role: "status" });
 const heading = h("h1");
 const me = h("p", { class: "me" });
-const ranges = h("div", { class: "seg", role: "group", "aria-label": "Range" },
-  [[5, "5 min"], [15, "15 min"], [60, "1 h"]].map(([minutes, label]) =>
-    h("button", { type: "button", data: { minutes }, onclick: () => (figures.minutes = minutes) }, label)));
+const ranges = choice("Range", [[5, "5 min"], [15, "15 min"], [60, "1 h"]], (minutes) => (figures.minutes = minutes));
 const held = h("button", { type: "button", class: "ghost hold", title: tip("hold"), onclick: hold }, icon("hold"), h("span", { class: "unseen" }, "Hold"), h("kbd", {}, hint("hold")));
 const find = h("button", { type: "button", class: "field palette-open", title: tip("find"), onclick: openPalette },
   icon("find"), h("span", {}, "Find a timeline, user, table or session"), h("kbd", {}, hint("find")));
@@ -109,7 +106,7 @@ function frame() {
           h("button", { type: "button", class: "ghost", title: tip("theme"), "aria-label": "Light or dark", onclick: theme }, icon("theme")),
           h("button", { type: "button", class: "ghost", title: tip("help"), "aria-label": "All keys", onclick: help }, "?"))),
       h("div", { class: "page" },
-        h("header", { class: "top" }, heading, find, ranges, held, me),
+        h("header", { class: "top" }, heading, find, ranges.element, held, me),
         lost,
         main)),
     announced,
@@ -156,7 +153,7 @@ async function start(view) {
     if (right && server.has_key) await server.known;
     if (signal.aborted) return null;
     if (right && !server.can(right)) return void fill(main, forbidden(title, right));
-    ranges.hidden = held.hidden = !screen.figures;
+    ranges.element.hidden = held.hidden = !screen.figures;
     return signal.aborted ? null : screen.open(context);
   })();
   open = { view: made, ends };
@@ -270,7 +267,7 @@ server.on("state", (became) => {
 server.on("status", status);
 server.on("key", () => start(now));
 server.on("round_trip", (ms) => write(trip, lasts(ms)));
-figures.on("range", () => ranges.querySelectorAll("button").forEach((one) => set(one, "aria-pressed", String(Number(one.dataset.minutes) === figures.minutes))));
+figures.on("range", ranges.press);
 connect();
 state();
 figures.start();

@@ -3,14 +3,14 @@
 // Owns: that shape. Promises: what is open stays open and selected while the list is read again. Must not: know what is
 // in a row, or read.
 
-import { fill, h, icon, write } from "./dom.js";
+import { fill, h, icon, list, write } from "./dom.js";
 import { drives, hint, tip } from "./keys.js";
 import { clock } from "./format.js";
 
 /** A button with its key: `key` is a name of keys.js. `lacks` names the right that is missing, and disables it. */
-export function button(label, { key, lacks = null, kind = null, onclick }) {
-  const title = lacks ? `Needs the right ${lacks}` : tip(key, label);
-  return h("button", { type: "button", class: kind, title, disabled: lacks !== null, onclick }, label, lacks ? h("small", {}, `needs ${lacks}`) : h("kbd", {}, hint(key)));
+export function button(label, { key, title = tip(key, label), lacks = null, kind = null, onclick }) {
+  const said = lacks ? `Needs the right ${lacks}` : title;
+  return h("button", { type: "button", class: kind, title: said, disabled: lacks !== null, onclick }, label, lacks ? h("small", {}, `needs ${lacks}`) : h("kbd", {}, hint(key)));
 }
 
 /** Names and values of one thing; those without a value are left out. */
@@ -33,18 +33,19 @@ export function showIn(field, text) {
 }
 
 /**
- * `heads`: [text, class?] of each column. `rows`: a list of dom.js. `id(item)` names an item; `open(item)` makes what is
- * shown beside the list (nodes); `left()` is called when that is closed. Returns {body, aside, opened, keys, show(items,
- * foot), open(item), close(), heading(…nodes)}.
+ * `heads`: [text, class?] of each column; `label`, `render` and `near_end` are the list's of dom.js. `id(item)` names an
+ * item; `open(item)` makes what is shown beside the list (nodes); `go(id)` changes the view to it, or to none (null).
  */
-export function split({ root, name, bar, heads, rows, id, open, left = null }) {
+export function split({ root, name, bar, heads, label, render, near_end, id, open, go }) {
+  const rows = list({ label, row_height: 30, render, near_end, open: (item) => go(id(item)), selected: (item) => it.opened !== null && go(id(item)) });
   const aside = h("aside", { class: "detail", "aria-label": `The selected ${name}`, hidden: true });
   const body = h("div", { class: "body" });
   const foot = h("p", { class: "foot" });
   const head = h("div", { class: "heads", "aria-hidden": "true" }, heads.map(([text, kind]) => h("span", { class: kind }, text)));
   const it = {
+    rows,
     body,
-    aside,
+    /** The name of what is open, or null. */
     opened: null,
     /** Keys of the list; `back` says whether there was something to leave. */
     keys: { ...drives(rows), back: () => it.opened !== null && (it.close(), true) },
@@ -62,11 +63,21 @@ export function split({ root, name, bar, heads, rows, id, open, left = null }) {
       fill(aside, open(item));
       aside.hidden = false;
     },
+    /** Opens the item that the view names; null closes. False if there is no such item. */
+    named(wanted) {
+      if (wanted === null) return it.opened === null || (it.close(), true);
+      const at = rows.items.findIndex((item) => id(item) === wanted);
+      if (at < 0) return false;
+      rows.index = at;
+      // What somebody is using is not made anew under their fingers.
+      if (it.opened !== wanted || !aside.contains(document.activeElement)) it.open(rows.items[at]);
+      return true;
+    },
     close() {
       it.opened = null;
       aside.hidden = true;
       rows.element.focus();
-      left?.();
+      go(null);
     },
     /** The heading of what is open, with the button that closes it. */
     heading: (...nodes) =>

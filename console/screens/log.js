@@ -4,7 +4,7 @@
 // that the server had let go of before they were read are a row that says so; nothing moves while one reads further up.
 // Must not: hide a line that the filters let through.
 
-import { fill, h, list, write } from "../dom.js";
+import { choice, fill, h, list, write } from "../dom.js";
 import { clock, count, many, thousandths, visible, when } from "../format.js";
 import { drives, hint, tip } from "../keys.js";
 import { lineText, readLog } from "../lines.js";
@@ -28,13 +28,12 @@ export const screen = {
     const about = h("p", { class: "foot" });
     const trouble = h("div");
     const search = searchField({ label: "Lines that hold", placeholder: "Lines that hold …", value: wanted, key: "search", changed: (text) => go({ path: [], query: { ...shown(), text } }, { replace: true }) });
-    const levels = h("div", { class: "seg", role: "group", "aria-label": "Level" }, LEVELS.map((one) =>
-      h("button", { type: "button", data: { level: one }, onclick: () => go({ path: [], query: { ...shown(), level: one } }, { replace: true }) }, one)));
+    const levels = choice("Level", LEVELS.map((one) => [one, one]), (level) => go({ path: [], query: { ...shown(), level } }, { replace: true }));
     const follow = h("button", { type: "button", class: "follow", title: tip("follow"), onclick: toggle }, "Following", h("kbd", {}, hint("follow")));
     const rows = list({ label: "Lines of the log", row_height: 24, class: "lines", render: line, selected: () => set(false), open: () => detail.focus() });
     const detail = h("pre", { class: "json", tabindex: "0", hidden: true, "aria-label": "The line as JSON" });
     const none = h("div", { class: "none", hidden: true });
-    fill(root, h("header", { class: "bar-of-log" }, levels, search, h("span", { class: "sp" }), follow), trouble, none, rows.element, detail, about);
+    fill(root, h("header", { class: "bar-of-log" }, levels.element, search, h("span", { class: "sp" }), follow), trouble, none, rows.element, detail, about);
     rows.element.addEventListener("scroll", () => following && !rows.at_end && set(false));
     keys({ ...drives(rows), newest: () => set(true), follow: toggle, search: () => search.querySelector("input").focus(), back: () => (detail.hidden ? rows.element.focus() : (detail.hidden = true)) });
 
@@ -53,7 +52,7 @@ export const screen = {
       set(!following);
     }
     function paint() {
-      levels.querySelectorAll("button").forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.level === level)));
+      levels.press(level);
       const passing = lines.filter(passes);
       rows.items = passing;
       none.hidden = passing.length > 0 || next === undefined;

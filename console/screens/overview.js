@@ -3,8 +3,8 @@
 // Owns: that page. Promises: each notice of the server is there in words, with since when and what to do; figures of the
 // last hour at once; what can't be read says why in its own panel, and the rest stays. Must not: ask for /metrics itself.
 
-import { asTable, axis, crosshair, heat, lane, spark } from "../charts.js";
-import { fill, h, icon, write } from "../dom.js";
+import { axis, crosshair, heat, lane, spark } from "../charts.js";
+import { fill, h, icon, table, write } from "../dom.js";
 import { brief, bytes, clock, count, lasting, lasts, many, minute, short, visible, when } from "../format.js";
 import { figures } from "../figures.js";
 import { lineText, readLog } from "../lines.js";
@@ -163,10 +163,10 @@ function charts() {
   const appends = lane({ name: "Appends", unit: "/s", hair });
   const map = heat({ hair, figures });
   const axes = [axis(), axis()];
-  const table = (open) => h("button", { type: "button", class: "ghost as-table", onclick: open }, "as table");
+  const button = (open) => h("button", { type: "button", class: "ghost as-table", onclick: open }, "as table");
   const element = h("div", { class: "two", role: "group", "aria-label": "Since when?" },
-    h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Traffic"), table(trafficTable), h("p", {}, "a second")), deliveries.element, appends.element, axes[0].element),
-    h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Append latency"), table(latencyTable), map.key), map.element, axes[1].element));
+    h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Traffic"), button(trafficTable), h("p", {}, "a second")), deliveries.element, appends.element, axes[0].element),
+    h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Append latency"), button(latencyTable), map.key), map.element, axes[1].element));
   return {
     element,
     draw({ range, lines }) {
@@ -189,13 +189,19 @@ function events(lines) {
   return found.filter(({ at }, index) => index === 0 || at - found[index - 1].at > TOGETHER_MS);
 }
 
-const known = () => figures.columns().columns.filter((column) => column).reverse();
+/** The same figures for those who read rather than look: a row of each column of which something is known. */
+async function asTable(title, heads, row) {
+  const rows = figures.columns().columns.filter((column) => column).reverse().map(row);
+  const { show } = await import("../dialog.js");
+  show({ title, body: h("div", { class: "scrolls", tabindex: "0" }, table(heads, rows, "n")) });
+}
 
-const trafficTable = async () =>
-  (await import("../dialog.js")).show({ title: "Traffic, a second", body: asTable(["Time", "Appends", "Deliveries"], known().map(({ at, values }) => [clock(at), brief(values.appends), brief(values.deliveries)])) });
+const trafficTable = () =>
+  asTable("Traffic, a second", ["Time", "Appends", "Deliveries"], ({ at, values }) => [clock(at), brief(values.appends), brief(values.deliveries)]);
 
-const latencyTable = async () =>
-  (await import("../dialog.js")).show({ title: "Append latency", body: asTable(["Time", "p50", "p99", "Appends"], known().map((column) => [clock(column.at), lasts(latency([column], 0.5)), lasts(latency([column], 0.99)), count(column.counts?.reduce((a, b) => a + b, 0) ?? 0)])) });
+const latencyTable = () =>
+  asTable("Append latency", ["Time", "p50", "p99", "Appends"], (column) =>
+    [clock(column.at), lasts(latency([column], 0.5)), lasts(latency([column], 0.99)), count(column.counts?.reduce((a, b) => a + b, 0) ?? 0)]);
 
 // --- where?
 

@@ -4,7 +4,8 @@
 // keys alone; the fragment is the view: `#/timelines/NAME?at=SEQUENCE&tab=…&prefix=…&by=name`. Must not: call methods.
 
 import { fill, h } from "../dom.js";
-import { drives, hint, tip } from "../keys.js";
+import { drives, tip } from "../keys.js";
+import { button } from "../split.js";
 import { empty } from "../states.js";
 import { append } from "../timelines/acts.js";
 import { finder } from "../timelines/finder.js";
@@ -67,7 +68,7 @@ export const screen = {
       if (any) return void fill(place, empty("Choose a timeline", CHOOSE));
       fill(place, empty("No timelines yet", NONE,
         command("message.append", { timeline: "room/1", entry: { text: "hello" } }),
-        h("button", { type: "button", class: "primary", title: tip("append"), onclick: first }, "Append the first message", h("kbd", {}, hint("append")))));
+        button("Append the first message", { key: "append", kind: "primary", title: tip("append"), onclick: first })));
     }
 
     const inFinder = () => open === null || find.element.contains(document.activeElement);

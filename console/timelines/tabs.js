@@ -7,6 +7,7 @@ import { fill, h, list, write } from "../dom.js";
 import { block, command, kept, reasonOf } from "./message.js";
 import { age, clock, count, day, lasts, many, visible } from "../format.js";
 import { server } from "../server.js";
+import { pairs } from "../split.js";
 import { empty, failed, load } from "../states.js";
 
 const PAGE = 200;
@@ -85,7 +86,6 @@ export function settings({ box, configure, may }) {
   const place = h("div", { class: "pad settings" });
   fill(box, place);
   const time = (at) => `${day(at)} ${clock(at)}, ${age(at)} ago`;
-  const pairs = (...known) => h("dl", { class: "pairs" }, known.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
   let shown = "";
   return {
     heard(info) {

@@ -36,11 +36,11 @@ await make(["overview-light", "overview-dark", "lost"], async (shoot) => {
   await sleep(LOADED_MS);
   const page = await openPage(server);
   await reads(page, "Serving.", ".state");
-  await page.$eval("[data-minutes='5']", (button) => button.click());
+  await page.$eval(".top .seg button", (button) => button.click());
   await sleep(5_000);
   await shoot(page, "overview-light");
   const dark = await openPage(server, "/console/", { theme: "dark" });
-  await dark.$eval("[data-minutes='5']", (button) => button.click());
+  await dark.$eval(".top .seg button", (button) => button.click());
   const deaf = await deafReader(server, "room/deaf");
   await blockPartition(server, 2);
   await reads(dark, "has stopped", ".state", 20_000);
