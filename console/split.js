@@ -3,9 +3,10 @@
 // Owns: that shape. Promises: what is open stays open and selected while the list is read again. Must not: know what is
 // in a row, or read.
 
-import { fill, h, icon, list, write } from "./dom.js";
-import { drives, hint, tip } from "./keys.js";
+import { fill, h, icon, write } from "./dom.js";
+import { hint, tip } from "./keys.js";
 import { clock } from "./format.js";
+import { drives, list } from "./list.js";
 
 /** A button with its key: `key` is a name of keys.js. `lacks` names the right that is missing, and disables it. */
 export function button(label, { key, title = tip(key, label), lacks = null, kind = null, onclick }) {

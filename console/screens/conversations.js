@@ -4,9 +4,9 @@
 // the server answers to that user, hidden and cleared messages included; nothing is marked as read; what is unread is
 // explained by the numbers it comes from. Must not: write as the user.
 
-import { fill, h, icon, list, write } from "../dom.js";
+import { fill, h, icon, write } from "../dom.js";
 import { age, count, many, visible } from "../format.js";
-import { drives } from "../keys.js";
+import { drives, drivesOne, list } from "../list.js";
 import { server } from "../server.js";
 import { empty, load } from "../states.js";
 import { badge, chip, command, inline, reasonOf } from "../timelines/message.js";
@@ -142,12 +142,7 @@ export const screen = {
     }
 
     const inLeft = () => !open || left.contains(document.activeElement);
-    const listed = Object.fromEntries(Object.keys(drives(rows)).map((name) => [name, (event) => {
-      const on = inLeft() ? rows : open.list.rows;
-      if (!inLeft() && (name === "newest" || name === "oldest")) open.list[name === "newest" ? "toNewest" : "toOldest"]();
-      else drives(on)[name](event);
-      if (name !== "open") on.element.focus({ preventScroll: true });
-    }]));
+    const listed = drivesOne(() => (inLeft() ? { rows, keys: drives(rows) } : open.list));
     const back = () => {
       if (document.activeElement === field) return rows.element.focus();
       if (!inLeft()) return rows.element.focus();

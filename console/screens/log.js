@@ -4,10 +4,11 @@
 // that the server had let go of before they were read are a row that says so; nothing moves while one reads further up.
 // Must not: hide a line that the filters let through.
 
-import { choice, fill, h, list, write } from "../dom.js";
+import { choice, fill, h, write } from "../dom.js";
 import { clock, count, many, thousandths, visible, when } from "../format.js";
-import { drives, hint, tip } from "../keys.js";
+import { hint, tip } from "../keys.js";
 import { lineText, readLog } from "../lines.js";
+import { drives, list } from "../list.js";
 import { server } from "../server.js";
 import { searchField } from "../split.js";
 import { empty, failed } from "../states.js";

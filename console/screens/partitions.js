@@ -6,7 +6,7 @@
 import { fill, h } from "../dom.js";
 import { bytes, count, lasts, many, visible } from "../format.js";
 import { figures } from "../figures.js";
-import { drives } from "../keys.js";
+import { drives } from "../list.js";
 import { partitionTable, stateOf } from "../partition-table.js";
 import { server } from "../server.js";
 import { pairs } from "../split.js";

@@ -3,9 +3,9 @@
 // Owns: how the list of tables and the open one share the page, and which of them a key reaches. Promises: the fragment is
 // the view: `#/tables/NAME?tab=schema`, `#/tables/NAME?key=ann,42&filter=speed > 5&row=…`. Must not: read rows itself.
 
-import { fill, h, list, write } from "../dom.js";
+import { fill, h, write } from "../dom.js";
 import { many, visible } from "../format.js";
-import { drives } from "../keys.js";
+import { drives, list } from "../list.js";
 import { server } from "../server.js";
 import { searchField } from "../split.js";
 import { empty, load } from "../states.js";

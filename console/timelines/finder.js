@@ -4,8 +4,9 @@
 // waits 150 ms and ends the one before; head and age are read only of rows that are seen; what was not read is said to
 // be there. Must not: open a timeline itself.
 
-import { fill, h, icon, list, write } from "../dom.js";
+import { fill, h, icon, write } from "../dom.js";
 import { age, count, visible } from "../format.js";
+import { list } from "../list.js";
 import { again, server } from "../server.js";
 import { load } from "../states.js";
 

@@ -9,6 +9,7 @@ import { show as dialog } from "../dialog.js";
 import { json } from "../entry.js";
 import { brief, count, day, minute, visible } from "../format.js";
 import { hint, tip } from "../keys.js";
+import { drives } from "../list.js";
 import { beat, server } from "../server.js";
 import { empty, failed, load } from "../states.js";
 import { Window } from "../window.js";
@@ -332,8 +333,6 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     close: () => ends.abort(),
     keys: {
       follow: list.follow,
-      newest: list.toNewest,
-      oldest: list.toOldest,
       go_to: () => jump.focus(),
       append: () => act("append"),
       edit: () => act("edit"),
@@ -341,8 +340,11 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
       copy: copyMessage,
       link: copyLink,
     },
-    get rows() {
-      return tab?.rows ?? list.rows;
+    /** The list that keys reach: {rows, keys}. Where no row is selected, the last one is the first. */
+    get reached() {
+      const { rows, keys } = tab?.rows ? { rows: tab.rows, keys: drives(tab.rows) } : list;
+      const last = () => rows.select(rows.items.length - 1);
+      return { rows, keys: rows.index < 0 ? { ...keys, next: last, previous: last } : keys };
     },
     get opened() {
       return window.selected !== null;

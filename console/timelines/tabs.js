@@ -3,9 +3,10 @@
 // Owns: how they look. Promises: members come in pages as they are scrolled to; readers are the slowest first, of a
 // number that the server knows; what is not allowed says which right it needs. Must not: change anything itself.
 
-import { fill, h, list, write } from "../dom.js";
+import { fill, h, write } from "../dom.js";
 import { block, command, kept, reasonOf } from "./message.js";
 import { age, clock, count, day, lasts, many, visible } from "../format.js";
+import { list } from "../list.js";
 import { server } from "../server.js";
 import { pairs } from "../split.js";
 import { empty, failed, load } from "../states.js";

@@ -109,7 +109,7 @@ test("the first view is small and soon there, and all else comes before the line
   const bytes = () => page.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter(({ name }) => name.includes("/console/")).map(({ name, encodedBodySize }) => [name, encodedBodySize]));
   await until("every screen is there", async () => (await bytes()).filter(([name]) => name.includes("/screens/")).length === 8);
   if (process.env.TIDELINE_CONSOLE === "disk") return; // not compressed there
-  const lazy = /screens\/(?!overview)|(dialog|palette|ask-key|entry|split|window)\.js|\/(timelines|tables)\//;
+  const lazy = /screens\/(?!overview)|(dialog|palette|ask-key|entry|list|split|window)\.js|\/(timelines|tables)\//;
   const view = (await bytes()).filter(([name]) => !lazy.test(name)).reduce((sum, [, size]) => sum + size, 0);
   assert.ok(view > 10_000 && view <= VIEW_BYTES_MAX, `${view} bytes`);
 });
