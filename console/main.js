@@ -25,7 +25,7 @@ import { figures } from "./figures.js";
 import { empty, failed, forbidden } from "./states.js";
 
 /** name, title, the right that it needs (null = the server says for each thing). */
-export const SCREENS = [
+const SCREENS = [
   ["overview", "Overview", "observe"],
   ["timelines", "Timelines", null],
   ["conversations", "Conversations", null],
@@ -39,13 +39,13 @@ const TITLES = new Map(SCREENS.map(([name, title]) => [name, title]));
 
 // --- the view in the fragment
 
-export function read(fragment) {
+function read(fragment) {
   const [path, query = ""] = fragment.replace(/^#?\/?/, "").split("?");
   const [screen, ...rest] = path.split("/").map(decoded);
   return { screen: TITLES.has(screen) ? screen : "overview", path: rest, query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-export function href({ screen, path = [], query = {} }) {
+function href({ screen, path = [], query = {} }) {
   const kept = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const asked = kept.length ? `?${new URLSearchParams(kept)}` : "";
   return `#/${[screen, ...path].map(encodeURIComponent).join("/")}${asked}`;

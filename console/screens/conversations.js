@@ -9,7 +9,7 @@ import { age, count, many, visible } from "../format.js";
 import { drives, drivesOne, list } from "../list.js";
 import { server } from "../server.js";
 import { empty, load } from "../states.js";
-import { badge, chip, command, inline, reasonOf } from "../timelines/message.js";
+import { badge, chip, command, inline, reasonOf, track } from "../timelines/message.js";
 import { messages } from "../timelines/messages.js";
 import { Window } from "../window.js";
 
@@ -184,7 +184,7 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
     const above = Math.max(head - from, 0);
     const who = visible(user);
     const kept = Math.max(head - floor + 1, 1);
-    const share = (sequence) => `${(Math.min(Math.max(sequence - floor + 1, 0) / kept, 1)) * 100}%`;
+    const share = (sequence) => Math.max(sequence - floor + 1, 0) / kept;
     const facts = [["Unread", unread], ["Mentions", mentions ?? 0], ["Read", read], ["Received", received], ["Head", head], ["Sees from", floor], ["Hidden", hides]];
     const is = (number) => (number === 1 ? "is" : "are");
     const start = read >= floor - 1 ? `what ${who} has read (${count(read)})` : `${count(floor - 1)}, the last before what ${who} sees`;
@@ -198,7 +198,7 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
     ];
     fill(why,
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, count(value))))),
-      h("p", { class: "reads" }, h("span", { class: "track" }, h("i", { class: "got", style: { width: share(received) } }), h("i", { style: { width: share(read) } }))),
+      h("p", { class: "reads" }, track(share(received), share(read))),
       h("p", {}, above === 0 ? `${who} has read everything up to the head.` : `${many(above, "message")} above ${start}; ${rest}${named}.`,
         limits.filter(Boolean).map((text) => ` ${text}`)));
     fill(about, chip(visible(role)), chip(many(members_count, "member")), chip(`joined ${age(joined_at)} ago`),

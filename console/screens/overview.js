@@ -15,26 +15,30 @@ import { failed } from "../states.js";
 export const screen = {
   figures: true,
   open({ root, signal, href }) {
-    const parts = [state(href), numbers(), charts(), h("div", { class: "three" })];
-    const [way, storage, log] = [wayPanel(), storagePanel(), logPanel(href)];
-    const partitions = partitionPanel();
-    parts[3].append(way.element, storage.element, log.element);
+    const above = [state(), numbers(), charts()];
+    const three = [wayPanel(), storagePanel(), logPanel(href)];
+    const below = partitionPanel();
+    const elements = (parts) => parts.map(({ element }) => element);
     root.classList.add("pad");
-    fill(root, parts.map((part) => part.element ?? part), partitions.element);
-    const live = [parts[0], parts[1], parts[2], way, storage, log, partitions];
-    const known = { partitions: null, partitions_error: null, lines: [], lines_error: null, range: figures.columns() };
+    fill(root, elements(above), h("div", { class: "three" }, elements(three)), below.element);
+    const known = { partitions: null, partitions_error: null, lines: [], lines_error: null };
     const paint = () => {
       known.range = figures.columns();
-      for (const part of live) part.draw(known);
+      for (const part of [...above, ...three, below]) part.draw(known);
     };
+    /** What is known stays where it can't be read, and why. */
+    const keep = (name, reading) => reading.then(
+      () => (known[name] = null),
+      (error) => error.reason !== "connection_lost" && (known[name] = error),
+    );
     const read = async () => {
-      await Promise.all([readPartitions(known, signal), readLines(known, signal)]);
+      await Promise.all([keep("partitions_error", readPartitions(known, signal)), keep("lines_error", readLines(known, signal))]);
       if (!signal.aborted) paint();
     };
     figures.on("figures", read, { signal });
     figures.on("range", paint, { signal });
     server.on("status", paint, { signal });
-    const resized = new ResizeObserver(() => paint());
+    const resized = new ResizeObserver(paint);
     resized.observe(root);
     signal.addEventListener("abort", () => resized.disconnect());
     paint();
@@ -44,25 +48,16 @@ export const screen = {
 };
 
 async function readPartitions(known, signal) {
-  try {
-    known.partitions = (await server.call("partition.list", {}, { signal })).partitions.filter(({ state }) => state !== "ended");
-    known.partitions_error = null;
-  } catch (error) {
-    if (error.reason !== "connection_lost") known.partitions_error = error;
-  }
+  const { partitions } = await server.call("partition.list", {}, { signal });
+  known.partitions = partitions.filter(({ state }) => state !== "ended");
 }
 
 const LINES_KEPT = 200;
 
 async function readLines(known, signal) {
-  try {
-    const read = await readLog({ after: known.next, signal });
-    known.next = read.next;
-    known.lines = [...known.lines, ...read.lines].slice(-LINES_KEPT);
-    known.lines_error = null;
-  } catch (error) {
-    if (error.reason !== "connection_lost") known.lines_error = error;
-  }
+  const { next, lines } = await readLog({ after: known.next, signal });
+  known.next = next;
+  known.lines = [...known.lines, ...lines].slice(-LINES_KEPT);
 }
 
 // --- is it well?
@@ -70,7 +65,7 @@ async function readLines(known, signal) {
 const isGrave = ({ severity }) => severity === "critical";
 
 /** What is so, in one sentence: [class, first words, the rest]. */
-export function sentence({ status, status_error }, partitions) {
+function sentence({ status, status_error }, partitions) {
   if (!status) return status_error ? ["warn", "Nothing is known of the server’s state:", visible(status_error.message)] : ["", "", ""];
   const all = partitions ?? [];
   const stopped = all.filter((one) => one.state === "stopped");
@@ -88,7 +83,7 @@ export function sentence({ status, status_error }, partitions) {
   return [troubles.some(isGrave) ? "bad" : "warn", "Serving.", `${commit}; ${many(troubles.length, "thing needs", "things need")} a look.`];
 }
 
-function state(href) {
+function state() {
   const mark = h("span", { class: "dot" });
   const said = h("p");
   const notices = h("ul", { class: "notices" });
@@ -104,7 +99,7 @@ function state(href) {
       if (now === before) return;
       before = now;
       fill(said, h("b", {}, first), ` ${rest}`);
-      fill(notices, found.map((notice) => row(notice, href)));
+      fill(notices, found.map(row));
     },
   };
 }

@@ -9,7 +9,7 @@ import { bytes, clock, count, day, lasts, many, thousandths, visible } from "../
 import { tip } from "../keys.js";
 import { server } from "../server.js";
 import { button, pairs } from "../split.js";
-import { block, gone, reasonOf } from "./message.js";
+import { block, gone, reasonOf, track } from "./message.js";
 
 const exactly = (at) => [`${clock(at)}${thousandths(at)} `, h("i", {}, day(at))];
 
@@ -80,9 +80,7 @@ export function detail({ timeline, signal, acts, may }) {
     try {
       const { read_count, received_count } = await server.call("receipt.list", { timeline, sequence, limit: 1 }, { signal });
       if (mine !== asked) return;
-      const share = (number) => `${Math.min((number / members) * 100, 100)}%`;
-      fill(receipts, h("h3", {}, "Read by"), h("p", { class: "reads" },
-        h("span", { class: "track" }, h("i", { class: "got", style: { width: share(received_count) } }), h("i", { style: { width: share(read_count) } })),
+      fill(receipts, h("h3", {}, "Read by"), h("p", { class: "reads" }, track(received_count / members, read_count / members),
         h("span", {}, h("b", {}, count(read_count)), " read"), h("span", {}, h("b", {}, count(received_count)), " received"), h("span", {}, `of ${count(members)}`)));
     } catch (error) {
       if (mine !== asked || signal.aborted) return;
