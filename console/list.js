@@ -8,11 +8,10 @@ import { fill, h } from "./dom.js";
 const ROWS_MAX = 60;
 
 /**
- * A list of rows of one height. `render(item, index)` makes a row's cells (an array of nodes, or {class, cells}); `label`
- * names the list; `open(item, index)` is called by click and Enter; `selected(item, index)` when the selection moves;
- * `near_end()`, `near_start()` when fewer than a page is left below or above. Properties: `items` (set it to show others;
- * the selection stays at its index unless `keep` finds another), `index`, `item`. `move(by)`, `select(index)`,
- * `to_end()`, `to_start()`, `at_end`, `repaint()`.
+ * A list of rows of one height. `render(item)` makes a row's cells (an array of nodes, or {class, cells}); `label`
+ * names the list; `open(item)` is called by click and Enter; `selected(item)` when the selection moves; `near_end()`,
+ * `near_start()` when fewer than a page is left below or above. Properties: `items` (set it to show others; the selection
+ * stays at its index), `index`, `item`. `move(by)`, `select(index)`, `to_end()`, `to_start()`, `at_end`, `repaint()`.
  */
 export function list({ label, row_height = 28, render, open, selected, near_end, near_start, class: name = "" }) {
   const space = h("div", { class: "space", role: "presentation" });
@@ -36,7 +35,7 @@ export function list({ label, row_height = 28, render, open, selected, near_end,
   }
 
   function row(item, at) {
-    const made = render(item, at);
+    const made = render(item);
     const { class: kind = "", cells } = Array.isArray(made) ? { cells: made } : made;
     return h(
       "div",
@@ -48,7 +47,7 @@ export function list({ label, row_height = 28, render, open, selected, near_end,
         "aria-posinset": at + 1,
         "aria-setsize": -1,
         style: { top: `${at * row_height}px`, height: `${row_height}px` },
-        onclick: () => (api.select(at), open?.(item, at)),
+        onclick: () => (api.select(at), open?.(item)),
       },
       cells,
     );
@@ -94,14 +93,14 @@ export function list({ label, row_height = 28, render, open, selected, near_end,
       if (items.length === 0) return;
       index = Math.max(0, Math.min(items.length - 1, at));
       api.reveal(index);
-      selected?.(items[index], index);
+      selected?.(items[index]);
       ask();
     },
     move(by) {
       api.select(index < 0 ? (by > 0 ? api.window[0] : api.window[1]) : index + by);
     },
     open() {
-      if (index >= 0) open?.(items[index], index);
+      if (index >= 0) open?.(items[index]);
     },
     reveal(at) {
       const top = at * row_height;
@@ -140,7 +139,8 @@ export const drives = (rows) => ({
   newest: () => (rows.to_end(), rows.select(rows.items.length - 1)),
 });
 
-/** The same for the one of several lists that a key reaches, `reached()`: {rows, keys}. It gets the focus, but for opening. */
+/** The same for the one of several lists that a key reaches, `reached()`: {rows, keys}. It gets the focus, unless it
+ *  opens something. */
 export const drivesOne = (reached) =>
   Object.fromEntries(Object.keys(drives()).map((name) => [name, (event) => {
     const { rows, keys } = reached();

@@ -47,8 +47,8 @@ export const server = {
     if (!wanted) readStatus();
   },
 
-  /** Events: "state", "status", "held", "round_trip" (in ms), "key" (another one is shown); and every push of the server by
-   *  its method, as "message". */
+  /** Events: "state", "status", "held", "round_trip" (in ms), "key" (another one is shown); and every push of the server
+   *  by its method, as "message". */
   on: listening(events),
 
   /** A method of the protocol. It waits for a connection; when the signal ends, it fails with that. */
@@ -165,7 +165,8 @@ const ping = beat(PING_MS, async () => {
 
 document.addEventListener("visibilitychange", () => document.hidden || (readStatus(), ping()));
 
-/** Takes a step when the function that it returns is called, and then `ms` after each end of one, until the signal ends. */
+/** Takes a step when the function that it returns is called, and then `ms` after each end of one, until the signal
+ *  ends. */
 export function beat(ms, step, signal) {
   let timer = 0;
   const now = async () => {

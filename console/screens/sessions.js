@@ -8,7 +8,7 @@ import { age, count, lasts, many, visible, when } from "../format.js";
 import { again, server } from "../server.js";
 import { ask } from "../dialog.js";
 import { empty, load } from "../states.js";
-import { asOf, button, pairs, searchField, showIn, split } from "../split.js";
+import { asOf, button, pairs, searchField, split } from "../split.js";
 
 const READ_MS = 3_000;
 const PAGE = 200;
@@ -46,7 +46,7 @@ export const screen = {
     orders.press(order);
     const field = searchField({ label: "Only of this user", placeholder: "Only of this user", value: user, key: "search", changed: (text) => goTo({ user: text }) });
     const page = split({
-      root, name: "session", label: "Sessions", bar: [field, orders.element],
+      root, name: "session", label: "Sessions", bar: [field.element, orders.element],
       heads: [["User"], ["Device"], ["Address"], ["Dialect"], ["Since", "n"], ["Timelines", "n"], ["Lag", "n"]],
       render: cells,
       id: ({ session }) => session,
@@ -54,7 +54,7 @@ export const screen = {
       go: (session) => goTo({}, session === null ? [] : [session]),
     });
     const { rows } = page;
-    keys({ ...page.keys, search: () => field.querySelector("input").focus(), recall: () => rows.item && mayClose(rows.item) && close(rows.item) });
+    keys({ ...page.keys, search: () => field.input.focus(), recall: () => rows.item && mayClose(rows.item) && close(rows.item) });
 
     const goTo = (query, path = view.path) => go({ path, query: { user, order, ...query } }, { replace: true });
 
@@ -133,7 +133,7 @@ export const screen = {
         view = wanted;
         ({ user = "", order = "lag" } = wanted.query);
         orders.press(order);
-        showIn(field, user);
+        field.show(user);
         if (same) showDetail();
         else read();
       },

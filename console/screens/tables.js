@@ -38,16 +38,12 @@ export const screen = {
     const foot = h("p", { class: "foot" });
     const search = searchField({ label: "Tables with this in their name", placeholder: "Tables", key: "search", mono: true, changed: () => listed() });
     const place = h("section", { class: "place", "aria-label": "Table" });
-    fill(root, h("aside", { class: "finder", "aria-label": "Tables" }, search, body, foot), place);
+    fill(root, h("aside", { class: "finder", "aria-label": "Tables" }, search.element, body, foot), place);
 
     const inFinder = () => open?.shown == null || root.firstChild.contains(document.activeElement);
-    const both = Object.keys(drives(finds)).map((name) => [name, (event) => {
-      if (!inFinder()) return open.shown.keys[name](event);
-      if (document.activeElement === search.querySelector("input")) finds.element.focus();
-      drives(finds)[name](event);
-    }]);
+    const both = Object.keys(drives(finds)).map((name) => [name, (event) => (inFinder() ? drives(finds) : open.shown.keys)[name](event)]);
     const acts = ["go_to", "append", "edit", "copy", "link"].map((name) => [name, () => open?.shown?.keys[name]()]);
-    keys({ ...Object.fromEntries([...both, ...acts]), back, search: () => (inFinder() ? search.querySelector("input").focus() : open.shown.keys.search()) });
+    keys({ ...Object.fromEntries([...both, ...acts]), back, search: () => (inFinder() ? search.input.focus() : open.shown.keys.search()) });
 
     function back(event) {
       if (event.target.closest?.(".field")) return (inFinder() ? finds : open.shown.rows).element.focus();
@@ -56,7 +52,7 @@ export const screen = {
     }
 
     function listed() {
-      const part = search.querySelector("input").value.trim();
+      const part = search.input.value.trim();
       const some = tables.filter(({ name }) => name.includes(part));
       finds.items = some;
       finds.index = some.findIndex(({ name }) => name === view.path[0]);

@@ -10,7 +10,7 @@ import { json, read as readJson } from "../entry.js";
 import { count, many, visible, when } from "../format.js";
 import { hint } from "../keys.js";
 import { server } from "../server.js";
-import { asOf, button, pairs, searchField, showIn, split } from "../split.js";
+import { asOf, button, pairs, searchField, split } from "../split.js";
 import { empty, failed, load } from "../states.js";
 import { block, copy, inline } from "../timelines/message.js";
 import { decode, encode, entryOf, keyText, readCondition, readKey, written } from "./value.js";
@@ -29,7 +29,7 @@ export function range({ root, table, query, change, signal }) {
   const filter = searchField({ label: "Only rows with", placeholder: "Only with: speed > 5.5", value: query.filter ?? "", key: "search", mono: true, changed: (text) => change({ filter: text, row: null }) });
   const backward = h("button", { type: "button", title: "The highest key first", onclick: () => change({ backward: query.backward ? null : 1, row: null }) }, "Highest first");
   const page = split({
-    root, name: "row", label: `Rows of ${visible(table.table)}`, bar: [key, filter, backward],
+    root, name: "row", label: `Rows of ${visible(table.table)}`, bar: [key.element, filter.element, backward],
     heads: [...names.map((name) => [visible(name)]), ["Columns"]],
     render: cells, near_end: () => dry || more(),
     id: (row) => keyText(row.key, names), open: detail, go: (row) => change({ row }),
@@ -171,8 +171,8 @@ export function range({ root, table, query, change, signal }) {
     keys: {
       ...page.keys,
       newest: () => (page.keys.newest(), more()),
-      go_to: () => key.querySelector("input").focus(),
-      search: () => filter.querySelector("input").focus(),
+      go_to: () => key.input.focus(),
+      search: () => filter.input.focus(),
       append: () => written_to && !lacks && put(null),
       edit: () => written_to && !lacks && rows.item && put(rows.item),
       copy: () => rows.item && copyRow(rows.item),
@@ -181,8 +181,8 @@ export function range({ root, table, query, change, signal }) {
     update(said) {
       const same = ["key", "filter", "backward"].every((name) => (said[name] ?? "") === (query[name] ?? ""));
       query = said;
-      showIn(key, query.key);
-      showIn(filter, query.filter);
+      key.show(query.key);
+      filter.show(query.filter);
       set(backward, "aria-pressed", String(Boolean(query.backward)));
       if (same) openNamed();
       else read();
