@@ -248,7 +248,7 @@ async function help() {
   show({ title: "Keys", body });
 }
 
-take({ find: openPalette, search: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name, path: [], query: {} })])) });
+take({ find: openPalette, search: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name })])) });
 
 document.documentElement.dataset.theme = sessionStorage.getItem("tideline.theme") ?? "";
 frame();

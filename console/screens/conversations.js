@@ -34,7 +34,7 @@ export const screen = {
 
     function asked(event) {
       if (event.key === "ArrowDown") (event.preventDefault(), rows.element.focus(), rows.index < 0 && rows.select(0));
-      if (event.key === "Enter" && field.value) (event.preventDefault(), go({ path: [field.value], query: {} }));
+      if (event.key === "Enter" && field.value) (event.preventDefault(), go({ path: [field.value] }));
     }
 
     function render({ timeline, peer, meta, last_message, last_at, unread, mentions, attributes, hidden }) {
@@ -146,7 +146,7 @@ export const screen = {
     const back = () => {
       if (document.activeElement === field) return rows.element.focus();
       if (!inLeft()) return rows.element.focus();
-      if (open) go({ path: now.path, query: {} });
+      if (open) go({ path: now.path });
       else field.focus();
     };
     keys({ ...listed, back, follow: () => open?.list.follow(), search: () => (field.focus(), field.select()) });
@@ -202,7 +202,7 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
       h("p", {}, above === 0 ? `${who} has read everything up to the head.` : `${many(above, "message")} above ${start}; ${rest}${named}.`,
         limits.filter(Boolean).map((text) => ` ${text}`)));
     fill(about, chip(visible(role)), chip(many(members_count, "member")), chip(`joined ${age(joined_at)} ago`),
-      h("button", { type: "button", class: "link", onclick: () => go({ screen: "timelines", path: [timeline], query: {} }) }, "The timeline"));
+      h("button", { type: "button", class: "link", onclick: () => go({ screen: "timelines", path: [timeline] }) }, "The timeline"));
   }
 
   function update(conversation) {

@@ -201,7 +201,7 @@ const latencyTable = () =>
 // --- where?
 
 const STEPS = [["Fill", "tideline_commit_fill_seconds"], ["Write", "tideline_commit_write_seconds"], ["Sync", "tideline_commit_sync_seconds"]];
-const WHOLE = [["Answered", "tideline_request_seconds", { method: "message.append" }], ["Pushed", "tideline_feed_delay_seconds", {}]];
+const WHOLE = [["Answered", "tideline_request_seconds", { method: "message.append" }], ["Pushed", "tideline_feed_delay_seconds"]];
 
 function wayPanel() {
   const body = h("tbody");
@@ -214,17 +214,17 @@ function wayPanel() {
     element,
     draw() {
       if (!figures.now) return;
-      let from = 0;
-      const rows = STEPS.map(([name, metric]) => {
-        const [p50, p99] = both(metric);
-        const made = { name, from, p50, p99 };
-        from += p50 ?? 0;
-        return made;
-      });
-      for (const [name, metric, where] of WHOLE) {
+      const measured = ([name, metric, where]) => {
         const [p50, p99] = both(metric, where);
-        rows.push({ name, from: 0, p50, p99, push: name === "Pushed" });
+        return { name, from: 0, p50, p99, push: name === "Pushed" };
+      };
+      const steps = STEPS.map(measured);
+      let from = 0;
+      for (const one of steps) {
+        one.from = from;
+        from += one.p50 ?? 0;
       }
+      const rows = [...steps, ...WHOLE.map(measured)];
       const most = Math.max(...rows.map(({ from: begin, p99 }) => begin + (p99 ?? 0)), 0.1);
       const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000].find((one) => one * 5 >= most) ?? 30_000;
       const top = step * Math.max(2, Math.ceil(most / step));
@@ -265,7 +265,7 @@ const LINES_SHOWN = 6;
 function logPanel(href) {
   const box = h("ul");
   return {
-    element: h("section", { class: "panel log" }, h("header", {}, h("h2", {}, "Log"), h("a", { href: href({ screen: "log", path: [] }) }, "All")), box),
+    element: h("section", { class: "panel log" }, h("header", {}, h("h2", {}, "Log"), h("a", { href: href({ screen: "log" }) }, "All")), box),
     draw({ lines, lines_error }) {
       if (lines_error && lines.length === 0) return void fill(box, h("li", { class: "why" }, visible(lines_error.message)));
       fill(box, lines.slice(-LINES_SHOWN).reverse().map((line) => h("li", { class: line.level }, h("time", {}, clock(line.at)), h("b", { role: "img", "aria-label": line.level }), h("span", { title: lineText(line) }, lineText(line)))));

@@ -28,7 +28,7 @@ export const screen = {
     let tables = [];
     let open = null; // {table, shown (of range.js) or null, ends}
     const finds = list({
-      label: "Tables", class: "rooms", row_height: 30, open: ({ name }) => go({ path: [name], query: {} }),
+      label: "Tables", class: "rooms", row_height: 30, open: ({ name }) => go({ path: [name] }),
       render: ({ name, index_of, is_virtual }) => ({
         class: name === view.path[0] ? "on" : "",
         cells: [h("span", { class: "id" }, visible(name)), (index_of || is_virtual) && h("em", { class: "chip" }, index_of ? "index" : "timelines")],

@@ -39,7 +39,7 @@ export const screen = {
 
     async function first() {
       const said = await append(now.path[0]);
-      if (said) (find.reread(), go({ path: [said.timeline], query: {} }));
+      if (said) (find.reread(), go({ path: [said.timeline] }));
     }
 
     function update(wanted) {

@@ -51,7 +51,7 @@ export function members({ box, timeline, signal, go, call, head: newest }) {
 }
 
 export function readers({ box, go, href, head: newest }) {
-  const rows = list({ label: "Readers", class: "readers", render, open: ({ session }) => go({ screen: "sessions", path: [session], query: {} }) });
+  const rows = list({ label: "Readers", class: "readers", render, open: ({ session }) => go({ screen: "sessions", path: [session] }) });
   const own = server.session?.session.replaceAll("-", "");
 
   function render({ session, user, position, lag_ms }) {
@@ -63,7 +63,7 @@ export function readers({ box, go, href, head: newest }) {
   }
 
   const foot = h("p", { class: "edge" });
-  const sessions = h("a", { class: "link", href: href({ screen: "sessions", path: [], query: {} }) }, "All sessions");
+  const sessions = h("a", { class: "link", href: href({ screen: "sessions" }) }, "All sessions");
   let shown = null;
   return {
     rows,
