@@ -176,8 +176,7 @@ function columns(now = points.at(-1)?.at ?? Date.now()) {
   for (const { at, ms, values, counts } of points) {
     const index = Math.floor((at - 1 - from) / step_ms);
     if (index < 0 || index >= gathered.length) continue;
-    const into = (gathered[index] ??= { at: from + (index + 0.5) * step_ms, ms: 0, sums: {}, covered: {}, counts: null });
-    into.ms += ms;
+    const into = (gathered[index] ??= { at: from + (index + 0.5) * step_ms, sums: {}, covered: {}, counts: null });
     for (const [name, value] of Object.entries(values)) {
       into.sums[name] = (into.sums[name] ?? 0) + value * ms;
       into.covered[name] = (into.covered[name] ?? 0) + ms;

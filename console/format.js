@@ -103,3 +103,7 @@ export const visible = (text, { lines = false } = {}) =>
     if (NAMED[hidden]) return lines ? hidden : NAMED[hidden];
     return `‹U+${hidden.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`;
   });
+
+/** A line of the server's log as one text: the message, then its fields. */
+export const lineText = ({ message, fields }) =>
+  visible([message, ...Object.entries(fields ?? {}).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)].join("  "));

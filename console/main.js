@@ -13,7 +13,6 @@
 //   signal    ends when the screen is left: give it to calls, listeners, timers
 //   go(view, {replace}) changes the fragment; href(view) is the link to a view (screen defaults to this one)
 //   keys(handlers)      takes keys of keys.js by name until the screen is left
-//   title(...nodes)     the top bar's heading, where it is more than the screen's name
 // view (what `open` returns, also async): { update?(view) when the fragment's rest has changed,
 //   resume?() after the line was lost and is back: read again what may have changed, close?() }
 
@@ -146,7 +145,6 @@ async function start(view) {
     go,
     href: (wanted) => href({ screen: view.screen, ...wanted }),
     keys: (handlers) => take(handlers, { signal }),
-    title: (...nodes) => fill(heading, nodes),
   };
   const made = (async () => {
     const { screen } = await import(`./screens/${view.screen}.js`);
@@ -202,19 +200,15 @@ function status() {
   const it = status ?? session?.server;
   if (it) fill(who, h("b", {}, visible(it.name)), h("span", {}, [it.version, status?.listen].filter(Boolean).join(" · ")));
   const notices = (status?.notices ?? []).filter(({ severity }) => severity !== "info");
-  badge("overview", notices.length, notices.some(({ severity }) => severity === "critical"));
+  const badge = links.get("overview").querySelector("em");
+  badge.hidden = notices.length === 0;
+  write(badge, notices.length === 0 ? "" : count(notices.length));
+  set(badge, "class", notices.some(({ severity }) => severity === "critical") ? "bad" : null);
+  set(badge, "aria-label", notices.length ? `${notices.length} notices` : null);
   const you = status?.you;
   const name = you?.key ?? you?.user ?? session?.user ?? "no key";
-  const may = you?.rights ? server.rights.join(", ") || "no rights" : "may do everything";
+  const may = you?.rights ? [...new Set(you.rights.flatMap(({ allow }) => allow))].join(", ") || "no rights" : "may do everything";
   fill(me, visible(name), h("i", { title: may }, may));
-}
-
-function badge(name, number, bad) {
-  const mark = links.get(name).querySelector("em");
-  mark.hidden = number === 0;
-  write(mark, number === 0 ? "" : count(number));
-  set(mark, "class", bad ? "bad" : null);
-  set(mark, "aria-label", number ? `${number} notices` : null);
 }
 
 // --- keys of everywhere

@@ -77,11 +77,6 @@ export const server = {
     return rights.some(({ on: where, allow }) => (allow.includes(right) || allow.includes("admin")) && reaches(where, on, right));
   },
 
-  /** The names of all rights that I have somewhere. */
-  get rights() {
-    return [...new Set((server.status?.you?.rights ?? []).flatMap(({ allow }) => allow))];
-  },
-
   /** Shows a key (or none), and connects with it. */
   use(wanted, { keep = false } = {}) {
     key = wanted;

@@ -5,9 +5,8 @@
 // Must not: hide a line that the filters let through.
 
 import { choice, fill, h, write } from "../dom.js";
-import { clock, count, many, thousandths, visible, when } from "../format.js";
+import { clock, count, lineText, many, thousandths, visible, when } from "../format.js";
 import { hint, tip } from "../keys.js";
-import { lineText, readLog } from "../lines.js";
 import { drives, list } from "../list.js";
 import { server } from "../server.js";
 import { searchField } from "../split.js";
@@ -80,7 +79,7 @@ export const screen = {
       next = undefined;
       while (!mine.aborted) {
         try {
-          take(await readLog({ after: next, level, wait_ms: next === undefined ? 0 : WAIT_MS, signal: mine }));
+          take(await server.call("log.tail", { after: next, level, wait_ms: next === undefined ? undefined : WAIT_MS }, { signal: mine }));
           fill(trouble);
         } catch (error) {
           if (mine.aborted || error.reason === "connection_lost") continue;

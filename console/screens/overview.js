@@ -5,9 +5,8 @@
 
 import { axis, crosshair, heat, lane, spark } from "../charts.js";
 import { fill, h, icon, table, write } from "../dom.js";
-import { brief, bytes, clock, count, lasting, lasts, many, minute, short, visible, when } from "../format.js";
+import { brief, bytes, clock, count, lasting, lasts, lineText, many, minute, short, visible, when } from "../format.js";
 import { figures } from "../figures.js";
-import { lineText, readLog } from "../lines.js";
 import { partitionTable } from "../partition-table.js";
 import { server } from "../server.js";
 import { failed } from "../states.js";
@@ -55,7 +54,7 @@ async function readPartitions(known, signal) {
 const LINES_KEPT = 200;
 
 async function readLines(known, signal) {
-  const { next, lines } = await readLog({ after: known.next, signal });
+  const { next, lines } = await server.call("log.tail", { after: known.next }, { signal });
   known.next = next;
   known.lines = [...known.lines, ...lines].slice(-LINES_KEPT);
 }
