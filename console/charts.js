@@ -9,7 +9,7 @@ import { brief, clock, lasts, minute } from "./format.js";
 const LEFT = 44;
 
 /** 0 and up to three gridlines up to a round top that holds `most`. */
-export function ticks(most) {
+function ticks(most) {
   if (!(most > 0)) return [0, 1];
   const size = 10 ** Math.floor(Math.log10(most));
   const top = [1, 1.5, 2, 3, 4, 6, 8, 10].find((one) => one * size >= most) * size;
@@ -33,37 +33,36 @@ const areaPath = (spots, base) => runs(spots).map((run) => `M${run[0].x.toFixed(
 
 /** What all charts of a screen share: where the pointer is, as a time. */
 export function crosshair() {
-  const charts = new Set();
+  const charts = [];
   const move = (at) => charts.forEach((chart) => chart.point(at));
-  return {
-    add(element, chart, time) {
-      charts.add(chart);
-      element.addEventListener("pointermove", (event) => move(time(event.offsetX)));
-      element.addEventListener("pointerleave", () => move(null));
-    },
+  return (element, chart, time) => {
+    charts.push(chart);
+    element.addEventListener("pointermove", (event) => move(time(event.offsetX)));
+    element.addEventListener("pointerleave", () => move(null));
   };
 }
 
 const MARKS_MAX = 12;
 
-function marksOf(marks, x, range, top, bottom, labelled) {
+function marksOf(marks, x, range, bottom, labelled) {
   const inside = marks.filter(({ at }) => at >= range.from && at <= range.to).slice(-MARKS_MAX);
   return inside.map(({ at, label }, index) => [
-    svg("path", { class: "mark", d: `M${x(at).toFixed(1)} ${top}V${bottom}` }, svg("title", {}, `${clock(at)} ${label}`)),
-    labelled && index === inside.length - 1 && svg("text", { class: x(at) > 280 ? "marked r" : "marked", x: x(at) + (x(at) > 280 ? -6 : 6), y: top + 14 }, label),
+    svg("path", { class: "mark", d: `M${x(at).toFixed(1)} 0V${bottom}` }, svg("title", {}, `${clock(at)} ${label}`)),
+    labelled && index === inside.length - 1 && svg("text", { class: x(at) > 280 ? "marked r" : "marked", x: x(at) + (x(at) > 280 ? -6 : 6), y: 14 }, label),
   ]);
 }
 
 /** One series over time with its name and newest value above. `draw(range, pick, marks)`; `pick(column)` is its value. */
-export function lane({ name, kind = "", unit = "", height = 64, hair }) {
+export function lane({ name, kind = "", unit = "", hair }) {
   const figure = h("span");
   const element = h("div", { class: `lane ${kind}` }, h("p", { class: "lane-name" }, h("i", { class: `sw ${kind}` }), name, figure));
+  const height = 64;
   const drawn = svg("svg", { class: `chart ${kind}`, height, role: "img", "aria-label": name });
   element.append(drawn);
   let shown = null;
   const chart = {
     element,
-    draw(range, pick, marks = []) {
+    draw(range, pick, marks) {
       const width = drawn.clientWidth || 500;
       const values = range.columns.map((column) => (column ? (pick(column) ?? null) : null));
       const grid = ticks(Math.max(0, ...values.filter((value) => value !== null)));
@@ -76,7 +75,7 @@ export function lane({ name, kind = "", unit = "", height = 64, hair }) {
         grid.map((value) => [svg("path", { class: "grid", d: `M${LEFT} ${y(value).toFixed(1)}H${width}` }), svg("text", { class: "r", x: LEFT - 8, y: y(value) + 4 }, brief(value).replace(" ", ""))]),
         svg("path", { class: "fill", d: areaPath(spots, bottom) }),
         svg("path", { class: "line", d: linePath(spots) }),
-        marksOf(marks, x, range, 0, bottom, false),
+        marksOf(marks, x, range, bottom, false),
         svg("path", { class: "hair", d: "" }),
       );
       shown = { range, values, x, time: (px) => range.from + ((px - LEFT) / (width - LEFT)) * (range.to - range.from), bottom };
@@ -91,7 +90,7 @@ export function lane({ name, kind = "", unit = "", height = 64, hair }) {
       drawn.querySelector(".hair")?.setAttribute("d", at === null || at < range.from || at > range.to ? "" : `M${x(at).toFixed(1)} 0V${bottom}`);
     },
   };
-  hair.add(drawn, chart, (px) => shown?.time(px) ?? null);
+  hair(drawn, chart, (px) => shown?.time(px) ?? null);
   return chart;
 }
 
@@ -102,10 +101,10 @@ export function axis() {
 }
 
 const LEVELS = [0.02, 0.1, 0.25, 0.5]; // shares of a column's appends where the next darker step begins
-const LOWEST = 0; // the bucket that is always shown: up to 0.1 ms
 
 /** Latency as the histogram's own buckets, one column each, with p50 and p99 as lines. */
-export function heat({ height = 168, hair, figures }) {
+export function heat({ hair, figures }) {
+  const height = 168;
   const drawn = svg("svg", { class: "chart heat", height, role: "img", "aria-label": "Append latency by buckets" });
   const [p99, p50] = [h("em"), h("em")];
   const key = h("p", { class: "legends" },
@@ -121,7 +120,7 @@ export function heat({ height = 168, hair, figures }) {
       const les = figures.buckets;
       const totals = range.columns.map((column) => column?.counts?.reduce((a, b) => a + b, 0) ?? 0);
       const used = les.map((_, at) => range.columns.some((column, i) => column?.counts?.[at] / totals[i] >= 0.002));
-      const low = Math.max(LOWEST, Math.min(used.indexOf(true) < 0 ? 0 : used.indexOf(true), les.length - 1));
+      const low = Math.max(0, Math.min(used.indexOf(true), les.length - 1));
       const high = Math.min(Math.max(used.lastIndexOf(true), low + 6), les.length - 2);
       const [top, bottom] = [4, height - 4];
       const row = (bottom - top) / Math.max(1, high - low + 1);
@@ -155,7 +154,7 @@ export function heat({ height = 168, hair, figures }) {
         }),
         svg("path", { class: "p99", d: linePath(spots(0.99)) }),
         svg("path", { class: "p50", d: linePath(spots(0.5)) }),
-        marksOf(marks, x, range, 0, bottom, true),
+        marksOf(marks, x, range, bottom, true),
         totals.every((total) => total === 0) && svg("text", { class: "nothing", x: LEFT + (width - LEFT) / 2, y: height / 2 }, "No appends in this time"),
         svg("path", { class: "hair", d: "" }),
       );
@@ -173,12 +172,13 @@ export function heat({ height = 168, hair, figures }) {
       drawn.querySelector(".hair")?.setAttribute("d", at === null || at < range.from || at > range.to ? "" : `M${x(at).toFixed(1)} 0V${bottom}`);
     },
   };
-  hair.add(drawn, chart, (px) => shown?.time(px) ?? null);
+  hair(drawn, chart, (px) => shown?.time(px) ?? null);
   return chart;
 }
 
 /** A small line without axes, its newest value as a dot. */
-export function spark({ width = 94, height = 28 } = {}) {
+export function spark() {
+  const [width, height] = [94, 28];
   const drawn = svg("svg", { class: "spark", width, height, viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
   return {
     element: drawn,
@@ -191,9 +191,3 @@ export function spark({ width = 94, height = 28 } = {}) {
     },
   };
 }
-
-/** A table of the same figures, for those who read rather than look. */
-export const asTable = (heads, rows) =>
-  h("div", { class: "scrolls", tabindex: "0" }, h("table", { class: "grid" },
-    h("thead", {}, h("tr", {}, heads.map((head, at) => h("th", { scope: "col", class: at ? "n" : null }, head)))),
-    h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, first), rest.map((cell) => h("td", { class: "n" }, cell)))))));

@@ -1,7 +1,7 @@
-// Elements, made from text nodes alone, and lists that stay small however long they are.
+// Elements, made from text nodes alone.
 //
-// Owns: `h`, `svg`, `icon`, `fill`, and the list of rows of one height. Promises: nothing that comes from a server is ever
-// read as markup; a list has at most ROWS_MAX row elements. Must not: use innerHTML or anything like it, or know the server.
+// Owns: `h`, `svg`, `icon`, `fill`, `table`, `choice`. Promises: nothing that comes from a server is ever read as markup.
+// Must not: use innerHTML or anything like it, or know the server.
 
 /** An element. `on…` are listeners, `style` an object, `data` data attributes; `true` is an empty attribute; null and
  *  false are left out. Children: elements, texts, numbers, arrays of them; null and false are nothing. */
@@ -62,133 +62,23 @@ const ICONS = {
   next: "M6 3.5L10.5 8 6 12.5",
   warn: "M8 2.5l6 11H2zM8 6.5v3M8 11.5h.01",
   bad: "M5.5 2.5h5l3 3v5l-3 3h-5l-3-3v-5zM8 5v4M8 11h.01",
-  good: "M3 8.5l3.5 3.5L13 4.5",
 };
 
 /** A drawing of 16 × 16 in the colour of the text. */
 export const icon = (name) =>
   svg("svg", { class: "i", viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
 
-const ROWS_MAX = 60;
+/** A table: its heads, and rows whose first cell is their head; the class of all other cells. */
+export const table = (heads, rows, kind = null) =>
+  h("table", { class: "grid" },
+    h("thead", {}, h("tr", {}, heads.map((head, at) => h("th", { scope: "col", class: at ? kind : null }, head)))),
+    h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, first), rest.map((cell) => h("td", { class: kind }, cell))))));
 
-/**
- * A list of rows of one height. `render(item, index)` makes a row's cells (an array of nodes, or {class, cells}); `label`
- * names the list; `open(item, index)` is called by click and Enter; `selected(item, index)` when the selection moves;
- * `near_end()`, `near_start()` when fewer than a page is left below or above. Properties: `items` (set it to show others;
- * the selection stays at its index unless `keep` finds another), `index`, `item`. `move(by)`, `select(index)`,
- * `to_end()`, `to_start()`, `at_end`, `repaint()`.
- */
-export function list({ label, row_height = 28, render, open, selected, near_end, near_start, class: name = "" }) {
-  const space = h("div", { class: "space", role: "presentation" });
-  const box = h("div", { class: `rows ${name}`, role: "listbox", tabindex: "0", "aria-label": label }, space);
-  const id = `list${(list.made = (list.made ?? 0) + 1)}`;
-  let items = [];
-  let index = -1;
-  let asked = 0;
-
-  function paint() {
-    asked = 0;
-    const height = box.clientHeight || row_height * 30;
-    const shown = Math.min(Math.ceil(height / row_height) + 8, ROWS_MAX);
-    const first = Math.max(0, Math.min(Math.floor(box.scrollTop / row_height) - 4, items.length - shown));
-    const rows = items.slice(first, first + shown).map((item, at) => row(item, first + at));
-    space.style.setProperty("height", `${items.length * row_height}px`);
-    fill(space, rows);
-    box.setAttribute("aria-activedescendant", index >= first && index < first + shown ? `${id}-${index}` : "");
-    if (near_end && first + shown > items.length - shown) near_end();
-    if (near_start && first < shown) near_start();
-  }
-
-  function row(item, at) {
-    const made = render(item, at);
-    const { class: kind = "", cells } = Array.isArray(made) ? { cells: made } : made;
-    return h(
-      "div",
-      {
-        id: `${id}-${at}`,
-        class: `row ${kind}${at === index ? " sel" : ""}`,
-        role: "option",
-        "aria-selected": String(at === index),
-        "aria-posinset": at + 1,
-        "aria-setsize": -1,
-        style: { top: `${at * row_height}px`, height: `${row_height}px` },
-        onclick: () => (api.select(at), open?.(item, at)),
-      },
-      cells,
-    );
-  }
-
-  const ask = () => (asked ||= requestAnimationFrame(paint));
-  box.addEventListener("scroll", ask, { passive: true });
-  new ResizeObserver(ask).observe(box);
-
-  const api = {
-    element: box,
-    get items() {
-      return items;
-    },
-    set items(wanted) {
-      items = wanted;
-      if (index >= items.length) index = items.length - 1;
-      ask();
-    },
-    get index() {
-      return index;
-    },
-    set index(wanted) {
-      index = wanted;
-      ask();
-    },
-    get item() {
-      return items[index] ?? null;
-    },
-    get at_end() {
-      return box.scrollTop + box.clientHeight >= items.length * row_height - row_height;
-    },
-    /** Rows from the first that can be seen to the last. */
-    get window() {
-      const first = Math.floor(box.scrollTop / row_height);
-      return [first, Math.min(items.length - 1, first + Math.floor(box.clientHeight / row_height))];
-    },
-    /** How many rows a page has. */
-    get page() {
-      return Math.max(1, Math.floor(box.clientHeight / row_height) - 1);
-    },
-    select(at) {
-      if (items.length === 0) return;
-      index = Math.max(0, Math.min(items.length - 1, at));
-      api.reveal(index);
-      selected?.(items[index], index);
-      ask();
-    },
-    move(by) {
-      api.select(index < 0 ? (by > 0 ? api.window[0] : api.window[1]) : index + by);
-    },
-    open() {
-      if (index >= 0) open?.(items[index], index);
-    },
-    reveal(at) {
-      const top = at * row_height;
-      if (top < box.scrollTop) box.scrollTop = top;
-      else if (top + row_height > box.scrollTop + box.clientHeight) box.scrollTop = top + row_height - box.clientHeight;
-    },
-    to_start() {
-      box.scrollTop = 0;
-      api.select(0);
-    },
-    to_end() {
-      space.style.setProperty("height", `${items.length * row_height}px`);
-      box.scrollTop = items.length * row_height;
-      ask();
-    },
-    /** Rows were put in before the first or taken away there: what is seen stays where it is. */
-    shift(by) {
-      if (index >= 0) index = Math.max(-1, index + by);
-      space.style.setProperty("height", `${items.length * row_height}px`);
-      box.scrollTop += by * row_height;
-      ask();
-    },
-    repaint: ask,
+/** Buttons of [value, label] of which one is pressed: `press(value)` says which, `chosen(value)` hears a click. */
+export function choice(name, options, chosen) {
+  const buttons = options.map(([value, label]) => h("button", { type: "button", onclick: () => chosen(value) }, label));
+  return {
+    element: h("div", { class: "seg", role: "group", "aria-label": name }, buttons),
+    press: (value) => buttons.forEach((one, at) => set(one, "aria-pressed", String(options[at][0] === value))),
   };
-  return api;
 }

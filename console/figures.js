@@ -5,7 +5,7 @@
 // server, and a time of which nothing is known, is a gap, never a line. Must not: draw.
 
 import { Events } from "./client/events.js";
-import { server } from "./server.js";
+import { beat, listening, server } from "./server.js";
 
 const EVERY_MS = 2_000;
 const KEPT_MS = 3_600_000;
@@ -15,22 +15,15 @@ const events = new Events();
 let points = [];
 let scrapes = []; // {at, found}: of the last minute, for histograms
 let minutes = 15;
-let timer = 0;
-let held = false;
 let reading = null; // the read of the history that is under way
 
 export const figures = {
-  /** The newest scrape: name → [{labels, value}], or null; and why there is none. */
+  /** The newest scrape: name → [{labels, value}], or null. */
   now: null,
-  error: null,
   /** Upper ends of the buckets of append latency, in seconds; the last is Infinity. */
   buckets: [],
   /** Events: "figures" (a new sample), "range". */
-  on(event, listener, { signal } = {}) {
-    const off = events.on(event, listener);
-    signal?.addEventListener("abort", off, { once: true });
-    return off;
-  },
+  on: listening(events),
   get minutes() {
     return minutes;
   },
@@ -38,16 +31,10 @@ export const figures = {
     minutes = wanted;
     events.emit("range", minutes);
   },
-  get held() {
-    return held;
-  },
-  set held(wanted) {
-    held = wanted;
-    if (!held) catchUp();
-  },
   start() {
     events.emit("range", minutes);
     server.on("state", (state) => state === "open" && catchUp());
+    server.on("held", (held) => held || catchUp());
     document.addEventListener("visibilitychange", () => document.hidden || catchUp());
     catchUp();
   },
@@ -70,12 +57,8 @@ export const figures = {
   },
 };
 
-async function catchUp() {
-  clearTimeout(timer);
-  if (server.state === "open" && !held && !document.hidden) {
-    reading ??= readHistory().finally(() => (reading = null));
-    await reading;
-  }
+function catchUp() {
+  if (server.awake) reading ??= readHistory().finally(() => (reading = null));
   poll();
 }
 
@@ -85,8 +68,8 @@ async function readHistory() {
   try {
     take(await server.call("server.history", { since: Math.floor(since) }), since);
     scrapes = [];
-  } catch (error) {
-    figures.error = error;
+  } catch {
+    // A gap stays.
   }
 }
 
@@ -105,22 +88,17 @@ function take({ step_ms, from, series, append_seconds }, since) {
   points = [...points, ...came].filter(({ at }) => at > Date.now() - KEPT_MS);
 }
 
-async function poll() {
-  clearTimeout(timer);
-  if (!document.hidden && !held && server.state === "open") {
-    try {
-      const answer = await server.fetch("/metrics");
-      if (!answer.ok) throw Object.assign(new Error(`/metrics: ${answer.status}`), { reason: answer.status === 403 ? "forbidden" : "unauthenticated" });
-      sampled(Date.now(), parse(await answer.text()));
-      figures.error = null;
-    } catch (error) {
-      figures.error = error;
-    }
-    events.emit("figures", figures.now);
+const poll = beat(EVERY_MS, async () => {
+  await reading; // what is older comes first
+  if (!server.awake) return;
+  try {
+    const answer = await server.fetch("/metrics");
+    if (answer.ok) sampled(Date.now(), parse(await answer.text()));
+  } catch {
+    // A gap stays.
   }
-  clearTimeout(timer);
-  timer = setTimeout(poll, EVERY_MS);
-}
+  events.emit("figures", figures.now);
+});
 
 // Metric by figure, as the server's history has them: rates of counters, and gauges.
 const RATES = { appends: "tideline_messages_total", deliveries: "tideline_deliveries_total" };
@@ -198,8 +176,7 @@ function columns(now = points.at(-1)?.at ?? Date.now()) {
   for (const { at, ms, values, counts } of points) {
     const index = Math.floor((at - 1 - from) / step_ms);
     if (index < 0 || index >= gathered.length) continue;
-    const into = (gathered[index] ??= { at: from + (index + 0.5) * step_ms, ms: 0, sums: {}, covered: {}, counts: null });
-    into.ms += ms;
+    const into = (gathered[index] ??= { at: from + (index + 0.5) * step_ms, sums: {}, covered: {}, counts: null });
     for (const [name, value] of Object.entries(values)) {
       into.sums[name] = (into.sums[name] ?? 0) + value * ms;
       into.covered[name] = (into.covered[name] ?? 0) + ms;

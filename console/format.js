@@ -23,7 +23,6 @@ function digits(value) {
   const size = Math.abs(value);
   if (value === 0) return "0";
   if (size >= 99.95 || (Number.isInteger(value) && size < 1000)) return count(Math.round(value));
-  if (size >= 9.995) return value.toFixed(1);
   if (size >= 0.995) return value.toFixed(1);
   return value.toFixed(2);
 }
@@ -38,7 +37,7 @@ export function bytes(value) {
   let at = 0;
   let size = Number(value);
   while (size >= 999.5 && at < units.length - 1) [size, at] = [size / 1000, at + 1];
-  return `${at === 0 ? Math.round(size) : size >= 99.95 ? Math.round(size) : size.toFixed(1)} ${units[at]}`;
+  return `${at === 0 || size >= 99.95 ? Math.round(size) : size.toFixed(1)} ${units[at]}`;
 }
 
 /** A time that was measured: [2.6, "ms"], [1.2, "s"]. */
@@ -104,3 +103,7 @@ export const visible = (text, { lines = false } = {}) =>
     if (NAMED[hidden]) return lines ? hidden : NAMED[hidden];
     return `‹U+${hidden.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`;
   });
+
+/** A line of the server's log as one text: the message, then its fields. */
+export const lineText = ({ message, fields }) =>
+  visible([message, ...Object.entries(fields ?? {}).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)].join("  "));

@@ -97,14 +97,3 @@ export function pressed(event) {
     if (alone) return;
   }
 }
-
-/** Handlers that drive a list: rows, pages, ends, open. */
-export const drives = (rows) => ({
-  next: () => rows.move(1),
-  previous: () => rows.move(-1),
-  open: () => rows.open(),
-  page_back: () => rows.move(-rows.page),
-  page_on: () => rows.move(rows.page),
-  oldest: () => rows.to_start(),
-  newest: () => (rows.to_end(), rows.select(rows.items.length - 1)),
-});

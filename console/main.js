@@ -13,20 +13,18 @@
 //   signal    ends when the screen is left: give it to calls, listeners, timers
 //   go(view, {replace}) changes the fragment; href(view) is the link to a view (screen defaults to this one)
 //   keys(handlers)      takes keys of keys.js by name until the screen is left
-//   title(...nodes)     the top bar's heading, where it is more than the screen's name
 // view (what `open` returns, also async): { update?(view) when the fragment's rest has changed,
 //   resume?() after the line was lost and is back: read again what may have changed, close?() }
 
-import { fill, h, icon, set, svg, write } from "./dom.js";
-import { count } from "./format.js";
-import { clock, lasts, visible } from "./format.js";
+import { choice, fill, h, icon, set, svg, write } from "./dom.js";
+import { clock, count, lasts, visible } from "./format.js";
 import { KEYS, hint, pressed, shown, take, tip } from "./keys.js";
 import { connect, server } from "./server.js";
 import { figures } from "./figures.js";
 import { empty, failed, forbidden } from "./states.js";
 
 /** name, title, the right that it needs (null = the server says for each thing). */
-export const SCREENS = [
+const SCREENS = [
   ["overview", "Overview", "observe"],
   ["timelines", "Timelines", null],
   ["conversations", "Conversations", null],
@@ -40,13 +38,13 @@ const TITLES = new Map(SCREENS.map(([name, title]) => [name, title]));
 
 // --- the view in the fragment
 
-export function read(fragment) {
+function read(fragment) {
   const [path, query = ""] = fragment.replace(/^#?\/?/, "").split("?");
   const [screen, ...rest] = path.split("/").map(decoded);
   return { screen: TITLES.has(screen) ? screen : "overview", path: rest, query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
-export function href({ screen, path = [], query = {} }) {
+function href({ screen, path = [], query = {} }) {
   const kept = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
   const asked = kept.length ? `?${new URLSearchParams(kept)}` : "";
   return `#/${[screen, ...path].map(encodeURIComponent).join("/")}${asked}`;
@@ -87,9 +85,7 @@ const trip = h("em");
 const announced = h("p", { class: "unseen", role: "status" });
 const heading = h("h1");
 const me = h("p", { class: "me" });
-const ranges = h("div", { class: "seg", role: "group", "aria-label": "Range" },
-  [[5, "5 min"], [15, "15 min"], [60, "1 h"]].map(([minutes, label]) =>
-    h("button", { type: "button", data: { minutes }, onclick: () => (figures.minutes = minutes) }, label)));
+const ranges = choice("Range", [[5, "5 min"], [15, "15 min"], [60, "1 h"]], (minutes) => (figures.minutes = minutes));
 const held = h("button", { type: "button", class: "ghost hold", title: tip("hold"), onclick: hold }, icon("hold"), h("span", { class: "unseen" }, "Hold"), h("kbd", {}, hint("hold")));
 const find = h("button", { type: "button", class: "field palette-open", title: tip("find"), onclick: openPalette },
   icon("find"), h("span", {}, "Find a timeline, user, table or session"), h("kbd", {}, hint("find")));
@@ -109,7 +105,7 @@ function frame() {
           h("button", { type: "button", class: "ghost", title: tip("theme"), "aria-label": "Light or dark", onclick: theme }, icon("theme")),
           h("button", { type: "button", class: "ghost", title: tip("help"), "aria-label": "All keys", onclick: help }, "?"))),
       h("div", { class: "page" },
-        h("header", { class: "top" }, heading, find, ranges, held, me),
+        h("header", { class: "top" }, heading, find, ranges.element, held, me),
         lost,
         main)),
     announced,
@@ -149,14 +145,13 @@ async function start(view) {
     go,
     href: (wanted) => href({ screen: view.screen, ...wanted }),
     keys: (handlers) => take(handlers, { signal }),
-    title: (...nodes) => fill(heading, nodes),
   };
   const made = (async () => {
     const { screen } = await import(`./screens/${view.screen}.js`);
     if (right && server.has_key) await server.known;
     if (signal.aborted) return null;
     if (right && !server.can(right)) return void fill(main, forbidden(title, right));
-    ranges.hidden = held.hidden = !screen.figures;
+    ranges.element.hidden = held.hidden = !screen.figures;
     return signal.aborted ? null : screen.open(context);
   })();
   open = { view: made, ends };
@@ -205,29 +200,23 @@ function status() {
   const it = status ?? session?.server;
   if (it) fill(who, h("b", {}, visible(it.name)), h("span", {}, [it.version, status?.listen].filter(Boolean).join(" · ")));
   const notices = (status?.notices ?? []).filter(({ severity }) => severity !== "info");
-  badge("overview", notices.length, notices.some(({ severity }) => severity === "critical"));
+  const badge = links.get("overview").querySelector("em");
+  badge.hidden = notices.length === 0;
+  write(badge, notices.length === 0 ? "" : count(notices.length));
+  set(badge, "class", notices.some(({ severity }) => severity === "critical") ? "bad" : null);
+  set(badge, "aria-label", notices.length ? `${notices.length} notices` : null);
   const you = status?.you;
   const name = you?.key ?? you?.user ?? session?.user ?? "no key";
-  const may = you?.rights ? server.rights.join(", ") || "no rights" : "may do everything";
+  const may = you?.rights ? [...new Set(you.rights.flatMap(({ allow }) => allow))].join(", ") || "no rights" : "may do everything";
   fill(me, visible(name), h("i", { title: may }, may));
-}
-
-function badge(name, number, bad) {
-  const mark = links.get(name).querySelector("em");
-  mark.hidden = number === 0;
-  write(mark, number === 0 ? "" : count(number));
-  set(mark, "class", bad ? "bad" : null);
-  set(mark, "aria-label", number ? `${number} notices` : null);
 }
 
 // --- keys of everywhere
 
 function hold() {
-  server.held = !server.held;
-  figures.held = server.held;
+  server.hold(!server.held);
   set(held, "aria-pressed", String(server.held));
   state();
-  if (!server.held) server.refresh();
 }
 
 function theme() {
@@ -253,7 +242,7 @@ async function help() {
   show({ title: "Keys", body });
 }
 
-take({ find: openPalette, search: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name, path: [], query: {} })])) });
+take({ find: openPalette, search: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name })])) });
 
 document.documentElement.dataset.theme = sessionStorage.getItem("tideline.theme") ?? "";
 frame();
@@ -272,7 +261,7 @@ server.on("state", (became) => {
 server.on("status", status);
 server.on("key", () => start(now));
 server.on("round_trip", (ms) => write(trip, lasts(ms)));
-figures.on("range", () => ranges.querySelectorAll("button").forEach((one) => set(one, "aria-pressed", String(Number(one.dataset.minutes) === figures.minutes))));
+figures.on("range", ranges.press);
 connect();
 state();
 figures.start();

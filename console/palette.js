@@ -53,11 +53,11 @@ export function palette({ go, screens, actions }) {
   function paint() {
     const text = field.value.trim();
     const lower = text.toLowerCase();
-    const named = screens.filter(([, title]) => title.toLowerCase().includes(lower)).map(([name, title]) => ({ icon: name, kind: "Screen", text: title, go: { screen: name, path: [], query: {} } }));
+    const named = screens.filter(([, title]) => title.toLowerCase().includes(lower)).map(([name, title]) => ({ icon: name, kind: "Screen", text: title, go: { screen: name } }));
     const done = actions.filter(([title]) => title.toLowerCase().includes(lower)).map(([title, act]) => ({ icon: "go", kind: "Action", text: title, act }));
     const direct = text ? [
-      { icon: "timelines", kind: "Timeline", text, go: { screen: "timelines", path: [text], query: {} } },
-      { icon: "conversations", kind: "Conversations of", text, go: { screen: "conversations", path: [text], query: {} } },
+      { icon: "timelines", kind: "Timeline", text, go: { screen: "timelines", path: [text] } },
+      { icon: "conversations", kind: "Conversations of", text, go: { screen: "conversations", path: [text] } },
       { icon: "sessions", kind: "Sessions of", text, go: { screen: "sessions", path: [], query: { user: text } } },
     ] : [];
     const read = found.text === text ? found.offers.filter((one) => !(one.kind === "Timeline" && one.text === text)) : [];
@@ -100,11 +100,11 @@ export function palette({ go, screens, actions }) {
 /** Timelines whose names begin so; an error finds none, as the timeline's own screen says it. */
 async function timelines(prefix, signal) {
   const { timelines: names } = await server.call("timeline.list", { prefix, limit: FOUND_MAX }, { signal }).catch(() => ({ timelines: [] }));
-  return names.map(({ timeline, head }) => ({ icon: "timelines", kind: "Timeline", text: timeline, more: head === undefined ? null : `head ${count(head)}`, go: { screen: "timelines", path: [timeline], query: {} } }));
+  return names.map(({ timeline, head }) => ({ icon: "timelines", kind: "Timeline", text: timeline, more: head === undefined ? null : `head ${count(head)}`, go: { screen: "timelines", path: [timeline] } }));
 }
 
 async function tables(text, signal) {
   const { tables: all } = await server.call("table.list", {}, { signal }).catch(() => ({ tables: [] }));
   const fitting = all.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
-  return fitting.slice(0, FOUND_MAX).map(({ name }) => ({ icon: "tables", kind: "Table", text: name, go: { screen: "tables", path: [name], query: {} } }));
+  return fitting.slice(0, FOUND_MAX).map(({ name }) => ({ icon: "tables", kind: "Table", text: name, go: { screen: "tables", path: [name] } }));
 }

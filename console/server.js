@@ -18,8 +18,6 @@ const events = new Events();
 const place = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/connect`;
 let client = null;
 let key = sessionStorage.getItem(KEPT);
-let status_timer = 0;
-let ping_timer = 0;
 
 export const server = {
   /** "connecting", "open", "lost", "ask-key" (a key is wanted, or another one) or "over" (stopped for good). */
@@ -28,8 +26,6 @@ export const server = {
   why: {},
   /** When the last sign of life came, ms since 1970. */
   heard_at: null,
-  /** The newest round trip, ms. */
-  round_trip: null,
   /** What `session.open` said. */
   session: null,
   /** What `server.status` said last, and why it said nothing. */
@@ -37,15 +33,23 @@ export const server = {
   status_error: null,
   /** Resolves when `server.status` has answered this key, or could not. */
   known: null,
-  /** Nothing is asked by itself while this is true (hold). */
+  /** Nothing is asked by itself while this is true. */
   held: false,
 
-  /** Events: "state", "status", "round_trip", "key" (another one is shown); and every push of the server by its method, as "message". */
-  on(event, listener, { signal } = {}) {
-    const off = events.on(event, listener);
-    signal?.addEventListener("abort", off, { once: true });
-    return off;
+  /** May something be asked by itself: is the page seen, not held, and the line there? */
+  get awake() {
+    return server.state === "open" && !document.hidden && !server.held;
   },
+
+  hold(wanted) {
+    server.held = wanted;
+    events.emit("held", wanted);
+    if (!wanted) readStatus();
+  },
+
+  /** Events: "state", "status", "held", "round_trip" (in ms), "key" (another one is shown); and every push of the server
+   *  by its method, as "message". */
+  on: listening(events),
 
   /** A method of the protocol. It waits for a connection; when the signal ends, it fails with that. */
   async call(method, params = {}, { signal } = {}) {
@@ -57,9 +61,9 @@ export const server = {
   },
 
   /** GET of a path of the server, with the key. */
-  fetch(path, { signal } = {}) {
+  fetch(path) {
     const headers = key === null ? {} : { authorization: `Bearer ${key}` };
-    return fetch(path, { headers, signal, cache: "no-store" });
+    return fetch(path, { headers, cache: "no-store" });
   },
 
   /** Another connection that acts for a user; close it after use. */
@@ -71,11 +75,6 @@ export const server = {
     // Who may not ask for the server's status has no `observe`, so not all rights either.
     if (!rights) return server.status_error?.reason !== "forbidden" || !EVERYWHERE.has(right);
     return rights.some(({ on: where, allow }) => (allow.includes(right) || allow.includes("admin")) && reaches(where, on, right));
-  },
-
-  /** The names of all rights that I have somewhere. */
-  get rights() {
-    return [...new Set((server.status?.you?.rights ?? []).flatMap(({ allow }) => allow))];
   },
 
   /** Shows a key (or none), and connects with it. */
@@ -132,45 +131,62 @@ function became({ state, retry_in_ms, code, error }) {
 
 const refused = (code, error) => code === UNAUTHENTICATED || error?.reason === "unauthenticated";
 
-async function readStatus() {
-  clearTimeout(status_timer);
+const readStatus = beat(STATUS_MS, async () => {
+  if (!server.awake) return;
   const asked = client;
-  if (server.state === "open" && !document.hidden && !server.held) {
-    try {
-      const status = await asked.call("server.status");
-      if (asked !== client) return;
-      server.heard_at = Date.now();
-      Object.assign(server, { status, status_error: null });
-    } catch (error) {
-      if (asked !== client || error.reason === "connection_lost") return;
-      server.status_error = error;
-    }
-    events.emit("status", server.status);
+  try {
+    const status = await asked.call("server.status");
+    if (asked !== client) return;
+    server.heard_at = Date.now();
+    Object.assign(server, { status, status_error: null });
+  } catch (error) {
+    if (asked !== client || error.reason === "connection_lost") return;
+    server.status_error = error;
   }
-  clearTimeout(status_timer);
-  status_timer = setTimeout(readStatus, STATUS_MS);
-}
+  events.emit("status", server.status);
+});
 
-async function ping() {
-  clearTimeout(ping_timer);
-  const asked = client;
-  if (server.state === "open" && !document.hidden) {
-    const began = performance.now();
-    await asked.call("ping").then(
-      () => {
-        server.round_trip = performance.now() - began;
-        server.heard_at = Date.now();
-        events.emit("round_trip", server.round_trip);
-      },
-      () => {},
-    );
-  }
-  if (asked !== client) return;
-  clearTimeout(ping_timer);
-  ping_timer = setTimeout(ping, PING_MS);
-}
+const ping = beat(PING_MS, async () => {
+  if (server.state !== "open" || document.hidden) return;
+  const began = performance.now();
+  await client.call("ping").then(
+    () => {
+      server.heard_at = Date.now();
+      events.emit("round_trip", performance.now() - began);
+    },
+    () => {},
+  );
+});
 
 document.addEventListener("visibilitychange", () => document.hidden || (readStatus(), ping()));
+
+/** Takes a step when the function that it returns is called, and then `ms` after each end of one, until the signal
+ *  ends. */
+export function beat(ms, step, signal) {
+  let timer = 0;
+  const now = async () => {
+    clearTimeout(timer);
+    await step();
+    clearTimeout(timer); // another call may have come meanwhile
+    if (!signal?.aborted) timer = setTimeout(now, ms);
+  };
+  signal?.addEventListener("abort", () => clearTimeout(timer), { once: true });
+  return now;
+}
+
+/** Reads again every `ms` while the server may be asked. `read` gets the errors of its own. */
+export function again(ms, read, signal) {
+  const timer = setInterval(() => server.awake && read(), ms);
+  signal.addEventListener("abort", () => clearInterval(timer), { once: true });
+}
+
+/** `on` of some events, which ends with a signal. */
+export function listening(events) {
+  return (event, listener, { signal } = {}) => {
+    const off = events.on(event, listener);
+    signal?.addEventListener("abort", off, { once: true });
+  };
+}
 
 /** Resolves when there is a session. */
 async function opened(signal) {

@@ -62,8 +62,8 @@ export const forbidden = (title, right) =>
   );
 
 /** Grey bars in the place of what comes. */
-export const bars = (number = 8) =>
-  h("div", { class: "bars", "aria-hidden": "true" }, Array.from({ length: number }, (_, at) => h("i", { style: { width: `${88 - ((at * 37) % 50)}%` } })));
+const bars = () =>
+  h("div", { class: "bars", "aria-hidden": "true" }, Array.from({ length: 8 }, (_, at) => h("i", { style: { width: `${88 - ((at * 37) % 50)}%` } })));
 
 /**
  * Reads something into a box: nothing for 150 ms, then grey bars, then `show(result)` or the error with Try again. What

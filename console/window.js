@@ -5,7 +5,7 @@
 // stands there, saying how many; an edit reaches every row, in each mode; what is below the floor is not shown. Must
 // not: touch the page.
 
-export const PAGE = 200;
+const PAGE = 200;
 const KEPT = 2_000;
 const NEWEST = 100;
 const FLOOD = 500; // messages a second

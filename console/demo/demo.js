@@ -5,7 +5,7 @@
 
 import { Client, IndexedDbStore, MemoryStore } from "/console/client/index.js";
 import { fill, h, svg, write } from "/console/dom.js";
-import { clock, many, minute, thousandths } from "/console/format.js";
+import { many, minute } from "/console/format.js";
 import { Frames, makeLine } from "./line.js";
 
 const PEOPLE = [
@@ -320,7 +320,7 @@ function askForAnother() {
 
 const [panes, framed] = document.querySelectorAll(".panes");
 const both = PEOPLE.map((person) => {
-  const frames = new Frames(person.name, (at) => clock(at) + thousandths(at));
+  const frames = new Frames(person.name);
   const pane = new Pane(person, frames);
   panes.append(pane.element);
   framed.append(frames.element);

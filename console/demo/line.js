@@ -5,7 +5,7 @@
 // FRAMES_MAX. Must not: change a frame.
 
 import { h } from "/console/dom.js";
-import { count, visible } from "/console/format.js";
+import { clock, count, thousandths, visible } from "/console/format.js";
 
 const FRAMES_MAX = 200;
 const FRAME_LETTERS_MAX = 2_000;
@@ -67,10 +67,8 @@ export function makeLine(frames) {
 export class Frames {
   #kept = [];
   #shown = false;
-  #clock;
 
-  constructor(name, clock) {
-    this.#clock = clock;
+  constructor(name) {
     this.list = h("ol", { class: "frames", tabindex: "0", "aria-label": `Frames of ${name}` });
     this.element = h("section", {}, h("h2", {}, name), this.list);
   }
@@ -95,7 +93,7 @@ export class Frames {
     const more = rest > 0 ? h("em", {}, ` and ${count(rest)} letters more`) : null;
     const arrow = h("b", { role: "img", "aria-label": way === "in" ? "from the server" : "to the server" }, way === "in" ? "←" : "→");
     const code = h("code", {}, visible(text.slice(0, FRAME_LETTERS_MAX)), more);
-    list.append(h("li", { class: way }, h("time", {}, this.#clock(at)), arrow, code));
+    list.append(h("li", { class: way }, h("time", {}, clock(at) + thousandths(at)), arrow, code));
     if (list.childElementCount > FRAMES_MAX) list.firstElementChild.remove();
     if (stuck) list.scrollTop = list.scrollHeight;
   }

@@ -4,12 +4,12 @@
 // the server answers to that user, hidden and cleared messages included; nothing is marked as read; what is unread is
 // explained by the numbers it comes from. Must not: write as the user.
 
-import { fill, h, icon, list, write } from "../dom.js";
+import { fill, h, icon, write } from "../dom.js";
 import { age, count, many, visible } from "../format.js";
-import { drives } from "../keys.js";
+import { drives, drivesOne, list } from "../list.js";
 import { server } from "../server.js";
 import { empty, load } from "../states.js";
-import { badge, chip, command, inline, reasonOf } from "../timelines/message.js";
+import { badge, chip, command, inline, reasonOf, track } from "../timelines/message.js";
 import { messages } from "../timelines/messages.js";
 import { Window } from "../window.js";
 
@@ -34,7 +34,7 @@ export const screen = {
 
     function asked(event) {
       if (event.key === "ArrowDown") (event.preventDefault(), rows.element.focus(), rows.index < 0 && rows.select(0));
-      if (event.key === "Enter" && field.value) (event.preventDefault(), go({ path: [field.value], query: {} }));
+      if (event.key === "Enter" && field.value) (event.preventDefault(), go({ path: [field.value] }));
     }
 
     function render({ timeline, peer, meta, last_message, last_at, unread, mentions, attributes, hidden }) {
@@ -142,16 +142,11 @@ export const screen = {
     }
 
     const inLeft = () => !open || left.contains(document.activeElement);
-    const listed = Object.fromEntries(Object.keys(drives(rows)).map((name) => [name, (event) => {
-      const on = inLeft() ? rows : open.list.rows;
-      if (!inLeft() && (name === "newest" || name === "oldest")) open.list[name === "newest" ? "toNewest" : "toOldest"]();
-      else drives(on)[name](event);
-      if (name !== "open") on.element.focus({ preventScroll: true });
-    }]));
+    const listed = drivesOne(() => (inLeft() ? { rows, keys: drives(rows) } : open.list));
     const back = () => {
       if (document.activeElement === field) return rows.element.focus();
       if (!inLeft()) return rows.element.focus();
-      if (open) go({ path: now.path, query: {} });
+      if (open) go({ path: now.path });
       else field.focus();
     };
     keys({ ...listed, back, follow: () => open?.list.follow(), search: () => (field.focus(), field.select()) });
@@ -189,7 +184,7 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
     const above = Math.max(head - from, 0);
     const who = visible(user);
     const kept = Math.max(head - floor + 1, 1);
-    const share = (sequence) => `${(Math.min(Math.max(sequence - floor + 1, 0) / kept, 1)) * 100}%`;
+    const share = (sequence) => Math.max(sequence - floor + 1, 0) / kept;
     const facts = [["Unread", unread], ["Mentions", mentions ?? 0], ["Read", read], ["Received", received], ["Head", head], ["Sees from", floor], ["Hidden", hides]];
     const is = (number) => (number === 1 ? "is" : "are");
     const start = read >= floor - 1 ? `what ${who} has read (${count(read)})` : `${count(floor - 1)}, the last before what ${who} sees`;
@@ -203,11 +198,11 @@ function conversation(box, { user, client, signal: leave }, timeline, { go }) {
     ];
     fill(why,
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, count(value))))),
-      h("p", { class: "reads" }, h("span", { class: "track" }, h("i", { class: "got", style: { width: share(received) } }), h("i", { style: { width: share(read) } }))),
+      h("p", { class: "reads" }, track(share(received), share(read))),
       h("p", {}, above === 0 ? `${who} has read everything up to the head.` : `${many(above, "message")} above ${start}; ${rest}${named}.`,
         limits.filter(Boolean).map((text) => ` ${text}`)));
     fill(about, chip(visible(role)), chip(many(members_count, "member")), chip(`joined ${age(joined_at)} ago`),
-      h("button", { type: "button", class: "link", onclick: () => go({ screen: "timelines", path: [timeline], query: {} }) }, "The timeline"));
+      h("button", { type: "button", class: "link", onclick: () => go({ screen: "timelines", path: [timeline] }) }, "The timeline"));
   }
 
   function update(conversation) {

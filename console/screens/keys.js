@@ -3,7 +3,7 @@
 // Owns: that list, and the forms that make and revoke a key. Promises: a secret is shown once and kept nowhere; nothing is
 // revoked before its name was typed. Must not: show or ask for a secret otherwise.
 
-import { h, list, write } from "../dom.js";
+import { h, write } from "../dom.js";
 import { age, many, visible, when } from "../format.js";
 import { server } from "../server.js";
 import { ask, show } from "../dialog.js";
@@ -51,15 +51,16 @@ export const screen = {
     if (signal.aborted) return;
     if (server.status?.auth === false) return void root.append(without());
     const lacks = server.can("admin") ? null : "admin";
-    const rows = list({ label: "Keys", row_height: 30, render: cells, open: (it) => go({ path: [it.id] }, { replace: true }), selected: (it) => page.opened !== null && go({ path: [it.id] }, { replace: true }) });
     const page = split({
-      root, rows, name: "key",
+      root, name: "key", label: "Keys",
       bar: [h("p", {}, "What back ends and operators show. A user shows a token."), button("Create a key", { key: "append", kind: "primary", lacks, onclick: create })],
       heads: [["Name"], ["ID"], ["May do"], ["Acts for"], ["Kind"], ["Age", "n"]],
+      render: cells,
       id: ({ id }) => id,
       open: detail,
-      left: () => go({ path: [] }, { replace: true }),
+      go: (id) => go({ path: id === null ? [] : [id] }, { replace: true }),
     });
+    const { rows } = page;
     keys({ ...page.keys, append: () => lacks ?? create(), recall: () => lacks ?? (rows.item && revoke(rows.item)) });
 
     function detail(it) {
@@ -138,12 +139,7 @@ export const screen = {
         showDetail();
       }, { signal, keep: shown });
 
-    function showDetail() {
-      const at = rows.items.findIndex(({ id }) => id === view.path[0]);
-      if (at < 0) return page.opened !== null && page.close();
-      rows.index = at;
-      page.open(rows.items[at]);
-    }
+    const showDetail = () => page.named(view.path[0] || null) || page.named(null);
 
     await read();
     rows.element.focus({ preventScroll: true });

@@ -4,10 +4,10 @@
 // that the server had let go of before they were read are a row that says so; nothing moves while one reads further up.
 // Must not: hide a line that the filters let through.
 
-import { fill, h, list, write } from "../dom.js";
-import { clock, count, many, thousandths, visible, when } from "../format.js";
-import { drives, hint, tip } from "../keys.js";
-import { lineText, readLog } from "../lines.js";
+import { choice, fill, h, write } from "../dom.js";
+import { clock, count, lineText, many, thousandths, visible, when } from "../format.js";
+import { hint, tip } from "../keys.js";
+import { drives, list } from "../list.js";
 import { server } from "../server.js";
 import { searchField } from "../split.js";
 import { empty, failed } from "../states.js";
@@ -28,15 +28,14 @@ export const screen = {
     const about = h("p", { class: "foot" });
     const trouble = h("div");
     const search = searchField({ label: "Lines that hold", placeholder: "Lines that hold …", value: wanted, key: "search", changed: (text) => go({ path: [], query: { ...shown(), text } }, { replace: true }) });
-    const levels = h("div", { class: "seg", role: "group", "aria-label": "Level" }, LEVELS.map((one) =>
-      h("button", { type: "button", data: { level: one }, onclick: () => go({ path: [], query: { ...shown(), level: one } }, { replace: true }) }, one)));
+    const levels = choice("Level", LEVELS.map((one) => [one, one]), (level) => go({ path: [], query: { ...shown(), level } }, { replace: true }));
     const follow = h("button", { type: "button", class: "follow", title: tip("follow"), onclick: toggle }, "Following", h("kbd", {}, hint("follow")));
     const rows = list({ label: "Lines of the log", row_height: 24, class: "lines", render: line, selected: () => set(false), open: () => detail.focus() });
     const detail = h("pre", { class: "json", tabindex: "0", hidden: true, "aria-label": "The line as JSON" });
     const none = h("div", { class: "none", hidden: true });
-    fill(root, h("header", { class: "bar-of-log" }, levels, search, h("span", { class: "sp" }), follow), trouble, none, rows.element, detail, about);
+    fill(root, h("header", { class: "bar-of-log" }, levels.element, search.element, h("span", { class: "sp" }), follow), trouble, none, rows.element, detail, about);
     rows.element.addEventListener("scroll", () => following && !rows.at_end && set(false));
-    keys({ ...drives(rows), newest: () => set(true), follow: toggle, search: () => search.querySelector("input").focus(), back: () => (detail.hidden ? rows.element.focus() : (detail.hidden = true)) });
+    keys({ ...drives(rows), newest: () => set(true), follow: toggle, search: () => search.input.focus(), back: () => (detail.hidden ? rows.element.focus() : (detail.hidden = true)) });
 
     const shown = () => ({ level, text: wanted });
     const passes = (one) => one.dropped !== undefined || !wanted || lineText(one).toLowerCase().includes(wanted.toLowerCase()) || one.target.includes(wanted);
@@ -53,7 +52,7 @@ export const screen = {
       set(!following);
     }
     function paint() {
-      levels.querySelectorAll("button").forEach((one) => one.setAttribute("aria-pressed", String(one.dataset.level === level)));
+      levels.press(level);
       const passing = lines.filter(passes);
       rows.items = passing;
       none.hidden = passing.length > 0 || next === undefined;
@@ -80,7 +79,7 @@ export const screen = {
       next = undefined;
       while (!mine.aborted) {
         try {
-          take(await readLog({ after: next, level, wait_ms: next === undefined ? 0 : WAIT_MS, signal: mine }));
+          take(await server.call("log.tail", { after: next, level, wait_ms: next === undefined ? undefined : WAIT_MS }, { signal: mine }));
           fill(trouble);
         } catch (error) {
           if (mine.aborted || error.reason === "connection_lost") continue;

@@ -3,11 +3,10 @@
 // Owns: that page. Promises: each notice of the server is there in words, with since when and what to do; figures of the
 // last hour at once; what can't be read says why in its own panel, and the rest stays. Must not: ask for /metrics itself.
 
-import { asTable, axis, crosshair, heat, lane, spark } from "../charts.js";
-import { fill, h, icon, write } from "../dom.js";
-import { brief, bytes, clock, count, lasting, lasts, many, minute, short, visible, when } from "../format.js";
+import { axis, crosshair, heat, lane, spark } from "../charts.js";
+import { fill, h, icon, table, write } from "../dom.js";
+import { brief, bytes, clock, count, lasting, lasts, lineText, many, minute, short, visible, when } from "../format.js";
 import { figures } from "../figures.js";
-import { lineText, readLog } from "../lines.js";
 import { partitionTable } from "../partition-table.js";
 import { server } from "../server.js";
 import { failed } from "../states.js";
@@ -15,26 +14,30 @@ import { failed } from "../states.js";
 export const screen = {
   figures: true,
   open({ root, signal, href }) {
-    const parts = [state(href), numbers(), charts(), h("div", { class: "three" })];
-    const [way, storage, log] = [wayPanel(), storagePanel(), logPanel(href)];
-    const partitions = partitionPanel();
-    parts[3].append(way.element, storage.element, log.element);
+    const above = [state(), numbers(), charts()];
+    const three = [wayPanel(), storagePanel(), logPanel(href)];
+    const below = partitionPanel();
+    const elements = (parts) => parts.map(({ element }) => element);
     root.classList.add("pad");
-    fill(root, parts.map((part) => part.element ?? part), partitions.element);
-    const live = [parts[0], parts[1], parts[2], way, storage, log, partitions];
-    const known = { partitions: null, partitions_error: null, lines: [], lines_error: null, range: figures.columns() };
+    fill(root, elements(above), h("div", { class: "three" }, elements(three)), below.element);
+    const known = { partitions: null, partitions_error: null, lines: [], lines_error: null };
     const paint = () => {
       known.range = figures.columns();
-      for (const part of live) part.draw(known);
+      for (const part of [...above, ...three, below]) part.draw(known);
     };
+    /** What is known stays where it can't be read, and why. */
+    const keep = (name, reading) => reading.then(
+      () => (known[name] = null),
+      (error) => error.reason !== "connection_lost" && (known[name] = error),
+    );
     const read = async () => {
-      await Promise.all([readPartitions(known, signal), readLines(known, signal)]);
+      await Promise.all([keep("partitions_error", readPartitions(known, signal)), keep("lines_error", readLines(known, signal))]);
       if (!signal.aborted) paint();
     };
     figures.on("figures", read, { signal });
     figures.on("range", paint, { signal });
     server.on("status", paint, { signal });
-    const resized = new ResizeObserver(() => paint());
+    const resized = new ResizeObserver(paint);
     resized.observe(root);
     signal.addEventListener("abort", () => resized.disconnect());
     paint();
@@ -44,25 +47,16 @@ export const screen = {
 };
 
 async function readPartitions(known, signal) {
-  try {
-    known.partitions = (await server.call("partition.list", {}, { signal })).partitions.filter(({ state }) => state !== "ended");
-    known.partitions_error = null;
-  } catch (error) {
-    if (error.reason !== "connection_lost") known.partitions_error = error;
-  }
+  const { partitions } = await server.call("partition.list", {}, { signal });
+  known.partitions = partitions.filter(({ state }) => state !== "ended");
 }
 
 const LINES_KEPT = 200;
 
 async function readLines(known, signal) {
-  try {
-    const read = await readLog({ after: known.next, signal });
-    known.next = read.next;
-    known.lines = [...known.lines, ...read.lines].slice(-LINES_KEPT);
-    known.lines_error = null;
-  } catch (error) {
-    if (error.reason !== "connection_lost") known.lines_error = error;
-  }
+  const { next, lines } = await server.call("log.tail", { after: known.next }, { signal });
+  known.next = next;
+  known.lines = [...known.lines, ...lines].slice(-LINES_KEPT);
 }
 
 // --- is it well?
@@ -70,7 +64,7 @@ async function readLines(known, signal) {
 const isGrave = ({ severity }) => severity === "critical";
 
 /** What is so, in one sentence: [class, first words, the rest]. */
-export function sentence({ status, status_error }, partitions) {
+function sentence({ status, status_error }, partitions) {
   if (!status) return status_error ? ["warn", "Nothing is known of the server’s state:", visible(status_error.message)] : ["", "", ""];
   const all = partitions ?? [];
   const stopped = all.filter((one) => one.state === "stopped");
@@ -88,7 +82,7 @@ export function sentence({ status, status_error }, partitions) {
   return [troubles.some(isGrave) ? "bad" : "warn", "Serving.", `${commit}; ${many(troubles.length, "thing needs", "things need")} a look.`];
 }
 
-function state(href) {
+function state() {
   const mark = h("span", { class: "dot" });
   const said = h("p");
   const notices = h("ul", { class: "notices" });
@@ -104,7 +98,7 @@ function state(href) {
       if (now === before) return;
       before = now;
       fill(said, h("b", {}, first), ` ${rest}`);
-      fill(notices, found.map((notice) => row(notice, href)));
+      fill(notices, found.map(row));
     },
   };
 }
@@ -163,10 +157,10 @@ function charts() {
   const appends = lane({ name: "Appends", unit: "/s", hair });
   const map = heat({ hair, figures });
   const axes = [axis(), axis()];
-  const table = (open) => h("button", { type: "button", class: "ghost as-table", onclick: open }, "as table");
+  const button = (open) => h("button", { type: "button", class: "ghost as-table", onclick: open }, "as table");
   const element = h("div", { class: "two", role: "group", "aria-label": "Since when?" },
-    h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Traffic"), table(trafficTable), h("p", {}, "a second")), deliveries.element, appends.element, axes[0].element),
-    h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Append latency"), table(latencyTable), map.key), map.element, axes[1].element));
+    h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Traffic"), button(trafficTable), h("p", {}, "a second")), deliveries.element, appends.element, axes[0].element),
+    h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Append latency"), button(latencyTable), map.key), map.element, axes[1].element));
   return {
     element,
     draw({ range, lines }) {
@@ -189,18 +183,24 @@ function events(lines) {
   return found.filter(({ at }, index) => index === 0 || at - found[index - 1].at > TOGETHER_MS);
 }
 
-const known = () => figures.columns().columns.filter((column) => column).reverse();
+/** The same figures for those who read rather than look: a row of each column of which something is known. */
+async function asTable(title, heads, row) {
+  const rows = figures.columns().columns.filter((column) => column).reverse().map(row);
+  const { show } = await import("../dialog.js");
+  show({ title, body: h("div", { class: "scrolls", tabindex: "0" }, table(heads, rows, "n")) });
+}
 
-const trafficTable = async () =>
-  (await import("../dialog.js")).show({ title: "Traffic, a second", body: asTable(["Time", "Appends", "Deliveries"], known().map(({ at, values }) => [clock(at), brief(values.appends), brief(values.deliveries)])) });
+const trafficTable = () =>
+  asTable("Traffic, a second", ["Time", "Appends", "Deliveries"], ({ at, values }) => [clock(at), brief(values.appends), brief(values.deliveries)]);
 
-const latencyTable = async () =>
-  (await import("../dialog.js")).show({ title: "Append latency", body: asTable(["Time", "p50", "p99", "Appends"], known().map((column) => [clock(column.at), lasts(latency([column], 0.5)), lasts(latency([column], 0.99)), count(column.counts?.reduce((a, b) => a + b, 0) ?? 0)])) });
+const latencyTable = () =>
+  asTable("Append latency", ["Time", "p50", "p99", "Appends"], (column) =>
+    [clock(column.at), lasts(latency([column], 0.5)), lasts(latency([column], 0.99)), count(column.counts?.reduce((a, b) => a + b, 0) ?? 0)]);
 
 // --- where?
 
 const STEPS = [["Fill", "tideline_commit_fill_seconds"], ["Write", "tideline_commit_write_seconds"], ["Sync", "tideline_commit_sync_seconds"]];
-const WHOLE = [["Answered", "tideline_request_seconds", { method: "message.append" }], ["Pushed", "tideline_feed_delay_seconds", {}]];
+const WHOLE = [["Answered", "tideline_request_seconds", { method: "message.append" }], ["Pushed", "tideline_feed_delay_seconds"]];
 
 function wayPanel() {
   const body = h("tbody");
@@ -213,17 +213,17 @@ function wayPanel() {
     element,
     draw() {
       if (!figures.now) return;
-      let from = 0;
-      const rows = STEPS.map(([name, metric]) => {
-        const [p50, p99] = both(metric);
-        const made = { name, from, p50, p99 };
-        from += p50 ?? 0;
-        return made;
-      });
-      for (const [name, metric, where] of WHOLE) {
+      const measured = ([name, metric, where]) => {
         const [p50, p99] = both(metric, where);
-        rows.push({ name, from: 0, p50, p99, push: name === "Pushed" });
+        return { name, from: 0, p50, p99, push: name === "Pushed" };
+      };
+      const steps = STEPS.map(measured);
+      let from = 0;
+      for (const one of steps) {
+        one.from = from;
+        from += one.p50 ?? 0;
       }
+      const rows = [...steps, ...WHOLE.map(measured)];
       const most = Math.max(...rows.map(({ from: begin, p99 }) => begin + (p99 ?? 0)), 0.1);
       const step = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000].find((one) => one * 5 >= most) ?? 30_000;
       const top = step * Math.max(2, Math.ceil(most / step));
@@ -264,7 +264,7 @@ const LINES_SHOWN = 6;
 function logPanel(href) {
   const box = h("ul");
   return {
-    element: h("section", { class: "panel log" }, h("header", {}, h("h2", {}, "Log"), h("a", { href: href({ screen: "log", path: [] }) }, "All")), box),
+    element: h("section", { class: "panel log" }, h("header", {}, h("h2", {}, "Log"), h("a", { href: href({ screen: "log" }) }, "All")), box),
     draw({ lines, lines_error }) {
       if (lines_error && lines.length === 0) return void fill(box, h("li", { class: "why" }, visible(lines_error.message)));
       fill(box, lines.slice(-LINES_SHOWN).reverse().map((line) => h("li", { class: line.level }, h("time", {}, clock(line.at)), h("b", { role: "img", "aria-label": line.level }), h("span", { title: lineText(line) }, lineText(line)))));

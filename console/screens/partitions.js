@@ -6,9 +6,10 @@
 import { fill, h } from "../dom.js";
 import { bytes, count, lasts, many, visible } from "../format.js";
 import { figures } from "../figures.js";
-import { drives } from "../keys.js";
+import { drives } from "../list.js";
 import { partitionTable, stateOf } from "../partition-table.js";
 import { server } from "../server.js";
+import { pairs } from "../split.js";
 import { load } from "../states.js";
 
 export const screen = {
@@ -52,7 +53,7 @@ export const screen = {
 function detail(one) {
   const [, name, means] = stateOf(one);
   const { log, queue, memtable, image, feed, relay } = one;
-  const pairs = [
+  const known = [
     ["State", [name, one.reason && `: ${visible(one.reason)}`, " ", h("i", {}, means)]],
     ["Log", `position ${count(log.position)}, oldest ${count(log.oldest)}, ${bytes(log.bytes)}`],
     ["Held by", holds(log.holds)],
@@ -63,7 +64,7 @@ function detail(one) {
     ["Relay", `${lasts(relay.lag_ms)} behind, ${bytes(relay.backlog)} to do`],
     ["Inboxes", one.jobs ? `${many(one.jobs, "message")} not in all of them yet` : "all written"],
   ];
-  return h("section", { class: "panel" }, h("header", {}, h("h2", {}, `Partition ${one.partition}`)), h("dl", { class: "pairs" }, pairs.map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)])),
+  return h("section", { class: "panel" }, h("header", {}, h("h2", {}, `Partition ${one.partition}`)), pairs(...known),
     h("p", { class: "foot" }, "Change their number with ", h("code", {}, `tideline partition split ${one.partition}`), "."));
 }
 

@@ -3,12 +3,12 @@
 // Owns: that list and one session's timelines. Promises: the slowest reader is first; it is read again every 3 s unless
 // held, hidden or lost; nothing is closed before it was confirmed. Must not: take a user's tokens back.
 
-import { fill, h, list, set } from "../dom.js";
+import { choice, fill, h, table } from "../dom.js";
 import { age, count, lasts, many, visible, when } from "../format.js";
-import { server } from "../server.js";
+import { again, server } from "../server.js";
 import { ask } from "../dialog.js";
 import { empty, load } from "../states.js";
-import { again, asOf, button, pairs, searchField, showIn, split } from "../split.js";
+import { asOf, button, pairs, searchField, split } from "../split.js";
 
 const READ_MS = 3_000;
 const PAGE = 200;
@@ -42,21 +42,21 @@ const lag = ({ lag_ms, subscriptions }) =>
 export const screen = {
   async open({ root, view, signal, go, keys }) {
     let { user = "", order = "lag" } = view.query;
-    const rows = list({ label: "Sessions", row_height: 30, render: cells, open: (it) => opened(it.session), selected: (it) => page.opened !== null && opened(it.session) });
-    const orders = h("div", { class: "seg", role: "group", "aria-label": "Order" },
-      ORDERS.map(([name, label]) => h("button", { type: "button", "aria-pressed": String(order === name), data: { name }, onclick: () => goTo({ order: name }) }, label)));
+    const orders = choice("Order", ORDERS, (order) => goTo({ order }));
+    orders.press(order);
     const field = searchField({ label: "Only of this user", placeholder: "Only of this user", value: user, key: "search", changed: (text) => goTo({ user: text }) });
     const page = split({
-      root, rows, name: "session", bar: [field, orders],
+      root, name: "session", label: "Sessions", bar: [field.element, orders.element],
       heads: [["User"], ["Device"], ["Address"], ["Dialect"], ["Since", "n"], ["Timelines", "n"], ["Lag", "n"]],
+      render: cells,
       id: ({ session }) => session,
       open: detail,
-      left: () => goTo({}, []),
+      go: (session) => goTo({}, session === null ? [] : [session]),
     });
-    keys({ ...page.keys, search: () => field.querySelector("input").focus(), recall: () => rows.item && mayClose(rows.item) && close(rows.item) });
+    const { rows } = page;
+    keys({ ...page.keys, search: () => field.input.focus(), recall: () => rows.item && mayClose(rows.item) && close(rows.item) });
 
     const goTo = (query, path = view.path) => go({ path, query: { user, order, ...query } }, { replace: true });
-    const opened = (session) => goTo({}, [session]);
 
     const timelines = h("div");
     let timelines_of = null;
@@ -86,11 +86,8 @@ export const screen = {
       load(timelines, read, ({ positions }) =>
         positions.length === 0
           ? h("p", { class: "none" }, "None.")
-          : h("table", { class: "grid" },
-              h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Timeline"), h("th", { scope: "col", class: "n" }, "Position"), h("th", { scope: "col", class: "n" }, "Behind"))),
-              h("tbody", {}, positions.map(({ timeline, position, head, lag_ms }) =>
-                h("tr", {}, h("th", { scope: "row" }, h("a", { href: `#/timelines/${encodeURIComponent(timeline)}` }, visible(timeline))),
-                  h("td", { class: "n" }, count(position)), h("td", { class: "n" }, missing(head, position, lag_ms)))))), { signal, keep });
+          : table(["Timeline", "Position", "Behind"], positions.map(({ timeline, position, head, lag_ms }) =>
+              [h("a", { href: `#/timelines/${encodeURIComponent(timeline)}` }, visible(timeline)), count(position), missing(head, position, lag_ms)]), "n"), { signal, keep });
     }
 
     async function close(it) {
@@ -124,16 +121,7 @@ export const screen = {
         ? empty("No session", `${visible(user)} is not connected to this server.`)
         : empty("No session", "A session is one connection of one client: a WebSocket on which somebody follows timelines. Start one:", "tideline follow lobby --create");
 
-    /** What the fragment names, if it is in the list and not open yet. */
-    function showDetail() {
-      const [session] = view.path;
-      if (!session) return page.opened !== null && page.close();
-      const at = rows.items.findIndex((it) => it.session === session);
-      // What somebody is using is not made anew under their fingers.
-      if (at < 0 || (page.opened === session && page.aside.contains(document.activeElement))) return;
-      rows.index = at;
-      page.open(rows.items[at]);
-    }
+    const showDetail = () => page.named(view.path[0] || null);
 
     again(READ_MS, read, signal);
     await read();
@@ -144,8 +132,8 @@ export const screen = {
         const same = (wanted.query.user ?? "") === user && (wanted.query.order ?? "lag") === order;
         view = wanted;
         ({ user = "", order = "lag" } = wanted.query);
-        for (const one of orders.children) set(one, "aria-pressed", String(one.dataset.name === order));
-        showIn(field, user);
+        orders.press(order);
+        field.show(user);
         if (same) showDetail();
         else read();
       },

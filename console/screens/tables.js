@@ -3,9 +3,9 @@
 // Owns: how the list of tables and the open one share the page, and which of them a key reaches. Promises: the fragment is
 // the view: `#/tables/NAME?tab=schema`, `#/tables/NAME?key=ann,42&filter=speed > 5&row=…`. Must not: read rows itself.
 
-import { fill, h, list, write } from "../dom.js";
+import { fill, h, write } from "../dom.js";
 import { many, visible } from "../format.js";
-import { drives } from "../keys.js";
+import { drives, list } from "../list.js";
 import { server } from "../server.js";
 import { searchField } from "../split.js";
 import { empty, load } from "../states.js";
@@ -28,7 +28,7 @@ export const screen = {
     let tables = [];
     let open = null; // {table, shown (of range.js) or null, ends}
     const finds = list({
-      label: "Tables", class: "rooms", row_height: 30, open: ({ name }) => go({ path: [name], query: {} }),
+      label: "Tables", class: "rooms", row_height: 30, open: ({ name }) => go({ path: [name] }),
       render: ({ name, index_of, is_virtual }) => ({
         class: name === view.path[0] ? "on" : "",
         cells: [h("span", { class: "id" }, visible(name)), (index_of || is_virtual) && h("em", { class: "chip" }, index_of ? "index" : "timelines")],
@@ -38,16 +38,12 @@ export const screen = {
     const foot = h("p", { class: "foot" });
     const search = searchField({ label: "Tables with this in their name", placeholder: "Tables", key: "search", mono: true, changed: () => listed() });
     const place = h("section", { class: "place", "aria-label": "Table" });
-    fill(root, h("aside", { class: "finder", "aria-label": "Tables" }, search, body, foot), place);
+    fill(root, h("aside", { class: "finder", "aria-label": "Tables" }, search.element, body, foot), place);
 
     const inFinder = () => open?.shown == null || root.firstChild.contains(document.activeElement);
-    const both = Object.keys(drives(finds)).map((name) => [name, (event) => {
-      if (!inFinder()) return open.shown.keys[name](event);
-      if (document.activeElement === search.querySelector("input")) finds.element.focus();
-      drives(finds)[name](event);
-    }]);
+    const both = Object.keys(drives(finds)).map((name) => [name, (event) => (inFinder() ? drives(finds) : open.shown.keys)[name](event)]);
     const acts = ["go_to", "append", "edit", "copy", "link"].map((name) => [name, () => open?.shown?.keys[name]()]);
-    keys({ ...Object.fromEntries([...both, ...acts]), back, search: () => (inFinder() ? search.querySelector("input").focus() : open.shown.keys.search()) });
+    keys({ ...Object.fromEntries([...both, ...acts]), back, search: () => (inFinder() ? search.input.focus() : open.shown.keys.search()) });
 
     function back(event) {
       if (event.target.closest?.(".field")) return (inFinder() ? finds : open.shown.rows).element.focus();
@@ -56,7 +52,7 @@ export const screen = {
     }
 
     function listed() {
-      const part = search.querySelector("input").value.trim();
+      const part = search.input.value.trim();
       const some = tables.filter(({ name }) => name.includes(part));
       finds.items = some;
       finds.index = some.findIndex(({ name }) => name === view.path[0]);

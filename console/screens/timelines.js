@@ -4,7 +4,9 @@
 // keys alone; the fragment is the view: `#/timelines/NAME?at=SEQUENCE&tab=…&prefix=…&by=name`. Must not: call methods.
 
 import { fill, h } from "../dom.js";
-import { drives, hint, tip } from "../keys.js";
+import { tip } from "../keys.js";
+import { drives, drivesOne } from "../list.js";
+import { button } from "../split.js";
 import { empty } from "../states.js";
 import { append } from "../timelines/acts.js";
 import { finder } from "../timelines/finder.js";
@@ -37,7 +39,7 @@ export const screen = {
 
     async function first() {
       const said = await append(now.path[0]);
-      if (said) (find.reread(), go({ path: [said.timeline], query: {} }));
+      if (said) (find.reread(), go({ path: [said.timeline] }));
     }
 
     function update(wanted) {
@@ -67,18 +69,11 @@ export const screen = {
       if (any) return void fill(place, empty("Choose a timeline", CHOOSE));
       fill(place, empty("No timelines yet", NONE,
         command("message.append", { timeline: "room/1", entry: { text: "hello" } }),
-        h("button", { type: "button", class: "primary", title: tip("append"), onclick: first }, "Append the first message", h("kbd", {}, hint("append")))));
+        button("Append the first message", { key: "append", kind: "primary", title: tip("append"), onclick: first })));
     }
 
     const inFinder = () => open === null || find.element.contains(document.activeElement);
-    const rows = () => (inFinder() ? find.rows : open.rows);
-    const listed = Object.fromEntries(Object.keys(drives(find.rows)).map((name) => [name, (event) => {
-      const own = !inFinder() && open.rows === open.list.rows && open.keys[name];
-      if (own) own();
-      else if (!inFinder() && rows().index < 0 && (name === "next" || name === "previous")) rows().select(rows().items.length - 1);
-      else drives(rows())[name](event);
-      if (name !== "open") rows().element.focus({ preventScroll: true });
-    }]));
+    const listed = drivesOne(() => (inFinder() ? { rows: find.rows, keys: drives(find.rows) } : open.reached));
     const acts = Object.fromEntries(ACTS.map((name) => [name, () => (open ? open.keys[name]() : name === "append" && first())]));
 
     function back() {

@@ -5,12 +5,12 @@
 // Must not: know other tables.
 
 import { ask, show } from "../dialog.js";
-import { fill, h, list, set } from "../dom.js";
+import { fill, h, set } from "../dom.js";
 import { json, read as readJson } from "../entry.js";
 import { count, many, visible, when } from "../format.js";
 import { hint } from "../keys.js";
 import { server } from "../server.js";
-import { asOf, button, pairs, searchField, showIn, split } from "../split.js";
+import { asOf, button, pairs, searchField, split } from "../split.js";
 import { empty, failed, load } from "../states.js";
 import { block, copy, inline } from "../timelines/message.js";
 import { decode, encode, entryOf, keyText, readCondition, readKey, written } from "./value.js";
@@ -25,18 +25,16 @@ export function range({ root, table, query, change, signal }) {
   // An index and a table that shows timelines are written by writing something else.
   const written_to = !table.index_of && !table.is_virtual;
   const lacks = server.can("tables:write", table.table) ? null : "tables:write";
-  const rows = list({
-    label: `Rows of ${visible(table.table)}`, row_height: 30, render: cells,
-    open: (row) => change({ row: keyText(row.key, names) }), selected: (row) => page.opened !== null && change({ row: keyText(row.key, names) }), near_end: () => dry || more(),
-  });
   const key = searchField({ label: "From this key", placeholder: `From key: ${names.join(", ")}`, value: query.key ?? "", key: "go_to", mono: true, changed: (text) => change({ key: text, row: null }) });
   const filter = searchField({ label: "Only rows with", placeholder: "Only with: speed > 5.5", value: query.filter ?? "", key: "search", mono: true, changed: (text) => change({ filter: text, row: null }) });
   const backward = h("button", { type: "button", title: "The highest key first", onclick: () => change({ backward: query.backward ? null : 1, row: null }) }, "Highest first");
   const page = split({
-    root, rows, name: "row", bar: [key, filter, backward],
+    root, name: "row", label: `Rows of ${visible(table.table)}`, bar: [key.element, filter.element, backward],
     heads: [...names.map((name) => [visible(name)]), ["Columns"]],
-    id: (row) => keyText(row.key, names), open: detail, left: () => change({ row: null }),
+    render: cells, near_end: () => dry || more(),
+    id: (row) => keyText(row.key, names), open: detail, go: (row) => change({ row }),
   });
+  const { rows } = page;
   root.style.setProperty("--keys", names.length);
 
   let next = null; // where the page behind the last one begins
@@ -119,11 +117,9 @@ export function range({ root, table, query, change, signal }) {
 
   /** What the fragment names: a row of the list, or one that is got by its key. */
   async function openNamed() {
-    if (!query.row) return page.opened !== null && page.close();
-    if (page.opened === query.row) return;
-    const at = rows.items.findIndex((row) => keyText(row.key, names) === query.row);
-    rows.index = at;
-    if (at >= 0) return page.open(rows.items[at]);
+    const name = query.row || null;
+    if (page.opened === name || page.named(name)) return;
+    rows.index = -1;
     try {
       const { row } = await server.call("row.get", { table: table.table, key: readKey(query.row, table.key) }, { signal });
       if (row) page.open(row);
@@ -175,8 +171,8 @@ export function range({ root, table, query, change, signal }) {
     keys: {
       ...page.keys,
       newest: () => (page.keys.newest(), more()),
-      go_to: () => key.querySelector("input").focus(),
-      search: () => filter.querySelector("input").focus(),
+      go_to: () => key.input.focus(),
+      search: () => filter.input.focus(),
       append: () => written_to && !lacks && put(null),
       edit: () => written_to && !lacks && rows.item && put(rows.item),
       copy: () => rows.item && copyRow(rows.item),
@@ -185,8 +181,8 @@ export function range({ root, table, query, change, signal }) {
     update(said) {
       const same = ["key", "filter", "backward"].every((name) => (said[name] ?? "") === (query[name] ?? ""));
       query = said;
-      showIn(key, query.key);
-      showIn(filter, query.filter);
+      key.show(query.key);
+      filter.show(query.filter);
       set(backward, "aria-pressed", String(Boolean(query.backward)));
       if (same) openNamed();
       else read();

@@ -2,16 +2,11 @@
 //
 // Owns: that page. Promises: shows what `table.get` says, and nothing else. Must not: change a table.
 
-import { h } from "../dom.js";
+import { h, table as grid } from "../dom.js";
 import { count, lasts, many, visible, when } from "../format.js";
 import { pairs } from "../split.js";
 
 const TYPES = { integer: "integer, 64 bits", string: "string", binary: "bytes", double: "double", boolean: "true or false" };
-
-const columns = (heads, rows) =>
-  h("table", { class: "grid" },
-    h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
-    h("tbody", {}, rows.map(([first, ...others]) => h("tr", {}, h("th", { scope: "row" }, first), others.map((one) => h("td", {}, one))))));
 
 const panel = (title, said, ...body) => h("section", { class: `panel${title === "Indexes" ? " wide" : ""}` }, h("header", {}, h("h2", {}, title), said && h("p", {}, said)), body);
 const code = (text) => h("code", {}, visible(text));
@@ -20,9 +15,9 @@ export function schema(table, href) {
   const { key, columns: defined = [], options = {}, stream, indexes = [], index_of, created_at, transactions } = table;
   return h("div", { class: "schema" },
     panel("Key", many(key.length, "column"),
-      columns(["Column", "Type"], key.map(({ name, type, auto_increment }, at) => [code(name), [TYPES[type] ?? type, h("small", {}, at === 0 ? ", decides the partition" : auto_increment ? ", given by the server" : "")]]))),
+      grid(["Column", "Type"], key.map(({ name, type, auto_increment }, at) => [code(name), [TYPES[type] ?? type, h("small", {}, at === 0 ? ", decides the partition" : auto_increment ? ", given by the server" : "")]]))),
     panel("Columns that are defined", defined.length ? "others may have any name" : null,
-      defined.length ? columns(["Column", "Type"], defined.map(({ name, type }) => [code(name), TYPES[type] ?? type])) : h("p", { class: "none" }, "None: a row may have columns of any names. Indexes need theirs defined.")),
+      defined.length ? grid(["Column", "Type"], defined.map(({ name, type }) => [code(name), TYPES[type] ?? type])) : h("p", { class: "none" }, "None: a row may have columns of any names. Indexes need theirs defined.")),
     panel("Options", null,
       pairs(["Versions kept", options.versions === undefined ? null : count(options.versions)], ["Rows expire", options.ttl_s > 0 ? `after ${lasts(options.ttl_s * 1000)}` : "never"],
         ...others(options), ["Transactions", transactions === undefined ? null : transactions ? "allowed" : "not allowed"], ["Made", created_at && when(created_at)],
@@ -33,7 +28,7 @@ export function schema(table, href) {
         : h("p", { class: "none" }, "Off. With a stream every change of a row can be followed, in order.")),
     !index_of && panel("Indexes", indexes.length ? many(indexes.length, "index", "indexes") : null,
       indexes.length
-        ? columns(["Index", "Kind", "State", "Key", "Columns"], indexes.map((it) => [h("a", { href: href(it.name) }, visible(it.name)), it.kind, h("span", { class: it.state === "complete" ? "st" : "st warn" }, it.state), it.key.map((name) => [code(name), " "]), it.columns.map((name) => [code(name), " "])]))
+        ? grid(["Index", "Kind", "State", "Key", "Columns"], indexes.map((it) => [h("a", { href: href(it.name) }, visible(it.name)), it.kind, h("span", { class: it.state === "complete" ? "st" : "st warn" }, it.state), it.key.map((name) => [code(name), " "]), it.columns.map((name) => [code(name), " "])]))
         : h("p", { class: "none" }, "None. An index keeps the rows in the order of other columns.")));
 }
 

@@ -8,12 +8,9 @@ import { Window } from "../window.js";
 function bed(count = 0) {
   const server = { messages: [], floor: 1, change_head: 0, asked: [], subscribed: false, epoch: "e1", page: 1_000 };
   server.add = (n = 1) => {
-    const fresh = Array.from({ length: n }, () => ({ sequence: server.messages.length + 1, message_id: "m", timestamp: server.messages.length * 1_000, entry: {} })
-    );
-    for (const message of fresh) {
-      message.sequence = server.messages.push(message);
-      message.timestamp = message.sequence * 1_000;
-    }
+    const from = server.messages.length + 1;
+    const fresh = Array.from({ length: n }, (_, at) => ({ sequence: from + at, message_id: "m", timestamp: (from + at) * 1_000, entry: {} }));
+    server.messages.push(...fresh);
     if (server.subscribed) window.pushed("message", { epoch: "e1", messages: fresh, head: server.messages.length });
   };
   server.edit = (sequence) => {

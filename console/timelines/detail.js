@@ -6,9 +6,10 @@
 import { fill, h, icon } from "../dom.js";
 import { size } from "../entry.js";
 import { bytes, clock, count, day, lasts, many, thousandths, visible } from "../format.js";
-import { hint, tip } from "../keys.js";
+import { tip } from "../keys.js";
 import { server } from "../server.js";
-import { block, gone, reasonOf } from "./message.js";
+import { button, pairs } from "../split.js";
+import { block, gone, reasonOf, track } from "./message.js";
 
 const exactly = (at) => [`${clock(at)}${thousandths(at)} `, h("i", {}, day(at))];
 
@@ -19,18 +20,16 @@ export function detail({ timeline, signal, acts, may }) {
   const readers = h("div");
   const reacted = h("div");
   const title = h("h2");
-  const edit = button("edit", "Edit", acts.edit);
-  const recall = button("recall", "Recall", acts.recall, "danger");
+  const edit = button("Edit", { key: "edit", onclick: acts.edit });
+  const recall = button("Recall", { key: "recall", kind: "danger", onclick: acts.recall });
+  const copy = button("Copy JSON", { key: "copy", title: tip("copy"), onclick: acts.copy });
+  const link = button("Copy link", { key: "link", title: tip("link"), onclick: acts.link });
   const element = h("aside", { class: "detail", "aria-label": "Message", hidden: true },
     h("header", {}, title, h("button", { type: "button", class: "ghost", "aria-label": "Close", title: tip("back", "Close"), onclick: acts.close }, icon("close"))),
     h("div", { class: "scrolls", tabindex: "0", role: "group", "aria-label": "Fields" }, fields, receipts, readers, reacted),
-    h("div", { class: "acts col" }, edit, button("copy", "Copy JSON", acts.copy), button("link", "Copy link", acts.link), recall));
+    h("div", { class: "acts col" }, edit, copy, link, recall));
   let shown = null;
   let asked = 0;
-
-  function button(key, text, act, kind = null) {
-    return h("button", { type: "button", class: kind, title: tip(key), onclick: act }, text, h("kbd", {}, hint(key)));
-  }
 
   function show(message) {
     element.hidden = message === null;
@@ -39,7 +38,7 @@ export function detail({ timeline, signal, acts, may }) {
     shown = message;
     if (message === null) return;
     fill(title, `Message ${count(message.sequence)}`);
-    fill(fields, pairs(message), h("h3", {}, "Entry"), message.entry ? block(message.entry) : h("p", { class: "gone" }, gone(message)));
+    fill(fields, told(message), h("h3", {}, "Entry"), message.entry ? block(message.entry) : h("p", { class: "gone" }, gone(message)));
     fill(reacted, reactions(message));
     const right = may("moderate") || may("edit");
     for (const [one, wants] of [[edit, "Edit"], [recall, "Recall"]]) {
@@ -48,7 +47,7 @@ export function detail({ timeline, signal, acts, may }) {
     }
   }
 
-  function pairs(message) {
+  function told(message) {
     const { timestamp, sender, message_id, edited_at, change, expires_at, entry, pinned, recalled_by } = message;
     const known = [
       ["Appended", exactly(timestamp)],
@@ -61,7 +60,7 @@ export function detail({ timeline, signal, acts, may }) {
       pinned && ["Pinned", "for all"],
       entry && ["Size", bytes(size(entry))],
     ];
-    return h("dl", { class: "pairs" }, known.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+    return pairs(...known.filter(Boolean));
   }
 
   const short = (id) => (id.length > 22 ? `${id.slice(0, 13)}…${id.slice(-4)}` : id);
@@ -81,9 +80,7 @@ export function detail({ timeline, signal, acts, may }) {
     try {
       const { read_count, received_count } = await server.call("receipt.list", { timeline, sequence, limit: 1 }, { signal });
       if (mine !== asked) return;
-      const share = (number) => `${Math.min((number / members) * 100, 100)}%`;
-      fill(receipts, h("h3", {}, "Read by"), h("p", { class: "reads" },
-        h("span", { class: "track" }, h("i", { class: "got", style: { width: share(received_count) } }), h("i", { style: { width: share(read_count) } })),
+      fill(receipts, h("h3", {}, "Read by"), h("p", { class: "reads" }, track(received_count / members, read_count / members),
         h("span", {}, h("b", {}, count(read_count)), " read"), h("span", {}, h("b", {}, count(received_count)), " received"), h("span", {}, `of ${count(members)}`)));
     } catch (error) {
       if (mine !== asked || signal.aborted) return;

@@ -4,9 +4,10 @@
 // waits 150 ms and ends the one before; head and age are read only of rows that are seen; what was not read is said to
 // be there. Must not: open a timeline itself.
 
-import { fill, h, icon, list, write } from "../dom.js";
+import { fill, h, icon, write } from "../dom.js";
 import { age, count, visible } from "../format.js";
-import { server } from "../server.js";
+import { list } from "../list.js";
+import { again, server } from "../server.js";
 import { load } from "../states.js";
 
 const PAGE = 200;
@@ -110,7 +111,7 @@ export function finder({ signal, show, open, found: heard }) {
   /** Head and age of the rows that are seen, where they are missing or old. */
   async function refresh() {
     waiting = 0;
-    if (document.hidden || server.held || server.state !== "open" || !rows.items.length) return;
+    if (!server.awake || !rows.items.length) return;
     const [first, last] = rows.window;
     const old = Date.now() - FRESH_MS + 500;
     const names = rows.items.slice(first, last + 1).filter(({ name, timeline }) => timeline && !(figures.get(name)?.at > old));
@@ -122,8 +123,8 @@ export function finder({ signal, show, open, found: heard }) {
     if (figures.size > 2 * KEPT) figures.clear();
     if (!signal.aborted) rows.repaint();
   }
-  const beat = setInterval(refresh, FRESH_MS);
-  signal.addEventListener("abort", () => (clearInterval(beat), clearTimeout(timer), search.abort()));
+  again(FRESH_MS, refresh, signal);
+  signal.addEventListener("abort", () => (clearTimeout(timer), search.abort()));
 
   function chosen({ name, timeline, below }) {
     if (below && !timeline) show({ prefix: name });

@@ -37,7 +37,7 @@ export function gone({ recalled_by, reason, expired, hidden }) {
   return reason ? `${by}: ${visible(reason)}` : by;
 }
 
-export function stamp(at) {
+function stamp(at) {
   const date = day(at);
   const short = { today: clock(at) }[date] ?? (date.length > 6 ? date : when(at)); // of another year only the day
   return h("time", { title: `${date} ${clock(at)}${thousandths(at)}` }, short, date === "today" && h("i", {}, thousandths(at)));
@@ -54,6 +54,10 @@ export function cells(message, ...marks) {
     h("span", { class: "marks" }, pinned && badge("pinned"), edited_at && !deleted && badge("edited"), marks),
   ];
 }
+
+/** How far it was received and read: shares from 0 to 1. */
+export const track = (received, read) =>
+  h("span", { class: "track" }, [["got", received], [null, read]].map(([kind, share]) => h("i", { class: kind, style: { width: `${Math.min(share, 1) * 100}%` } })));
 
 /** The command line that calls a method. */
 export const command = (method, params) =>

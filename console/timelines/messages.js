@@ -4,9 +4,10 @@
 // where it is while others come and go; the foot says whether all is shown, what is left out and what is newer. Must
 // not: write to the timeline.
 
-import { fill, h, list, write } from "../dom.js";
+import { fill, h, write } from "../dom.js";
 import { clock, count } from "../format.js";
 import { hint } from "../keys.js";
+import { drives, list } from "../list.js";
 import { server } from "../server.js";
 import { cells } from "./message.js";
 
@@ -187,7 +188,7 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
     change,
     to,
     toNewest,
-    toOldest,
+    keys: { ...drives(rows), newest: toNewest, oldest: toOldest },
     /** A word in the foot for some seconds. */
     say: (text) => ((note = { text, until: performance.now() + 4_000 }), change()),
     /** The row whose detail is open, or null. */

@@ -9,7 +9,8 @@ import { show as dialog } from "../dialog.js";
 import { json } from "../entry.js";
 import { brief, count, day, minute, visible } from "../format.js";
 import { hint, tip } from "../keys.js";
-import { server } from "../server.js";
+import { drives } from "../list.js";
+import { beat, server } from "../server.js";
 import { empty, failed, load } from "../states.js";
 import { Window } from "../window.js";
 import * as acts from "./acts.js";
@@ -35,7 +36,6 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
   let tab = null;
   let moments = []; // [share of the ribbon, timestamp]
   let known_head = 0; // when the moments were read
-  let poll_timer = 0;
 
   const window = new Window(timeline, call, () => list.change());
   const side_acts = { close: () => show({ at: null }), edit: () => act("edit"), recall: () => act("recall"), copy: copyMessage, link: copyLink };
@@ -247,24 +247,20 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     return empty("No messages yet", "They appear here as they come. Append the first (a), or by", command("message.append", { timeline, entry: { text: "hello" } }));
   }
 
-  async function poll() {
-    clearTimeout(poll_timer);
-    if (!document.hidden && !server.held && server.state === "open" && info && !window.over) {
-      const readings = may("observe") ? call("timeline.readers", { timeline }) : Promise.reject(new Error("it needs the right observe"));
-      const [got, seen] = await Promise.allSettled([call("timeline.get", { timeline }), readings]);
-      if (signal.aborted) return;
-      if (got.status === "fulfilled") info = got.value;
-      reading = seen.value ?? null;
-      reading_error = seen.reason?.message ?? null;
-      chips();
-      if (window.head > 2 * known_head) readMoments().catch(() => {});
-      about.heard(info, reading);
-      tab?.heard?.(info, reading, reading_error);
-      list.change();
-    }
-    clearTimeout(poll_timer);
-    poll_timer = setTimeout(poll, POLL_MS);
-  }
+  const poll = beat(POLL_MS, async () => {
+    if (!server.awake || !info || window.over) return;
+    const readings = may("observe") ? call("timeline.readers", { timeline }) : Promise.reject(new Error("it needs the right observe"));
+    const [got, seen] = await Promise.allSettled([call("timeline.get", { timeline }), readings]);
+    if (signal.aborted) return;
+    if (got.status === "fulfilled") info = got.value;
+    reading = seen.value ?? null;
+    reading_error = seen.reason?.message ?? null;
+    chips();
+    if (window.head > 2 * known_head) readMoments().catch(() => {});
+    about.heard(info, reading);
+    tab?.heard?.(info, reading, reading_error);
+    list.change();
+  }, signal);
 
   async function begin() {
     await load(box, async () => {
@@ -321,7 +317,7 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
 
   const visibility = () => (window.idle = document.hidden);
   document.addEventListener("visibilitychange", visibility, { signal });
-  signal.addEventListener("abort", () => (window.close(), clearTimeout(poll_timer)));
+  signal.addEventListener("abort", () => window.close());
   side.replaceWith(about.element);
   begin().catch((error) => {
     if (signal.aborted) return;
@@ -337,8 +333,6 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     close: () => ends.abort(),
     keys: {
       follow: list.follow,
-      newest: list.toNewest,
-      oldest: list.toOldest,
       go_to: () => jump.focus(),
       append: () => act("append"),
       edit: () => act("edit"),
@@ -346,8 +340,11 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
       copy: copyMessage,
       link: copyLink,
     },
-    get rows() {
-      return tab?.rows ?? list.rows;
+    /** The list that keys reach: {rows, keys}. Where no row is selected, the last one is the first. */
+    get reached() {
+      const { rows, keys } = tab?.rows ? { rows: tab.rows, keys: drives(tab.rows) } : list;
+      const last = () => rows.select(rows.items.length - 1);
+      return { rows, keys: rows.index < 0 ? { ...keys, next: last, previous: last } : keys };
     },
     get opened() {
       return window.selected !== null;

@@ -3,10 +3,12 @@
 // Owns: how they look. Promises: members come in pages as they are scrolled to; readers are the slowest first, of a
 // number that the server knows; what is not allowed says which right it needs. Must not: change anything itself.
 
-import { fill, h, list, write } from "../dom.js";
+import { fill, h, write } from "../dom.js";
 import { block, command, kept, reasonOf } from "./message.js";
 import { age, clock, count, day, lasts, many, visible } from "../format.js";
+import { list } from "../list.js";
 import { server } from "../server.js";
+import { pairs } from "../split.js";
 import { empty, failed, load } from "../states.js";
 
 const PAGE = 200;
@@ -49,7 +51,7 @@ export function members({ box, timeline, signal, go, call, head: newest }) {
 }
 
 export function readers({ box, go, href, head: newest }) {
-  const rows = list({ label: "Readers", class: "readers", render, open: ({ session }) => go({ screen: "sessions", path: [session], query: {} }) });
+  const rows = list({ label: "Readers", class: "readers", render, open: ({ session }) => go({ screen: "sessions", path: [session] }) });
   const own = server.session?.session.replaceAll("-", "");
 
   function render({ session, user, position, lag_ms }) {
@@ -61,7 +63,7 @@ export function readers({ box, go, href, head: newest }) {
   }
 
   const foot = h("p", { class: "edge" });
-  const sessions = h("a", { class: "link", href: href({ screen: "sessions", path: [], query: {} }) }, "All sessions");
+  const sessions = h("a", { class: "link", href: href({ screen: "sessions" }) }, "All sessions");
   let shown = null;
   return {
     rows,
@@ -85,7 +87,6 @@ export function settings({ box, configure, may }) {
   const place = h("div", { class: "pad settings" });
   fill(box, place);
   const time = (at) => `${day(at)} ${clock(at)}, ${age(at)} ago`;
-  const pairs = (...known) => h("dl", { class: "pairs" }, known.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
   let shown = "";
   return {
     heard(info) {

@@ -3,22 +3,14 @@
 // Owns: that the key is asked for, kept where it is said and nowhere else, and that what it may not do says so.
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { join } from "node:path";
 import { test } from "node:test";
 import { findings, openPage, press, reads, startServer, text, until } from "./bed.js";
 
-/** A server with [auth] and three keys of it. */
-async function guarded() {
-  const server = await startServer({ config: "[auth]\n", start: false });
-  const make = (name, ...allow) => execFileSync(process.env.TIDELINE_BIN, ["key", "create", name, ...allow.flatMap((one) => ["--allow", one]), "--data", join(server.folder, "data")], { encoding: "utf8" }).trim();
-  const keys = { admin: make("ops", "*=admin"), observe: make("watch", "*=observe"), read: make("reader", "room/*=read") };
-  server.key = keys.admin;
-  await server.start();
-  return { server, keys };
-}
-
-const { server, keys } = await guarded();
+const server = await startServer({ config: "[auth]\n", start: false });
+const make = (name, allow) => server.makeKey(name, "--allow", allow);
+const keys = { admin: make("ops", "*=admin"), observe: make("watch", "*=observe"), read: make("reader", "room/*=read") };
+server.key = keys.admin;
+await server.start();
 await server.call("timeline.create", { timeline: "room/1" });
 
 async function show(page, key, keep = false) {

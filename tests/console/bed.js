@@ -4,6 +4,7 @@
 // in `page.errors`; a server is killed and started again on the same port and data. Must not: know a screen.
 // Environment: TIDELINE_BIN, TIDELINE_CHROMIUM, TIDELINE_MODULES (the folder of puppeteer-core and axe-core).
 
+import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
@@ -19,6 +20,7 @@ const BINARY = process.env.TIDELINE_BIN;
 const CHROMIUM = process.env.TIDELINE_CHROMIUM ?? "/usr/bin/chromium";
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--force-color-profile=srgb"];
 const PATIENCE_MS = 10_000;
+const CONTRAST_LEAST = 4.6;
 /** What is meant for the tests is nothing that the server knows. */
 const OWN_ENV = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("TIDELINE_")));
 
@@ -55,9 +57,9 @@ const freePort = () =>
     });
   });
 
-/** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `env`: of the process;
+/** A server on data of its own. `config`: text of its settings; `args`: options of `serve`; `under`: what starts it;
  *  `admin`: an administrator's key is made, which calls then show. */
-export async function startServer({ config = "", args = [], env = {}, under = [], start = true, admin = false } = {}) {
+export async function startServer({ config = "", args = [], under = [], start = true, admin = false } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "console-"));
   const port = await freePort();
   const file = join(folder, "tideline.toml");
@@ -67,15 +69,15 @@ export async function startServer({ config = "", args = [], env = {}, under = []
     folder,
     port,
     url: `http://127.0.0.1:${port}`,
+    ws: `ws://127.0.0.1:${port}/v1/connect`,
     key: null,
-    async start(more = {}) {
-      const own = `http://127.0.0.1:${port}`;
+    async start() {
       const [program, ...before] = [...under, BINARY];
       child = spawn(program, [...before, "serve", "--config", file, "--data", join(folder, "data"), "--listen", `127.0.0.1:${port}`, ...args], {
         stdio: process.env.TIDELINE_LOUD ? "inherit" : "ignore",
-        env: { ...OWN_ENV, ...env, ...more },
+        env: OWN_ENV,
       });
-      await until("the server is ready", async () => (await fetch(`${own}/readyz`)).ok);
+      await until("the server is ready", async () => (await fetch(`${server.url}/readyz`)).ok);
     },
     /** As kill -9. */
     async kill() {
@@ -92,9 +94,11 @@ export async function startServer({ config = "", args = [], env = {}, under = []
       return result;
     },
     /** One message. */
-    append: (timeline, entry, { user, ...more } = {}) => server.call("message.append", { timeline, entry, ...more }, { user }),
+    append: (timeline, entry, { user } = {}) => server.call("message.append", { timeline, entry }, { user }),
+    /** A key made by the command line, while the server is not started. */
+    makeKey: (name, ...options) => execFileSync(BINARY, ["key", "create", name, ...options, "--data", join(folder, "data")], { encoding: "utf8" }).trim(),
   };
-  if (admin) server.key = execFileSync(BINARY, ["key", "create", "admin", "--allow", "*=admin", "--data", join(folder, "data")], { encoding: "utf8" }).trim();
+  if (admin) server.key = server.makeKey("admin", "--allow", "*=admin");
   server.page = process.env.TIDELINE_CONSOLE === "disk" ? await fromDisk(server.url) : server.url;
   ending.push(async () => {
     if (child?.exitCode === null && child.signalCode === null) await server.kill();
@@ -217,7 +221,7 @@ export async function findings(page, theme = "light") {
 }
 
 /** Contrast of every text that can be seen against what is painted behind it: [{text, ratio, size}], the least first. */
-export const contrasts = (page) =>
+const contrasts = (page) =>
   page.evaluate(() => {
     const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
     const rgba = (colour) => {
@@ -252,8 +256,15 @@ export const contrasts = (page) =>
     return found.sort((a, b) => a.ratio - b.ratio);
   });
 
-/** All that must be true of a page at any time. */
+/** All that must be true of how a page looks: axe-core finds nothing, and texts have contrast. */
+export async function looksSound(page, { theme, what } = {}) {
+  assert.deepEqual(await findings(page, theme), [], what);
+  assert.deepEqual((await contrasts(page)).filter(({ ratio }) => ratio < CONTRAST_LEAST), [], what);
+}
+
+/** All that must be true of a page at any time: no error, no breach of its rules, few elements in its two lists. */
 export async function isSound(page) {
-  const violations = await page.evaluate(() => globalThis.violations);
-  return { errors: page.errors, violations, rows: await page.evaluate(() => document.querySelectorAll("[role=listbox] .row").length) };
+  const [violations, rows] = await page.evaluate(() => [globalThis.violations, document.querySelectorAll("[role=listbox] .row").length]);
+  assert.deepEqual([page.errors, violations], [[], []]);
+  assert.ok(rows <= 120, `${rows} row elements in two lists`);
 }

@@ -2,10 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contrasts, findings, openPage, press, reads, sleep, startServer, text, until } from "./bed.js";
+import { findings, looksSound, openPage, press, reads, sleep, startServer, text, until } from "./bed.js";
 
 const TIMELINE = "demo/ann-and-ben";
-const CONTRAST_LEAST = 4.6;
 
 /** Presses Tab until an element has the focus. */
 async function tabTo(page, selector) {
@@ -144,7 +143,7 @@ test("whatever is written is shown as what it is", async () => {
 });
 
 test("with authentication the page says what is missing", async () => {
-  const server = await startServer({ config: '[auth]\nissuer = "https://accounts.example.org"\naudience = ["chat"]\n' });
+  const server = await startServer({ config: "[auth]\n" });
   const page = await openPage(server, "/demo/");
   await reads(page, "This server asks who you are", "main");
   await reads(page, "cargo run --release -- serve --listen", "main pre");
@@ -163,8 +162,7 @@ for (const theme of ["light", "dark"]) {
     await line(page, "ben", "1 message waiting");
     await page.$eval("#frames", (frames) => (frames.open = true));
     await sleep(200);
-    assert.deepEqual(await findings(page), []);
-    assert.deepEqual((await contrasts(page)).filter(({ ratio }) => ratio < CONTRAST_LEAST), []);
+    await looksSound(page);
     assert.deepEqual(await page.evaluate(() => globalThis.violations), []);
   });
 }

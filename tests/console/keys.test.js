@@ -4,8 +4,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findings, openPage, press, reads, startServer, text, until } from "./bed.js";
 
-const AUTH = '[auth]\nissuer = "https://accounts.example.org"\naudience = ["chat"]\n';
-
 const open = async (server, options = { key: server.key }) => {
   const page = await openPage(server, "/console/#/keys", options);
   await reads(page, /as of|Try again|The first one|needs the right/, "main");
@@ -14,7 +12,7 @@ const open = async (server, options = { key: server.key }) => {
 const secretOf = (page) => page.$eval(".secret code", (code) => code.textContent);
 
 test("a key is made by keyboard, shown once, works, and is revoked when its name was typed", async () => {
-  const server = await startServer({ config: AUTH, admin: true });
+  const server = await startServer({ config: "[auth]\n", admin: true });
   const page = await open(server);
   await press(page, "a");
   await reads(page, "Its secret is shown once", "dialog");
@@ -45,7 +43,7 @@ test("a key is made by keyboard, shown once, works, and is revoked when its name
 });
 
 test("what the server refuses is said in the dialog, which stays as it was written", async () => {
-  const server = await startServer({ config: AUTH, admin: true });
+  const server = await startServer({ config: "[auth]\n", admin: true });
   const page = await open(server);
   await press(page, "a", "type:shop", "Tab", "Control+a", "type:room/* read", "Tab", "Enter");
   await reads(page, "is not like room/*=read,append", "dialog .trouble");
@@ -58,7 +56,7 @@ test("what the server refuses is said in the dialog, which stays as it was writt
 });
 
 test("rows by j and k, open by Enter, back by Escape, and the link shows the same", async () => {
-  const server = await startServer({ config: AUTH, admin: true });
+  const server = await startServer({ config: "[auth]\n", admin: true });
   for (const name of ["one", "two", "three"]) await server.call("key.create", { name, rights: [{ on: `${name}/*`, allow: ["read"] }] });
   const page = await open(server);
   await press(page, "j", "Enter");
@@ -82,7 +80,7 @@ test("without authentication the screen says what keys are, and the command that
 });
 
 test("who may not make keys is told which right is missing", async () => {
-  const server = await startServer({ config: AUTH, admin: true });
+  const server = await startServer({ config: "[auth]\n", admin: true });
   const { key } = await server.call("key.create", { name: "eyes", rights: [{ on: "*", allow: ["observe"] }] });
   const page = await open(server, { key });
   await reads(page, "Keys needs the right admin", "main");

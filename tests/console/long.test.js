@@ -14,7 +14,6 @@ const FLOOD_S = Number(process.env.TIDELINE_FLOOD_S ?? 120);
 const KEY_MS = 50;
 const HEAP_BYTES = 80e6;
 const FRAMES = 50;
-const ws = (server) => `${server.url.replace("http", "ws")}/v1/connect`;
 
 /** How long from a key to the next frame that is painted, ms: the median of some. */
 async function keyTime(page, key, times = 15) {
@@ -34,7 +33,7 @@ async function keyTime(page, key, times = 15) {
 
 test("a million timelines stand, and any key is answered at once", { skip, timeout: 3_600_000 }, async () => {
   const server = await startServer();
-  const client = new Client(ws(server), { user: "maker" });
+  const client = new Client(server.ws, { user: "maker" });
   const waiting = new Set();
   for (let number = 0; number < TIMELINES; number++) {
     const timeline = `many/${String(number % 1000).padStart(3, "0")}/${number}`;
@@ -61,7 +60,7 @@ test("a million timelines stand, and any key is answered at once", { skip, timeo
 
 test("10,000 messages a second: memory and frames stay", { skip, timeout: 7_200_000 }, async () => {
   const server = await startServer();
-  const flood = await load(ws(server), { rate: 10_000, readers: 0, rooms: 1, batch: 10 });
+  const flood = await load(server.ws, { rate: 10_000, readers: 0, rooms: 1, batch: 10 });
   const page = await openPage(server, "/console/#/timelines/room%2Fharbour");
   await reads(page, "Sampling", ".follow", 20_000);
   const heaps = [];

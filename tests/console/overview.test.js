@@ -8,7 +8,7 @@ import { blockPartition, deafReader, openPage, press, reads, sleep, startServer,
 import { load } from "./harbour.js";
 
 const server = await startServer({ config: "segment_bytes = 1048576\n", args: ["--partitions", "4"] });
-const running = await load(`${server.url.replace("http", "ws")}/v1/connect`, { rate: 60, readers: 4, rooms: 6, writers: 2 });
+const running = await load(server.ws, { rate: 60, readers: 4, rooms: 6, writers: 2 });
 after(() => running.stop());
 const figure = (page, name) => page.$$eval(".figure", (all, name) => all.find((one) => one.querySelector("h2").textContent === name).querySelector(".big").innerText, name);
 

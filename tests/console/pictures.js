@@ -2,7 +2,6 @@
 //
 // Owns: what is in each picture. Promises: real servers, real load, 1280 × 860. Must not: draw anything.
 
-import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { blockPartition, deafReader, end, openPage, press, reads, sleep, startServer } from "./bed.js";
@@ -12,7 +11,6 @@ import { createTable } from "./tablestore.js";
 const FOLDER = join(import.meta.dirname, "../../docs/pictures");
 const only = new Set(process.argv.slice(2));
 mkdirSync(FOLDER, { recursive: true });
-const ws = (server) => `${server.url.replace("http", "ws")}/v1/connect`;
 const LOADED_MS = Number(process.env.TIDELINE_LOADED_S ?? 300) * 1000;
 
 /** Runs what makes some pictures, if one of them is asked for. */
@@ -32,15 +30,15 @@ const four = { config: "segment_bytes = 1048576\nslow_consumer_ms = 30000\nsocke
 await make(["overview-light", "overview-dark", "lost"], async (shoot) => {
   const server = await startServer(four);
   await fillHarbour(server);
-  const running = await load(ws(server), { rate: 250, readers: 24, rooms: 24 });
+  const running = await load(server.ws, { rate: 250, readers: 24, rooms: 24 });
   await sleep(LOADED_MS);
   const page = await openPage(server);
   await reads(page, "Serving.", ".state");
-  await page.$eval("[data-minutes='5']", (button) => button.click());
+  await page.$eval(".top .seg button", (button) => button.click());
   await sleep(5_000);
   await shoot(page, "overview-light");
   const dark = await openPage(server, "/console/", { theme: "dark" });
-  await dark.$eval("[data-minutes='5']", (button) => button.click());
+  await dark.$eval(".top .seg button", (button) => button.click());
   const deaf = await deafReader(server, "room/deaf");
   await blockPartition(server, 2);
   await reads(dark, "has stopped", ".state", 20_000);
@@ -74,7 +72,7 @@ await make(["timeline-live", "timeline-flood", "conversations"], async (shoot) =
   await reads(people, "room/harbour", "main");
   await sleep(1_000);
   await shoot(people, "conversations");
-  const running = await load(ws(server), { rate: 10_000, readers: 0, rooms: 1, batch: 10 });
+  const running = await load(server.ws, { rate: 10_000, readers: 0, rooms: 1, batch: 10 });
   const flooded = await openPage(server, "/console/#/timelines/room%2Fharbour");
   await reads(flooded, "Sampling", ".edge");
   await sleep(6_000);
@@ -84,7 +82,7 @@ await make(["timeline-live", "timeline-flood", "conversations"], async (shoot) =
 
 await make(["session-close"], async (shoot) => {
   const server = await startServer();
-  const running = await load(ws(server), { rate: 50, readers: 12, rooms: 12, writers: 3 });
+  const running = await load(server.ws, { rate: 50, readers: 12, rooms: 12, writers: 3 });
   await deafReader(server, "room/deaf");
   const page = await openPage(server, "/console/#/sessions");
   await reads(page, "deaf", "main");
@@ -100,7 +98,7 @@ await make(["session-close"], async (shoot) => {
 
 await make(["ask-key"], async (shoot) => {
   const server = await startServer({ config: "[auth]\n", start: false });
-  execFileSync(process.env.TIDELINE_BIN, ["key", "create", "ops", "--allow", "*=admin", "--data", join(server.folder, "data")]);
+  server.makeKey("ops", "--allow", "*=admin");
   await server.start();
   const page = await openPage(server);
   await page.waitForSelector("dialog");

@@ -3,14 +3,14 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Client } from "../../clients/javascript/index.js";
-import { contrasts, findings, openPage, press, reads, startServer, text, until } from "./bed.js";
+import { looksSound, openPage, press, reads, startServer, text, until } from "./bed.js";
 
 const clients = [];
 after(() => Promise.all(clients.map((client) => client.close())));
 
 /** Somebody who follows timelines. */
 async function connects(server, user, device, ...timelines) {
-  const client = new Client(`${server.url.replace("http", "ws")}/v1/connect`, { user, device, delay_ms: [60_000, 60_001] });
+  const client = new Client(server.ws, { user, device, delay_ms: [60_000, 60_001] });
   clients.push(client);
   for (const timeline of timelines) await client.subscribe(timeline);
   await client.call("ping");
@@ -85,9 +85,9 @@ test("lost and back: what was shown stays, and is read again", async () => {
 });
 
 test("who may only observe sees all and closes none", async () => {
-  const server = await startServer({ config: '[auth]\nissuer = "https://accounts.example.org"\naudience = ["chat"]\n', admin: true });
+  const server = await startServer({ config: "[auth]\n", admin: true });
   const { key } = await server.call("key.create", { name: "eyes", rights: [{ on: "*", allow: ["observe"] }] });
-  const other = new Client(`${server.url.replace("http", "ws")}/v1/connect`, { token: server.key });
+  const other = new Client(server.ws, { token: server.key });
   clients.push(other);
   await other.call("ping");
   const page = await open(server, "#/sessions", { key });
@@ -106,7 +106,6 @@ for (const theme of ["light", "dark"]) {
     const page = await open(server, "#/sessions?user=kim", { theme });
     await press(page, "Home", "Enter");
     await reads(page, "room/1", ".detail");
-    assert.deepEqual(await findings(page), []);
-    assert.deepEqual((await contrasts(page)).filter(({ ratio }) => ratio < 4.6), []);
+    await looksSound(page);
   });
 }

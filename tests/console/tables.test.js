@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contrasts, findings, openPage, press, reads, startServer, text, until } from "./bed.js";
+import { findings, looksSound, openPage, press, reads, startServer, text, until } from "./bed.js";
 import { createTable } from "./tablestore.js";
 
 const KEY = [{ name: "port", type: "string" }, { name: "at", type: "integer" }];
@@ -152,7 +152,6 @@ for (const theme of ["light", "dark"]) {
     const page = await open(server, "#/tables/arrivals", { theme });
     await press(page, "j", "Enter");
     await reads(page, "Written", ".detail");
-    assert.deepEqual(await findings(page), []);
-    assert.deepEqual((await contrasts(page)).filter(({ ratio }) => ratio < 4.6), []);
+    await looksSound(page);
   });
 }
