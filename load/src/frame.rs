@@ -6,13 +6,12 @@
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use crate::credential;
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, Way};
 
 /// How long one attempt to connect may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -66,44 +65,20 @@ pub(crate) fn place(url: &str) -> io::Result<(String, &str)> {
 }
 
 /// Connects to the server behind such an address, over TLS if it says so.
-pub(crate) async fn dial(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> {
+pub(crate) async fn dial(url: &str, way: Way) -> io::Result<Pipe> {
     let (host, _) = place(url)?;
-    let pipe = match receive_bytes {
-        None => Pipe::connect(&host).await?,
-        Some(bytes) => Pipe::connect_narrow(&host, bytes).await?,
-    };
-    secured(url, &host, pipe).await
-}
-
-async fn secured(url: &str, host: &str, pipe: Pipe) -> io::Result<Pipe> {
+    let pipe = Pipe::connect(&host, way).await?;
     match url.starts_with("wss:") {
-        true => pipe.secured(host).await,
+        true => pipe.secured(&host).await,
         false => Ok(pipe),
     }
 }
 
-/// Connects and upgrades, with so little room for what has come as [`Pipe::connect_narrow`] says, if it is given; what
-/// follows the server's answer is still in the pipe.
-pub async fn upgrade(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> {
-    upgrade_on(url, dial(url, receive_bytes)).await
-}
-
-/// As `upgrade`, from this address of the machine.
-pub(crate) async fn upgrade_from(url: &str, from: IpAddr) -> io::Result<Pipe> {
-    let dialing = async {
-        let (host, _) = place(url)?;
-        secured(url, &host, Pipe::connect_from(&host, from).await?).await
-    };
-    upgrade_on(url, dialing).await
-}
-
-async fn upgrade_on(
-    url: &str,
-    dialing: impl Future<Output = io::Result<Pipe>>,
-) -> io::Result<Pipe> {
+/// Connects and upgrades; what follows the server's answer is still in the pipe.
+pub async fn upgrade(url: &str, way: Way) -> io::Result<Pipe> {
     let upgrading = async {
         let (host, path) = place(url)?;
-        let mut pipe = dialing.await?;
+        let mut pipe = dial(url, way).await?;
         // The key may be fixed: it guards against confused proxies and caches, and there are none here. So is what must
         // come back for it (RFC 6455, 1.3).
         let request = format!(

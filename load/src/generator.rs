@@ -291,6 +291,7 @@ mod tests {
     use tokio::task::LocalSet;
 
     use super::*;
+    use crate::pipe::Way;
     use crate::setup::plain;
 
     /// Request and answer are the number of the slot; making a request takes this long.
@@ -334,7 +335,7 @@ mod tests {
         let address = listener.local_addr().expect("an address").to_string();
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
         let flow = flow(rate, Gaps::Fixed);
-        let open = async |_| Ok((Pipe::connect(&address).await?, Bytes(took)));
+        let open = async |_| Ok((Pipe::connect(&address, Way::Plain).await?, Bytes(took)));
         let recorders = [flow.recorder(&run, "such"), flow.recorder(&run, "other")];
         run.window().begin(Instant::now());
         let started = flow.start(&run, &recorders, open).await;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::exit::Stop;
+use crate::pipe::Way;
 use crate::rpc::{CallError, Client};
 use crate::run::Run;
 use crate::tally::{ABSENT, Tally};
@@ -34,7 +35,7 @@ pub(crate) fn user(run: &Run, number: u64) -> String {
 
 /// A connection as a user of this run.
 pub(crate) async fn client(run: &Run, number: u64) -> Result<Client, CallError> {
-    Client::open_as(&run.url, Some(&user(run, number))).await
+    Client::open_as(&run.url, Way::Plain, Some(&user(run, number))).await
 }
 
 /// Makes a call for each number, over a few connections of no user.

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
-use crate::connect::Idle;
+use crate::connect::{Connect, Idle};
 use crate::exit::Stop;
 use crate::generator::{Flow, Running, count, rate};
 use crate::outcome::Samples;
@@ -94,7 +94,7 @@ impl Profile for Mixed {
         let tally = Tally::new(run.prefix(None, "mixed"), self.timelines, 0);
         let (account, living) = self.subscribe(run, &tally).await?;
         let idle = Idle::default();
-        idle.open(run, self.idle, 0).await?;
+        idle.come(run, &Connect::plain(self.idle)).await?;
         let tally = Rc::new(RefCell::new(tally));
         let ask = |number| Appends::new(run, &tally, number, SIZE, true);
         let writing = start(run, "ack", self.rate, self.connections, ask).await?;

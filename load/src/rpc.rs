@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
@@ -17,8 +16,8 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::checks::Checks;
 use crate::exit::Stop;
-use crate::frame::{put_text, texts, upgrade, upgrade_from};
-use crate::pipe::Pipe;
+use crate::frame::{put_text, texts, upgrade};
+use crate::pipe::{Pipe, Way};
 
 /// What was refused for now is asked again after this.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -192,12 +191,8 @@ impl From<CallError> for Stop {
 }
 
 /// Connects as [`upgrade`] does; with a user, as that user.
-pub(crate) async fn open(
-    url: &str,
-    receive_bytes: Option<u32>,
-    user: Option<&str>,
-) -> io::Result<Pipe> {
-    let mut pipe = upgrade(url, receive_bytes).await?;
+pub(crate) async fn open(url: &str, way: Way, user: Option<&str>) -> io::Result<Pipe> {
+    let mut pipe = upgrade(url, way).await?;
     let Some(user) = user else {
         return Ok(pipe);
     };
@@ -229,20 +224,16 @@ pub(crate) struct Client {
 impl Client {
     /// Connects to `ws://host:port/path`.
     pub(crate) async fn open(url: &str) -> Result<Client, CallError> {
-        Client::open_as(url, None).await
+        Client::open_as(url, Way::Plain, None).await
     }
 
-    /// As `open`; with a user, as that user.
-    pub(crate) async fn open_as(url: &str, user: Option<&str>) -> Result<Client, CallError> {
-        Client::on(url, open(url, None, user).await)
-    }
-
-    /// As `open`, from this address of the machine.
-    pub(crate) async fn open_from(url: &str, from: IpAddr) -> Result<Client, CallError> {
-        Client::on(url, upgrade_from(url, from).await)
-    }
-
-    fn on(url: &str, pipe: io::Result<Pipe>) -> Result<Client, CallError> {
+    /// As `open`, in this way; with a user, as that user.
+    pub(crate) async fn open_as(
+        url: &str,
+        way: Way,
+        user: Option<&str>,
+    ) -> Result<Client, CallError> {
+        let lost = |error| CallError::Lost(format!("{url}: {error}"));
         Ok(Client {
             pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
             parts: Vec::new(),
@@ -398,7 +389,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let client = Client {
-            pipe: Pipe::connect(&address).await.expect("connected"),
+            pipe: Pipe::connect(&address, Way::Plain)
+                .await
+                .expect("connected"),
             parts: Vec::new(),
             out: Vec::new(),
             next_id: 1,

@@ -18,6 +18,7 @@ use crate::exit::Stop;
 use crate::frame::close_code;
 use crate::generator::{count, rate};
 use crate::machine::used;
+use crate::pipe::Way;
 use crate::profile::{Profile, need_files};
 use crate::run::{Better, Counts, Gaps, Phase, Run};
 use crate::watch::metrics;
@@ -69,7 +70,7 @@ impl Profile for Slow {
         for member in &mut members[stalling..] {
             // Only readers that never stop have a latency: the others chose theirs.
             member.timed = false;
-            member.receive_bytes = Some(RECEIVE_BYTES);
+            member.way = Way::Narrow(RECEIVE_BYTES);
         }
         let members = audience::open(&account, members).await?;
         let ends = "closed_with_4000 cut_without_goodbye pausing_closed pauses".split(' ');
@@ -172,7 +173,7 @@ async fn stall(member: &mut Member, mut woken: watch::Receiver<bool>) -> io::Res
         // It reads on, on the same connection: that the server closed too few is a fault already.
         Err(_) | Ok(Ok(())) => return member.attend().await,
     }
-    member.receive_bytes = None;
+    member.way = Way::Plain;
     member.connect(None).await?;
     run.checks.made("stalled readers closed and resumed", 1);
     member.attend().await

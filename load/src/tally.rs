@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Stop;
 use crate::generator::count;
-use crate::history::Mark;
+use crate::pipe::Way;
 use crate::random::Random;
 use crate::rpc::{CallError, Client, Message};
 use crate::run::{Better, Run};
@@ -145,7 +145,7 @@ impl Tally {
     ) -> Result<(), CallError> {
         let (messages_max, bytes_max) = BATCH_MAX;
         let most = (bytes_max / (entry.to_string().len() + 100)).clamp(1, messages_max);
-        let mut client = Client::open_as(&run.url, self.by.as_deref()).await?;
+        let mut client = Client::open_as(&run.url, Way::Plain, self.by.as_deref()).await?;
         for timeline in (lane..self.acked.len()).step_by(CONNECTIONS) {
             let name = &self.name(timeline as u64);
             let id = |number| format!("{}-p{timeline}-{number}", run.tag);

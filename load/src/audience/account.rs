@@ -18,6 +18,7 @@ use super::Member;
 use super::sent::{Log, Sent, Written};
 use crate::follower::{Event, Follower, Heard, OWN, Timelines};
 use crate::machine::wall_micros;
+use crate::pipe::Way;
 use crate::random::Random;
 use crate::recorder::{self, Recorder};
 use crate::rpc::{Answer, Appended, Message, Refusal, put_request};
@@ -125,7 +126,7 @@ impl Account {
             account: Rc::clone(&account),
             follower: Follower::new(&account.timelines, follows.iter().map(|one| *one as usize)),
             timed: true,
-            receive_bytes: None,
+            way: Way::Plain,
             number,
         };
         let members = follows.into_iter().enumerate().map(member).collect();

@@ -25,6 +25,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::exit::Stop;
 use crate::follower::{Follower, Place, Stage};
 use crate::pace::Pace;
+use crate::pipe::Way;
 use crate::run::{Better, Phase};
 pub(crate) use account::{Account, Writers};
 
@@ -45,8 +46,7 @@ pub(crate) struct Member {
     pub(crate) follower: Follower,
     /// The latency of what it is pushed counts.
     pub(crate) timed: bool,
-    /// Its receive buffer, if it is to be a small one.
-    pub(crate) receive_bytes: Option<u32>,
+    pub(crate) way: Way,
     number: usize,
 }
 
@@ -55,7 +55,7 @@ impl Member {
     /// each reply.
     pub(crate) async fn connect(&mut self, limit: Option<u64>) -> io::Result<()> {
         let url = &self.account.run.url;
-        self.follower.connect(url, self.receive_bytes).await?;
+        self.follower.connect(url, self.way).await?;
         let places = 0..self.follower.places().len();
         places.for_each(|place| self.follower.join(place, limit));
         Ok(())

@@ -13,6 +13,7 @@ use super::{SUBSCRIBERS, Trial, wait};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, Place, Stage};
 use crate::history::{Mark, Span};
+use crate::pipe::Way;
 use crate::random::Random;
 
 /// How often a subscriber looks what is due. It stays out of a timeline that it left for about as long.
@@ -92,7 +93,7 @@ impl Subscriber<'_> {
     /// One connection's life; ends without error when it is cut on purpose or all is through.
     async fn session(&mut self, heard: &mut Instant) -> io::Result<()> {
         let Trial { run, written, .. } = self.trial;
-        self.follower.connect(&run.url, None).await?;
+        self.follower.connect(&run.url, Way::Plain).await?;
         let cut_at = Instant::now() + Duration::from_millis(50 + self.random.below(550));
         let cutting = self.habit == Habit::Cut && !written.get();
         let mut look = interval(LOOK);

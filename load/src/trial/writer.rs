@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Outgoing, PATIENCE, Source, Trial, wait};
 use crate::exit::Stop;
+use crate::pipe::Way;
 use crate::follower::{Event, Follower, OWN};
 use crate::history::{Ack, Sent, digest};
 use crate::rpc::{Appended, Refusal, put_request};
@@ -86,11 +87,8 @@ impl<'a> Writer<'a> {
         let Trial { run, timelines, .. } = self.trial;
         self.again.append(&mut self.on_the_way);
         let mut follower = Follower::new(timelines, []);
-        follower.connect(&run.url, None).await?;
-        // It says who the session's user is: nothing is sent before it is answered.
-        self.opened = None;
-        let user = json!({ "user": self.user });
-        put_request(follower.out(), OWN, "session.open", &user);
+        follower.user = Some(self.source.user.clone());
+        follower.connect(&run.url, Way::Plain).await?;
         loop {
             if let Some(opened) = &self.opened {
                 if let Err(why) = opened {
