@@ -167,6 +167,15 @@ impl Run {
         outcome.figure(name, value, unit, better);
     }
 
+    /// Counts so many more of something: a figure, which neither is good nor bad unless it was entered as that.
+    pub fn add(&self, name: &str, more: u64) {
+        let mut outcome = self.outcome.borrow_mut();
+        match outcome.figures.get_mut(name) {
+            Some(figure) => figure.value += more as f64,
+            None => outcome.figure(name, more as f64, "1", Better::Neither),
+        }
+    }
+
     /// A figure that was entered.
     pub fn value(&self, figure: &str) -> Option<f64> {
         Some(self.outcome.borrow().figures.get(figure)?.value)

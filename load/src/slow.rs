@@ -74,7 +74,7 @@ impl Profile for Slow {
         }
         let members = audience::open(&account, members).await?;
         let ends = "closed_with_4000 cut_without_goodbye pausing_closed pauses".split(' ');
-        ends.for_each(|end| run.figure(end, 0.0, "1", Better::Neither));
+        ends.for_each(|end| run.add(end, 0));
         let patience = Duration::from_millis(self.slow_consumer_ms);
         let woken = watch::Sender::new(false);
         let live = |(number, member): (usize, Member)| {
@@ -154,11 +154,6 @@ async fn slow_closes(run: &Run) -> f64 {
     closes.copied().unwrap_or(0.0)
 }
 
-fn one_more(run: &Run, end: &str) {
-    let count = run.value(end).unwrap_or(0.0) + 1.0;
-    run.figure(end, count, "1", Better::Neither);
-}
-
 /// Stops reading until the server has closed it, hears why, and resumes.
 async fn stall(member: &mut Member, mut woken: watch::Receiver<bool>) -> io::Result<()> {
     let run = Rc::clone(&member.account.run);
@@ -166,9 +161,9 @@ async fn stall(member: &mut Member, mut woken: watch::Receiver<bool>) -> io::Res
     let _ = woken.wait_for(|woken| *woken).await;
     match timeout(READ_ON, member.attend()).await {
         Ok(Err(error)) => match close_code(&error) {
-            Some(SLOW_CONSUMER) => one_more(&run, "closed_with_4000"),
+            Some(SLOW_CONSUMER) => run.add("closed_with_4000", 1),
             Some(_) => return Err(error),
-            None => one_more(&run, "cut_without_goodbye"),
+            None => run.add("cut_without_goodbye", 1),
         },
         // It reads on, on the same connection: that the server closed too few is a fault already.
         Err(_) | Ok(Ok(())) => return member.attend().await,
@@ -191,12 +186,12 @@ async fn pause(member: &mut Member, patience: Duration) -> io::Result<()> {
         // What is not answered yet may never come, if the server refuses it.
         match member.catch_up().await {
             Ok(()) => {
-                one_more(&run, "pauses");
+                run.add("pauses", 1);
                 run.checks.made("pauses caught up", 1);
             }
             // On a machine that is too busy it overslept.
             Err(error) if began.elapsed() >= patience && error.kind() != ErrorKind::TimedOut => {
-                one_more(&run, "pausing_closed");
+                run.add("pausing_closed", 1);
                 member.connect(None).await?;
             }
             Err(error) => return Err(error),

@@ -85,14 +85,15 @@ enum Wrong {
     Inbox,
 }
 
-const WRONGS: [(Wrong, &str); 7] = [
-    (Wrong::Lost, "lost"),
-    (Wrong::Doubled, "doubled"),
-    (Wrong::Altered, "altered"),
-    (Wrong::Leaked, "leaked"),
-    (Wrong::Unread, "wrong_unread_counts"),
-    (Wrong::List, "wrong_lists"),
-    (Wrong::Inbox, "wrong_inboxes"),
+/// The figures of these, in their order.
+const WRONGS: [&str; 7] = [
+    "lost",
+    "doubled",
+    "altered",
+    "leaked",
+    "wrong_unread_counts",
+    "wrong_lists",
+    "wrong_inboxes",
 ];
 
 /// All who take part.
@@ -107,8 +108,6 @@ struct Crowd {
     times: RefCell<Vec<Vec<u64>>>,
     /// The highest position that a nick has set as read in a room.
     reads: RefCell<BTreeMap<(usize, usize), u64>>,
-    wrongs: RefCell<BTreeMap<Wrong, u64>>,
-    counts: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 impl Profile for People {
@@ -131,6 +130,9 @@ impl Profile for People {
     }
 }
 
+        for wrong in WRONGS {
+            run.figure(wrong, 0.0, "1", Better::Lower);
+        }
 impl Crowd {
     fn new(run: &Rc<Run>, plan: Plan) -> Crowd {
         let times = plan.rooms.iter().map(|room| vec![0; room.lines.len()]);
@@ -141,8 +143,6 @@ impl Crowd {
             written: Cell::new(false),
             times: RefCell::new(times.collect()),
             reads: RefCell::default(),
-            wrongs: RefCell::default(),
-            counts: RefCell::default(),
             plan,
         }
     }
@@ -194,23 +194,9 @@ impl Crowd {
         }
     }
 
-    fn report(&self) {
-        for (wrong, name) in WRONGS {
-            let count = self.wrongs.borrow().get(&wrong).copied().unwrap_or(0);
-            self.run.figure(name, count as f64, "1", Better::Lower);
-        }
-        for (name, count) in self.counts.take() {
-            self.run.figure(name, count as f64, "1", Better::Neither);
-        }
-    }
-
     fn wrong(&self, wrong: Wrong, what: impl Display) {
-        *self.wrongs.borrow_mut().entry(wrong).or_default() += 1;
+        self.run.add(WRONGS[wrong as usize], 1);
         self.run.checks.fault(format_args!("{wrong:?}: {what}"));
-    }
-
-    fn count(&self, what: &'static str, more: u64) {
-        *self.counts.borrow_mut().entry(what).or_default() += more;
     }
 
     /// Compares a message with its line.

@@ -7,8 +7,7 @@
 mod subscriber;
 mod writer;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -67,7 +66,6 @@ pub(crate) struct Trial {
     began: Instant,
     /// The writers are done: `acknowledged` is how long each timeline is.
     written: Cell<bool>,
-    counts: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 impl Trial {
@@ -81,7 +79,6 @@ impl Trial {
             acks: run.recorder("ack", Counts::Ended),
             began: Instant::now(),
             written: Cell::new(false),
-            counts: RefCell::default(),
         }
     }
 
@@ -145,7 +142,7 @@ impl Trial {
             for (timeline, spans) in timelines {
                 for span in &spans {
                     checks.made("messages pushed or resumed with", span.marks.len() as u64);
-                    self.count("resumes", u64::from(span.after > 0));
+                    self.run.add("resumes", u64::from(span.after > 0));
                 }
                 histories[timeline].watched.push((name.clone(), spans));
             }
@@ -156,14 +153,7 @@ impl Trial {
                 checks.fault(format_args!("{rule:?}: {what}"));
             }
         }
-        for (name, count) in self.counts.take() {
-            self.run.figure(name, count as f64, "1", Better::Neither);
-        }
         Ok(())
-    }
-
-    fn count(&self, what: &'static str, more: u64) {
-        *self.counts.borrow_mut().entry(what).or_default() += more;
     }
 }
 

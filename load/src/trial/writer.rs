@@ -50,7 +50,7 @@ struct Writer<'a> {
 pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<Wrote, Stop> {
     let mut writer = Writer::new(trial, number, source);
     while let Err(error) = writer.session().await {
-        trial.count("reconnects", 1);
+        trial.run.add("reconnects", 1);
         wait(writer.answered, &error).await?;
     }
     Ok(writer.sent)
@@ -202,7 +202,7 @@ impl<'a> Writer<'a> {
         trial.acks.record(trial.began + sent.at, now);
         let acknowledged = &trial.acknowledged[message.timeline];
         acknowledged.set(acknowledged.get() + 1);
-        trial.count("duplicates", u64::from(appended.duplicate));
+        trial.run.add("duplicates", u64::from(appended.duplicate));
         let (id, kept) = (&sent.id, &appended.message_id);
         if id != kept {
             return Err(format!("{id} was acknowledged as {kept}"));
@@ -226,8 +226,8 @@ impl<'a> Writer<'a> {
         let mut before = self.again.range(..index);
         let behind = data.reason == "condition_failed"
             && before.any(|(_, message)| message.timeline == timeline);
-        if data.retry || behind || data.reason == "outcome_unknown" {
-            self.trial.count("refusals", 1);
+        if behind || refusal.may_repeat() {
+            self.trial.run.add("refusals", 1);
             self.fence = Duration::from_millis(data.retry_after_ms.unwrap_or(20).min(1_000));
             self.again.insert(index, message);
             return Ok(());
