@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -137,6 +137,13 @@ pub(crate) struct RefusalData {
     pub(crate) retry_after_ms: Option<u64>,
 }
 
+impl Refusal {
+    /// Whether the same call may be made again: an append has its message ID.
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.data.retry || self.data.reason == "outcome_unknown"
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {} ({})", self.code, self.data.reason, self.message)
@@ -201,10 +208,11 @@ pub(crate) async fn open(url: &str, way: Way, user: Option<&str>) -> io::Result<
     let opened = |bytes: &[u8]| {
         let mut opened = None;
         let taken = texts(bytes, &mut Vec::new(), &mut Vec::new(), |text| {
-            opened = Some(Answer::read(text).is_some_and(|answer| answer.outcome.is_ok()));
+            let answer = Answer::read(text).ok_or_else(|| "no answer".to_owned());
+            opened = Some(answer.and_then(|answer| answer.result::<IgnoredAny>()));
         })?;
         match opened {
-            Some(false) => Err(io::Error::other(format!("no session for {user}"))),
+            Some(Err(why)) => Err(io::Error::other(format!("no session for {user}: {why}"))),
             opened => Ok(opened.map(|_| ((), taken))),
         }
     };
