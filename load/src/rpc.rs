@@ -243,7 +243,7 @@ impl Client {
     ) -> Result<Client, CallError> {
         let lost = |error| CallError::Lost(format!("{url}: {error}"));
         Ok(Client {
-            pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
+            pipe: open(url, way, user).await.map_err(lost)?,
             parts: Vec::new(),
             out: Vec::new(),
             next_id: 1,
@@ -308,7 +308,7 @@ impl Client {
                     found = Some(Err(CallError::Lost(what)));
                 }
             };
-            let exchanged = timeout_at(late, self.exchange(each)).await;
+            let exchanged = timeout_at(late, self.hear_some(each)).await;
             if let Some(found) = found {
                 return found;
             }
@@ -326,11 +326,6 @@ impl Client {
         }
     }
 
-    /// Hands on what has been pushed, as soon as there is something. Cancel-safe.
-    pub(crate) async fn hear_some(&mut self, hear: impl FnMut(&[u8])) -> io::Result<()> {
-        self.exchange(hear).await
-    }
-
     /// Answers the server's pings until the connection ends; what comes and is no push is a fault.
     pub(crate) async fn idle(mut self, checks: &Checks) {
         let each = |text: &[u8]| {
@@ -341,10 +336,11 @@ impl Client {
                 ));
             }
         };
-        while self.exchange(each).await.is_ok() {}
+        while self.hear_some(each).await.is_ok() {}
     }
 
-    async fn exchange(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    /// Hands on what has come, as soon as there is something. Cancel-safe.
+    pub(crate) async fn hear_some(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let Client {
             pipe, parts, out, ..
         } = self;
