@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -176,7 +176,7 @@ impl Tally {
     pub(crate) async fn look(&mut self, run: &Run, sample: &[u64]) -> Result<(), CallError> {
         let mut client = Client::open(&run.url).await?;
         for timeline in sample {
-            let page = page(&mut client, &self.name(*timeline), 1, 1).await?;
+            let page = page::<Numbered>(&mut client, &self.name(*timeline), 1, 1).await?;
             self.acked[*timeline as usize] = page.map_or(0, |page| page.head as u32);
         }
         Ok(())
@@ -199,10 +199,10 @@ impl Tally {
     }
 
     /// A timeline must hold 1..=n with n = what was acknowledged, and nothing else.
-    fn check(&self, run: &Run, timeline: u64, scan: &Page<Mark>) {
+    fn check(&self, run: &Run, timeline: u64, scan: &Page<Numbered>) {
         let due = self.acked[timeline as usize].into();
         let (head, found) = (scan.head, scan.messages.len());
-        let sequences = scan.messages.iter().map(|mark| mark.sequence);
+        let sequences = scan.messages.iter().map(|message| message.sequence);
         if !sequences.eq(1..=due) || head != due {
             let name = self.name(timeline);
             run.checks.fault(format_args!(
@@ -231,7 +231,10 @@ pub(crate) struct Numbered {
 }
 
 /// Reads from the first message to the end; of a timeline that does not exist, nothing.
-pub(crate) async fn whole(client: &mut Client, timeline: &str) -> Result<Page<Mark>, CallError> {
+pub(crate) async fn whole<M: DeserializeOwned>(
+    client: &mut Client,
+    timeline: &str,
+) -> Result<Page<M>, CallError> {
     let mut whole = Page {
         messages: Vec::new(),
         next: Some(1),
@@ -239,15 +242,14 @@ pub(crate) async fn whole(client: &mut Client, timeline: &str) -> Result<Page<Ma
         epoch: String::new(),
     };
     while let Some(from) = whole.next
-        && let Some(page) = page(client, timeline, from, 1_000).await?
+        && let Some(mut page) = page(client, timeline, from, 1_000).await?
     {
-        let odd = |odd| CallError::Lost(format!("{timeline}: {odd}"));
-        for message in page.messages {
-            whole.messages.push(Mark::of(message).map_err(odd)?);
-        }
+        let is_other = from > 1 && page.epoch != whole.epoch;
+        whole.messages.append(&mut page.messages);
         (whole.head, whole.epoch, whole.next) = (page.head, page.epoch, page.next);
-        if whole.next.is_some_and(|next| next <= from) {
-            let what = format!("{timeline}: a page from {from} ends at {:?}", whole.next);
+        if is_other || whole.next.is_some_and(|next| next <= from) {
+            let (next, epoch) = (whole.next, whole.epoch);
+            let what = format!("{timeline}: a page from {from} ends at {next:?} in epoch {epoch}");
             return Err(CallError::Lost(what));
         }
     }
@@ -255,14 +257,14 @@ pub(crate) async fn whole(client: &mut Client, timeline: &str) -> Result<Page<Ma
 }
 
 /// One page; `None` if there is no such timeline.
-pub(crate) async fn page(
+pub(crate) async fn page<M: DeserializeOwned>(
     client: &mut Client,
     timeline: &str,
     from: u64,
     limit: u32,
-) -> Result<Option<Page>, CallError> {
+) -> Result<Option<Page<M>>, CallError> {
     let params = json!({ "timeline": timeline, "from": from, "limit": limit });
-    match client.call("message.range", params).await {
+    match client.insist("message.range", params).await {
         Err(CallError::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(None),
         page => page.map(Some),
     }
@@ -278,12 +280,7 @@ mod tests {
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
         let mut tally = Tally::new("t/".into(), 2, 0);
         tally.acked[1] = 3;
-        let mark = |sequence: u64| Mark {
-            sequence,
-            timestamp: 1,
-            id: String::new(),
-            digest: 0,
-        };
+        let message = |sequence: u64| Numbered { sequence };
         for (sequences, head, faults) in [
             (&[1, 2, 3][..], 3, 0),
             (&[1, 3], 3, 1),
@@ -293,7 +290,7 @@ mod tests {
             (&[1, 2, 3], 4, 5),
         ] {
             let scan = Page {
-                messages: sequences.iter().copied().map(mark).collect(),
+                messages: sequences.iter().copied().map(message).collect(),
                 next: None,
                 head,
                 epoch: "e".into(),

@@ -14,7 +14,6 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::caller::may_repeat;
 use super::store::Store;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
@@ -90,16 +89,14 @@ impl Device<'_> {
                 "pushed" => Either::Left(self.listen()),
                 _ => Either::Right(self.poll()),
             };
-            let Err(error) = session.await else {
-                crowd.count("reconnects", 1);
-                continue;
-            };
+            let lived = session.await;
+            crowd.run.add("reconnects", 1);
+            let Err(error) = lived else { continue };
             if let CallError::Refused(refusal) = &error
-                && !may_repeat(refusal)
+                && !refusal.may_repeat()
             {
                 crowd.wrong(Wrong::Lost, format_args!("{}: {refusal}", self.name));
             }
-            crowd.count("reconnects", 1);
             wait(self.heard, &error).await?;
         }
         let missing = self.store.missing();

@@ -5,7 +5,6 @@
 //! counted by its kind. Must not: judge (`judge` does), or trust what the server says of members.
 
 mod answer;
-mod caller;
 mod device;
 mod judge;
 mod plan;
@@ -73,7 +72,7 @@ enum Mistake {
 }
 
 /// How an answer can be wrong; each is a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
     Lost,
     Doubled,
@@ -125,16 +124,15 @@ impl Profile for People {
         crowd.settle().await?;
         crowd.err(self.mistake);
         judge::judge(&crowd, self.answers.as_deref()).await?;
-        crowd.report();
         Ok(())
     }
 }
 
+impl Crowd {
+    fn new(run: &Rc<Run>, plan: Plan) -> Crowd {
         for wrong in WRONGS {
             run.figure(wrong, 0.0, "1", Better::Lower);
         }
-impl Crowd {
-    fn new(run: &Rc<Run>, plan: Plan) -> Crowd {
         let times = plan.rooms.iter().map(|room| vec![0; room.lines.len()]);
         Crowd {
             run: Rc::clone(run),
@@ -181,8 +179,8 @@ impl Crowd {
         match mistake {
             None => {}
             Some(Mistake::Message) => {
-                let again = self.plan.rooms[0].lines[0].again();
-                self.plan.rooms[0].lines.push(again);
+                let lines = &mut self.plan.rooms[0].lines;
+                lines.push(lines[0].clone());
                 self.times.borrow_mut()[0].push(0);
             }
             Some(Mistake::Member) => {

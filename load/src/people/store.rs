@@ -151,9 +151,9 @@ mod tests {
             (&[6, 7], &[], 0),
             (&[2, 3, 6, 3, 6], &[], 1),
             (&[2, 3], &[], 2),
-            (&[3, 6, 7], &[Wrong::Lost], 0),
-            (&[2, 3, 7], &[Wrong::Lost], 1),
-            (&[2, 3, 4], &[Wrong::Leaked], 2),
+            (&[3, 6, 7], &["lost"], 0),
+            (&[2, 3, 7], &["lost"], 1),
+            (&[2, 3, 4], &["leaked"], 2),
         ] {
             assert_eq!(
                 wrongs(sequences, as_it_is),
@@ -169,7 +169,7 @@ mod tests {
         ];
         for (at, alter) in altered.into_iter().enumerate() {
             let (found, _) = wrongs(&[2, 2, 3, 6, 7], alter);
-            let noticed = found == [Wrong::Altered];
+            let noticed = found == ["altered"];
             assert_eq!(noticed, at < 3, "change {at}");
         }
     }

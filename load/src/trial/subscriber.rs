@@ -151,7 +151,7 @@ fn hear(spans: &mut BTreeMap<usize, Vec<Span>>, event: Event<'_>) -> Result<(), 
             let span = spans.get_mut(&heard.timeline).and_then(|of| of.last_mut());
             let span = span.ok_or("messages before a subscription")?;
             for message in heard.messages()? {
-                let mark = Mark::of(message).map_err(|odd| odd.to_string())?;
+                let mark = Mark::try_from(message).map_err(|odd| odd.to_string())?;
                 let id = String::new();
                 span.marks.push(Mark { id, ..mark });
             }
