@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::credential;
+use crate::http::Answer;
 use crate::pipe::{Pipe, Way};
 
 /// How long one attempt to connect may take.
@@ -87,11 +88,11 @@ pub async fn upgrade(url: &str, way: Way) -> io::Result<Pipe> {
              Sec-WebSocket-Protocol: tideline.v1.json\r\n{}\r\n",
             credential::header()
         );
-        let upgraded = |answer: &[u8]| match memchr::memmem::find(answer, b"\r\n\r\n") {
-            Some(at) if is_upgrade(&answer[..at]) => Ok(Some(((), at + 4))),
-            Some(at) => {
-                let answer = String::from_utf8_lossy(&answer[..at]);
-                Err(io::Error::other(format!("{url}: {answer}")))
+        let upgraded = |bytes: &[u8]| match Answer::head(bytes)? {
+            Some((answer, length)) if is_upgrade(&answer) => Ok(Some(((), length))),
+            Some((_, length)) => {
+                let answer = String::from_utf8_lossy(&bytes[..length]);
+                Err(io::Error::other(format!("{url}: {}", answer.trim_end())))
             }
             None => Ok(None),
         };
@@ -101,25 +102,12 @@ pub async fn upgrade(url: &str, way: Way) -> io::Result<Pipe> {
     timeout(PATIENCE, upgrading).await?
 }
 
-/// Whether the head of an answer accepts the key, and the sub-protocol if it names one.
-fn is_upgrade(head: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(head);
-    let mut lines = head.lines();
-    let switches = lines
-        .next()
-        .is_some_and(|line| line.starts_with("HTTP/1.1 101"));
-    let mut accepted = false;
-    let fits = lines
-        .filter_map(|line| line.split_once(':'))
-        .all(|(name, value)| {
-            match name.to_ascii_lowercase().as_str() {
-                "sec-websocket-accept" => accepted = value.trim() == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
-                "sec-websocket-protocol" => return value.trim() == "tideline.v1.json",
-                _ => {}
-            }
-            true
-        });
-    switches && accepted && fits
+/// Whether an answer accepts the key, and the sub-protocol if it names one.
+fn is_upgrade(answer: &Answer<'_>) -> bool {
+    let protocol = answer.header("sec-websocket-protocol");
+    answer.status == 101
+        && answer.header("sec-websocket-accept") == Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+        && protocol.is_none_or(|protocol| protocol == "tideline.v1.json")
 }
 
 /// Hands every whole text at the start of the bytes to `each`, answers pings into `out`, keeps the fragments of a text
@@ -279,16 +267,20 @@ mod tests {
 
     #[test]
     fn an_upgrade_accepts_the_key_and_our_protocol() {
+        let is_head = |head: &str| {
+            let head = Answer::head(head.as_bytes()).expect("legal");
+            is_upgrade(&head.expect("whole").0)
+        };
         let head = |status: &str, accept: &str, protocol: &str| {
             let head = format!(
-                "HTTP/1.1 {status}\r\nSec-WebSocket-Accept: {accept}\r\nsec-websocket-protocol: {protocol}"
+                "HTTP/1.1 {status}\r\nSec-WebSocket-Accept: {accept}\r\nsec-websocket-protocol: {protocol}\r\n\r\n"
             );
-            is_upgrade(head.as_bytes())
+            is_head(&head)
         };
         let (key, ours) = ("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "tideline.v1.json");
         assert!(head("101 Switching Protocols", key, ours));
         assert!(!head("200 OK", key, ours) && !head("101", "other", ours));
-        assert!(!head("101", key, "tideline.v1.msgpack") && !is_upgrade(b"HTTP/1.1 101"));
+        assert!(!head("101", key, "tideline.v1.msgpack") && !is_head("HTTP/1.1 101\r\n\r\n"));
     }
 
     #[test]
