@@ -16,7 +16,7 @@ use crate::exit::Stop;
 use crate::pipe::Way;
 use crate::rpc::{CallError, Client};
 use crate::run::Run;
-use crate::tally::{ABSENT, Tally};
+use crate::tally::{self, Tally};
 use crate::watch::metrics;
 
 /// Connections that set up, each with one call on the way.
@@ -146,11 +146,11 @@ pub(crate) async fn filled(
         let mut client = client(run, number).await?;
         let inbox = format!("$inbox/{}", user(run, number));
         let mut short = false;
-        let mut head = length(&mut client, &inbox).await?;
+        let mut head = tally::head(&mut client, &inbox).await?;
         while head < due && began.elapsed() < PATIENCE {
             short = true;
             sleep(LOOK).await;
-            head = length(&mut client, &inbox).await?;
+            head = tally::head(&mut client, &inbox).await?;
         }
         if short {
             last = Some(Instant::now());
@@ -163,18 +163,4 @@ pub(crate) async fn filled(
         run.checks.made("entries of inboxes", due);
     }
     Ok(last)
-}
-
-/// The head of a timeline; 0 if there is none.
-async fn length(client: &mut Client, timeline: &str) -> Result<u64, CallError> {
-    #[derive(Deserialize)]
-    struct Got {
-        head: u64,
-    }
-    let got = client.insist::<Got>("timeline.get", json!({ "timeline": timeline }));
-    match got.await {
-        Ok(got) => Ok(got.head),
-        Err(CallError::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(0),
-        Err(error) => Err(error),
-    }
 }

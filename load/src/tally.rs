@@ -176,8 +176,8 @@ impl Tally {
     pub(crate) async fn look(&mut self, run: &Run, sample: &[u64]) -> Result<(), CallError> {
         let mut client = Client::open(&run.url).await?;
         for timeline in sample {
-            let page = page::<Numbered>(&mut client, &self.name(*timeline), 1, 1).await?;
-            self.acked[*timeline as usize] = page.map_or(0, |page| page.head as u32);
+            let head = head(&mut client, &self.name(*timeline)).await?;
+            self.acked[*timeline as usize] = head as u32;
         }
         Ok(())
     }
@@ -254,6 +254,12 @@ pub(crate) async fn whole<M: DeserializeOwned>(
         }
     }
     Ok(whole)
+}
+
+/// The number of the last message; 0 if there is no such timeline.
+pub(crate) async fn head(client: &mut Client, timeline: &str) -> Result<u64, CallError> {
+    let page: Option<Page<Numbered>> = page(client, timeline, 1, 1).await?;
+    Ok(page.map_or(0, |page| page.head))
 }
 
 /// One page; `None` if there is no such timeline.
