@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
@@ -88,8 +89,16 @@ pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, S
 
 /// Reads the value of a flag: a rate per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| (1e-6..=1e9).contains(rate));
-    rate.ok_or_else(|| "not a number above 0 and up to a billion".to_owned())
+    let rate = within(1e-6..=1e9)(text);
+    rate.map_err(|_| "not a number above 0 and up to a billion".to_owned())
+}
+
+/// What reads the value of a flag: a number from here to there.
+pub(crate) fn within(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("not a number from {} to {}", range.start(), range.end()))
+    }
 }
 
 impl Flow {

@@ -18,7 +18,7 @@ use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
 use crate::connect::{Connect, Idle};
 use crate::exit::Stop;
-use crate::generator::{Flow, Running, count, rate};
+use crate::generator::{Flow, Running, count, rate, within};
 use crate::outcome::Samples;
 use crate::pages::{self, Reads};
 use crate::poll::{self, Polls};
@@ -47,7 +47,7 @@ pub struct Mixed {
     #[arg(long, default_value_t = 20, value_parser = count::<u64>)]
     follows: u64,
     /// Mean seconds until a subscriber's connection is cut; it resumes at once (0 = never)
-    #[arg(long, default_value_t = 10.0, value_parser = pause)]
+    #[arg(long, default_value_t = 10.0, value_parser = within(0.0..=1e9))]
     cut_seconds: f64,
     /// Connections that poll with sync
     #[arg(long, default_value_t = 10)]
@@ -64,15 +64,6 @@ pub struct Mixed {
     /// Connections that do nothing
     #[arg(long, default_value_t = 100)]
     idle: usize,
-}
-
-/// Reads the value of a flag: a pause in seconds.
-fn pause(text: &str) -> Result<f64, String> {
-    let pause = text
-        .parse()
-        .ok()
-        .filter(|pause| (0.0..=1e9).contains(pause));
-    pause.ok_or_else(|| "not a number from 0 to a billion".to_owned())
 }
 
 /// Messages in a page.
