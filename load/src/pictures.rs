@@ -6,7 +6,6 @@
 //! Must not: smooth or leave out a point.
 
 use std::error::Error;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -17,6 +16,7 @@ use plotters::prelude::*;
 use crate::exit::Stop;
 use crate::figures::quantity;
 use crate::outcome::{Outcome, Samples};
+use crate::report;
 
 /// A picture.
 pub(crate) struct Picture {
@@ -103,11 +103,9 @@ pub(crate) fn save(picture: &Picture, file: &Path) -> Result<(), Stop> {
     if picture.panels.iter().all(|panel| panel.1.is_empty()) {
         return Ok(());
     }
-    let write = || -> Drawn {
-        fs::create_dir_all(file.parent().unwrap_or(file))?;
-        Ok(fs::write(file, svg(picture)?)?)
-    };
-    write().map_err(|error| Stop::Own(format!("{}: {error}", file.display())))
+    let drawn = svg(picture);
+    let drawn = drawn.map_err(|error| Stop::Own(format!("{}: {error}", file.display())))?;
+    report::write(file, &drawn)
 }
 
 fn svg(picture: &Picture) -> Result<String, Box<dyn Error>> {

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use futures_util::future::{Either, LocalBoxFuture};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -45,7 +44,7 @@ struct Device<'a> {
 }
 
 /// The lives of both.
-pub(super) fn both(crowd: &Crowd, nick: usize) -> [LocalBoxFuture<'_, Result<(), Stop>>; 2] {
+pub(super) fn both(crowd: &Crowd, nick: usize) -> [impl Future<Output = Result<(), Stop>>; 2] {
     [("pushed", 0), ("polling", 1)].map(|(name, number)| {
         let now = Instant::now();
         let device = Device {
@@ -58,8 +57,7 @@ pub(super) fn both(crowd: &Crowd, nick: usize) -> [LocalBoxFuture<'_, Result<(),
             unsettled: None,
             is_broken: false,
         };
-        let life: LocalBoxFuture<'_, _> = Box::pin(device.live());
-        life
+        device.live()
     })
 }
 
@@ -85,11 +83,10 @@ impl Device<'_> {
     async fn live(mut self) -> Result<(), Stop> {
         let crowd = self.store.crowd;
         while !self.is_through() {
-            let session = match self.name {
-                "pushed" => Either::Left(self.listen()),
-                _ => Either::Right(self.poll()),
+            let lived = match self.name {
+                "pushed" => self.listen().await,
+                _ => self.poll().await,
             };
-            let lived = session.await;
             crowd.run.add("reconnects", 1);
             let Err(error) = lived else { continue };
             if let CallError::Refused(refusal) = &error

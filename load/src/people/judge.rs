@@ -6,7 +6,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -20,6 +19,7 @@ use super::answer::{Answer, Inboxed};
 use super::plan::Room;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
+use crate::report;
 use crate::rpc::{CallError, Client};
 use crate::tally::{self, Page};
 
@@ -55,7 +55,7 @@ pub(super) async fn judge(crowd: &Crowd, answers: Option<&Path>) -> Result<(), S
     try_join_all(asking).await?;
     let Some(path) = answers else { return Ok(()) };
     let text = lines.into_inner().join("\n") + "\n";
-    fs::write(path, text).map_err(|error| Stop::Own(format!("the file of answers: {error}")))
+    report::write(path, &text)
 }
 
 /// Reads a timeline whole: each line once, in order.
