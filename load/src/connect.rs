@@ -17,7 +17,6 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::exit::Stop;
 use crate::generator::rate;
-use crate::machine::used;
 use crate::pipe::Way;
 use crate::profile::{Profile, need_files};
 use crate::rpc::Client;
@@ -54,15 +53,14 @@ impl Profile for Connect {
         // One connection first, so that what the server makes once is not counted as a connection's.
         drop(open(run, self.subscriptions, 0, Way::Plain).await?);
         sleep(Duration::from_millis(200)).await;
-        let memory = || used(run.pid?, "resident_bytes");
-        let before = memory();
+        let before = run.used("resident_bytes");
         run.begin().await;
         let (began, idle) = (Instant::now(), Idle(run.gauge("connections")));
         idle.come(run, self).await?;
         let opening = began.elapsed().as_secs_f64();
         run.pass(self.hold_seconds).await;
         run.sample();
-        let after = memory();
+        let after = run.used("resident_bytes");
         run.finish().await;
         idle.check(run, self.connections);
         let open = idle.0.get();

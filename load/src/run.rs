@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::checks::Checks;
 use crate::exit::Stop;
-use crate::machine::{Machine, usage, wall_micros};
+use crate::machine::{Machine, usage, used, wall_micros};
 pub use crate::outcome::Better;
 use crate::outcome::{FORMAT, Moved, Outcome, Samples};
 pub use crate::pace::Gaps;
@@ -243,13 +243,13 @@ impl Run {
     pub async fn finish(&self) {
         self.end_early();
         self.sample();
-        let used = |name: &str| {
+        let grown = |name: &str| {
             let Samples { at, value } = self.samples(name)?;
             // Of a server that was killed meanwhile not all is known.
             (at.last() == Some(&self.at())).then_some(value.last()? - value.first()?)
         };
         for who in PROCESSES {
-            if let Some(cpu) = used(&format!("{who}_cpu_seconds")) {
+            if let Some(cpu) = grown(&format!("{who}_cpu_seconds")) {
                 let name = |of| format!("{who}_cpu_{of}");
                 self.figure(&name("seconds"), cpu, "s", Better::Neither);
                 let share = cpu * 100.0 / self.seconds();
@@ -257,7 +257,7 @@ impl Run {
             }
         }
         let written = "server_written_bytes";
-        if let Some(bytes) = used(written) {
+        if let Some(bytes) = grown(written) {
             self.figure(written, bytes, "bytes", Better::Lower);
         }
         let metrics = metrics(&self.url).await.unwrap_or_default();
@@ -310,6 +310,11 @@ impl Run {
                 put(format!("{who}_{name}"), value);
             }
         }
+    }
+
+    /// What the server uses now, as samples call it; `None` if its process is not known.
+    pub fn used(&self, name: &str) -> Option<f64> {
+        used(self.pid?, name)
     }
 
     /// What was sampled under a name so far.

@@ -17,7 +17,6 @@ use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::frame::close_code;
 use crate::generator::{count, rate};
-use crate::machine::used;
 use crate::pipe::Way;
 use crate::profile::{Profile, need_files};
 use crate::run::{Better, Counts, Gaps, Phase, Run};
@@ -112,8 +111,7 @@ impl Slow {
         woken.send_replace(false);
         let began = Instant::now();
         let closed_before = slow_closes(run).await;
-        let memory = || used(run.pid?, "resident_bytes");
-        let memory_before = memory();
+        let memory_before = run.used("resident_bytes");
         // The buffers fill up first; then the server looks four times within its patience.
         let most = 2 * patience + PATIENCE;
         let mut closed = 0.0;
@@ -134,7 +132,7 @@ impl Slow {
                 "{closed} readers were closed as slow within {took:?}, before the server's patience ends"
             ));
         }
-        if let (Some(before), Some(after)) = (memory_before, memory()) {
+        if let (Some(before), Some(after)) = (memory_before, run.used("resident_bytes")) {
             run.figure("resident_before", before, "bytes", Better::Neither);
             let growth = after - before;
             run.figure("resident_growth_stalled", growth, "bytes", Better::Lower);

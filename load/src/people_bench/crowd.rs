@@ -88,7 +88,9 @@ impl Profile for Crowd {
         }
         let members = audience::open(&account, members).await?.into_iter();
         let living = members.map(|member| member.live(Member::attend)).collect();
-        let (bare, bare_ack) = self.bare(run);
+        let bare = Tally::new(run.prefix(None, "bare"), 1, 0);
+        let bare = Rc::new(RefCell::new(bare));
+        let bare_ack = run.recorder("ack_without_members", Counts::Scheduled);
         let poster = |_| Some(user(run, 0));
         let open = Session::each_as(run, poster, |lane| {
             Appends::new(run, &bare, lane, self.size, true)
@@ -123,13 +125,6 @@ impl Profile for Crowd {
 }
 
 impl Crowd {
-    /// A group without members, and what records the acks of its posts.
-    fn bare(&self, run: &Run) -> (Rc<RefCell<Tally>>, Rc<Recorder>) {
-        let tally = Tally::new(run.prefix(None, "bare"), 1, 0);
-        let ack = run.recorder("ack_without_members", Counts::Scheduled);
-        (Rc::new(RefCell::new(tally)), ack)
-    }
-
     /// Has users join conversations of their own, by the clock, until the run ends.
     async fn join(&self, run: &Rc<Run>) -> Vec<JoinHandle<Result<(), Stop>>> {
         let latency = run.recorder("listed", Counts::Scheduled);
