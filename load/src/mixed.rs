@@ -17,8 +17,8 @@ use tokio::time::timeout;
 use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
 use crate::connect::{Connect, Idle};
-use crate::exit::Stop;
-use crate::generator::{Flow, Running, count, rate, within};
+use crate::exit::{self, Stop};
+use crate::generator::{Flow, count, rate, within};
 use crate::outcome::Samples;
 use crate::pages::{self, Reads};
 use crate::poll::{self, Polls};
@@ -97,9 +97,9 @@ impl Profile for Mixed {
         let ask = |number| Reads::new(run, &tally, number, PAGE, true);
         let reading = start(run, "page", self.page_rate, self.readers, ask).await?;
         run.measure().await;
-        writing.end().await?;
-        let polls = polling.end().await?;
-        reading.end().await?;
+        exit::all(writing).await?;
+        let polls = exit::all(polling).await?;
+        exit::all(reading).await?;
         let tally = tally.take();
         account.expect(|timeline| tally.acked[timeline].into());
         audience::end(&account, living).await?;
@@ -162,13 +162,8 @@ async fn start<A: Ask>(
     rate: f64,
     connections: usize,
     ask: impl Fn(usize) -> A,
-) -> Result<Running<Session<A>>, Stop> {
-    let flow = Flow {
-        connections,
-        in_flight: 1,
-        rate: Some(rate),
-        gaps: Gaps::Exponential,
-    };
+) -> Result<Vec<JoinHandle<Session<A>>>, Stop> {
+    let flow = Flow::by_clock(connections, rate, Gaps::Exponential);
     let recorder = flow.recorder(run, name);
     let open = Session::each(run, ask);
     flow.start(run, &[recorder], open).await

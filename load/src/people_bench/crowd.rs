@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
-use crate::exit::{Stop, joined};
+use crate::exit::{self, Stop};
 use crate::generator::{Flow, count, rate};
 use crate::groups::{client, create, filled, listed, settled, user};
 use crate::profile::{Profile, need_files};
@@ -95,7 +95,7 @@ impl Profile for Crowd {
         let open = Session::each_as(run, poster, |lane| {
             Appends::new(run, &bare, lane, self.size, true)
         });
-        let beside = Flow::single(self.rate)
+        let beside = Flow::by_clock(1, self.rate, Gaps::Fixed)
             .start(run, &[bare_ack], open)
             .await?;
         let pace = run.pace(self.rate, Gaps::Fixed, 0);
@@ -106,9 +106,9 @@ impl Profile for Crowd {
         });
         let (joins, (), ()) = tokio::join!(self.join(run), posting, run.measure());
         audience::end(&account, living).await?;
-        beside.end().await?;
+        exit::all(beside).await?;
         for join in joins {
-            joined(join).await?;
+            exit::joined(join).await?;
         }
         if self.fan_out == To::Write {
             let done = settled(run).await?;
