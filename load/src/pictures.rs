@@ -235,30 +235,29 @@ pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
         .iter()
         .filter(|label| **label != outcome.profile);
     let label: String = label.map(|label| format!(" ({label})")).collect();
-    for (file, what, x, panels) in [
-        (
-            "latency",
-            "latency by percentile",
-            Axis::Percentile,
-            latency(outcome),
-        ),
-        ("time", "over time", Axis::Seconds, time(outcome)),
-        (
-            "resources",
-            "what it used",
-            Axis::Seconds,
-            resources(outcome),
-        ),
-    ] {
+    let draw = |file: &str, what: &str, x: Axis, panels: Vec<Panel>| {
         let picture = Picture {
             title: format!("{}{label}: {what}", outcome.profile),
             subtitle: load(outcome),
             x,
             panels,
         };
-        save(&picture, &folder.join(file).with_extension("svg"))?;
-    }
-    Ok(())
+        save(&picture, &folder.join(file))
+    };
+    let by_percentile = latency(outcome);
+    draw(
+        "latency.svg",
+        "latency by percentile",
+        Axis::Percentile,
+        by_percentile,
+    )?;
+    draw("time.svg", "over time", Axis::Seconds, time(outcome))?;
+    draw(
+        "resources.svg",
+        "what it used",
+        Axis::Seconds,
+        resources(outcome),
+    )
 }
 
 /// What the load was, and what is wrong with the run.
