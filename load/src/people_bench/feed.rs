@@ -9,7 +9,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ask;
+use super::{ask, is_so};
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
 use crate::groups::{client, create, filled, settled, spread};
@@ -94,13 +94,8 @@ impl Profile for Feed {
             self.whole(run, user).await?;
         }
         let page = self.page.min(self.follows * u64::from(self.messages));
-        let check = move |result: &[u8]| match read::<Page>(result)?.has(page) {
-            true => Ok(()),
-            false => {
-                let result = String::from_utf8_lossy(result);
-                Err(format!("not {page} messages, newest first: {result:.300}"))
-            }
-        };
+        let odd = format!("not {page} messages, newest first");
+        let check = move |result: &[u8]| is_so(result, read::<Page>(result)?.has(page), &odd);
         let params = json!({ "limit": self.page });
         ask(run, &self.flow, "feed.range", |_| params.clone(), check).await
     }
@@ -117,13 +112,9 @@ impl Feed {
         spread(run, self.follows, async |client, number| {
             let params = json!({ "timeline": tally.name(number), "limit": 1 });
             let found: Followers = client.insist("feed.followers", &params).await?;
-            match found.followers_count == users {
-                true => Ok(()),
-                false => Err(CallError::Lost(format!(
-                    "{} followers of {params}",
-                    found.followers_count
-                ))),
-            }
+            let found = found.followers_count;
+            let odd = || CallError::Lost(format!("{found} followers of {params}"));
+            (found == users).then_some(()).ok_or_else(odd)
         })
         .await
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ask;
+use super::{ask, is_so};
 use crate::bench::rest;
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
@@ -91,7 +91,7 @@ struct Page {
     next: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Listed {
     timeline: String,
     last_at: u64,
@@ -117,15 +117,7 @@ impl Page {
             let number = number.and_then(|digits| digits.parse::<usize>().ok());
             let due = number.and_then(|number| tally.acked.get(number));
             if due.map(|due| u64::from(*due)) != Some(one.unread) || one.head != one.unread {
-                let Listed {
-                    timeline,
-                    head,
-                    unread,
-                    ..
-                } = one;
-                return Err(format!(
-                    "{timeline}: {unread} of {head} unread, {due:?} are due"
-                ));
+                return Err(format!("{one:?}, {due:?} unread are due"));
             }
         }
         Ok(())
@@ -156,6 +148,9 @@ pub struct Sync {
     conversations: Conversations,
 }
 
+/// Where nobody writes, there are none.
+const NEWS: &str = "news";
+
 /// The result of `conversation.sync`, as far as it is checked.
 #[derive(Deserialize)]
 struct Synced {
@@ -169,12 +164,6 @@ impl Synced {
     fn has_nothing(&self) -> bool {
         self.done && self.conversations.is_empty() && self.removed.is_empty()
     }
-}
-
-/// Where nobody writes, there is no news.
-fn nothing(result: &[u8], is_so: bool) -> Result<(), String> {
-    let text = || format!("news: {:.300}", String::from_utf8_lossy(result));
-    is_so.then_some(()).ok_or_else(text)
 }
 
 impl Profile for Sync {
@@ -192,7 +181,7 @@ impl Profile for Sync {
             }
             cursors.push(params);
         }
-        let check = |result: &[u8]| nothing(result, read::<Synced>(result)?.has_nothing());
+        let check = |result: &[u8]| is_so(result, read::<Synced>(result)?.has_nothing(), NEWS);
         let params = |lane: usize| cursors[lane].clone();
         ask(run, flow, "conversation.sync", params, check).await
     }
@@ -222,7 +211,7 @@ impl Profile for Device {
         }
         settled(run).await?;
         let before = run.used("resident_bytes");
-        let check = |result: &[u8]| nothing(result, result == EMPTY);
+        let check = |result: &[u8]| is_so(result, result == EMPTY, NEWS);
         let params = json!({ "device": DEVICE });
         ask(run, flow, "sync", |_| params.clone(), check).await?;
         // The connections are closed, but what they took is not given back so soon: the last sample had them.
