@@ -328,7 +328,7 @@ impl Client {
 
     /// Answers the server's pings until the connection ends; what comes and is no push is a fault.
     pub(crate) async fn idle(mut self, checks: &Checks) {
-        let each = |text: &[u8]| {
+        let hear = |text: &[u8]| {
             if !text.starts_with(PUSH) {
                 let text = String::from_utf8_lossy(text);
                 checks.fault(format_args!(
@@ -336,7 +336,7 @@ impl Client {
                 ));
             }
         };
-        while self.hear_some(each).await.is_ok() {}
+        self.hear(hear).await;
     }
 
     /// Hands on what has come, as soon as there is something. Cancel-safe.

@@ -247,8 +247,10 @@ impl Device<'_> {
                     if self.live.remove(&room).is_some() {
                         return Err("a second subscription".into());
                     }
-                    if let Some(reason) = &news.reason
-                        && !GONE.contains(&&**reason)
+                    if news
+                        .reason
+                        .as_deref()
+                        .is_some_and(|why| !GONE.contains(&why))
                     {
                         return Err("refused".into());
                     }
@@ -346,10 +348,7 @@ impl Device<'_> {
             let known = reads.entry((self.store.nick, room)).or_default();
             *known = position.max(*known);
             crowd.run.checks.made("reads", 1);
-        } else if !reason
-            .as_ref()
-            .is_some_and(|reason| GONE.contains(&&**reason))
-        {
+        } else if reason.as_deref().is_none_or(|why| !GONE.contains(&why)) {
             let what = format!("read {position} was answered by {read:?}, {reason:?}");
             self.store.wrong(Wrong::Unread, room, what);
         }
@@ -362,10 +361,7 @@ impl Device<'_> {
 
     fn odd(&self, what: std::fmt::Arguments<'_>) {
         let crowd = self.store.crowd;
-        let nick = &crowd.plan.nicks[self.store.nick];
-        crowd.wrong(
-            Wrong::Altered,
-            format_args!("{nick}, {}: {what}", self.name),
-        );
+        let (nick, name) = (&crowd.plan.nicks[self.store.nick], self.name);
+        crowd.wrong(Wrong::Altered, format_args!("{nick}, {name}: {what}"));
     }
 }

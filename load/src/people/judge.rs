@@ -102,10 +102,8 @@ async fn members(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), 
     if found != expected || members.len() != expected.len() {
         let differ: Vec<_> = found.symmetric_difference(&expected).take(5).collect();
         let (found, of) = (members.len(), expected.len());
-        crowd.wrong(
-            Wrong::List,
-            format_args!("{name}: {found} of {of} members, {differ:?}"),
-        );
+        let what = format_args!("{name}: {found} of {of} members, {differ:?}");
+        crowd.wrong(Wrong::List, what);
     }
     crowd.run.checks.made("members", members.len() as u64);
     Ok(())

@@ -202,10 +202,8 @@ impl Crowd {
         let (room_of, at) = (&self.plan.rooms[room], message.sequence as usize - 1);
         let name = &room_of.name;
         let Some(line) = room_of.lines.get(at) else {
-            return self.wrong(
-                Wrong::Doubled,
-                format_args!("{name}: {} is no line", at + 1),
-            );
+            let what = format_args!("{name}: {} is no line", at + 1);
+            return self.wrong(Wrong::Doubled, what);
         };
         let sender = line.sender.map(|nick| self.plan.nicks[nick].as_str());
         let entry = message.entry.as_ref().map(|entry| entry.get());
@@ -219,10 +217,8 @@ impl Crowd {
         if *time == 0 {
             *time = message.timestamp;
         } else if *time != message.timestamp {
-            self.wrong(
-                Wrong::Altered,
-                format_args!("{name}: {} changed its time", at + 1),
-            );
+            let what = format_args!("{name}: {} changed its time", at + 1);
+            self.wrong(Wrong::Altered, what);
         }
     }
 

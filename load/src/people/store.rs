@@ -42,10 +42,8 @@ impl<'a> Store<'a> {
     /// Messages came, in order.
     pub(super) fn take(&mut self, room: usize, messages: &[Message]) {
         let crowd = self.crowd;
-        crowd
-            .run
-            .checks
-            .made("messages on devices", messages.len() as u64);
+        let checks = &crowd.run.checks;
+        checks.made("messages on devices", messages.len() as u64);
         for message in messages {
             let sequence = message.sequence;
             crowd.compare(room, message);
@@ -59,19 +57,13 @@ impl<'a> Store<'a> {
             }
             place.position = sequence;
             if !begins {
-                self.wrong(
-                    Wrong::Lost,
-                    room,
-                    format_args!("{sequence} comes too early"),
-                );
+                let what = format!("{sequence} comes too early");
+                self.wrong(Wrong::Lost, room, what);
             }
             let mut stays = crowd.plan.stays_in(self.nick, room);
             if !stays.any(|stay| stay.holds(sequence)) {
-                self.wrong(
-                    Wrong::Leaked,
-                    room,
-                    format_args!("{sequence} of others came"),
-                );
+                let what = format!("{sequence} of others came");
+                self.wrong(Wrong::Leaked, room, what);
             }
         }
     }
@@ -100,12 +92,12 @@ impl<'a> Store<'a> {
     }
 
     pub(super) fn wrong(&self, wrong: Wrong, room: usize, what: impl Display) {
-        let (nick, name) = (
-            &self.crowd.plan.nicks[self.nick],
-            &self.crowd.timelines[room],
-        );
-        self.crowd
-            .wrong(wrong, format_args!("{nick} in {name}: {what}"));
+        let Crowd {
+            plan, timelines, ..
+        } = self.crowd;
+        let (nick, name) = (&plan.nicks[self.nick], &timelines[room]);
+        let what = format_args!("{nick} in {name}: {what}");
+        self.crowd.wrong(wrong, what);
     }
 }
 

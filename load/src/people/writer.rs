@@ -102,10 +102,8 @@ async fn say<'a>(
         said = Some(appended.sequence);
     }
     if said.is_some_and(|said| said != sequence) {
-        crowd.wrong(
-            Wrong::Doubled,
-            format_args!("{name}: line {sequence} is {said:?}"),
-        );
+        let what = format_args!("{name}: line {sequence} is {said:?}");
+        crowd.wrong(Wrong::Doubled, what);
     }
     Ok(())
 }
