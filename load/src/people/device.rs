@@ -18,6 +18,7 @@ use super::{Crowd, Wrong};
 use crate::exit::Stop;
 use crate::random::Random;
 use crate::rpc::{CallError, Client, Message, read};
+use crate::run::Phase;
 use crate::trial::wait;
 
 /// A device without a position takes all that there is: no log is longer by much, and it looks often.
@@ -108,7 +109,7 @@ impl Device<'_> {
 
     /// Whether nothing more is to come, or comes.
     fn is_through(&mut self) -> bool {
-        if !self.store.crowd.written.get() {
+        if self.store.crowd.run.phase() != Phase::Ending {
             return false;
         }
         let missing = self.store.missing();

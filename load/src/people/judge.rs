@@ -4,7 +4,7 @@
 //! for list, count and inbox; what is wrong is asked again for a while before it counts. Must not: know how the lines
 //! were said.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;

@@ -11,7 +11,7 @@ mod plan;
 mod store;
 mod writer;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -101,8 +101,6 @@ struct Crowd {
     plan: Plan,
     timelines: Arc<Timelines>,
     acks: Rc<Recorder>,
-    /// All lines are acknowledged.
-    written: Cell<bool>,
     /// Commit time of each message as it was first shown, 0 before; by room.
     times: RefCell<Vec<Vec<u64>>>,
     /// The highest position that a nick has set as read in a room.
@@ -138,7 +136,6 @@ impl Crowd {
             run: Rc::clone(run),
             timelines: Timelines::new(plan.rooms.iter().map(|room| room.name.clone())),
             acks: run.recorder("ack", Counts::Ended),
-            written: Cell::new(false),
             times: RefCell::new(times.collect()),
             reads: RefCell::default(),
             plan,
@@ -152,13 +149,11 @@ impl Crowd {
         let writing = async {
             let rooms = 0..self.plan.rooms.len();
             try_join_all(rooms.map(|room| writer::write(self, room))).await?;
-            self.written.set(true);
             self.run.end_early();
             Ok(())
         };
         let all = self.plan.rooms.iter().map(|room| room.lines.len() as u64);
-        let reached = || (!self.written.get()).then(|| self.acks.count());
-        let killing = kill(&self.run, kills, all.sum(), reached);
+        let killing = kill(&self.run, kills, all.sum(), &self.acks);
         let showing = self.run.pass(f64::INFINITY).map(Ok);
         let together = try_join4(writing, try_join_all(devices), killing, showing);
         Box::pin(together).await.map(|_| ())
