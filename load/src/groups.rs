@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -16,11 +15,9 @@ use crate::exit::Stop;
 use crate::pipe::Way;
 use crate::rpc::{CallError, Client};
 use crate::run::Run;
-use crate::tally::{self, Tally};
+use crate::tally::{self, Tally, spread};
 use crate::watch::metrics;
 
-/// Connections that set up, each with one call on the way.
-const CONNECTIONS: usize = 16;
 /// Members that one call may add.
 const MEMBERS_MAX: usize = 10_000;
 /// What is derived may take this long.
@@ -38,24 +35,6 @@ pub(crate) async fn client(run: &Run, number: u64) -> Result<Client, CallError> 
     Client::open_as(&run.url, Way::Plain, Some(&user(run, number))).await
 }
 
-/// Makes a call for each number, over a few connections of no user.
-pub(crate) async fn spread(
-    run: &Run,
-    count: u64,
-    call: impl AsyncFn(&mut Client, u64) -> Result<(), CallError>,
-) -> Result<(), Stop> {
-    let lane = async |lane| {
-        let mut client = Client::open(&run.url).await?;
-        for number in (lane..count).step_by(CONNECTIONS) {
-            call(&mut client, number).await?;
-        }
-        Ok(())
-    };
-    let lost = |error: CallError| Stop::Unreachable(format!("setting up: {error}"));
-    let lanes = (0..CONNECTIONS as u64).map(lane);
-    try_join_all(lanes).await.map(drop).map_err(lost)
-}
-
 /// Makes the timelines of a tally, if they are not there, with settings and members by number.
 pub(crate) async fn create(
     run: &Run,
@@ -64,7 +43,8 @@ pub(crate) async fn create(
     members: impl Fn(u64) -> Vec<u64>,
 ) -> Result<(), Stop> {
     run.tell("making groups");
-    spread(run, tally.acked.len() as u64, async |client, number| {
+    let count = tally.acked.len() as u64;
+    spread(run, None, count, async |client, number| {
         let name = tally.name(number);
         let params = json!({ "timeline": name, "settings": settings(number) });
         client

@@ -23,8 +23,8 @@ use crate::template::timeline_name;
 
 /// The reason of a refusal that names a timeline without messages.
 pub(crate) const ABSENT: &str = "timeline_not_found";
-/// Connections that fill in, each with one batch on the way.
-const CONNECTIONS: usize = 64;
+/// Connections that set up, each with one call on the way.
+const CONNECTIONS: u64 = 64;
 /// The method that appends a batch.
 const BATCH: &str = "message.append_batch";
 /// Messages and bytes in a batch; the protocol's default limits are 100 and 1 MiB.
@@ -58,7 +58,8 @@ pub(crate) struct Stock {
 impl Stock {
     /// What is there when it was filled in.
     pub(crate) fn tally(&self, run: &Run, kind: &str) -> Tally {
-        let prefix = run.prefix(self.prefix.as_deref(), kind);
+        let prefix = self.prefix.clone();
+        let prefix = prefix.unwrap_or_else(|| run.prefix(kind));
         Tally::new(prefix, self.preload_timelines, self.preload)
     }
 
@@ -129,31 +130,18 @@ impl Tally {
     /// Appends all that it says, perhaps with message IDs.
     pub(crate) async fn fill(&self, run: &Run, size: usize, ids: bool) -> Result<(), Stop> {
         run.tell("filling timelines");
-        let entry = json!({ "text": Random::new(run.seed).text(size) });
-        let lanes = (0..CONNECTIONS).map(|lane| self.send(run, &entry, ids, lane));
-        let lost = |error| Stop::Unreachable(format!("filling: {error}"));
-        try_join_all(lanes).await.map(drop).map_err(lost)
-    }
-
-    /// One connection's share of that: of as many timelines as there are connections, one.
-    async fn send(
-        &self,
-        run: &Run,
-        entry: &Value,
-        ids: bool,
-        lane: usize,
-    ) -> Result<(), CallError> {
+        let entry = &json!({ "text": Random::new(run.seed).text(size) });
         let (messages_max, bytes_max) = BATCH_MAX;
         let most = (bytes_max / (entry.to_string().len() + 100)).clamp(1, messages_max);
-        let mut client = Client::open_as(&run.url, Way::Plain, self.by.as_deref()).await?;
-        for timeline in (lane..self.acked.len()).step_by(CONNECTIONS) {
-            let name = &self.name(timeline as u64);
+        let (user, count) = (self.by.as_deref(), self.acked.len() as u64);
+        spread(run, user, count, async |client, timeline| {
+            let name = &self.name(timeline);
             let id = |number| format!("{}-p{timeline}-{number}", run.tag);
             let one = |number| One {
                 entry,
                 message_id: ids.then(|| id(number)),
             };
-            let length = self.acked[timeline] as usize;
+            let length = self.acked[timeline as usize] as usize;
             for begin in (0..length).step_by(most) {
                 let batch = Batch {
                     timeline: name,
@@ -161,8 +149,9 @@ impl Tally {
                 };
                 client.insist::<IgnoredAny>(BATCH, &batch).await?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 
     /// Timelines, chosen at random.
@@ -212,6 +201,24 @@ impl Tally {
         run.checks.made("messages read back", due);
         run.checks.made("timelines read back", 1);
     }
+}
+
+/// Makes calls for each number, over many connections: of this user, or of a back end.
+pub(crate) async fn spread(
+    run: &Run,
+    user: Option<&str>,
+    count: u64,
+    call: impl AsyncFn(&mut Client, u64) -> Result<(), CallError>,
+) -> Result<(), Stop> {
+    let lanes = CONNECTIONS.min(count);
+    let lane = async |lane| {
+        let mut client = Client::open_as(&run.url, Way::Plain, user).await?;
+        for number in (lane..count).step_by(lanes as usize) {
+            call(&mut client, number).await?;
+        }
+        Ok::<(), Stop>(())
+    };
+    try_join_all((0..lanes).map(lane)).await.map(drop)
 }
 
 /// A page of `message.range`, or all pages of a timeline.

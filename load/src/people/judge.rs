@@ -9,13 +9,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::answer::{Answer, Inboxed};
+use super::answer::{Answer, Entry};
 use super::plan::Room;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
@@ -23,8 +22,6 @@ use crate::report;
 use crate::rpc::{CallError, Client};
 use crate::tally::{self, Page};
 
-/// Nicks that are asked at once.
-const ASKING: usize = 16;
 /// An answer may still become right for so long.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAGE: u64 = 1_000;
@@ -38,21 +35,18 @@ pub(super) async fn judge(crowd: &Crowd, answers: Option<&Path>) -> Result<(), S
         members(crowd, &mut client, room).await?;
     }
     let lines = RefCell::new(vec![heading(crowd).to_string()]);
-    let (next, until) = (Cell::new(0), Instant::now() + PATIENCE);
+    let (nicks, until) = (crowd.plan.nicks.len() as u64, Instant::now() + PATIENCE);
     crowd.run.tell("all nicks are asked");
-    let asking = (0..ASKING).map(|_| async {
-        let mut client = Client::open(&crowd.run.url).await?;
-        while next.get() < crowd.plan.nicks.len() {
-            let nick = next.replace(next.get() + 1);
-            let answer = asked(crowd, &mut client, nick, until).await?;
-            if answers.is_some() {
-                let line = shown(crowd, nick, &answer).to_string();
-                lines.borrow_mut().push(line);
-            }
+    tally::spread(&crowd.run, None, nicks, async |client, nick| {
+        let nick = nick as usize;
+        let answer = asked(crowd, client, nick, until).await?;
+        if answers.is_some() {
+            let line = shown(crowd, nick, &answer).to_string();
+            lines.borrow_mut().push(line);
         }
-        Ok::<(), Stop>(())
-    });
-    try_join_all(asking).await?;
+        Ok(())
+    })
+    .await?;
     let Some(path) = answers else { return Ok(()) };
     let text = lines.into_inner().join("\n") + "\n";
     report::write(path, &text)
@@ -182,17 +176,14 @@ fn heading(crowd: &Crowd) -> Value {
 fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
     let list = answer.list.iter();
     let list = list.map(|one| json!([one.timeline, one.unread, one.members_count, one.head]));
-    let mut runs: Vec<(&str, u64, u64)> = Vec::new();
-    for Inboxed { entry, .. } in &answer.inbox {
-        match runs.last_mut() {
-            Some((timeline, _, last))
-                if *timeline == entry.timeline && *last + 1 == entry.sequence =>
-            {
-                *last += 1;
-            }
-            _ => runs.push((&entry.timeline, entry.sequence, entry.sequence)),
-        }
-    }
+    let entries: Vec<&Entry> = answer.inbox.iter().map(|one| &one.entry).collect();
+    let follows = |one: &&Entry, next: &&Entry| {
+        one.timeline == next.timeline && one.sequence + 1 == next.sequence
+    };
+    let runs = entries.chunk_by(follows).map(|run| {
+        let (first, last) = (run[0], run[run.len() - 1]);
+        json!([first.timeline, first.sequence, last.sequence])
+    });
     let reads = crowd.reads.borrow();
     let reads = reads.range((nick, 0)..(nick + 1, 0));
     let reads = reads.map(|((_, room), read)| (crowd.timelines[*room].clone(), json!(read)));
@@ -200,6 +191,6 @@ fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
         "nick": crowd.plan.nicks[nick],
         "list": list.collect::<Vec<_>>(),
         "reads": reads.collect::<serde_json::Map<_, _>>(),
-        "inbox": runs,
+        "inbox": runs.collect::<Vec<_>>(),
     })
 }

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::spawn_local;
 use tokio::time::Instant;
 
 use crate::append::Appends;
@@ -24,7 +24,7 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::request::Session;
-use crate::run::{Better, Counts, Gaps, Phase, Run};
+use crate::run::{Better, Counts, Gaps, Run};
 use crate::tally::Tally;
 
 /// Arguments of `people-bench crowd`.
@@ -72,7 +72,7 @@ impl Profile for Crowd {
             return Err(Stop::Usage("not more members than are on-line".into()));
         }
         need_files(run, self.online + OTHERS)?;
-        let group = Tally::new(run.prefix(None, "crowd"), 1, 0);
+        let group = Tally::new(run.prefix("crowd"), 1, 0);
         let settings = |_| json!({ "fan_out": self.fan_out });
         create(run, &group, settings, |_| (0..self.members).collect()).await?;
         settled(run).await?;
@@ -88,7 +88,7 @@ impl Profile for Crowd {
         }
         let members = audience::open(&account, members).await?.into_iter();
         let living = members.map(|member| member.live(Member::attend)).collect();
-        let bare = Tally::new(run.prefix(None, "bare"), 1, 0);
+        let bare = Tally::new(run.prefix("bare"), 1, 0);
         let bare = Rc::new(RefCell::new(bare));
         let bare_ack = run.recorder("ack_without_members", Counts::Scheduled);
         let poster = |_| Some(user(run, 0));
@@ -104,7 +104,15 @@ impl Profile for Crowd {
             last.set(at);
             account.put(0, 0, at);
         });
-        let (joins, (), ()) = tokio::join!(self.join(run), posting, run.measure());
+        let (mut joins, latency) = (Vec::new(), run.recorder("listed", Counts::Scheduled));
+        let pace = run.pace(self.joins, Gaps::Fixed, 1);
+        // Others join conversations of their own.
+        let joining = audience::by_the_clock(&account, pace, |_| {
+            let number = self.members + joins.len() as u64;
+            let join = be_listed(Rc::clone(run), number, Rc::clone(&latency));
+            joins.push(spawn_local(join));
+        });
+        tokio::join!(joining, posting, run.measure());
         audience::end(&account, living).await?;
         exit::all(beside).await?;
         for join in joins {
@@ -121,27 +129,6 @@ impl Profile for Crowd {
             run.figure("inboxes_filled_after", after, "s", Better::Lower);
         }
         Ok(())
-    }
-}
-
-impl Crowd {
-    /// Has users join conversations of their own, by the clock, until the run ends.
-    async fn join(&self, run: &Rc<Run>) -> Vec<JoinHandle<Result<(), Stop>>> {
-        let latency = run.recorder("listed", Counts::Scheduled);
-        let mut pace = run.pace(self.joins, Gaps::Fixed, 1);
-        let (mut joins, mut next) = (Vec::new(), self.members);
-        while run.phase() != Phase::Ending {
-            tokio::select! {
-                () = pace.wait() => {}
-                () = run.ended() => break,
-            }
-            while pace.due(Instant::now()).is_some() {
-                let join = be_listed(Rc::clone(run), next, Rc::clone(&latency));
-                joins.push(spawn_local(join));
-                next += 1;
-            }
-        }
-        joins
     }
 }
 

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use super::{ask, is_so};
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
-use crate::groups::{client, create, filled, settled, spread};
+use crate::groups::{client, create, filled, settled};
 use crate::profile::{Profile, need_files};
 use crate::rpc::{CallError, read};
 use crate::run::Run;
-use crate::tally::Tally;
+use crate::tally::{Tally, spread};
 
 /// Arguments of `people-bench feed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -70,7 +70,7 @@ impl Profile for Feed {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let users = self.flow.connections as u64;
         need_files(run, users)?;
-        let mut tally = Tally::new(run.prefix(None, "feed"), self.follows, 0);
+        let mut tally = Tally::new(run.prefix("feed"), self.follows, 0);
         let fan_out = |number| if is_written(number) { "write" } else { "read" };
         let settings = |number| json!({ "fan_out": fan_out(number) });
         create(run, &tally, settings, |_| Vec::new()).await?;
@@ -109,7 +109,7 @@ impl Feed {
             followers_count: u64,
         }
         settled(run).await?;
-        spread(run, self.follows, async |client, number| {
+        spread(run, None, self.follows, async |client, number| {
             let params = json!({ "timeline": tally.name(number), "limit": 1 });
             let found: Followers = client.insist("feed.followers", &params).await?;
             let found = found.followers_count;
