@@ -82,7 +82,7 @@ impl Profile for Mixed {
         let connections =
             self.connections + self.subscribers + self.pollers + self.readers + self.idle;
         need_files(run, connections as u64)?;
-        let tally = Tally::new(run.prefix(None, "mixed"), self.timelines, 0);
+        let tally = Tally::new(run.prefix("mixed"), self.timelines, 0);
         let (account, living) = self.subscribe(run, &tally).await?;
         let idle = Idle::default();
         idle.come(run, &Connect::plain(self.idle)).await?;

@@ -48,7 +48,7 @@ impl Profile for Poll {
             return Err(Stop::Usage("more positions than timelines".into()));
         }
         need_files(run, self.flow.connections as u64)?;
-        let tally = Tally::new(run.prefix(None, "poll"), self.timelines, self.timelines);
+        let tally = Tally::new(run.prefix("poll"), self.timelines, self.timelines);
         tally.fill(run, 5, false).await?;
         let timelines = (0..self.timelines).collect();
         let mut polls = Polls::new(run, &tally, timelines, self.positions, self.epochs);

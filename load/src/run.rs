@@ -100,9 +100,9 @@ impl Run {
         Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).below(u64::MAX)
     }
 
-    /// What names begin with: as the flags say, or so that no earlier run used it.
-    pub fn prefix(&self, given: Option<&str>, kind: &str) -> String {
-        given.map_or_else(|| format!("{kind}-{}/", self.tag), str::to_owned)
+    /// What names begin with, so that no earlier run used it.
+    pub fn prefix(&self, kind: &str) -> String {
+        format!("{kind}-{}/", self.tag)
     }
 
     /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.

@@ -56,7 +56,7 @@ impl Profile for FanOut {
             return Err(Stop::Usage("more members than users".into()));
         }
         need_files(run, self.flow.connections as u64)?;
-        let tally = Tally::new(run.prefix(None, "group"), self.groups, 0);
+        let tally = Tally::new(run.prefix("group"), self.groups, 0);
         let members = |group| self.members(group).collect();
         create(run, &tally, |_| json!({ "fan_out": "write" }), members).await?;
         settled(run).await?;

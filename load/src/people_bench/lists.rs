@@ -46,7 +46,7 @@ impl Conversations {
     async fn make(&self, run: &Run, (deep, unread): (u64, u32)) -> Result<Tally, Stop> {
         let (users, most) = (self.flow.connections as u64, self.conversations);
         need_files(run, users)?;
-        let mut tally = Tally::new(run.prefix(None, "list"), most, 0);
+        let mut tally = Tally::new(run.prefix("list"), most, 0);
         groups::create(run, &tally, |_| json!({}), |_| (0..=users).collect()).await?;
         listed(run, 0..users, most).await?;
         tally.by = Some(user(run, users));
