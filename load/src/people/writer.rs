@@ -1,8 +1,8 @@
 //! A writer: says the lines of one log, one after the other, and brings and takes away members as they ask for it.
 //!
 //! Owns: the calls that a line leads to, and the connections for them. Promises: a line is begun when the one before is
-//! answered, so members are there before they speak; a call is repeated after a lost connection and after a refusal that
-//! allows it. Must not: say a line twice, whatever is repeated, or hide any other refusal.
+//! answered, so members are there before they speak; a call is repeated after a lost connection and after a refusal
+//! that allows it. Must not: say a line twice, whatever is repeated, or hide any other refusal.
 
 use std::time::Duration;
 
