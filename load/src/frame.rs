@@ -104,10 +104,11 @@ pub async fn upgrade(url: &str, way: Way) -> io::Result<Pipe> {
 
 /// Whether an answer accepts the key, and the sub-protocol if it names one.
 fn is_upgrade(answer: &Answer<'_>) -> bool {
-    let protocol = answer.header("sec-websocket-protocol");
+    let named = |name: &str| name.eq_ignore_ascii_case("sec-websocket-protocol");
+    let mut headers = answer.headers.iter();
     answer.status == 101
         && answer.header("sec-websocket-accept") == Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
-        && protocol.is_none_or(|protocol| protocol == "tideline.v1.json")
+        && headers.all(|(name, value)| !named(name) || *value == b"tideline.v1.json")
 }
 
 /// Hands every whole text at the start of the bytes to `each`, answers pings into `out`, keeps the fragments of a text

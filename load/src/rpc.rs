@@ -21,6 +21,8 @@ use crate::pipe::{Pipe, Way};
 
 /// What was refused for now is asked again after this.
 const AGAIN: Duration = Duration::from_millis(20);
+/// It is not asked for longer than this: what follows from large changes may take so long.
+const INSISTENCE: Duration = Duration::from_secs(900);
 /// How long one reply that is waited for may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How a push begins.
@@ -256,15 +258,18 @@ impl Client {
         self.next_id += 1;
     }
 
-    /// As `call`, again and again while it is refused for now.
+    /// As `call`, again and again while it is refused for now, but not forever.
     pub(crate) async fn insist<R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: impl Serialize,
     ) -> Result<R, CallError> {
+        let late = Instant::now() + INSISTENCE;
         loop {
             match self.call(method, &params).await {
-                Err(CallError::Refused(refusal)) if refusal.data.retry => sleep(AGAIN).await,
+                Err(CallError::Refused(refusal)) if refusal.data.retry && Instant::now() < late => {
+                    sleep(AGAIN).await;
+                }
                 done => return done,
             }
         }
@@ -341,12 +346,10 @@ impl Client {
 
     /// Hands on what has come, as soon as there is something. Cancel-safe.
     pub(crate) async fn hear_some(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        let Client {
-            pipe, parts, out, ..
-        } = self;
+        let parts = &mut self.parts;
         // Pongs stay in `out` until the next call takes them along.
         let texts = |bytes: &[u8], out: &mut Vec<u8>| texts(bytes, out, parts, &mut each);
-        pipe.exchange(out, texts).await
+        self.pipe.exchange(&mut self.out, texts).await
     }
 }
 
