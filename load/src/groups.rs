@@ -125,14 +125,10 @@ pub(crate) async fn filled(
     for (number, due) in users {
         let mut client = client(run, number).await?;
         let inbox = format!("$inbox/{}", user(run, number));
-        let mut short = false;
         let mut head = tally::head(&mut client, &inbox).await?;
         while head < due && began.elapsed() < PATIENCE {
-            short = true;
             sleep(LOOK).await;
             head = tally::head(&mut client, &inbox).await?;
-        }
-        if short {
             last = Some(Instant::now());
         }
         if head != due {
