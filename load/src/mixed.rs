@@ -184,9 +184,9 @@ async fn cut(
         if let Ok(lost) = timeout(pause, member.attend()).await {
             return lost;
         }
-        let Account { run, counts, .. } = &*member.account;
+        let run = &member.account.run;
         let measuring = run.phase() == Phase::Measuring;
-        counts.cuts.update(|cuts| cuts + u64::from(measuring));
+        run.add("cuts", u64::from(measuring));
         connected.update(|connected| connected - 1.0);
         // A reply need not have all that was missed: the rest is pushed.
         member.connect(Some(1 + random.below(200))).await?;
@@ -200,9 +200,9 @@ fn tell_subscribers(Account { run, counts, .. }: &Account) {
     let pushed = counts.deliveries.get() - resumed;
     run.checks.made("messages pushed in order", pushed);
     run.checks.made("messages resumed in order", resumed);
-    for (name, count) in [("cuts", &counts.cuts), ("resumes", &counts.resumes)] {
-        run.figure(name, count.get() as f64, "1", Better::Neither);
-    }
+    run.add("resumes", counts.resumes.get());
+    // Of none, too.
+    run.add("cuts", 0);
 }
 
 /// A shorter run says nothing about growth, s.

@@ -81,9 +81,8 @@ pub(crate) struct Counts {
     pub(super) measured: Cell<u64>,
     /// Replies and pushes that brought them.
     pub(super) pushes: Cell<u64>,
-    /// In the measurement: subscriptions that went on from a position, connections that were cut.
+    /// In the measurement: subscriptions that went on from a position.
     pub(crate) resumes: Cell<u64>,
-    pub(crate) cuts: Cell<u64>,
 }
 
 fn add(count: &Cell<u64>, more: u64) {
