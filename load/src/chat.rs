@@ -58,7 +58,7 @@ impl Profile for Chat {
             let mut follow = |user: &u64| follows[*user as usize].push(timeline);
             group.iter().for_each(&mut follow);
         }
-        let prefix = run.prefix(None, "chat");
+        let prefix = run.prefix("chat");
         let names = (0..self.timelines).map(|at| format!("{prefix}{at}"));
         let (writers, measured) = (Writers::Many, Some(Counts::Scheduled));
         let (account, members) = Account::new(run, writers, measured, self.size, names, follows);

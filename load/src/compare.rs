@@ -109,10 +109,8 @@ fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
             [Some(was), Some(is)] if was.value != 0.0 => format!("{:.3}", is.value / was.value),
             _ => Cell::Absent.text(),
         };
-        let [was, is] = figures.map(|figure| match figure {
-            Some(figure) => Cell::figure(Some(figure.value), &figure.unit),
-            None => Cell::Absent,
-        });
+        let cell = |figure: &Figure| Cell::figure(Some(figure.value), &figure.unit);
+        let [was, is] = figures.map(|figure| figure.map_or(Cell::Absent, cell));
         let row = vec![(*name).into(), was, is, Cell::Text(ratio), word.into()];
         table.rows.push(row);
     }

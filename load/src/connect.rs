@@ -4,7 +4,7 @@
 //! all of them are there at the end, or it is a fault. Must not: send anything while it measures.
 
 use std::cell::Cell;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::exit::Stop;
 use crate::generator::rate;
-use crate::machine::used;
+use crate::pipe::Way;
 use crate::profile::{Profile, need_files};
 use crate::rpc::Client;
 use crate::run::{Better, Run};
@@ -51,17 +51,16 @@ impl Profile for Connect {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.connections as u64)?;
         // One connection first, so that what the server makes once is not counted as a connection's.
-        drop(open(run, self.subscriptions, 0, None).await?);
+        drop(open(run, self.subscriptions, 0, Way::Plain).await?);
         sleep(Duration::from_millis(200)).await;
-        let memory = || used(run.pid?, "resident_bytes");
-        let before = memory();
+        let before = run.used("resident_bytes");
         run.begin().await;
         let (began, idle) = (Instant::now(), Idle(run.gauge("connections")));
         idle.come(run, self).await?;
         let opening = began.elapsed().as_secs_f64();
         run.pass(self.hold_seconds).await;
         run.sample();
-        let after = memory();
+        let after = run.used("resident_bytes");
         run.finish().await;
         idle.check(run, self.connections);
         let open = idle.0.get();
@@ -78,27 +77,23 @@ impl Profile for Connect {
     }
 }
 
+impl Connect {
+    /// So many connections, without subscriptions, as fast as they are answered.
+    pub(crate) fn plain(connections: usize) -> Connect {
+        Connect {
+            connections,
+            ..Connect::default()
+        }
+    }
+}
+
 /// Connections that do nothing: how many there are.
 #[derive(Default)]
 pub(crate) struct Idle(Rc<Cell<f64>>);
 
 impl Idle {
-    /// Opens `count` connections. Each follows some timelines and answers pings until the server or the run ends it.
-    pub(crate) async fn open(
-        &self,
-        run: &Rc<Run>,
-        count: usize,
-        follows: usize,
-    ) -> Result<(), Stop> {
-        let coming = Connect {
-            connections: count,
-            subscriptions: follows,
-            ..Connect::default()
-        };
-        self.come(run, &coming).await
-    }
-
-    async fn come(&self, run: &Rc<Run>, coming: &Connect) -> Result<(), Stop> {
+    /// Opens connections. Each follows some timelines and answers pings until the server or the run ends it.
+    pub(crate) async fn come(&self, run: &Rc<Run>, coming: &Connect) -> Result<(), Stop> {
         let began = Instant::now();
         let add = async |number: usize| {
             if let Some(rate) = coming.rate {
@@ -106,7 +101,8 @@ impl Idle {
             }
             let from = (number as u32).checked_rem(coming.addresses);
             let from = from.map(|nth| Ipv4Addr::from_bits(ADDRESS + nth).into());
-            let client = open(run, coming.subscriptions, number, from).await?;
+            let way = from.map_or(Way::Plain, Way::From);
+            let client = open(run, coming.subscriptions, number, way).await?;
             let (held, run) = (Rc::clone(&self.0), Rc::clone(run));
             held.update(|held| held + 1.0);
             spawn_local(async move {
@@ -131,16 +127,8 @@ impl Idle {
 }
 
 /// Opens one connection, which is answered and follows some timelines.
-async fn open(
-    run: &Run,
-    follows: usize,
-    number: usize,
-    from: Option<IpAddr>,
-) -> Result<Client, Stop> {
-    let mut client = match from {
-        Some(from) => Client::open_from(&run.url, from).await?,
-        None => Client::open(&run.url).await?,
-    };
+async fn open(run: &Run, follows: usize, number: usize, way: Way) -> Result<Client, Stop> {
+    let mut client = Client::open_as(&run.url, way, None).await?;
     client.call::<IgnoredAny>("ping", json!({})).await?;
     for offset in 0..follows {
         let params = json!({ "timeline": format!("idle/{}", (number + offset) % 1_000) });

@@ -33,7 +33,7 @@ pub struct Crash {
 
 impl Profile for Crash {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let prefix = run.prefix(None, "crash");
+        let prefix = run.prefix("crash");
         // Half of a writer's messages go to its own timeline, half to the shared ones.
         let messages = MESSAGES * (u64::from(self.rounds) + 1);
         let all = messages / 2 * WRITERS / SHARED_TIMELINES;

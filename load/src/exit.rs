@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use futures_util::future::try_join_all;
 use tokio::task::JoinHandle;
 
 /// The table that `--help` prints.
@@ -85,6 +86,12 @@ impl Verdict {
             Verdict::Worse => 7,
         }
     }
+}
+
+/// The results of tasks; a panic in one is an error of this tool.
+pub async fn all<T>(tasks: Vec<JoinHandle<T>>) -> Result<Vec<T>, Stop> {
+    let failed = |error| Stop::Own(format!("a task failed: {error}"));
+    try_join_all(tasks).await.map_err(failed)
 }
 
 /// The result of a task that can fail; a panic in it is an error of this tool.

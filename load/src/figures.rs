@@ -3,6 +3,7 @@
 //! Owns: how a number is shown, everywhere; the file format of `growth` and `tideline-peers`. Promises: three digits or
 //! more, and no more than a figure is worth; what could not be measured is a dash. Must not: know what was measured.
 
+use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Verdict;
@@ -35,15 +36,8 @@ pub fn quantity(value: f64, unit: &str) -> String {
 
 /// 1234567.4 → 1,234,567.
 fn grouped(value: f64) -> String {
-    let digits = format!("{value:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) && !text.ends_with('-') {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", HumanCount(value.abs().round() as u64))
 }
 
 /// What a measurement ran on: 2 cores (AMD EPYC).

@@ -6,13 +6,13 @@
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use crate::credential;
-use crate::pipe::Pipe;
+use crate::http::Answer;
+use crate::pipe::{Pipe, Way};
 
 /// How long one attempt to connect may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -66,44 +66,20 @@ pub(crate) fn place(url: &str) -> io::Result<(String, &str)> {
 }
 
 /// Connects to the server behind such an address, over TLS if it says so.
-pub(crate) async fn dial(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> {
+pub(crate) async fn dial(url: &str, way: Way) -> io::Result<Pipe> {
     let (host, _) = place(url)?;
-    let pipe = match receive_bytes {
-        None => Pipe::connect(&host).await?,
-        Some(bytes) => Pipe::connect_narrow(&host, bytes).await?,
-    };
-    secured(url, &host, pipe).await
-}
-
-async fn secured(url: &str, host: &str, pipe: Pipe) -> io::Result<Pipe> {
+    let pipe = Pipe::connect(&host, way).await?;
     match url.starts_with("wss:") {
-        true => pipe.secured(host).await,
+        true => pipe.secured(&host).await,
         false => Ok(pipe),
     }
 }
 
-/// Connects and upgrades, with so little room for what has come as [`Pipe::connect_narrow`] says, if it is given; what
-/// follows the server's answer is still in the pipe.
-pub async fn upgrade(url: &str, receive_bytes: Option<u32>) -> io::Result<Pipe> {
-    upgrade_on(url, dial(url, receive_bytes)).await
-}
-
-/// As `upgrade`, from this address of the machine.
-pub(crate) async fn upgrade_from(url: &str, from: IpAddr) -> io::Result<Pipe> {
-    let dialing = async {
-        let (host, _) = place(url)?;
-        secured(url, &host, Pipe::connect_from(&host, from).await?).await
-    };
-    upgrade_on(url, dialing).await
-}
-
-async fn upgrade_on(
-    url: &str,
-    dialing: impl Future<Output = io::Result<Pipe>>,
-) -> io::Result<Pipe> {
+/// Connects and upgrades; what follows the server's answer is still in the pipe.
+pub async fn upgrade(url: &str, way: Way) -> io::Result<Pipe> {
     let upgrading = async {
         let (host, path) = place(url)?;
-        let mut pipe = dialing.await?;
+        let mut pipe = dial(url, way).await?;
         // The key may be fixed: it guards against confused proxies and caches, and there are none here. So is what must
         // come back for it (RFC 6455, 1.3).
         let request = format!(
@@ -112,11 +88,11 @@ async fn upgrade_on(
              Sec-WebSocket-Protocol: tideline.v1.json\r\n{}\r\n",
             credential::header()
         );
-        let upgraded = |answer: &[u8]| match memchr::memmem::find(answer, b"\r\n\r\n") {
-            Some(at) if is_upgrade(&answer[..at]) => Ok(Some(((), at + 4))),
-            Some(at) => {
-                let answer = String::from_utf8_lossy(&answer[..at]);
-                Err(io::Error::other(format!("{url}: {answer}")))
+        let upgraded = |bytes: &[u8]| match Answer::head(bytes)? {
+            Some((answer, length)) if is_upgrade(&answer) => Ok(Some(((), length))),
+            Some((_, length)) => {
+                let answer = String::from_utf8_lossy(&bytes[..length]);
+                Err(io::Error::other(format!("{url}: {}", answer.trim_end())))
             }
             None => Ok(None),
         };
@@ -126,25 +102,13 @@ async fn upgrade_on(
     timeout(PATIENCE, upgrading).await?
 }
 
-/// Whether the head of an answer accepts the key, and the sub-protocol if it names one.
-fn is_upgrade(head: &[u8]) -> bool {
-    let head = String::from_utf8_lossy(head);
-    let mut lines = head.lines();
-    let switches = lines
-        .next()
-        .is_some_and(|line| line.starts_with("HTTP/1.1 101"));
-    let mut accepted = false;
-    let fits = lines
-        .filter_map(|line| line.split_once(':'))
-        .all(|(name, value)| {
-            match name.to_ascii_lowercase().as_str() {
-                "sec-websocket-accept" => accepted = value.trim() == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=",
-                "sec-websocket-protocol" => return value.trim() == "tideline.v1.json",
-                _ => {}
-            }
-            true
-        });
-    switches && accepted && fits
+/// Whether an answer accepts the key, and the sub-protocol if it names one.
+fn is_upgrade(answer: &Answer<'_>) -> bool {
+    let named = |name: &str| name.eq_ignore_ascii_case("sec-websocket-protocol");
+    let mut headers = answer.headers.iter();
+    answer.status == 101
+        && answer.header("sec-websocket-accept") == Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")
+        && headers.all(|(name, value)| !named(name) || *value == b"tideline.v1.json")
 }
 
 /// Hands every whole text at the start of the bytes to `each`, answers pings into `out`, keeps the fragments of a text
@@ -304,16 +268,20 @@ mod tests {
 
     #[test]
     fn an_upgrade_accepts_the_key_and_our_protocol() {
+        let is_head = |head: &str| {
+            let head = Answer::head(head.as_bytes()).expect("legal");
+            is_upgrade(&head.expect("whole").0)
+        };
         let head = |status: &str, accept: &str, protocol: &str| {
             let head = format!(
-                "HTTP/1.1 {status}\r\nSec-WebSocket-Accept: {accept}\r\nsec-websocket-protocol: {protocol}"
+                "HTTP/1.1 {status}\r\nSec-WebSocket-Accept: {accept}\r\nsec-websocket-protocol: {protocol}\r\n\r\n"
             );
-            is_upgrade(head.as_bytes())
+            is_head(&head)
         };
         let (key, ours) = ("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "tideline.v1.json");
         assert!(head("101 Switching Protocols", key, ours));
         assert!(!head("200 OK", key, ours) && !head("101", "other", ours));
-        assert!(!head("101", key, "tideline.v1.msgpack") && !is_upgrade(b"HTTP/1.1 101"));
+        assert!(!head("101", key, "tideline.v1.msgpack") && !is_head("HTTP/1.1 101\r\n\r\n"));
     }
 
     #[test]

@@ -10,17 +10,18 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::RangedU64ValueParser as Range;
-use futures_util::future::{OptionFuture, try_join_all};
+use futures_util::future::OptionFuture;
 use serde::Serialize;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, sleep};
 
-use crate::exit::Stop;
+use crate::exit::{self, Stop};
 use crate::pace::{Gaps, Pace};
 use crate::pipe::Pipe;
 use crate::recorder::{Counts, Recorder};
@@ -88,18 +89,26 @@ pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, S
 
 /// Reads the value of a flag: a rate per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse().ok().filter(|rate| (1e-6..=1e9).contains(rate));
-    rate.ok_or_else(|| "not a number above 0 and up to a billion".to_owned())
+    let rate = within(1e-6..=1e9)(text);
+    rate.map_err(|_| "not a number above 0 and up to a billion".to_owned())
+}
+
+/// What reads the value of a flag: a number from here to there.
+pub(crate) fn within(range: RangeInclusive<f64>) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("not a number from {} to {}", range.start(), range.end()))
+    }
 }
 
 impl Flow {
-    /// One connection that sends so many a second.
-    pub(crate) fn single(rate: f64) -> Flow {
+    /// By the clock: so many a second.
+    pub(crate) fn by_clock(connections: usize, rate: f64, gaps: Gaps) -> Flow {
         Flow {
-            connections: 1,
+            connections,
             in_flight: 1,
             rate: Some(rate),
-            gaps: Gaps::Fixed,
+            gaps,
         }
     }
 
@@ -117,16 +126,17 @@ impl Flow {
     ) -> Result<Vec<T>, Stop> {
         let running = self.start(run, recorders, open).await?;
         run.measure().await;
-        running.end().await
+        exit::all(running).await
     }
 
-    /// Connects with `open`, and has each connection ask until the run ends.
+    /// Connects with `open`, and has each connection ask until the run ends. Each task ends when all is answered or
+    /// given up, with what talked.
     pub async fn start<T: Talk + 'static>(
         &self,
         run: &Rc<Run>,
         recorders: &[Rc<Recorder>],
         mut open: impl AsyncFnMut(usize) -> io::Result<(Pipe, T)>,
-    ) -> Result<Running<T>, Stop> {
+    ) -> Result<Vec<JoinHandle<T>>, Stop> {
         let lost = |error| Stop::Unreachable(format!("a connection: {error}"));
         let mut opened = Vec::with_capacity(self.connections);
         for number in 0..self.connections {
@@ -146,8 +156,7 @@ impl Flow {
             };
             spawn_local(lane.ask(pipe, talk))
         };
-        let lanes = opened.into_iter().enumerate().map(start).collect();
-        Ok(Running(lanes))
+        Ok(opened.into_iter().enumerate().map(start).collect())
     }
 
     /// One connection's part of a rate. With fixed gaps they take turns; otherwise what is asked decides the gaps, too.
@@ -157,17 +166,6 @@ impl Flow {
         let offset = Duration::from_secs_f64(number as f64 / rate);
         let own = run.pace(rate / self.connections as f64, self.gaps, part);
         own.after(offset)
-    }
-}
-
-/// Connections at work.
-pub struct Running<T>(Vec<JoinHandle<T>>);
-
-impl<T> Running<T> {
-    /// Waits, after the measurement, until all is answered or given up; gives back what talked.
-    pub async fn end(self) -> Result<Vec<T>, Stop> {
-        let failed = |error| Stop::Own(format!("a connection failed: {error}"));
-        try_join_all(self.0).await.map_err(failed)
     }
 }
 
@@ -291,6 +289,7 @@ mod tests {
     use tokio::task::LocalSet;
 
     use super::*;
+    use crate::pipe::Way;
     use crate::setup::plain;
 
     /// Request and answer are the number of the slot; making a request takes this long.
@@ -329,12 +328,12 @@ mod tests {
     async fn started(
         rate: Option<f64>,
         took: Duration,
-    ) -> (Rc<Run>, Rc<Recorder>, Running<Bytes>, TcpStream) {
+    ) -> (Rc<Run>, Rc<Recorder>, Vec<JoinHandle<Bytes>>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
         let flow = flow(rate, Gaps::Fixed);
-        let open = async |_| Ok((Pipe::connect(&address).await?, Bytes(took)));
+        let open = async |_| Ok((Pipe::connect(&address, Way::Plain).await?, Bytes(took)));
         let recorders = [flow.recorder(&run, "such"), flow.recorder(&run, "other")];
         run.window().begin(Instant::now());
         let started = flow.start(&run, &recorders, open).await;
@@ -365,7 +364,7 @@ mod tests {
     }
 
     /// Has one connection ask for a tenth of a second a server that says nothing; then the run ends.
-    async fn stalled() -> (Rc<Run>, Rc<Recorder>, Running<Bytes>, TcpStream) {
+    async fn stalled() -> (Rc<Run>, Rc<Recorder>, Vec<JoinHandle<Bytes>>, TcpStream) {
         let asked = started(Some(20_000.0), Duration::ZERO).await;
         sleep(Duration::from_millis(100)).await;
         asked.0.end_early();
@@ -378,8 +377,10 @@ mod tests {
             let (run, recorder, running, mut server) = stalled().await;
             sleep(Duration::from_millis(100)).await;
             let (mut answers, mut requests) = server.split();
-            let (ended, _) =
-                tokio::join!(running.end(), tokio::io::copy(&mut answers, &mut requests));
+            let (ended, _) = tokio::join!(
+                exit::all(running),
+                tokio::io::copy(&mut answers, &mut requests)
+            );
             assert_eq!(ended.expect("all answered").len(), 1);
             (run, recorder)
         };
@@ -399,7 +400,7 @@ mod tests {
         let stalls = async {
             let (run, _, running, _server) = stalled().await;
             tokio::time::pause();
-            assert_eq!(running.end().await.expect("given up").len(), 1);
+            assert_eq!(exit::all(running).await.expect("given up").len(), 1);
             run
         };
         let run = LocalSet::new().run_until(stalls).await;

@@ -6,20 +6,18 @@
 
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::exit::Stop;
+use crate::pipe::Way;
 use crate::rpc::{CallError, Client};
 use crate::run::Run;
-use crate::tally::{ABSENT, Tally};
+use crate::tally::{self, Tally, spread};
 use crate::watch::metrics;
 
-/// Connections that set up, each with one call on the way.
-const CONNECTIONS: usize = 16;
 /// Members that one call may add.
 const MEMBERS_MAX: usize = 10_000;
 /// What is derived may take this long.
@@ -34,25 +32,7 @@ pub(crate) fn user(run: &Run, number: u64) -> String {
 
 /// A connection as a user of this run.
 pub(crate) async fn client(run: &Run, number: u64) -> Result<Client, CallError> {
-    Client::open_as(&run.url, Some(&user(run, number))).await
-}
-
-/// Makes a call for each number, over a few connections of no user.
-pub(crate) async fn spread(
-    run: &Run,
-    count: u64,
-    call: impl AsyncFn(&mut Client, u64) -> Result<(), CallError>,
-) -> Result<(), Stop> {
-    let lane = async |lane| {
-        let mut client = Client::open(&run.url).await?;
-        for number in (lane..count).step_by(CONNECTIONS) {
-            call(&mut client, number).await?;
-        }
-        Ok(())
-    };
-    let lost = |error: CallError| Stop::Unreachable(format!("setting up: {error}"));
-    let lanes = (0..CONNECTIONS as u64).map(lane);
-    try_join_all(lanes).await.map(drop).map_err(lost)
+    Client::open_as(&run.url, Way::Plain, Some(&user(run, number))).await
 }
 
 /// Makes the timelines of a tally, if they are not there, with settings and members by number.
@@ -63,7 +43,8 @@ pub(crate) async fn create(
     members: impl Fn(u64) -> Vec<u64>,
 ) -> Result<(), Stop> {
     run.tell("making groups");
-    spread(run, tally.acked.len() as u64, async |client, number| {
+    let count = tally.acked.len() as u64;
+    spread(run, None, count, async |client, number| {
         let name = tally.name(number);
         let params = json!({ "timeline": name, "settings": settings(number) });
         client
@@ -144,14 +125,10 @@ pub(crate) async fn filled(
     for (number, due) in users {
         let mut client = client(run, number).await?;
         let inbox = format!("$inbox/{}", user(run, number));
-        let mut short = false;
-        let mut head = length(&mut client, &inbox).await?;
+        let mut head = tally::head(&mut client, &inbox).await?;
         while head < due && began.elapsed() < PATIENCE {
-            short = true;
             sleep(LOOK).await;
-            head = length(&mut client, &inbox).await?;
-        }
-        if short {
+            head = tally::head(&mut client, &inbox).await?;
             last = Some(Instant::now());
         }
         if head != due {
@@ -162,18 +139,4 @@ pub(crate) async fn filled(
         run.checks.made("entries of inboxes", due);
     }
     Ok(last)
-}
-
-/// The head of a timeline; 0 if there is none.
-async fn length(client: &mut Client, timeline: &str) -> Result<u64, CallError> {
-    #[derive(Deserialize)]
-    struct Got {
-        head: u64,
-    }
-    let got = client.insist::<Got>("timeline.get", json!({ "timeline": timeline }));
-    match got.await {
-        Ok(got) => Ok(got.head),
-        Err(CallError::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(0),
-        Err(error) => Err(error),
-    }
 }

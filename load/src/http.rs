@@ -15,38 +15,44 @@ const HEADERS_MAX: usize = 64;
 /// A whole answer.
 pub(crate) struct Answer<'a> {
     pub(crate) status: u16,
-    /// Names in lower case, and values.
+    /// Names and values.
     pub(crate) headers: Vec<(&'a str, &'a [u8])>,
     pub(crate) body: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
-    /// The answer at the start of the bytes and its length, if it is whole.
-    pub(crate) fn find(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
+    /// An answer without its body, at the start of the bytes, and its length, if it is whole.
+    pub(crate) fn head(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = Response::new(&mut headers);
         let Status::Complete(start) = response.parse(bytes).map_err(io::Error::other)? else {
             return Ok(None);
         };
         let headers = response.headers.iter();
-        let headers: Vec<_> = headers.map(|header| (header.name, header.value)).collect();
-        let length = headers.iter().find(|(name, _)| *name == "content-length");
-        let length = length.and_then(|(_, value)| std::str::from_utf8(value).ok()?.parse().ok());
-        let length: usize = length.ok_or_else(|| io::Error::other("an answer without length"))?;
-        let Some(body) = bytes.get(start..start.saturating_add(length)) else {
-            return Ok(None);
-        };
         let answer = Answer {
             status: response.code.unwrap_or_default(),
-            headers,
-            body,
+            headers: headers.map(|header| (header.name, header.value)).collect(),
+            body: b"",
         };
-        Ok(Some((answer, start + length)))
+        Ok(Some((answer, start)))
     }
 
-    /// The value of a header.
+    /// The answer at the start of the bytes and its length, if it is whole.
+    pub(crate) fn find(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
+        let Some((head, start)) = Answer::head(bytes)? else {
+            return Ok(None);
+        };
+        let length = head.header("content-length");
+        let length = length.and_then(|length| length.parse().ok());
+        let length: usize = length.ok_or_else(|| io::Error::other("an answer without length"))?;
+        let body = bytes.get(start..start.saturating_add(length));
+        Ok(body.map(|body| (Answer { body, ..head }, start + length)))
+    }
+
+    /// The value of a header; case is no matter in its name.
     pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
-        let (_, value) = self.headers.iter().find(|(other, _)| *other == name)?;
+        let mut headers = self.headers.iter();
+        let (_, value) = headers.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
         std::str::from_utf8(value).ok()
     }
 }

@@ -16,9 +16,9 @@ use tokio::time::timeout;
 
 use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
-use crate::connect::Idle;
-use crate::exit::Stop;
-use crate::generator::{Flow, Running, count, rate};
+use crate::connect::{Connect, Idle};
+use crate::exit::{self, Stop};
+use crate::generator::{Flow, count, rate, within};
 use crate::outcome::Samples;
 use crate::pages::{self, Reads};
 use crate::poll::{self, Polls};
@@ -47,7 +47,7 @@ pub struct Mixed {
     #[arg(long, default_value_t = 20, value_parser = count::<u64>)]
     follows: u64,
     /// Mean seconds until a subscriber's connection is cut; it resumes at once (0 = never)
-    #[arg(long, default_value_t = 10.0, value_parser = pause)]
+    #[arg(long, default_value_t = 10.0, value_parser = within(0.0..=1e9))]
     cut_seconds: f64,
     /// Connections that poll with sync
     #[arg(long, default_value_t = 10)]
@@ -66,15 +66,6 @@ pub struct Mixed {
     idle: usize,
 }
 
-/// Reads the value of a flag: a pause in seconds.
-fn pause(text: &str) -> Result<f64, String> {
-    let pause = text
-        .parse()
-        .ok()
-        .filter(|pause| (0.0..=1e9).contains(pause));
-    pause.ok_or_else(|| "not a number from 0 to a billion".to_owned())
-}
-
 /// Messages in a page.
 const PAGE: u64 = 50;
 /// Bytes of text in each entry.
@@ -91,10 +82,10 @@ impl Profile for Mixed {
         let connections =
             self.connections + self.subscribers + self.pollers + self.readers + self.idle;
         need_files(run, connections as u64)?;
-        let tally = Tally::new(run.prefix(None, "mixed"), self.timelines, 0);
+        let tally = Tally::new(run.prefix("mixed"), self.timelines, 0);
         let (account, living) = self.subscribe(run, &tally).await?;
         let idle = Idle::default();
-        idle.open(run, self.idle, 0).await?;
+        idle.come(run, &Connect::plain(self.idle)).await?;
         let tally = Rc::new(RefCell::new(tally));
         let ask = |number| Appends::new(run, &tally, number, SIZE, true);
         let writing = start(run, "ack", self.rate, self.connections, ask).await?;
@@ -106,9 +97,9 @@ impl Profile for Mixed {
         let ask = |number| Reads::new(run, &tally, number, PAGE, true);
         let reading = start(run, "page", self.page_rate, self.readers, ask).await?;
         run.measure().await;
-        writing.end().await?;
-        let polls = polling.end().await?;
-        reading.end().await?;
+        exit::all(writing).await?;
+        let polls = exit::all(polling).await?;
+        exit::all(reading).await?;
         let tally = tally.take();
         account.expect(|timeline| tally.acked[timeline].into());
         audience::end(&account, living).await?;
@@ -171,13 +162,8 @@ async fn start<A: Ask>(
     rate: f64,
     connections: usize,
     ask: impl Fn(usize) -> A,
-) -> Result<Running<Session<A>>, Stop> {
-    let flow = Flow {
-        connections,
-        in_flight: 1,
-        rate: Some(rate),
-        gaps: Gaps::Exponential,
-    };
+) -> Result<Vec<JoinHandle<Session<A>>>, Stop> {
+    let flow = Flow::by_clock(connections, rate, Gaps::Exponential);
     let recorder = flow.recorder(run, name);
     let open = Session::each(run, ask);
     flow.start(run, &[recorder], open).await
@@ -198,9 +184,9 @@ async fn cut(
         if let Ok(lost) = timeout(pause, member.attend()).await {
             return lost;
         }
-        let Account { run, counts, .. } = &*member.account;
+        let run = &member.account.run;
         let measuring = run.phase() == Phase::Measuring;
-        counts.cuts.update(|cuts| cuts + u64::from(measuring));
+        run.add("cuts", u64::from(measuring));
         connected.update(|connected| connected - 1.0);
         // A reply need not have all that was missed: the rest is pushed.
         member.connect(Some(1 + random.below(200))).await?;
@@ -214,9 +200,9 @@ fn tell_subscribers(Account { run, counts, .. }: &Account) {
     let pushed = counts.deliveries.get() - resumed;
     run.checks.made("messages pushed in order", pushed);
     run.checks.made("messages resumed in order", resumed);
-    for (name, count) in [("cuts", &counts.cuts), ("resumes", &counts.resumes)] {
-        run.figure(name, count.get() as f64, "1", Better::Neither);
-    }
+    run.add("resumes", counts.resumes.get());
+    // Of none, too.
+    run.add("cuts", 0);
 }
 
 /// A shorter run says nothing about growth, s.

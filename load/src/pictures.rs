@@ -6,7 +6,6 @@
 //! Must not: smooth or leave out a point.
 
 use std::error::Error;
-use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
@@ -17,6 +16,7 @@ use plotters::prelude::*;
 use crate::exit::Stop;
 use crate::figures::quantity;
 use crate::outcome::{Outcome, Samples};
+use crate::report;
 
 /// A picture.
 pub(crate) struct Picture {
@@ -103,11 +103,9 @@ pub(crate) fn save(picture: &Picture, file: &Path) -> Result<(), Stop> {
     if picture.panels.iter().all(|panel| panel.1.is_empty()) {
         return Ok(());
     }
-    let write = || -> Drawn {
-        fs::create_dir_all(file.parent().unwrap_or(file))?;
-        Ok(fs::write(file, svg(picture)?)?)
-    };
-    write().map_err(|error| Stop::Own(format!("{}: {error}", file.display())))
+    let drawn = svg(picture);
+    let drawn = drawn.map_err(|error| Stop::Own(format!("{}: {error}", file.display())))?;
+    report::write(file, &drawn)
 }
 
 fn svg(picture: &Picture) -> Result<String, Box<dyn Error>> {
@@ -237,30 +235,29 @@ pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
         .iter()
         .filter(|label| **label != outcome.profile);
     let label: String = label.map(|label| format!(" ({label})")).collect();
-    for (file, what, x, panels) in [
-        (
-            "latency",
-            "latency by percentile",
-            Axis::Percentile,
-            latency(outcome),
-        ),
-        ("time", "over time", Axis::Seconds, time(outcome)),
-        (
-            "resources",
-            "what it used",
-            Axis::Seconds,
-            resources(outcome),
-        ),
-    ] {
+    let draw = |file: &str, what: &str, x: Axis, panels: Vec<Panel>| {
         let picture = Picture {
             title: format!("{}{label}: {what}", outcome.profile),
             subtitle: load(outcome),
             x,
             panels,
         };
-        save(&picture, &folder.join(file).with_extension("svg"))?;
-    }
-    Ok(())
+        save(&picture, &folder.join(file))
+    };
+    let by_percentile = latency(outcome);
+    draw(
+        "latency.svg",
+        "latency by percentile",
+        Axis::Percentile,
+        by_percentile,
+    )?;
+    draw("time.svg", "over time", Axis::Seconds, time(outcome))?;
+    draw(
+        "resources.svg",
+        "what it used",
+        Axis::Seconds,
+        resources(outcome),
+    )
 }
 
 /// What the load was, and what is wrong with the run.

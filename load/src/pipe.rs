@@ -26,15 +26,32 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A socket that can be connected to `host:port`, and where that is.
-async fn socket(address: &str) -> io::Result<(TcpSocket, SocketAddr)> {
-    let to = tokio::net::lookup_host(address).await?.next();
-    let to = to.ok_or_else(|| io::Error::other(format!("{address}: no such host")))?;
-    let socket = match to.is_ipv4() {
-        true => TcpSocket::new_v4()?,
-        false => TcpSocket::new_v6()?,
-    };
-    Ok((socket, to))
+/// How a connection is made.
+#[derive(Clone, Copy, Debug)]
+pub enum Way {
+    /// As the system does it.
+    Plain,
+    /// With so many bytes (the system rounds it up) for what has come and was not read: a client that stops reading
+    /// then stops the sender soon.
+    Narrow(u32),
+    /// From this address of the machine.
+    From(IpAddr),
+}
+
+impl Way {
+    async fn connect(self, to: SocketAddr) -> io::Result<TcpStream> {
+        let socket = match to.is_ipv4() {
+            true => TcpSocket::new_v4()?,
+            false => TcpSocket::new_v6()?,
+        };
+        match self {
+            Way::Plain => {}
+            // Only what is set before connecting bounds the window from the first byte.
+            Way::Narrow(bytes) => socket.set_recv_buffer_size(bytes)?,
+            Way::From(from) => socket.bind(SocketAddr::new(from, 0))?,
+        }
+        socket.connect(to).await
+    }
 }
 
 /// One end of a connection.
@@ -54,27 +71,15 @@ enum Stream {
 
 impl Pipe {
     /// Connects to `host:port`.
-    pub async fn connect(address: &str) -> io::Result<Pipe> {
-        Pipe::on(TcpStream::connect(address).await?)
-    }
-
-    /// As `connect`, with so many bytes (the system rounds it up) for what has come and was not read: a client that
-    /// stops reading then stops the sender soon.
-    pub async fn connect_narrow(address: &str, receive_bytes: u32) -> io::Result<Pipe> {
-        let (socket, to) = socket(address).await?;
-        // Only what is set before connecting bounds the window from the first byte.
-        socket.set_recv_buffer_size(receive_bytes)?;
-        Pipe::on(socket.connect(to).await?)
-    }
-
-    /// As `connect`, from this address of the machine.
-    pub(crate) async fn connect_from(address: &str, from: IpAddr) -> io::Result<Pipe> {
-        let (socket, to) = socket(address).await?;
-        socket.bind(SocketAddr::new(from, 0))?;
-        Pipe::on(socket.connect(to).await?)
-    }
-
-    fn on(stream: TcpStream) -> io::Result<Pipe> {
+    pub async fn connect(address: &str, way: Way) -> io::Result<Pipe> {
+        let mut connected = Err(io::Error::other(format!("{address}: no such host")));
+        for to in tokio::net::lookup_host(address).await? {
+            connected = way.connect(to).await;
+            if connected.is_ok() {
+                break;
+            }
+        }
+        let stream = connected?;
         stream.set_nodelay(true)?;
         let (stream, rest) = (Stream::Plain(stream), Vec::new());
         Ok(Pipe { stream, rest })

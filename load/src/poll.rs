@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Stop;
-use crate::generator::{Flow, count};
+use crate::generator::{Flow, count, within};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
@@ -38,17 +38,8 @@ pub struct Poll {
     #[arg(long)]
     epochs: bool,
     /// Share of the polls that find one message, 0 to 1
-    #[arg(long, default_value_t = 0.0, value_parser = share)]
+    #[arg(long, default_value_t = 0.0, value_parser = within(0.0..=1.0))]
     share_with_news: f64,
-}
-
-/// Reads the value of a flag: a share.
-fn share(text: &str) -> Result<f64, String> {
-    let share = text
-        .parse()
-        .ok()
-        .filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "not a number from 0 to 1".to_owned())
 }
 
 impl Profile for Poll {
@@ -57,7 +48,7 @@ impl Profile for Poll {
             return Err(Stop::Usage("more positions than timelines".into()));
         }
         need_files(run, self.flow.connections as u64)?;
-        let tally = Tally::new(run.prefix(None, "poll"), self.timelines, self.timelines);
+        let tally = Tally::new(run.prefix("poll"), self.timelines, self.timelines);
         tally.fill(run, 5, false).await?;
         let timelines = (0..self.timelines).collect();
         let mut polls = Polls::new(run, &tally, timelines, self.positions, self.epochs);

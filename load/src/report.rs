@@ -35,13 +35,16 @@ pub fn ended(name: &str, ended: Result<Verdict, Stop>) -> ExitCode {
 /// Writes a result as JSON, if a file was asked for.
 pub fn save(result: &impl Serialize, file: Option<&Path>) -> Result<(), Stop> {
     let Some(file) = file else { return Ok(()) };
-    let write = || -> std::io::Result<()> {
-        if let Some(folder) = file.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        std::fs::write(file, serde_json::to_string_pretty(result)? + "\n")
-    };
-    write().map_err(|error| Stop::Own(format!("{}: {error}", file.display())))
+    let text = serde_json::to_string_pretty(result);
+    let text = text.map_err(|error| Stop::Own(format!("a result: {error}")))?;
+    write(file, &(text + "\n"))
+}
+
+/// Writes a file, and makes its folder.
+pub(crate) fn write(file: &Path, text: &str) -> Result<(), Stop> {
+    let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let written = made.and_then(|()| std::fs::write(file, text));
+    written.map_err(|error| Stop::Own(format!("{}: {error}", file.display())))
 }
 
 /// A result as lines.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::frame::texts;
 use crate::generator::{self, Talk};
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, Way};
 use crate::rpc::{Answer, Refusal, open};
 use crate::run::Run;
 use crate::template::SLOT_BASE;
@@ -60,7 +60,7 @@ impl<A: Ask> Session<A> {
                 parts: Vec::new(),
                 asked: Vec::new(),
             };
-            let pipe = open(&run.url, None, user(number).as_deref()).await?;
+            let pipe = open(&run.url, Way::Plain, user(number).as_deref()).await?;
             Ok((pipe, session))
         }
     }

@@ -43,7 +43,7 @@ pub struct Room {
 impl Profile for Room {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         need_files(run, self.subscribers)?;
-        let prefix = run.prefix(None, "room");
+        let prefix = run.prefix("room");
         run.detail("prefix", &prefix);
         let timelines = (0..self.timelines).map(|number| format!("{prefix}{number}"));
         let measured = Some(self.rate.map_or(Counts::Ended, |_| Counts::Scheduled));

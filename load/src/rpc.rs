@@ -6,10 +6,9 @@
 
 use std::fmt;
 use std::io;
-use std::net::IpAddr;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -17,11 +16,13 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::checks::Checks;
 use crate::exit::Stop;
-use crate::frame::{put_text, texts, upgrade, upgrade_from};
-use crate::pipe::Pipe;
+use crate::frame::{put_text, texts, upgrade};
+use crate::pipe::{Pipe, Way};
 
 /// What was refused for now is asked again after this.
 const AGAIN: Duration = Duration::from_millis(20);
+/// It is not asked for longer than this: what follows from large changes may take so long.
+const INSISTENCE: Duration = Duration::from_secs(900);
 /// How long one reply that is waited for may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How a push begins.
@@ -138,6 +139,13 @@ pub(crate) struct RefusalData {
     pub(crate) retry_after_ms: Option<u64>,
 }
 
+impl Refusal {
+    /// Whether the same call may be made again: an append has its message ID.
+    pub(crate) fn may_repeat(&self) -> bool {
+        self.data.retry || self.data.reason == "outcome_unknown"
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {} ({})", self.code, self.data.reason, self.message)
@@ -192,12 +200,8 @@ impl From<CallError> for Stop {
 }
 
 /// Connects as [`upgrade`] does; with a user, as that user.
-pub(crate) async fn open(
-    url: &str,
-    receive_bytes: Option<u32>,
-    user: Option<&str>,
-) -> io::Result<Pipe> {
-    let mut pipe = upgrade(url, receive_bytes).await?;
+pub(crate) async fn open(url: &str, way: Way, user: Option<&str>) -> io::Result<Pipe> {
+    let mut pipe = upgrade(url, way).await?;
     let Some(user) = user else {
         return Ok(pipe);
     };
@@ -206,10 +210,11 @@ pub(crate) async fn open(
     let opened = |bytes: &[u8]| {
         let mut opened = None;
         let taken = texts(bytes, &mut Vec::new(), &mut Vec::new(), |text| {
-            opened = Some(Answer::read(text).is_some_and(|answer| answer.outcome.is_ok()));
+            let answer = Answer::read(text).ok_or_else(|| "no answer".to_owned());
+            opened = Some(answer.and_then(|answer| answer.result::<IgnoredAny>()));
         })?;
         match opened {
-            Some(false) => Err(io::Error::other(format!("no session for {user}"))),
+            Some(Err(why)) => Err(io::Error::other(format!("no session for {user}: {why}"))),
             opened => Ok(opened.map(|_| ((), taken))),
         }
     };
@@ -229,22 +234,18 @@ pub(crate) struct Client {
 impl Client {
     /// Connects to `ws://host:port/path`.
     pub(crate) async fn open(url: &str) -> Result<Client, CallError> {
-        Client::open_as(url, None).await
+        Client::open_as(url, Way::Plain, None).await
     }
 
-    /// As `open`; with a user, as that user.
-    pub(crate) async fn open_as(url: &str, user: Option<&str>) -> Result<Client, CallError> {
-        Client::on(url, open(url, None, user).await)
-    }
-
-    /// As `open`, from this address of the machine.
-    pub(crate) async fn open_from(url: &str, from: IpAddr) -> Result<Client, CallError> {
-        Client::on(url, upgrade_from(url, from).await)
-    }
-
-    fn on(url: &str, pipe: io::Result<Pipe>) -> Result<Client, CallError> {
+    /// As `open`, in this way; with a user, as that user.
+    pub(crate) async fn open_as(
+        url: &str,
+        way: Way,
+        user: Option<&str>,
+    ) -> Result<Client, CallError> {
+        let lost = |error| CallError::Lost(format!("{url}: {error}"));
         Ok(Client {
-            pipe: pipe.map_err(|error| CallError::Lost(format!("{url}: {error}")))?,
+            pipe: open(url, way, user).await.map_err(lost)?,
             parts: Vec::new(),
             out: Vec::new(),
             next_id: 1,
@@ -257,15 +258,18 @@ impl Client {
         self.next_id += 1;
     }
 
-    /// As `call`, again and again while it is refused for now.
+    /// As `call`, again and again while it is refused for now, but not forever.
     pub(crate) async fn insist<R: DeserializeOwned>(
         &mut self,
         method: &str,
         params: impl Serialize,
     ) -> Result<R, CallError> {
+        let late = Instant::now() + INSISTENCE;
         loop {
             match self.call(method, &params).await {
-                Err(CallError::Refused(refusal)) if refusal.data.retry => sleep(AGAIN).await,
+                Err(CallError::Refused(refusal)) if refusal.data.retry && Instant::now() < late => {
+                    sleep(AGAIN).await;
+                }
                 done => return done,
             }
         }
@@ -309,7 +313,7 @@ impl Client {
                     found = Some(Err(CallError::Lost(what)));
                 }
             };
-            let exchanged = timeout_at(late, self.exchange(each)).await;
+            let exchanged = timeout_at(late, self.hear_some(each)).await;
             if let Some(found) = found {
                 return found;
             }
@@ -327,14 +331,9 @@ impl Client {
         }
     }
 
-    /// Hands on what has been pushed, as soon as there is something. Cancel-safe.
-    pub(crate) async fn hear_some(&mut self, hear: impl FnMut(&[u8])) -> io::Result<()> {
-        self.exchange(hear).await
-    }
-
     /// Answers the server's pings until the connection ends; what comes and is no push is a fault.
     pub(crate) async fn idle(mut self, checks: &Checks) {
-        let each = |text: &[u8]| {
+        let hear = |text: &[u8]| {
             if !text.starts_with(PUSH) {
                 let text = String::from_utf8_lossy(text);
                 checks.fault(format_args!(
@@ -342,16 +341,15 @@ impl Client {
                 ));
             }
         };
-        while self.exchange(each).await.is_ok() {}
+        self.hear(hear).await;
     }
 
-    async fn exchange(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
-        let Client {
-            pipe, parts, out, ..
-        } = self;
+    /// Hands on what has come, as soon as there is something. Cancel-safe.
+    pub(crate) async fn hear_some(&mut self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        let parts = &mut self.parts;
         // Pongs stay in `out` until the next call takes them along.
         let texts = |bytes: &[u8], out: &mut Vec<u8>| texts(bytes, out, parts, &mut each);
-        pipe.exchange(out, texts).await
+        self.pipe.exchange(&mut self.out, texts).await
     }
 }
 
@@ -398,7 +396,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let client = Client {
-            pipe: Pipe::connect(&address).await.expect("connected"),
+            pipe: Pipe::connect(&address, Way::Plain)
+                .await
+                .expect("connected"),
             parts: Vec::new(),
             out: Vec::new(),
             next_id: 1,

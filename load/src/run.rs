@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::checks::Checks;
 use crate::exit::Stop;
-use crate::machine::{Machine, usage, wall_micros};
+use crate::machine::{Machine, usage, used, wall_micros};
 pub use crate::outcome::Better;
 use crate::outcome::{FORMAT, Moved, Outcome, Samples};
 pub use crate::pace::Gaps;
@@ -100,9 +100,9 @@ impl Run {
         Random::new(self.seed ^ part.wrapping_mul(0x9e37_79b9_7f4a_7c15)).below(u64::MAX)
     }
 
-    /// What names begin with: as the flags say, or so that no earlier run used it.
-    pub fn prefix(&self, given: Option<&str>, kind: &str) -> String {
-        given.map_or_else(|| format!("{kind}-{}/", self.tag), str::to_owned)
+    /// What names begin with, so that no earlier run used it.
+    pub fn prefix(&self, kind: &str) -> String {
+        format!("{kind}-{}/", self.tag)
     }
 
     /// A recorder of latencies: "ack", "page". The first one made is what the progress shows.
@@ -165,6 +165,15 @@ impl Run {
     pub fn figure(&self, name: &str, value: f64, unit: &str, better: Better) {
         let mut outcome = self.outcome.borrow_mut();
         outcome.figure(name, value, unit, better);
+    }
+
+    /// Counts so many more of something: a figure, which neither is good nor bad unless it was entered as that.
+    pub fn add(&self, name: &str, more: u64) {
+        let mut outcome = self.outcome.borrow_mut();
+        match outcome.figures.get_mut(name) {
+            Some(figure) => figure.value += more as f64,
+            None => outcome.figure(name, more as f64, "1", Better::Neither),
+        }
     }
 
     /// A figure that was entered.
@@ -234,13 +243,13 @@ impl Run {
     pub async fn finish(&self) {
         self.end_early();
         self.sample();
-        let used = |name: &str| {
+        let grown = |name: &str| {
             let Samples { at, value } = self.samples(name)?;
             // Of a server that was killed meanwhile not all is known.
             (at.last() == Some(&self.at())).then_some(value.last()? - value.first()?)
         };
         for who in PROCESSES {
-            if let Some(cpu) = used(&format!("{who}_cpu_seconds")) {
+            if let Some(cpu) = grown(&format!("{who}_cpu_seconds")) {
                 let name = |of| format!("{who}_cpu_{of}");
                 self.figure(&name("seconds"), cpu, "s", Better::Neither);
                 let share = cpu * 100.0 / self.seconds();
@@ -248,7 +257,7 @@ impl Run {
             }
         }
         let written = "server_written_bytes";
-        if let Some(bytes) = used(written) {
+        if let Some(bytes) = grown(written) {
             self.figure(written, bytes, "bytes", Better::Lower);
         }
         let metrics = metrics(&self.url).await.unwrap_or_default();
@@ -301,6 +310,11 @@ impl Run {
                 put(format!("{who}_{name}"), value);
             }
         }
+    }
+
+    /// What the server uses now, as samples call it; `None` if its process is not known.
+    pub fn used(&self, name: &str) -> Option<f64> {
+        used(self.pid?, name)
     }
 
     /// What was sampled under a name so far.

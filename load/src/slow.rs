@@ -17,7 +17,7 @@ use crate::audience::{self, Account, Member, Writers};
 use crate::exit::Stop;
 use crate::frame::close_code;
 use crate::generator::{count, rate};
-use crate::machine::used;
+use crate::pipe::Way;
 use crate::profile::{Profile, need_files};
 use crate::run::{Better, Counts, Gaps, Phase, Run};
 use crate::watch::metrics;
@@ -69,11 +69,11 @@ impl Profile for Slow {
         for member in &mut members[stalling..] {
             // Only readers that never stop have a latency: the others chose theirs.
             member.timed = false;
-            member.receive_bytes = Some(RECEIVE_BYTES);
+            member.way = Way::Narrow(RECEIVE_BYTES);
         }
         let members = audience::open(&account, members).await?;
         let ends = "closed_with_4000 cut_without_goodbye pausing_closed pauses".split(' ');
-        ends.for_each(|end| run.figure(end, 0.0, "1", Better::Neither));
+        ends.for_each(|end| run.add(end, 0));
         let patience = Duration::from_millis(self.slow_consumer_ms);
         let woken = watch::Sender::new(false);
         let live = |(number, member): (usize, Member)| {
@@ -111,8 +111,7 @@ impl Slow {
         woken.send_replace(false);
         let began = Instant::now();
         let closed_before = slow_closes(run).await;
-        let memory = || used(run.pid?, "resident_bytes");
-        let memory_before = memory();
+        let memory_before = run.used("resident_bytes");
         // The buffers fill up first; then the server looks four times within its patience.
         let most = 2 * patience + PATIENCE;
         let mut closed = 0.0;
@@ -133,7 +132,7 @@ impl Slow {
                 "{closed} readers were closed as slow within {took:?}, before the server's patience ends"
             ));
         }
-        if let (Some(before), Some(after)) = (memory_before, memory()) {
+        if let (Some(before), Some(after)) = (memory_before, run.used("resident_bytes")) {
             run.figure("resident_before", before, "bytes", Better::Neither);
             let growth = after - before;
             run.figure("resident_growth_stalled", growth, "bytes", Better::Lower);
@@ -153,11 +152,6 @@ async fn slow_closes(run: &Run) -> f64 {
     closes.copied().unwrap_or(0.0)
 }
 
-fn one_more(run: &Run, end: &str) {
-    let count = run.value(end).unwrap_or(0.0) + 1.0;
-    run.figure(end, count, "1", Better::Neither);
-}
-
 /// Stops reading until the server has closed it, hears why, and resumes.
 async fn stall(member: &mut Member, mut woken: watch::Receiver<bool>) -> io::Result<()> {
     let run = Rc::clone(&member.account.run);
@@ -165,14 +159,14 @@ async fn stall(member: &mut Member, mut woken: watch::Receiver<bool>) -> io::Res
     let _ = woken.wait_for(|woken| *woken).await;
     match timeout(READ_ON, member.attend()).await {
         Ok(Err(error)) => match close_code(&error) {
-            Some(SLOW_CONSUMER) => one_more(&run, "closed_with_4000"),
+            Some(SLOW_CONSUMER) => run.add("closed_with_4000", 1),
             Some(_) => return Err(error),
-            None => one_more(&run, "cut_without_goodbye"),
+            None => run.add("cut_without_goodbye", 1),
         },
         // It reads on, on the same connection: that the server closed too few is a fault already.
         Err(_) | Ok(Ok(())) => return member.attend().await,
     }
-    member.receive_bytes = None;
+    member.way = Way::Plain;
     member.connect(None).await?;
     run.checks.made("stalled readers closed and resumed", 1);
     member.attend().await
@@ -190,12 +184,12 @@ async fn pause(member: &mut Member, patience: Duration) -> io::Result<()> {
         // What is not answered yet may never come, if the server refuses it.
         match member.catch_up().await {
             Ok(()) => {
-                one_more(&run, "pauses");
+                run.add("pauses", 1);
                 run.checks.made("pauses caught up", 1);
             }
             // On a machine that is too busy it overslept.
             Err(error) if began.elapsed() >= patience && error.kind() != ErrorKind::TimedOut => {
-                one_more(&run, "pausing_closed");
+                run.add("pausing_closed", 1);
                 member.connect(None).await?;
             }
             Err(error) => return Err(error),

@@ -51,7 +51,7 @@ impl Profile for Storm {
             return Err(Stop::Usage("--per-client is more than --timelines".into()));
         }
         need_files(run, self.clients)?;
-        let prefix = run.prefix(None, "storm");
+        let prefix = run.prefix("storm");
         self.append(run, &prefix, BEFORE).await?;
         let (account, clients) = self.audience(run, &prefix);
         account.expect(|_| BEFORE);

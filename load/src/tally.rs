@@ -9,13 +9,13 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::exit::Stop;
 use crate::generator::count;
-use crate::history::Mark;
+use crate::pipe::Way;
 use crate::random::Random;
 use crate::rpc::{CallError, Client, Message};
 use crate::run::{Better, Run};
@@ -23,8 +23,8 @@ use crate::template::timeline_name;
 
 /// The reason of a refusal that names a timeline without messages.
 pub(crate) const ABSENT: &str = "timeline_not_found";
-/// Connections that fill in, each with one batch on the way.
-const CONNECTIONS: usize = 64;
+/// Connections that set up, each with one call on the way.
+const CONNECTIONS: u64 = 64;
 /// The method that appends a batch.
 const BATCH: &str = "message.append_batch";
 /// Messages and bytes in a batch; the protocol's default limits are 100 and 1 MiB.
@@ -58,7 +58,8 @@ pub(crate) struct Stock {
 impl Stock {
     /// What is there when it was filled in.
     pub(crate) fn tally(&self, run: &Run, kind: &str) -> Tally {
-        let prefix = run.prefix(self.prefix.as_deref(), kind);
+        let prefix = self.prefix.clone();
+        let prefix = prefix.unwrap_or_else(|| run.prefix(kind));
         Tally::new(prefix, self.preload_timelines, self.preload)
     }
 
@@ -129,31 +130,18 @@ impl Tally {
     /// Appends all that it says, perhaps with message IDs.
     pub(crate) async fn fill(&self, run: &Run, size: usize, ids: bool) -> Result<(), Stop> {
         run.tell("filling timelines");
-        let entry = json!({ "text": Random::new(run.seed).text(size) });
-        let lanes = (0..CONNECTIONS).map(|lane| self.send(run, &entry, ids, lane));
-        let lost = |error| Stop::Unreachable(format!("filling: {error}"));
-        try_join_all(lanes).await.map(drop).map_err(lost)
-    }
-
-    /// One connection's share of that: of as many timelines as there are connections, one.
-    async fn send(
-        &self,
-        run: &Run,
-        entry: &Value,
-        ids: bool,
-        lane: usize,
-    ) -> Result<(), CallError> {
+        let entry = &json!({ "text": Random::new(run.seed).text(size) });
         let (messages_max, bytes_max) = BATCH_MAX;
         let most = (bytes_max / (entry.to_string().len() + 100)).clamp(1, messages_max);
-        let mut client = Client::open_as(&run.url, self.by.as_deref()).await?;
-        for timeline in (lane..self.acked.len()).step_by(CONNECTIONS) {
-            let name = &self.name(timeline as u64);
+        let (user, count) = (self.by.as_deref(), self.acked.len() as u64);
+        spread(run, user, count, async |client, timeline| {
+            let name = &self.name(timeline);
             let id = |number| format!("{}-p{timeline}-{number}", run.tag);
             let one = |number| One {
                 entry,
                 message_id: ids.then(|| id(number)),
             };
-            let length = self.acked[timeline] as usize;
+            let length = self.acked[timeline as usize] as usize;
             for begin in (0..length).step_by(most) {
                 let batch = Batch {
                     timeline: name,
@@ -161,8 +149,9 @@ impl Tally {
                 };
                 client.insist::<IgnoredAny>(BATCH, &batch).await?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 
     /// Timelines, chosen at random.
@@ -176,8 +165,8 @@ impl Tally {
     pub(crate) async fn look(&mut self, run: &Run, sample: &[u64]) -> Result<(), CallError> {
         let mut client = Client::open(&run.url).await?;
         for timeline in sample {
-            let page = page(&mut client, &self.name(*timeline), 1, 1).await?;
-            self.acked[*timeline as usize] = page.map_or(0, |page| page.head as u32);
+            let head = head(&mut client, &self.name(*timeline)).await?;
+            self.acked[*timeline as usize] = head as u32;
         }
         Ok(())
     }
@@ -199,10 +188,10 @@ impl Tally {
     }
 
     /// A timeline must hold 1..=n with n = what was acknowledged, and nothing else.
-    fn check(&self, run: &Run, timeline: u64, scan: &Page<Mark>) {
+    fn check(&self, run: &Run, timeline: u64, scan: &Page<Numbered>) {
         let due = self.acked[timeline as usize].into();
         let (head, found) = (scan.head, scan.messages.len());
-        let sequences = scan.messages.iter().map(|mark| mark.sequence);
+        let sequences = scan.messages.iter().map(|message| message.sequence);
         if !sequences.eq(1..=due) || head != due {
             let name = self.name(timeline);
             run.checks.fault(format_args!(
@@ -212,6 +201,24 @@ impl Tally {
         run.checks.made("messages read back", due);
         run.checks.made("timelines read back", 1);
     }
+}
+
+/// Makes calls for each number, over many connections: of this user, or of a back end.
+pub(crate) async fn spread(
+    run: &Run,
+    user: Option<&str>,
+    count: u64,
+    call: impl AsyncFn(&mut Client, u64) -> Result<(), CallError>,
+) -> Result<(), Stop> {
+    let lanes = CONNECTIONS.min(count);
+    let lane = async |lane| {
+        let mut client = Client::open_as(&run.url, Way::Plain, user).await?;
+        for number in (lane..count).step_by(lanes as usize) {
+            call(&mut client, number).await?;
+        }
+        Ok::<(), Stop>(())
+    };
+    try_join_all((0..lanes).map(lane)).await.map(drop)
 }
 
 /// A page of `message.range`, or all pages of a timeline.
@@ -231,7 +238,10 @@ pub(crate) struct Numbered {
 }
 
 /// Reads from the first message to the end; of a timeline that does not exist, nothing.
-pub(crate) async fn whole(client: &mut Client, timeline: &str) -> Result<Page<Mark>, CallError> {
+pub(crate) async fn whole<M: DeserializeOwned>(
+    client: &mut Client,
+    timeline: &str,
+) -> Result<Page<M>, CallError> {
     let mut whole = Page {
         messages: Vec::new(),
         next: Some(1),
@@ -239,30 +249,35 @@ pub(crate) async fn whole(client: &mut Client, timeline: &str) -> Result<Page<Ma
         epoch: String::new(),
     };
     while let Some(from) = whole.next
-        && let Some(page) = page(client, timeline, from, 1_000).await?
+        && let Some(mut page) = page(client, timeline, from, 1_000).await?
     {
-        let odd = |odd| CallError::Lost(format!("{timeline}: {odd}"));
-        for message in page.messages {
-            whole.messages.push(Mark::of(message).map_err(odd)?);
-        }
+        let is_other = from > 1 && page.epoch != whole.epoch;
+        whole.messages.append(&mut page.messages);
         (whole.head, whole.epoch, whole.next) = (page.head, page.epoch, page.next);
-        if whole.next.is_some_and(|next| next <= from) {
-            let what = format!("{timeline}: a page from {from} ends at {:?}", whole.next);
+        if is_other || whole.next.is_some_and(|next| next <= from) {
+            let (next, epoch) = (whole.next, whole.epoch);
+            let what = format!("{timeline}: a page from {from} ends at {next:?} in epoch {epoch}");
             return Err(CallError::Lost(what));
         }
     }
     Ok(whole)
 }
 
+/// The number of the last message; 0 if there is no such timeline.
+pub(crate) async fn head(client: &mut Client, timeline: &str) -> Result<u64, CallError> {
+    let page: Option<Page<Numbered>> = page(client, timeline, 1, 1).await?;
+    Ok(page.map_or(0, |page| page.head))
+}
+
 /// One page; `None` if there is no such timeline.
-pub(crate) async fn page(
+pub(crate) async fn page<M: DeserializeOwned>(
     client: &mut Client,
     timeline: &str,
     from: u64,
     limit: u32,
-) -> Result<Option<Page>, CallError> {
+) -> Result<Option<Page<M>>, CallError> {
     let params = json!({ "timeline": timeline, "from": from, "limit": limit });
-    match client.call("message.range", params).await {
+    match client.insist("message.range", params).await {
         Err(CallError::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(None),
         page => page.map(Some),
     }
@@ -278,12 +293,7 @@ mod tests {
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
         let mut tally = Tally::new("t/".into(), 2, 0);
         tally.acked[1] = 3;
-        let mark = |sequence: u64| Mark {
-            sequence,
-            timestamp: 1,
-            id: String::new(),
-            digest: 0,
-        };
+        let message = |sequence: u64| Numbered { sequence };
         for (sequences, head, faults) in [
             (&[1, 2, 3][..], 3, 0),
             (&[1, 3], 3, 1),
@@ -293,7 +303,7 @@ mod tests {
             (&[1, 2, 3], 4, 5),
         ] {
             let scan = Page {
-                messages: sequences.iter().copied().map(mark).collect(),
+                messages: sequences.iter().copied().map(message).collect(),
                 next: None,
                 head,
                 epoch: "e".into(),

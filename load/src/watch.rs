@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::credential;
 use crate::frame::{dial, place};
 use crate::http;
+use crate::pipe::Way;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -23,7 +24,7 @@ pub async fn metrics(url: &str) -> io::Result<BTreeMap<String, f64>> {
             200 => Ok(parse(&String::from_utf8_lossy(answer.body))),
             status => Err(io::Error::other(format!("/metrics: status {status}"))),
         };
-        http::ask(&mut dial(url, None).await?, request.as_bytes(), read).await?
+        http::ask(&mut dial(url, Way::Plain).await?, request.as_bytes(), read).await?
     };
     tokio::time::timeout(PATIENCE, asking).await?
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tideline_load::exit::Stop;
 use tideline_load::generator::{Answer, Flow, Talk};
-use tideline_load::pipe::Pipe;
+use tideline_load::pipe::{Pipe, Way};
 use tideline_load::profile::Profile;
 use tideline_load::random::Random;
 use tideline_load::run::Run;
@@ -53,7 +53,7 @@ impl Profile for Appends {
             make_stream(&run.url).await.map_err(lost)?;
         }
         let open = async |number: usize| {
-            let mut pipe = Pipe::connect(&run.url).await?;
+            let mut pipe = Pipe::connect(&run.url, Way::Plain).await?;
             if self.wire == Wire::Jetstream {
                 let first = format!("{HELLO}SUB _INBOX.{number}.* 1\r\nPING\r\n");
                 // The server's PONG says that it has the subscription.
@@ -265,7 +265,7 @@ async fn until(
 
 /// Every stream of Redis holds as many entries as were acknowledged.
 async fn check_redis(run: &Run, acked: &[u32]) -> io::Result<()> {
-    let mut pipe = Pipe::connect(&run.url).await?;
+    let mut pipe = Pipe::connect(&run.url, Way::Plain).await?;
     for (number, expected) in (0..).zip(acked) {
         let name = timeline_name("s:", number);
         let (there, _) = until(&mut pipe, &command(&["XLEN", &name]), |_| true).await?;
@@ -285,7 +285,7 @@ pub(crate) const PONG: &[u8] = b"PONG\r\n";
 
 /// A request to JetStream, about the only stream.
 async fn ask(address: &str, what: &str, body: &Value) -> io::Result<Value> {
-    let (body, mut pipe) = (body.to_string(), Pipe::connect(address).await?);
+    let (body, mut pipe) = (body.to_string(), Pipe::connect(address, Way::Plain).await?);
     let length = body.len();
     let publish = format!("PUB $JS.API.STREAM.{what}.TIDE _INBOX.ask {length}\r\n{body}\r\n");
     let asked = format!("{HELLO}SUB _INBOX.ask 1\r\n{publish}");

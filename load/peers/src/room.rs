@@ -13,7 +13,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use tideline_load::exit::Stop;
 use tideline_load::frame::{put_text, streamed, upgrade};
-use tideline_load::pipe::Pipe;
+use tideline_load::pipe::{Pipe, Way};
 use tideline_load::profile::{Profile, need_files};
 use tideline_load::random::Random;
 use tideline_load::run::{Phase, Run};
@@ -44,7 +44,7 @@ impl Profile for Room {
         let mut publishing = Some((message, self.in_flight as usize));
         for _ in 0..=self.subscribers {
             let lost = |error| Stop::Unreachable(format!("NATS: {error}"));
-            let pipe = upgrade(&run.url, None).await.map_err(lost)?;
+            let pipe = upgrade(&run.url, Way::Plain).await.map_err(lost)?;
             spawn_local(Rc::clone(&hall).client(pipe, publishing.take()));
         }
         let is_ready = || hall.ready.get() > self.subscribers;

@@ -16,12 +16,12 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::median;
 use crate::append::Appends;
-use crate::exit::Stop;
+use crate::exit::{self, Stop};
 use crate::generator::{Flow, count, rate};
 use crate::profile::Profile;
 use crate::request::Session;
 use crate::rpc::{CallError, Client};
-use crate::run::{Better, Run};
+use crate::run::{Better, Gaps, Run};
 use crate::tally::Tally;
 
 /// Arguments of `access-bench reload`; seconds are not used.
@@ -86,7 +86,7 @@ impl Profile for Reload {
         let without = read(&self.without)?;
         let mut client = Client::open(&run.url).await?;
         self.subscribe(&mut client).await?;
-        let flow = Flow::single(self.rate);
+        let flow = Flow::by_clock(1, self.rate, Gaps::Fixed);
         let acks = flow.recorder(run, "ack");
         let tally = Tally::new(self.others.clone(), OTHERS, 0);
         let tally = Rc::new(RefCell::new(tally));
@@ -111,7 +111,7 @@ impl Profile for Reload {
             run.pass(self.pause).await;
         }
         run.finish().await;
-        others.end().await?;
+        exit::all(others).await?;
         let slowest = seconds.iter().copied().fold(0.0, f64::max);
         run.figure("in_force_after_max", slowest, "s", Better::Lower);
         if let Some(median) = median(seconds) {

@@ -18,6 +18,7 @@ use super::Member;
 use super::sent::{Log, Sent, Written};
 use crate::follower::{Event, Follower, Heard, OWN, Timelines};
 use crate::machine::wall_micros;
+use crate::pipe::Way;
 use crate::random::Random;
 use crate::recorder::{self, Recorder};
 use crate::rpc::{Answer, Appended, Message, Refusal, put_request};
@@ -80,9 +81,8 @@ pub(crate) struct Counts {
     pub(super) measured: Cell<u64>,
     /// Replies and pushes that brought them.
     pub(super) pushes: Cell<u64>,
-    /// In the measurement: subscriptions that went on from a position, connections that were cut.
+    /// In the measurement: subscriptions that went on from a position.
     pub(crate) resumes: Cell<u64>,
-    pub(crate) cuts: Cell<u64>,
 }
 
 fn add(count: &Cell<u64>, more: u64) {
@@ -125,7 +125,7 @@ impl Account {
             account: Rc::clone(&account),
             follower: Follower::new(&account.timelines, follows.iter().map(|one| *one as usize)),
             timed: true,
-            receive_bytes: None,
+            way: Way::Plain,
             number,
         };
         let members = follows.into_iter().enumerate().map(member).collect();

@@ -18,13 +18,13 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::exit::Stop;
+use crate::exit::{self, Stop};
 use crate::follower::{Follower, Place, Stage};
 use crate::pace::Pace;
+use crate::pipe::Way;
 use crate::run::{Better, Phase};
 pub(crate) use account::{Account, Writers};
 
@@ -45,8 +45,7 @@ pub(crate) struct Member {
     pub(crate) follower: Follower,
     /// The latency of what it is pushed counts.
     pub(crate) timed: bool,
-    /// Its receive buffer, if it is to be a small one.
-    pub(crate) receive_bytes: Option<u32>,
+    pub(crate) way: Way,
     number: usize,
 }
 
@@ -55,7 +54,7 @@ impl Member {
     /// each reply.
     pub(crate) async fn connect(&mut self, limit: Option<u64>) -> io::Result<()> {
         let url = &self.account.run.url;
-        self.follower.connect(url, self.receive_bytes).await?;
+        self.follower.connect(url, self.way).await?;
         let places = 0..self.follower.places().len();
         places.for_each(|place| self.follower.join(place, limit));
         Ok(())
@@ -176,12 +175,7 @@ pub(crate) async fn all(
     habit: impl AsyncFnOnce(&mut Member) -> io::Result<()> + Clone + 'static,
 ) -> Result<Vec<Member>, Stop> {
     let live = |member: Member| member.live(habit.clone());
-    joined(members.into_iter().map(live).collect()).await
-}
-
-async fn joined(living: Vec<JoinHandle<Member>>) -> Result<Vec<Member>, Stop> {
-    let members = join_all(living).await.into_iter().collect::<Result<_, _>>();
-    members.map_err(|error| Stop::Own(format!("a follower's task: {error}")))
+    exit::all(members.into_iter().map(live).collect()).await
 }
 
 /// Waits until nothing is on its way any more, or something is wrong, or it takes too long; then ends all habits, and
@@ -206,7 +200,7 @@ pub(crate) async fn end(account: &Account, living: Vec<JoinHandle<Member>>) -> R
         until = Instant::now() + AT_END;
     }
     account.over.send_replace(Some(until));
-    account.close(&joined(living).await?);
+    account.close(&exit::all(living).await?);
     if let Some(acks) = &account.acks {
         run.rate("appends_per_second", acks.count());
     }

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use self::heard::News;
 use crate::frame::texts;
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, Way};
 use crate::rpc::{Answer, open, put_request};
 pub(crate) use heard::{Event, Heard};
 
@@ -142,15 +142,10 @@ impl Follower {
         }
     }
 
-    /// Connects, in place of the connection it had. With `receive_bytes`, the server notices soon when it stops
-    /// reading.
-    pub(crate) async fn connect(
-        &mut self,
-        url: &str,
-        receive_bytes: Option<u32>,
-    ) -> io::Result<()> {
+    /// Connects, in place of the connection it had.
+    pub(crate) async fn connect(&mut self, url: &str, way: Way) -> io::Result<()> {
         self.cut();
-        self.pipe = Some(open(url, receive_bytes, self.user.as_deref()).await?);
+        self.pipe = Some(open(url, way, self.user.as_deref()).await?);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::rpc::Message;
@@ -54,7 +55,8 @@ pub(crate) struct Ack {
 }
 
 /// A message as stored or pushed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Message")]
 pub(crate) struct Mark {
     pub(crate) sequence: u64,
     pub(crate) timestamp: u64,
@@ -104,9 +106,10 @@ pub(crate) fn digest(sender: Option<&str>, id: &str, entry: Option<&Value>) -> u
     hasher.finish()
 }
 
-impl Mark {
-    /// Of a message from the wire.
-    pub(crate) fn of(message: Message) -> serde_json::Result<Mark> {
+impl TryFrom<Message> for Mark {
+    type Error = serde_json::Error;
+
+    fn try_from(message: Message) -> serde_json::Result<Mark> {
         let entry = message.entry.map(|entry| serde_json::from_str(entry.get()));
         let (sender, entry) = (message.sender.as_deref(), entry.transpose()?);
         Ok(Mark {

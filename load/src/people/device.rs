@@ -7,19 +7,18 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use futures_util::future::{Either, LocalBoxFuture};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::caller::may_repeat;
 use super::store::Store;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
 use crate::random::Random;
 use crate::rpc::{CallError, Client, Message, read};
+use crate::run::Phase;
 use crate::trial::wait;
 
 /// A device without a position takes all that there is: no log is longer by much, and it looks often.
@@ -46,7 +45,7 @@ struct Device<'a> {
 }
 
 /// The lives of both.
-pub(super) fn both(crowd: &Crowd, nick: usize) -> [LocalBoxFuture<'_, Result<(), Stop>>; 2] {
+pub(super) fn both(crowd: &Crowd, nick: usize) -> [impl Future<Output = Result<(), Stop>>; 2] {
     [("pushed", 0), ("polling", 1)].map(|(name, number)| {
         let now = Instant::now();
         let device = Device {
@@ -59,8 +58,7 @@ pub(super) fn both(crowd: &Crowd, nick: usize) -> [LocalBoxFuture<'_, Result<(),
             unsettled: None,
             is_broken: false,
         };
-        let life: LocalBoxFuture<'_, _> = Box::pin(device.live());
-        life
+        device.live()
     })
 }
 
@@ -86,20 +84,17 @@ impl Device<'_> {
     async fn live(mut self) -> Result<(), Stop> {
         let crowd = self.store.crowd;
         while !self.is_through() {
-            let session = match self.name {
-                "pushed" => Either::Left(self.listen()),
-                _ => Either::Right(self.poll()),
+            let lived = match self.name {
+                "pushed" => self.listen().await,
+                _ => self.poll().await,
             };
-            let Err(error) = session.await else {
-                crowd.count("reconnects", 1);
-                continue;
-            };
+            crowd.run.add("reconnects", 1);
+            let Err(error) = lived else { continue };
             if let CallError::Refused(refusal) = &error
-                && !may_repeat(refusal)
+                && !refusal.may_repeat()
             {
                 crowd.wrong(Wrong::Lost, format_args!("{}: {refusal}", self.name));
             }
-            crowd.count("reconnects", 1);
             wait(self.heard, &error).await?;
         }
         let missing = self.store.missing();
@@ -114,7 +109,7 @@ impl Device<'_> {
 
     /// Whether nothing more is to come, or comes.
     fn is_through(&mut self) -> bool {
-        if !self.store.crowd.written.get() {
+        if self.store.crowd.run.phase() != Phase::Ending {
             return false;
         }
         let missing = self.store.missing();
@@ -253,8 +248,10 @@ impl Device<'_> {
                     if self.live.remove(&room).is_some() {
                         return Err("a second subscription".into());
                     }
-                    if let Some(reason) = &news.reason
-                        && !GONE.contains(&&**reason)
+                    if news
+                        .reason
+                        .as_deref()
+                        .is_some_and(|why| !GONE.contains(&why))
                     {
                         return Err("refused".into());
                     }
@@ -352,10 +349,7 @@ impl Device<'_> {
             let known = reads.entry((self.store.nick, room)).or_default();
             *known = position.max(*known);
             crowd.run.checks.made("reads", 1);
-        } else if !reason
-            .as_ref()
-            .is_some_and(|reason| GONE.contains(&&**reason))
-        {
+        } else if reason.as_deref().is_none_or(|why| !GONE.contains(&why)) {
             let what = format!("read {position} was answered by {read:?}, {reason:?}");
             self.store.wrong(Wrong::Unread, room, what);
         }
@@ -368,10 +362,7 @@ impl Device<'_> {
 
     fn odd(&self, what: std::fmt::Arguments<'_>) {
         let crowd = self.store.crowd;
-        let nick = &crowd.plan.nicks[self.store.nick];
-        crowd.wrong(
-            Wrong::Altered,
-            format_args!("{nick}, {}: {what}", self.name),
-        );
+        let (nick, name) = (&crowd.plan.nicks[self.store.nick], self.name);
+        crowd.wrong(Wrong::Altered, format_args!("{nick}, {name}: {what}"));
     }
 }

@@ -4,87 +4,71 @@
 //! for list, count and inbox; what is wrong is asked again for a while before it counts. Must not: know how the lines
 //! were said.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::answer::{Answer, Inboxed};
-use super::caller::{Caller, Failed};
+use super::answer::{Answer, Entry};
 use super::plan::Room;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
-use crate::tally::{ABSENT, Page};
+use crate::report;
+use crate::rpc::{CallError, Client};
+use crate::tally::{self, Page};
 
-/// Nicks that are asked at once.
-const ASKING: usize = 16;
 /// An answer may still become right for so long.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAGE: u64 = 1_000;
 
 /// Judges all; the answers go into a file, if one is given.
 pub(super) async fn judge(crowd: &Crowd, answers: Option<&Path>) -> Result<(), Stop> {
-    let mut caller = Caller::new(crowd);
+    let mut client = Client::open(&crowd.run.url).await?;
     for room in 0..crowd.plan.rooms.len() {
         crowd.run.tell(&crowd.timelines[room]);
-        whole(crowd, &mut caller, room).await?;
-        members(crowd, &mut caller, room).await?;
+        whole(crowd, &mut client, room).await?;
+        members(crowd, &mut client, room).await?;
     }
     let lines = RefCell::new(vec![heading(crowd).to_string()]);
-    let (next, until) = (Cell::new(0), Instant::now() + PATIENCE);
+    let (nicks, until) = (crowd.plan.nicks.len() as u64, Instant::now() + PATIENCE);
     crowd.run.tell("all nicks are asked");
-    let asking = (0..ASKING).map(|_| async {
-        let mut caller = Caller::new(crowd);
-        while next.get() < crowd.plan.nicks.len() {
-            let nick = next.replace(next.get() + 1);
-            let answer = asked(crowd, &mut caller, nick, until).await?;
-            if answers.is_some() {
-                let line = shown(crowd, nick, &answer).to_string();
-                lines.borrow_mut().push(line);
-            }
+    tally::spread(&crowd.run, None, nicks, async |client, nick| {
+        let nick = nick as usize;
+        let answer = asked(crowd, client, nick, until).await?;
+        if answers.is_some() {
+            let line = shown(crowd, nick, &answer).to_string();
+            lines.borrow_mut().push(line);
         }
-        Ok::<(), Stop>(())
-    });
-    try_join_all(asking).await?;
+        Ok(())
+    })
+    .await?;
     let Some(path) = answers else { return Ok(()) };
     let text = lines.into_inner().join("\n") + "\n";
-    fs::write(path, text).map_err(|error| Stop::Own(format!("the file of answers: {error}")))
+    report::write(path, &text)
 }
 
 /// Reads a timeline whole: each line once, in order.
-async fn whole(crowd: &Crowd, caller: &mut Caller<'_>, room: usize) -> Result<(), Failed> {
-    let (name, length) = (
-        &crowd.timelines[room],
-        crowd.plan.rooms[room].lines.len() as u64,
-    );
-    let (mut last, mut head) = (0, 0);
-    let mut from = Some(1);
-    while let Some(first) = from {
-        let params = json!({ "timeline": name, "from": first, "limit": PAGE });
-        let page: Page = caller.ask(None, "message.range", &params).await?;
-        for message in &page.messages {
-            let at = message.sequence;
-            if at != last + 1 {
-                let what = format_args!("{name}: {at} follows {last}");
-                crowd.wrong(lost_or_doubled(last < at), what);
-            }
-            last = at;
-            crowd.compare(room, message);
+async fn whole(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), CallError> {
+    let Room { name, lines, .. } = &crowd.plan.rooms[room];
+    let page: Page = tally::whole(client, name).await?;
+    let (mut last, head, length) = (0, page.head, lines.len() as u64);
+    for message in &page.messages {
+        let at = message.sequence;
+        if at != last + 1 {
+            let what = format_args!("{name}: {at} follows {last}");
+            crowd.wrong(lost_or_doubled(last < at), what);
         }
-        crowd
-            .run
-            .checks
-            .made("messages read back", page.messages.len() as u64);
-        crowd.is_epoch(room, &page.epoch);
-        (head, from) = (page.head, page.next.filter(|next| *next > first));
+        last = at;
+        crowd.compare(room, message);
     }
+    let count = page.messages.len() as u64;
+    crowd.run.checks.made("messages read back", count);
+    crowd.is_epoch(room, &page.epoch);
     if (last, head) != (length, length) {
         let what = format_args!("{name}: {last}, head {head}, of {length}");
         crowd.wrong(lost_or_doubled(last < length), what);
@@ -97,14 +81,14 @@ fn lost_or_doubled(is_lost: bool) -> Wrong {
 }
 
 /// Compares the members of a room.
-async fn members(crowd: &Crowd, caller: &mut Caller<'_>, room: usize) -> Result<(), Failed> {
+async fn members(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), CallError> {
     #[derive(Deserialize)]
     struct Member {
         user: String,
     }
     let name = &crowd.timelines[room];
-    let ask = |after: &Value| json!({ "timeline": name, "limit": PAGE, "after": after });
-    let members: Vec<Member> = pages(caller, None, "member.list", "members", ask).await?;
+    let params = json!({ "timeline": name, "limit": PAGE });
+    let members: Vec<Member> = pages(client, "member.list", "members", params).await?;
     let found: BTreeSet<&str> = members.iter().map(|member| member.user.as_str()).collect();
     let lasting = |nick: &usize| crowd.plan.stays_in(*nick, room).any(|stay| stay.lasts());
     let expected = (0..crowd.plan.nicks.len()).filter(lasting);
@@ -112,36 +96,28 @@ async fn members(crowd: &Crowd, caller: &mut Caller<'_>, room: usize) -> Result<
     if found != expected || members.len() != expected.len() {
         let differ: Vec<_> = found.symmetric_difference(&expected).take(5).collect();
         let (found, of) = (members.len(), expected.len());
-        crowd.wrong(
-            Wrong::List,
-            format_args!("{name}: {found} of {of} members, {differ:?}"),
-        );
+        let what = format_args!("{name}: {found} of {of} members, {differ:?}");
+        crowd.wrong(Wrong::List, what);
     }
     crowd.run.checks.made("members", members.len() as u64);
     Ok(())
 }
 
-/// All pages of a list. `ask` makes the parameters from `next` of the page before; null = the first.
+/// All pages of a list.
 async fn pages<T: DeserializeOwned>(
-    caller: &mut Caller<'_>,
-    user: Option<usize>,
+    client: &mut Client,
     method: &str,
     member: &str,
-    ask: impl Fn(&Value) -> Value,
-) -> Result<Vec<T>, Failed> {
-    let (mut all, mut next) = (Vec::new(), Value::Null);
+    mut params: Value,
+) -> Result<Vec<T>, CallError> {
+    let mut all = Vec::new();
     loop {
-        let mut params = ask(&next);
-        // Absent is not the same as null.
-        if let Some(params) = params.as_object_mut() {
-            params.retain(|_, value| !value.is_null());
-        }
-        let mut page: Value = caller.ask(user, method, &params).await?;
-        let odd = |odd| Stop::Unreachable(format!("{method}: {odd}"));
+        let mut page: Value = client.insist(method, &params).await?;
+        let odd = |odd| CallError::Lost(format!("{method}: {odd}"));
         let part: Vec<T> = serde_json::from_value(page[member].take()).map_err(odd)?;
         all.extend(part);
-        next = page["next"].take();
-        if next.is_null() {
+        params["after"] = page["next"].take();
+        if params["after"].is_null() {
             return Ok(all);
         }
     }
@@ -150,18 +126,19 @@ async fn pages<T: DeserializeOwned>(
 /// Asks for everything of a nick until it is right, or long enough; then it counts.
 async fn asked(
     crowd: &Crowd,
-    caller: &mut Caller<'_>,
+    client: &mut Client,
     nick: usize,
     until: Instant,
-) -> Result<Answer, Failed> {
+) -> Result<Answer, CallError> {
+    let name = &crowd.plan.nicks[nick];
+    client.become_user(&json!({ "user": name }));
     loop {
-        let answer = ask(caller, nick).await?;
+        let answer = ask(client, name).await?;
         let found = answer.wrongs(crowd, nick);
         if !found.is_empty() && Instant::now() < until {
             sleep(Duration::from_millis(100)).await;
             continue;
         }
-        let name = &crowd.plan.nicks[nick];
         for (wrong, what) in found {
             crowd.wrong(wrong, format_args!("{name}: {what}"));
         }
@@ -173,23 +150,14 @@ async fn asked(
     }
 }
 
-async fn ask(caller: &mut Caller<'_>, nick: usize) -> Result<Answer, Failed> {
-    let user = Some(nick);
-    let listing = |after: &Value| json!({ "limit": PAGE, "columns": [], "after": after });
-    let list = pages(caller, user, "conversation.list", "conversations", listing).await?;
-    let count = caller.ask(user, "conversation.count", &json!({})).await?;
-    let inbox = inbox(caller, nick).await?;
+async fn ask(client: &mut Client, nick: &str) -> Result<Answer, CallError> {
+    let params = json!({ "limit": PAGE, "columns": [] });
+    let list = pages(client, "conversation.list", "conversations", params).await?;
+    let count = client.insist("conversation.count", json!({})).await?;
+    // One that was never written to does not exist.
+    let inbox = tally::whole(client, &format!("$inbox/{nick}")).await?;
+    let inbox = inbox.messages;
     Ok(Answer { list, count, inbox })
-}
-
-/// All of an inbox; one that was never written to does not exist.
-async fn inbox(caller: &mut Caller<'_>, nick: usize) -> Result<Vec<Inboxed>, Failed> {
-    let timeline = format!("$inbox/{}", caller.name_of(nick));
-    let ask = |from: &Value| json!({ "timeline": timeline, "limit": PAGE, "from": from });
-    match pages(caller, Some(nick), "message.range", "messages", ask).await {
-        Err(Failed::Refused(refusal)) if refusal.data.reason == ABSENT => Ok(Vec::new()),
-        read => read,
-    }
 }
 
 /// The first line of the answers: how many lines the timelines have, and when they were last written to.
@@ -208,17 +176,14 @@ fn heading(crowd: &Crowd) -> Value {
 fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
     let list = answer.list.iter();
     let list = list.map(|one| json!([one.timeline, one.unread, one.members_count, one.head]));
-    let mut runs: Vec<(&str, u64, u64)> = Vec::new();
-    for Inboxed { entry, .. } in &answer.inbox {
-        match runs.last_mut() {
-            Some((timeline, _, last))
-                if *timeline == entry.timeline && *last + 1 == entry.sequence =>
-            {
-                *last += 1;
-            }
-            _ => runs.push((&entry.timeline, entry.sequence, entry.sequence)),
-        }
-    }
+    let entries: Vec<&Entry> = answer.inbox.iter().map(|one| &one.entry).collect();
+    let follows = |one: &&Entry, next: &&Entry| {
+        one.timeline == next.timeline && one.sequence + 1 == next.sequence
+    };
+    let runs = entries.chunk_by(follows).map(|run| {
+        let (first, last) = (run[0], run[run.len() - 1]);
+        json!([first.timeline, first.sequence, last.sequence])
+    });
     let reads = crowd.reads.borrow();
     let reads = reads.range((nick, 0)..(nick + 1, 0));
     let reads = reads.map(|((_, room), read)| (crowd.timelines[*room].clone(), json!(read)));
@@ -226,6 +191,6 @@ fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
         "nick": crowd.plan.nicks[nick],
         "list": list.collect::<Vec<_>>(),
         "reads": reads.collect::<serde_json::Map<_, _>>(),
-        "inbox": runs,
+        "inbox": runs.collect::<Vec<_>>(),
     })
 }

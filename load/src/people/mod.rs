@@ -5,14 +5,13 @@
 //! counted by its kind. Must not: judge (`judge` does), or trust what the server says of members.
 
 mod answer;
-mod caller;
 mod device;
 mod judge;
 mod plan;
 mod store;
 mod writer;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -73,7 +72,7 @@ enum Mistake {
 }
 
 /// How an answer can be wrong; each is a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
     Lost,
     Doubled,
@@ -85,14 +84,15 @@ enum Wrong {
     Inbox,
 }
 
-const WRONGS: [(Wrong, &str); 7] = [
-    (Wrong::Lost, "lost"),
-    (Wrong::Doubled, "doubled"),
-    (Wrong::Altered, "altered"),
-    (Wrong::Leaked, "leaked"),
-    (Wrong::Unread, "wrong_unread_counts"),
-    (Wrong::List, "wrong_lists"),
-    (Wrong::Inbox, "wrong_inboxes"),
+/// The figures of these, in their order.
+const WRONGS: [&str; 7] = [
+    "lost",
+    "doubled",
+    "altered",
+    "leaked",
+    "wrong_unread_counts",
+    "wrong_lists",
+    "wrong_inboxes",
 ];
 
 /// All who take part.
@@ -101,14 +101,10 @@ struct Crowd {
     plan: Plan,
     timelines: Arc<Timelines>,
     acks: Rc<Recorder>,
-    /// All lines are acknowledged.
-    written: Cell<bool>,
     /// Commit time of each message as it was first shown, 0 before; by room.
     times: RefCell<Vec<Vec<u64>>>,
     /// The highest position that a nick has set as read in a room.
     reads: RefCell<BTreeMap<(usize, usize), u64>>,
-    wrongs: RefCell<BTreeMap<Wrong, u64>>,
-    counts: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 impl Profile for People {
@@ -126,23 +122,22 @@ impl Profile for People {
         crowd.settle().await?;
         crowd.err(self.mistake);
         judge::judge(&crowd, self.answers.as_deref()).await?;
-        crowd.report();
         Ok(())
     }
 }
 
 impl Crowd {
     fn new(run: &Rc<Run>, plan: Plan) -> Crowd {
+        for wrong in WRONGS {
+            run.figure(wrong, 0.0, "1", Better::Lower);
+        }
         let times = plan.rooms.iter().map(|room| vec![0; room.lines.len()]);
         Crowd {
             run: Rc::clone(run),
             timelines: Timelines::new(plan.rooms.iter().map(|room| room.name.clone())),
             acks: run.recorder("ack", Counts::Ended),
-            written: Cell::new(false),
             times: RefCell::new(times.collect()),
             reads: RefCell::default(),
-            wrongs: RefCell::default(),
-            counts: RefCell::default(),
             plan,
         }
     }
@@ -154,13 +149,11 @@ impl Crowd {
         let writing = async {
             let rooms = 0..self.plan.rooms.len();
             try_join_all(rooms.map(|room| writer::write(self, room))).await?;
-            self.written.set(true);
             self.run.end_early();
             Ok(())
         };
         let all = self.plan.rooms.iter().map(|room| room.lines.len() as u64);
-        let reached = || (!self.written.get()).then(|| self.acks.count());
-        let killing = kill(&self.run, kills, all.sum(), reached);
+        let killing = kill(&self.run, kills, all.sum(), &self.acks);
         let showing = self.run.pass(f64::INFINITY).map(Ok);
         let together = try_join4(writing, try_join_all(devices), killing, showing);
         Box::pin(together).await.map(|_| ())
@@ -181,8 +174,8 @@ impl Crowd {
         match mistake {
             None => {}
             Some(Mistake::Message) => {
-                let again = self.plan.rooms[0].lines[0].again();
-                self.plan.rooms[0].lines.push(again);
+                let lines = &mut self.plan.rooms[0].lines;
+                lines.push(lines[0].clone());
                 self.times.borrow_mut()[0].push(0);
             }
             Some(Mistake::Member) => {
@@ -194,23 +187,9 @@ impl Crowd {
         }
     }
 
-    fn report(&self) {
-        for (wrong, name) in WRONGS {
-            let count = self.wrongs.borrow().get(&wrong).copied().unwrap_or(0);
-            self.run.figure(name, count as f64, "1", Better::Lower);
-        }
-        for (name, count) in self.counts.take() {
-            self.run.figure(name, count as f64, "1", Better::Neither);
-        }
-    }
-
     fn wrong(&self, wrong: Wrong, what: impl Display) {
-        *self.wrongs.borrow_mut().entry(wrong).or_default() += 1;
+        self.run.add(WRONGS[wrong as usize], 1);
         self.run.checks.fault(format_args!("{wrong:?}: {what}"));
-    }
-
-    fn count(&self, what: &'static str, more: u64) {
-        *self.counts.borrow_mut().entry(what).or_default() += more;
     }
 
     /// Compares a message with its line.
@@ -218,10 +197,8 @@ impl Crowd {
         let (room_of, at) = (&self.plan.rooms[room], message.sequence as usize - 1);
         let name = &room_of.name;
         let Some(line) = room_of.lines.get(at) else {
-            return self.wrong(
-                Wrong::Doubled,
-                format_args!("{name}: {} is no line", at + 1),
-            );
+            let what = format_args!("{name}: {} is no line", at + 1);
+            return self.wrong(Wrong::Doubled, what);
         };
         let sender = line.sender.map(|nick| self.plan.nicks[nick].as_str());
         let entry = message.entry.as_ref().map(|entry| entry.get());
@@ -235,10 +212,8 @@ impl Crowd {
         if *time == 0 {
             *time = message.timestamp;
         } else if *time != message.timestamp {
-            self.wrong(
-                Wrong::Altered,
-                format_args!("{name}: {} changed its time", at + 1),
-            );
+            let what = format_args!("{name}: {} changed its time", at + 1);
+            self.wrong(Wrong::Altered, what);
         }
     }
 

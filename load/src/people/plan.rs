@@ -41,6 +41,7 @@ pub(super) struct Room {
 }
 
 /// One line: a message, and who comes and goes before it.
+#[derive(Clone)]
 pub(super) struct Line {
     pub(super) entry: Box<RawValue>,
     pub(super) id: String,
@@ -59,20 +60,6 @@ pub(super) struct Stay {
     pub(super) from: u64,
     /// The last one that they get; `u64::MAX` while it lasts.
     pub(super) to: u64,
-}
-
-impl Line {
-    /// The same line once more, said by nobody.
-    pub(super) fn again(&self) -> Line {
-        Line {
-            entry: self.entry.clone(),
-            id: self.id.clone(),
-            sender: None,
-            leaves: None,
-            joins: None,
-            is_announced: false,
-        }
-    }
 }
 
 impl Stay {

@@ -1,17 +1,21 @@
 //! A writer: says the lines of one log, one after the other, and brings and takes away members as they ask for it.
 //!
-//! Owns: the calls that a line leads to. Promises: a line is begun when the one before is answered, so members are
-//! there before they speak. Must not: say a line twice, whatever is repeated.
+//! Owns: the calls that a line leads to, and the connections for them. Promises: a line is begun when the one before is
+//! answered, so members are there before they speak; a call is repeated after a lost connection and after a refusal
+//! that allows it. Must not: say a line twice, whatever is repeated, or hide any other refusal.
 
-use serde::Deserialize;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use super::caller::{Caller, Failed};
 use super::plan::Line;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
-use crate::rpc::Appended;
+use crate::rpc::{Appended, CallError, Client};
+use crate::trial::wait;
 
 /// Makes the timelines. What is there already is not ours.
 pub(super) async fn create(crowd: &Crowd) -> Result<(), Stop> {
@@ -20,11 +24,11 @@ pub(super) async fn create(crowd: &Crowd) -> Result<(), Stop> {
         created: bool,
         epoch: String,
     }
-    let mut caller = Caller::new(crowd);
+    let mut client = Client::open(&crowd.run.url).await?;
     for (room, name) in crowd.timelines.iter().enumerate() {
         let settings = json!({ "fan_out": "write", "members_only": true });
         let params = json!({ "timeline": name, "settings": settings });
-        let made: Created = caller.ask(None, "timeline.create", &params).await?;
+        let made: Created = client.insist("timeline.create", params).await?;
         if !made.created {
             let what = format!("timeline {name} is there: choose another --prefix, or --data");
             return Err(Stop::Occupied(what));
@@ -43,12 +47,12 @@ pub(super) async fn write(crowd: &Crowd, room: usize) -> Result<(), Stop> {
         let began = Instant::now();
         match say(crowd, &mut callers, (room, sequence), line).await {
             Ok(()) => crowd.acks.record(began, Instant::now()),
-            Err(Failed::Refused(refusal)) => {
+            Err(CallError::Refused(refusal)) => {
                 let name = &crowd.timelines[room];
                 crowd.wrong(Wrong::Lost, format_args!("{name}: {sequence}: {refusal}"));
                 return Ok(());
             }
-            Err(Failed::Stop(stop)) => return Err(stop),
+            Err(lost) => return Err(lost.into()),
         }
     }
     Ok(())
@@ -59,7 +63,7 @@ async fn say<'a>(
     (back, front): &mut (Caller<'a>, Caller<'a>),
     (room, sequence): (usize, u64),
     line: &Line,
-) -> Result<(), Failed> {
+) -> Result<(), CallError> {
     #[derive(Deserialize)]
     struct Changed {
         /// Absent if nothing was announced, or not again.
@@ -94,14 +98,82 @@ async fn say<'a>(
         let caller = if line.sender.is_some() { front } else { back };
         let appended: Appended = caller.ask(line.sender, "message.append", &params).await?;
         crowd.is_epoch(room, &appended.epoch);
-        crowd.count("duplicates", u64::from(appended.duplicate));
+        crowd.run.add("duplicates", u64::from(appended.duplicate));
         said = Some(appended.sequence);
     }
     if said.is_some_and(|said| said != sequence) {
-        crowd.wrong(
-            Wrong::Doubled,
-            format_args!("{name}: line {sequence} is {said:?}"),
-        );
+        let what = format_args!("{name}: line {sequence} is {said:?}");
+        crowd.wrong(Wrong::Doubled, what);
     }
     Ok(())
+}
+
+/// Asks until it is answered, whatever happens to the connection; so what is asked must be safe to repeat.
+struct Caller<'a> {
+    crowd: &'a Crowd,
+    client: Option<Client>,
+    /// The nick that the connection is of; `None` = a back end.
+    user: Option<usize>,
+}
+
+impl<'a> Caller<'a> {
+    fn new(crowd: &'a Crowd) -> Caller<'a> {
+        Caller {
+            crowd,
+            client: None,
+            user: None,
+        }
+    }
+
+    /// Asks for a nick, or for a back end; a caller that asked for a nick can't be a back end any more.
+    async fn ask<R: DeserializeOwned>(
+        &mut self,
+        user: Option<usize>,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<R, CallError> {
+        let began = Instant::now();
+        loop {
+            let error = match self.once(user, method, params).await {
+                Ok(result) => return Ok(result),
+                Err(error) => error,
+            };
+            match &error {
+                CallError::Refused(refusal) if refusal.may_repeat() => {
+                    self.crowd.run.add("refusals", 1);
+                    let pause = refusal.data.retry_after_ms.unwrap_or(0).min(1_000);
+                    sleep(Duration::from_millis(pause)).await;
+                }
+                CallError::Refused(_) => return Err(error),
+                CallError::Lost(_) => {
+                    self.client = None;
+                    self.crowd.run.add("reconnects", 1);
+                }
+            }
+            let waited = wait(began, &error).await;
+            waited.map_err(|stop| CallError::Lost(stop.to_string()))?;
+        }
+    }
+
+    async fn once<R: DeserializeOwned>(
+        &mut self,
+        user: Option<usize>,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<R, CallError> {
+        let client = match &mut self.client {
+            Some(client) => client,
+            none => {
+                self.user = None;
+                none.insert(Client::open(&self.crowd.run.url).await?)
+            }
+        };
+        if user != self.user
+            && let Some(nick) = user
+        {
+            client.become_user(&json!({ "user": self.crowd.plan.nicks[nick] }));
+            self.user = user;
+        }
+        client.call(method, params).await
+    }
 }

@@ -12,19 +12,19 @@ use clap::ValueEnum;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::task::{JoinHandle, spawn_local};
+use tokio::task::spawn_local;
 use tokio::time::Instant;
 
 use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
-use crate::exit::{Stop, joined};
+use crate::exit::{self, Stop};
 use crate::generator::{Flow, count, rate};
 use crate::groups::{client, create, filled, listed, settled, user};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::request::Session;
-use crate::run::{Better, Counts, Gaps, Phase, Run};
+use crate::run::{Better, Counts, Gaps, Run};
 use crate::tally::Tally;
 
 /// Arguments of `people-bench crowd`.
@@ -72,7 +72,7 @@ impl Profile for Crowd {
             return Err(Stop::Usage("not more members than are on-line".into()));
         }
         need_files(run, self.online + OTHERS)?;
-        let group = Tally::new(run.prefix(None, "crowd"), 1, 0);
+        let group = Tally::new(run.prefix("crowd"), 1, 0);
         let settings = |_| json!({ "fan_out": self.fan_out });
         create(run, &group, settings, |_| (0..self.members).collect()).await?;
         settled(run).await?;
@@ -88,12 +88,14 @@ impl Profile for Crowd {
         }
         let members = audience::open(&account, members).await?.into_iter();
         let living = members.map(|member| member.live(Member::attend)).collect();
-        let (bare, bare_ack) = self.bare(run);
+        let bare = Tally::new(run.prefix("bare"), 1, 0);
+        let bare = Rc::new(RefCell::new(bare));
+        let bare_ack = run.recorder("ack_without_members", Counts::Scheduled);
         let poster = |_| Some(user(run, 0));
         let open = Session::each_as(run, poster, |lane| {
             Appends::new(run, &bare, lane, self.size, true)
         });
-        let beside = Flow::single(self.rate)
+        let beside = Flow::by_clock(1, self.rate, Gaps::Fixed)
             .start(run, &[bare_ack], open)
             .await?;
         let pace = run.pace(self.rate, Gaps::Fixed, 0);
@@ -102,11 +104,19 @@ impl Profile for Crowd {
             last.set(at);
             account.put(0, 0, at);
         });
-        let (joins, (), ()) = tokio::join!(self.join(run), posting, run.measure());
+        let (mut joins, latency) = (Vec::new(), run.recorder("listed", Counts::Scheduled));
+        let pace = run.pace(self.joins, Gaps::Fixed, 1);
+        // Others join conversations of their own.
+        let joining = audience::by_the_clock(&account, pace, |_| {
+            let number = self.members + joins.len() as u64;
+            let join = be_listed(Rc::clone(run), number, Rc::clone(&latency));
+            joins.push(spawn_local(join));
+        });
+        tokio::join!(joining, posting, run.measure());
         audience::end(&account, living).await?;
-        beside.end().await?;
+        exit::all(beside).await?;
         for join in joins {
-            joined(join).await?;
+            exit::joined(join).await?;
         }
         if self.fan_out == To::Write {
             let done = settled(run).await?;
@@ -119,34 +129,6 @@ impl Profile for Crowd {
             run.figure("inboxes_filled_after", after, "s", Better::Lower);
         }
         Ok(())
-    }
-}
-
-impl Crowd {
-    /// A group without members, and what records the acks of its posts.
-    fn bare(&self, run: &Run) -> (Rc<RefCell<Tally>>, Rc<Recorder>) {
-        let tally = Tally::new(run.prefix(None, "bare"), 1, 0);
-        let ack = run.recorder("ack_without_members", Counts::Scheduled);
-        (Rc::new(RefCell::new(tally)), ack)
-    }
-
-    /// Has users join conversations of their own, by the clock, until the run ends.
-    async fn join(&self, run: &Rc<Run>) -> Vec<JoinHandle<Result<(), Stop>>> {
-        let latency = run.recorder("listed", Counts::Scheduled);
-        let mut pace = run.pace(self.joins, Gaps::Fixed, 1);
-        let (mut joins, mut next) = (Vec::new(), self.members);
-        while run.phase() != Phase::Ending {
-            tokio::select! {
-                () = pace.wait() => {}
-                () = run.ended() => break,
-            }
-            while pace.due(Instant::now()).is_some() {
-                let join = be_listed(Rc::clone(run), next, Rc::clone(&latency));
-                joins.push(spawn_local(join));
-                next += 1;
-            }
-        }
-        joins
     }
 }
 

@@ -15,7 +15,6 @@ use crate::append::Appends;
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
 use crate::groups::{create, filled, gauge, settled};
-use crate::machine::used;
 use crate::profile::{Profile, need_files};
 use crate::request::Session;
 use crate::run::{Better, Run};
@@ -57,21 +56,20 @@ impl Profile for FanOut {
             return Err(Stop::Usage("more members than users".into()));
         }
         need_files(run, self.flow.connections as u64)?;
-        let tally = Tally::new(run.prefix(None, "group"), self.groups, 0);
+        let tally = Tally::new(run.prefix("group"), self.groups, 0);
         let members = |group| self.members(group).collect();
         create(run, &tally, |_| json!({ "fan_out": "write" }), members).await?;
         settled(run).await?;
         let tally = Rc::new(RefCell::new(tally));
         let acks = self.flow.recorder(run, "ack");
         let open = Session::each(run, |lane| Appends::new(run, &tally, lane, self.size, true));
-        let cpu = || used(run.pid?, "cpu_seconds");
-        let (began, before) = (Instant::now(), cpu());
+        let (began, before) = (Instant::now(), run.used("cpu_seconds"));
         self.flow.measure(run, &[acks], open).await?;
         let ended = Instant::now();
         let lag = gauge(run, "tideline_relay_lag_seconds").await?;
         run.figure("relay_lag_at_end", lag, "s", Better::Lower);
         let mut done = settled(run).await?;
-        let after = cpu();
+        let after = run.used("cpu_seconds");
         let tally = tally.take();
         let mut due = vec![0; self.users as usize];
         for (group, length) in tally.acked.iter().enumerate() {

@@ -9,14 +9,14 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ask;
+use super::{ask, is_so};
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
-use crate::groups::{client, create, filled, settled, spread};
+use crate::groups::{client, create, filled, settled};
 use crate::profile::{Profile, need_files};
 use crate::rpc::{CallError, read};
 use crate::run::Run;
-use crate::tally::Tally;
+use crate::tally::{Tally, spread};
 
 /// Arguments of `people-bench feed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -70,7 +70,7 @@ impl Profile for Feed {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
         let users = self.flow.connections as u64;
         need_files(run, users)?;
-        let mut tally = Tally::new(run.prefix(None, "feed"), self.follows, 0);
+        let mut tally = Tally::new(run.prefix("feed"), self.follows, 0);
         let fan_out = |number| if is_written(number) { "write" } else { "read" };
         let settings = |number| json!({ "fan_out": fan_out(number) });
         create(run, &tally, settings, |_| Vec::new()).await?;
@@ -94,13 +94,8 @@ impl Profile for Feed {
             self.whole(run, user).await?;
         }
         let page = self.page.min(self.follows * u64::from(self.messages));
-        let check = move |result: &[u8]| match read::<Page>(result)?.has(page) {
-            true => Ok(()),
-            false => {
-                let result = String::from_utf8_lossy(result);
-                Err(format!("not {page} messages, newest first: {result:.300}"))
-            }
-        };
+        let odd = format!("not {page} messages, newest first");
+        let check = move |result: &[u8]| is_so(result, read::<Page>(result)?.has(page), &odd);
         let params = json!({ "limit": self.page });
         ask(run, &self.flow, "feed.range", |_| params.clone(), check).await
     }
@@ -114,16 +109,12 @@ impl Feed {
             followers_count: u64,
         }
         settled(run).await?;
-        spread(run, self.follows, async |client, number| {
+        spread(run, None, self.follows, async |client, number| {
             let params = json!({ "timeline": tally.name(number), "limit": 1 });
             let found: Followers = client.insist("feed.followers", &params).await?;
-            match found.followers_count == users {
-                true => Ok(()),
-                false => Err(CallError::Lost(format!(
-                    "{} followers of {params}",
-                    found.followers_count
-                ))),
-            }
+            let found = found.followers_count;
+            let odd = || CallError::Lost(format!("{found} followers of {params}"));
+            (found == users).then_some(()).ok_or_else(odd)
         })
         .await
     }

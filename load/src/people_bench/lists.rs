@@ -8,24 +8,28 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::ask;
+use super::{ask, is_so};
 use crate::bench::rest;
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
 use crate::groups::{self, client, listed, settled, user};
-use crate::machine::used;
 use crate::poll::EMPTY;
 use crate::profile::{Profile, need_files};
 use crate::rpc::read;
 use crate::run::{Better, Run};
 use crate::tally::Tally;
 
+/// None of the conversations has more messages than the others.
+const ALL_ALIKE: (u64, u32) = (u64::MAX, 0);
 /// With fewer messages there is nothing to merge.
 const MERGED_FROM: u64 = 100_000;
 
 /// Flags of conversations, whose members are all users and one more, who has written everything.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 struct Conversations {
+    #[command(flatten)]
+    #[serde(flatten)]
+    flow: Flow,
     /// Conversations of each user; each connection is a user
     #[arg(long, default_value_t = 1_000, value_parser = count::<u64>)]
     conversations: u64,
@@ -39,14 +43,10 @@ struct Conversations {
 
 impl Conversations {
     /// Makes them, and waits until they are on the lists. Those from `deep` on are filled last, with so many messages.
-    async fn make(
-        &self,
-        run: &Run,
-        users: usize,
-        (deep, unread): (u64, u32),
-    ) -> Result<Tally, Stop> {
-        let (users, most) = (users as u64, self.conversations);
-        let mut tally = Tally::new(run.prefix(None, "list"), most, 0);
+    async fn make(&self, run: &Run, (deep, unread): (u64, u32)) -> Result<Tally, Stop> {
+        let (users, most) = (self.flow.connections as u64, self.conversations);
+        need_files(run, users)?;
+        let mut tally = Tally::new(run.prefix("list"), most, 0);
         groups::create(run, &tally, |_| json!({}), |_| (0..=users).collect()).await?;
         listed(run, 0..users, most).await?;
         tally.by = Some(user(run, users));
@@ -75,9 +75,6 @@ impl Conversations {
 pub struct List {
     #[command(flatten)]
     #[serde(flatten)]
-    flow: Flow,
-    #[command(flatten)]
-    #[serde(flatten)]
     conversations: Conversations,
     /// Conversations on the page: those with the newest activity
     #[arg(long, default_value_t = 50, value_parser = count::<u64>)]
@@ -94,7 +91,7 @@ struct Page {
     next: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct Listed {
     timeline: String,
     last_at: u64,
@@ -120,15 +117,7 @@ impl Page {
             let number = number.and_then(|digits| digits.parse::<usize>().ok());
             let due = number.and_then(|number| tally.acked.get(number));
             if due.map(|due| u64::from(*due)) != Some(one.unread) || one.head != one.unread {
-                let Listed {
-                    timeline,
-                    head,
-                    unread,
-                    ..
-                } = one;
-                return Err(format!(
-                    "{timeline}: {unread} of {head} unread, {due:?} are due"
-                ));
+                return Err(format!("{one:?}, {due:?} unread are due"));
             }
         }
         Ok(())
@@ -137,24 +126,16 @@ impl Page {
 
 impl Profile for List {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        need_files(run, self.flow.connections as u64)?;
         let most = self.conversations.conversations;
         let page = self.page.min(most);
         let deep = (most - page, self.unread_on_page);
-        let tally = self.conversations.make(run, self.flow.connections, deep);
-        let tally = tally.await?;
+        let tally = self.conversations.make(run, deep).await?;
         let unread = tally.total() as f64;
         run.figure("unread_of_each_user", unread, "1", Better::Neither);
         let check = move |result: &[u8]| read::<Page>(result)?.check(&tally, page);
         let params = json!({ "limit": page });
-        ask(
-            run,
-            &self.flow,
-            "conversation.list",
-            |_| params.clone(),
-            check,
-        )
-        .await
+        let flow = &self.conversations.flow;
+        ask(run, flow, "conversation.list", |_| params.clone(), check).await
     }
 }
 
@@ -164,11 +145,11 @@ impl Profile for List {
 pub struct Sync {
     #[command(flatten)]
     #[serde(flatten)]
-    flow: Flow,
-    #[command(flatten)]
-    #[serde(flatten)]
     conversations: Conversations,
 }
+
+/// Where nobody writes, there are none.
+const NEWS: &str = "news";
 
 /// The result of `conversation.sync`, as far as it is checked.
 #[derive(Deserialize)]
@@ -185,20 +166,11 @@ impl Synced {
     }
 }
 
-/// Where nobody writes, there is no news.
-fn nothing(result: &[u8], is_so: bool) -> Result<(), String> {
-    let text = || format!("news: {:.300}", String::from_utf8_lossy(result));
-    is_so.then_some(()).ok_or_else(text)
-}
-
 impl Profile for Sync {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        need_files(run, self.flow.connections as u64)?;
-        let none = (self.conversations.conversations, 0);
-        let made = self.conversations.make(run, self.flow.connections, none);
-        made.await?;
-        let mut cursors = Vec::new();
-        for number in 0..self.flow.connections as u64 {
+        self.conversations.make(run, ALL_ALIKE).await?;
+        let (flow, mut cursors) = (&self.conversations.flow, Vec::new());
+        for number in 0..flow.connections as u64 {
             let (mut client, mut params) = (client(run, number).await?, json!({}));
             loop {
                 let synced: Synced = client.call("conversation.sync", &params).await?;
@@ -209,9 +181,9 @@ impl Profile for Sync {
             }
             cursors.push(params);
         }
-        let check = |result: &[u8]| nothing(result, read::<Synced>(result)?.has_nothing());
+        let check = |result: &[u8]| is_so(result, read::<Synced>(result)?.has_nothing(), NEWS);
         let params = |lane: usize| cursors[lane].clone();
-        ask(run, &self.flow, "conversation.sync", params, check).await
+        ask(run, flow, "conversation.sync", params, check).await
     }
 }
 
@@ -222,9 +194,6 @@ impl Profile for Sync {
 pub struct Device {
     #[command(flatten)]
     #[serde(flatten)]
-    flow: Flow,
-    #[command(flatten)]
-    #[serde(flatten)]
     conversations: Conversations,
 }
 
@@ -232,27 +201,24 @@ const DEVICE: &str = "phone";
 
 impl Profile for Device {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let devices = self.flow.connections;
-        need_files(run, devices as u64)?;
-        let none = (self.conversations.conversations, 0);
-        let tally = self.conversations.make(run, devices, none).await?;
+        let flow = &self.conversations.flow;
+        let tally = self.conversations.make(run, ALL_ALIKE).await?;
         let places = places(run, &tally).await?;
-        for number in 0..devices as u64 {
+        for number in 0..flow.connections as u64 {
             let params = json!({ "device": DEVICE, "positions": places });
             let mut client = client(run, number).await?;
             client.insist::<Value>("position.set", params).await?;
         }
         settled(run).await?;
-        let memory = || used(run.pid?, "resident_bytes");
-        let before = memory();
-        let check = |result: &[u8]| nothing(result, result == EMPTY);
+        let before = run.used("resident_bytes");
+        let check = |result: &[u8]| is_so(result, result == EMPTY, NEWS);
         let params = json!({ "device": DEVICE });
-        ask(run, &self.flow, "sync", |_| params.clone(), check).await?;
+        ask(run, flow, "sync", |_| params.clone(), check).await?;
         // The connections are closed, but what they took is not given back so soon: the last sample had them.
         let after = run.samples("server_resident_bytes");
         let after = after.and_then(|samples| samples.value.last().copied());
         if let Some((before, after)) = before.zip(after) {
-            let per = (after - before) / devices as f64;
+            let per = (after - before) / flow.connections as f64;
             run.figure("bytes_per_device", per, "bytes", Better::Lower);
         }
         Ok(())

@@ -53,17 +53,15 @@ impl Row {
     }
 }
 
-/// Whether an answer is the right one; the error is a fault.
-type Check = Rc<dyn Fn(&[u8]) -> Result<(), String>>;
-
 /// The same request over and over.
-struct Same {
+struct Same<C> {
     run: Rc<Run>,
     frame: Template,
-    check: Check,
+    /// Whether an answer is the right one; the error is a fault.
+    check: Rc<C>,
 }
 
-impl Ask for Same {
+impl<C: Fn(&[u8]) -> Result<(), String> + 'static> Ask for Same<C> {
     type Asked = ();
 
     fn put(&mut self, out: &mut Vec<u8>, request: u64) {
@@ -77,6 +75,12 @@ impl Ask for Same {
             Err(refusal) => Err(format!("refused: {refusal}")),
         }
     }
+}
+
+/// What is not so is a fault that shows the result.
+fn is_so(result: &[u8], is_so: bool, what: &str) -> Result<(), String> {
+    let text = || format!("{what}: {:.300}", String::from_utf8_lossy(result));
+    is_so.then_some(()).ok_or_else(text)
 }
 
 /// Has each connection, as the user of its number, ask the same over and over; enters what a call costs the server.
@@ -96,7 +100,7 @@ async fn ask(
         Same {
             run: Rc::clone(run),
             frame: Template::framed(&request),
-            check: Rc::clone(&check) as Check,
+            check: Rc::clone(&check),
         }
     });
     flow.measure(run, &[Rc::clone(&latency)], open).await?;

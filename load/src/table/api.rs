@@ -19,7 +19,7 @@ use crate::exit::Stop;
 use crate::frame::{dial, place};
 use crate::http::{self, Answer};
 use crate::machine::wall_micros;
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, Way};
 
 /// Who asks, and whom.
 #[derive(Clone, Debug, clap::Args)]
@@ -70,7 +70,7 @@ impl Api {
     }
 
     pub(super) async fn connect(&self) -> io::Result<Pipe> {
-        dial(&self.url, None).await
+        dial(&self.url, Way::Plain).await
     }
 
     /// Appends a signed request to `out`; its answer is checked with what is returned.

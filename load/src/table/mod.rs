@@ -114,9 +114,9 @@ const READ_BACK: u64 = 1 << 34;
 /// Columns, and bytes of values, that are written at once; the protocol allows 1,024 and 4 MiB.
 const COLUMNS_MAX: usize = 1_000;
 const WRITE_BYTES_MAX: usize = 2_000_000;
-/// Rows of a page, in the measurement and when so many are read back.
 /// What a value that orders an index may have.
 const KEY_VALUE_BYTES_MAX: usize = 1_024;
+/// Rows of a page, in the measurement and when so many are read back.
 const PAGE_ROWS: usize = 100;
 const SAMPLE: u64 = 20_000;
 

@@ -65,20 +65,18 @@ impl Rows {
     fn choose(&mut self, kind: Kind) -> Ask {
         let Board { args, sheet, .. } = &*self.board;
         let (random, width) = (&mut self.random, sheet.columns.len());
+        let (lane, lanes) = (self.number as u64, args.flow.connections as u64);
+        // One of so many that no other connection writes.
+        let own =
+            |of: u64, random: &mut Random| lane + lanes * random.below((of - lane).div_ceil(lanes));
         match kind {
             Kind::Put | Kind::Update => {
-                // One that no other connection writes.
-                let (lane, lanes) = (self.number as u64, args.flow.connections as u64);
-                let own = (sheet.places() - lane).div_ceil(lanes);
-                let (row, columns) = sheet.at(lane + lanes * random.below(own));
+                let (row, columns) = sheet.at(own(sheet.places(), random));
                 let generation = sheet.send(row, &columns);
-                Ask::Write(row, columns, generation)
+                Ask::Write(row, columns, generation, None)
             }
             Kind::Transaction => {
-                // Of a partition key that no other connection writes.
-                let (lane, lanes) = (self.number as u64, args.flow.connections as u64);
-                let own = (sheet.partition_keys() - lane).div_ceil(lanes);
-                let rows = sheet.rows_of(lane + lanes * random.below(own));
+                let rows = sheet.rows_of(own(sheet.partition_keys(), random));
                 let row = rows.start + random.below(rows.end - rows.start);
                 Ask::Start(row, sheet.send(row, &(0..width)))
             }
@@ -105,9 +103,10 @@ impl Rows {
         match ask {
             Ask::Start(row, generation) => {
                 let started = read::<StartLocalTransactionResponse>(answer, signer).ok()??;
-                Some(Ask::Inside(*row, *generation, started.transaction_id))
+                let (all, id) = (0..self.board.sheet.columns.len(), started.transaction_id);
+                Some(Ask::Write(*row, all, *generation, Some(id)))
             }
-            Ask::Inside(row, generation, id) if answer.status == 200 => {
+            Ask::Write(row, _, generation, Some(id)) if answer.status == 200 => {
                 Some(Ask::Commit(*row, *generation, id.clone()))
             }
             _ => None,
@@ -197,16 +196,14 @@ impl Talk for Rows {
 
 /// An operation.
 pub(super) enum Ask {
-    /// These columns of a row are written: PutRow if they are all, else UpdateRow.
-    Write(u64, Range<usize>, u32),
+    /// These columns of a row are written, perhaps in a transaction: PutRow if they are all, else UpdateRow.
+    Write(u64, Range<usize>, u32, Option<String>),
     /// GetRow.
     Row(Due),
     /// GetRange.
     Page(Due),
     /// StartLocalTransaction, for a row and its next generation.
     Start(u64, u32),
-    /// PutRow in it.
-    Inside(u64, u32, String),
     /// CommitTransaction.
     Commit(u64, u32, String),
 }
@@ -219,12 +216,13 @@ impl Ask {
     pub(super) fn encode(&self, sheet: &Sheet) -> (Operation, Vec<u8>) {
         let (table_name, width) = (Some(sheet.name.clone()), sheet.columns.len());
         match self {
-            Ask::Write(row, columns, generation) => {
+            Ask::Write(row, columns, generation, transaction_id) => {
                 // UpdateRow's request has the same fields.
                 let request = PutRowRequest {
                     table_name,
                     row: Some(encode_row(&sheet.row(*row, columns.clone(), *generation))),
                     condition: anyway(),
+                    transaction_id: transaction_id.clone(),
                     ..PutRowRequest::default()
                 };
                 let operation = match columns.len() == width {
@@ -232,16 +230,6 @@ impl Ask {
                     false => Operation::UpdateRow,
                 };
                 (operation, request.encode_to_vec())
-            }
-            Ask::Inside(row, generation, id) => {
-                let request = PutRowRequest {
-                    table_name,
-                    row: Some(encode_row(&sheet.row(*row, 0..width, *generation))),
-                    condition: anyway(),
-                    transaction_id: Some(id.clone()),
-                    ..PutRowRequest::default()
-                };
-                (Operation::PutRow, request.encode_to_vec())
             }
             Ask::Start(row, _) => {
                 let mut key = sheet.key(*row);
@@ -297,11 +285,13 @@ impl Ask {
     ) -> Result<(u64, Option<u64>), String> {
         let (mut rows, mut next) = (Vec::new(), None);
         let [read, write] = match self {
-            Ask::Write(row, columns, generation) => {
-                sheet.ack(*row, columns, *generation);
+            Ask::Write(row, columns, generation, transaction) => {
+                // What is in a transaction counts when that is committed.
+                if transaction.is_none() {
+                    sheet.ack(*row, columns, *generation);
+                }
                 [0, sheet.units(1, columns.len())]
             }
-            Ask::Inside(..) => [0, sheet.units(1, sheet.columns.len())],
             Ask::Start(..) | Ask::Commit(..) => return Ok((0, None)),
             Ask::Row(due) | Ask::Page(due) => {
                 rows = decode_rows(&reply.rows).map_err(text)?;
@@ -366,7 +356,7 @@ mod tests {
         let mut cut = reply(&old, 1, 0);
         cut.rows.truncate(cut.rows.len() - 1);
         check(get(), &cut).expect_err("half a row");
-        let put = || Ask::Write(5, 0..4, 2);
+        let put = || Ask::Write(5, 0..4, 2, None);
         assert_eq!(sheet.send(5, &(0..4)), 2);
         check(put(), &reply(&[], 0, 0)).expect_err("a write that counts nothing");
         assert_eq!(check(put(), &reply(&[], 0, 1)), Ok((0, None)));

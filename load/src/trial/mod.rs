@@ -7,8 +7,7 @@
 mod subscriber;
 mod writer;
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::cell::Cell;
 use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use crate::history::{self, History};
 use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::rpc::Client;
-use crate::run::{Better, Counts, Run};
+use crate::run::{Better, Counts, Phase, Run};
 use crate::tally;
 
 /// Subscribers of each habit, who follow every timeline together.
@@ -65,9 +64,6 @@ pub(crate) struct Trial {
     acknowledged: Vec<Cell<u64>>,
     acks: Rc<Recorder>,
     began: Instant,
-    /// The writers are done: `acknowledged` is how long each timeline is.
-    written: Cell<bool>,
-    counts: RefCell<BTreeMap<&'static str, u64>>,
 }
 
 impl Trial {
@@ -80,8 +76,6 @@ impl Trial {
             lengths,
             acks: run.recorder("ack", Counts::Ended),
             began: Instant::now(),
-            written: Cell::new(false),
-            counts: RefCell::default(),
         }
     }
 
@@ -99,8 +93,7 @@ impl Trial {
         let listening = try_join_all((0..kinds.len() * SUBSCRIBERS).map(listen));
         let showing = run.pass(f64::INFINITY).map(Ok);
         let all = trial.lengths.iter().sum();
-        let reached = || (!trial.written.get()).then(|| trial.acks.count());
-        let killing = kill(run, kills, all, reached);
+        let killing = kill(run, kills, all, &trial.acks);
         let together = try_join4(trial.write(sources), listening, killing, showing);
         let (wrote, saw, (), ()) = Box::pin(together).await?;
         run.finish().await;
@@ -114,7 +107,7 @@ impl Trial {
         let sources = sources.into_iter().enumerate();
         let writers = sources.map(|(number, source)| writer::run(self, number, source));
         let wrote = try_join_all(writers).await?;
-        self.written.set(true);
+        // From here on `acknowledged` is how long each timeline is.
         self.run.end_early();
         Ok(wrote)
     }
@@ -145,7 +138,7 @@ impl Trial {
             for (timeline, spans) in timelines {
                 for span in &spans {
                     checks.made("messages pushed or resumed with", span.marks.len() as u64);
-                    self.count("resumes", u64::from(span.after > 0));
+                    self.run.add("resumes", u64::from(span.after > 0));
                 }
                 histories[timeline].watched.push((name.clone(), spans));
             }
@@ -156,31 +149,19 @@ impl Trial {
                 checks.fault(format_args!("{rule:?}: {what}"));
             }
         }
-        for (name, count) in self.counts.take() {
-            self.run.figure(name, count as f64, "1", Better::Neither);
-        }
         Ok(())
-    }
-
-    fn count(&self, what: &'static str, more: u64) {
-        *self.counts.borrow_mut().entry(what).or_default() += more;
     }
 }
 
-/// Kills the server, each time somewhere in another part of `all` messages, and starts it again. `reached` says how
-/// many of them are acknowledged; `None` = no more will be.
-pub(crate) async fn kill(
-    run: &Run,
-    kills: u32,
-    all: u64,
-    reached: impl Fn() -> Option<u64>,
-) -> Result<(), Stop> {
+/// Kills the server, each time somewhere in another part of `all` messages, and starts it again. `acks` has those that
+/// are acknowledged; when the run ends no more will be.
+pub(crate) async fn kill(run: &Run, kills: u32, all: u64, acks: &Recorder) -> Result<(), Stop> {
     let kills = u64::from(kills);
     let mut random = Random::new(run.seed);
     let mut slowest = Duration::ZERO;
     for kill in 0..kills {
         let at = (all * kill + random.below(all)) / kills;
-        while reached().is_some_and(|reached| reached < at) {
+        while run.phase() != Phase::Ending && acks.count() < at {
             sleep(Duration::from_millis(1)).await;
         }
         let server = run.server.take();

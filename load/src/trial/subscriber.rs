@@ -13,7 +13,9 @@ use super::{SUBSCRIBERS, Trial, wait};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, Place, Stage};
 use crate::history::{Mark, Span};
+use crate::pipe::Way;
 use crate::random::Random;
+use crate::run::Phase;
 
 /// How often a subscriber looks what is due. It stays out of a timeline that it left for about as long.
 const LOOK: Duration = Duration::from_millis(50);
@@ -74,7 +76,7 @@ pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Sa
 
 impl Subscriber<'_> {
     fn is_through(&mut self) -> bool {
-        if !self.trial.written.get() {
+        if self.trial.run.phase() != Phase::Ending {
             return false;
         }
         let places = self.follower.places();
@@ -91,10 +93,10 @@ impl Subscriber<'_> {
 
     /// One connection's life; ends without error when it is cut on purpose or all is through.
     async fn session(&mut self, heard: &mut Instant) -> io::Result<()> {
-        let Trial { run, written, .. } = self.trial;
-        self.follower.connect(&run.url, None).await?;
+        let run = &self.trial.run;
+        self.follower.connect(&run.url, Way::Plain).await?;
         let cut_at = Instant::now() + Duration::from_millis(50 + self.random.below(550));
-        let cutting = self.habit == Habit::Cut && !written.get();
+        let cutting = self.habit == Habit::Cut && run.phase() != Phase::Ending;
         let mut look = interval(LOOK);
         loop {
             let spans = &mut self.spans;
@@ -120,7 +122,7 @@ impl Subscriber<'_> {
         for (at, (join_at, leave_at)) in self.dues.iter_mut().enumerate() {
             let place = self.follower.places()[at];
             let length = self.trial.acknowledged[place.timeline].get();
-            let is_due = length >= *join_at || self.trial.written.get();
+            let is_due = length >= *join_at || self.trial.run.phase() == Phase::Ending;
             if place.stage == Stage::Out && is_due {
                 let limit = 1 + self.random.below(200);
                 self.follower.join(at, Some(limit));
@@ -150,7 +152,7 @@ fn hear(spans: &mut BTreeMap<usize, Vec<Span>>, event: Event<'_>) -> Result<(), 
             let span = spans.get_mut(&heard.timeline).and_then(|of| of.last_mut());
             let span = span.ok_or("messages before a subscription")?;
             for message in heard.messages()? {
-                let mark = Mark::of(message).map_err(|odd| odd.to_string())?;
+                let mark = Mark::try_from(message).map_err(|odd| odd.to_string())?;
                 let id = String::new();
                 span.marks.push(Mark { id, ..mark });
             }

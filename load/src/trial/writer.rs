@@ -6,10 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::iter::Peekable;
 use std::time::Duration;
 
-use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -17,6 +15,7 @@ use super::{Outgoing, PATIENCE, Source, Trial, wait};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, OWN};
 use crate::history::{Ack, Sent, digest};
+use crate::pipe::Way;
 use crate::rpc::{Appended, Refusal, put_request};
 
 /// All that was sent, in order, each with its timeline.
@@ -25,11 +24,8 @@ pub(super) type Wrote = Vec<(usize, Sent)>;
 struct Writer<'a> {
     trial: &'a Trial,
     number: usize,
-    user: String,
-    in_flight: usize,
-    pause: Duration,
-    messages: Peekable<Box<dyn Iterator<Item = Outgoing>>>,
-    /// All messages so far. The request number of a message is its index + 1; 0 is that of `session.open`.
+    source: Source,
+    /// All messages so far. The request number of a message is its index.
     sent: Wrote,
     /// Sent and not answered, by index.
     on_the_way: BTreeMap<usize, Outgoing>,
@@ -41,15 +37,13 @@ struct Writer<'a> {
     due: Instant,
     /// When an append was answered last.
     answered: Instant,
-    /// The answer to `session.open`.
-    opened: Option<Result<IgnoredAny, String>>,
 }
 
 /// Sends all messages of a source, whatever happens to the connection; ends when all are answered.
 pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<Wrote, Stop> {
     let mut writer = Writer::new(trial, number, source);
     while let Err(error) = writer.session().await {
-        trial.count("reconnects", 1);
+        trial.run.add("reconnects", 1);
         wait(writer.answered, &error).await?;
     }
     Ok(writer.sent)
@@ -57,27 +51,17 @@ pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<
 
 impl<'a> Writer<'a> {
     fn new(trial: &'a Trial, number: usize, source: Source) -> Writer<'a> {
-        let Source {
-            user,
-            in_flight,
-            pause,
-            messages,
-        } = source;
         let now = Instant::now();
         Writer {
             trial,
             number,
-            user,
-            in_flight,
-            pause,
-            messages: messages.peekable(),
+            source,
             sent: Vec::new(),
             on_the_way: BTreeMap::new(),
             again: BTreeMap::new(),
             fence: Duration::ZERO,
             due: now,
             answered: now,
-            opened: None,
         }
     }
 
@@ -86,24 +70,15 @@ impl<'a> Writer<'a> {
         let Trial { run, timelines, .. } = self.trial;
         self.again.append(&mut self.on_the_way);
         let mut follower = Follower::new(timelines, []);
-        follower.connect(&run.url, None).await?;
-        // It says who the session's user is: nothing is sent before it is answered.
-        self.opened = None;
-        let user = json!({ "user": self.user });
-        put_request(follower.out(), OWN, "session.open", &user);
+        follower.user = Some(self.source.user.clone());
+        follower.connect(&run.url, Way::Plain).await?;
         loop {
-            if let Some(opened) = &self.opened {
-                if let Err(why) = opened {
-                    return Err(io::Error::other(why.clone()));
-                }
-                if self.on_the_way.is_empty() && !self.again.is_empty() {
-                    sleep(std::mem::take(&mut self.fence)).await;
-                    self.repeat(follower.out());
-                }
-                self.fill(follower.out());
-                if self.on_the_way.is_empty() && self.messages.peek().is_none() {
-                    return Ok(());
-                }
+            if self.on_the_way.is_empty() && !self.again.is_empty() {
+                sleep(std::mem::take(&mut self.fence)).await;
+                self.repeat(follower.out());
+            }
+            if self.fill(follower.out()) && self.on_the_way.is_empty() {
+                return Ok(());
             }
             let (due, late) = (self.due, self.answered + PATIENCE);
             let until = if due > Instant::now() {
@@ -130,17 +105,17 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Sends new messages while there is room.
-    fn fill(&mut self, out: &mut Vec<u8>) {
-        let now = Instant::now();
-        while self.again.is_empty() && self.on_the_way.len() < self.in_flight && self.due <= now {
-            let Some(message) = self.messages.next() else {
-                return;
+    /// Sends new messages while there is room. Returns whether the source has no more.
+    fn fill(&mut self, out: &mut Vec<u8>) -> bool {
+        let (now, in_flight) = (Instant::now(), self.source.in_flight);
+        while self.again.is_empty() && self.on_the_way.len() < in_flight && self.due <= now {
+            let Some(message) = self.source.messages.next() else {
+                return true;
             };
-            self.due += self.pause;
+            self.due += self.source.pause;
             let index = self.sent.len();
             self.put(out, index, &message);
-            let user = Some(self.user.as_str());
+            let user = Some(self.source.user.as_str());
             let sent = Sent {
                 id: message.id.clone(),
                 writer: self.number,
@@ -152,6 +127,7 @@ impl<'a> Writer<'a> {
             self.sent.push((message.timeline, sent));
             self.on_the_way.insert(index, message);
         }
+        false
     }
 
     fn put(&self, out: &mut Vec<u8>, index: usize, message: &Outgoing) {
@@ -163,17 +139,13 @@ impl<'a> Writer<'a> {
         if let Some(head) = message.expect_head {
             append["expect_head"] = head.into();
         }
-        put_request(out, OWN + 1 + index as u64, "message.append", &append);
+        put_request(out, OWN + index as u64, "message.append", &append);
     }
 
     fn take(&mut self, event: &Event<'_>) -> Result<(), String> {
         match event {
-            Event::Answered(0, answer, _) => {
-                self.opened = Some(answer.result());
-                Ok(())
-            }
             Event::Answered(number, answer, now) => {
-                let index = *number as usize - 1;
+                let index = *number as usize;
                 let message = self.on_the_way.remove(&index);
                 let message = message.ok_or("a reply to what is not on the way")?;
                 match &answer.outcome {
@@ -204,7 +176,7 @@ impl<'a> Writer<'a> {
         trial.acks.record(trial.began + sent.at, now);
         let acknowledged = &trial.acknowledged[message.timeline];
         acknowledged.set(acknowledged.get() + 1);
-        trial.count("duplicates", u64::from(appended.duplicate));
+        trial.run.add("duplicates", u64::from(appended.duplicate));
         let (id, kept) = (&sent.id, &appended.message_id);
         if id != kept {
             return Err(format!("{id} was acknowledged as {kept}"));
@@ -228,8 +200,8 @@ impl<'a> Writer<'a> {
         let mut before = self.again.range(..index);
         let behind = data.reason == "condition_failed"
             && before.any(|(_, message)| message.timeline == timeline);
-        if data.retry || behind || data.reason == "outcome_unknown" {
-            self.trial.count("refusals", 1);
+        if behind || refusal.may_repeat() {
+            self.trial.run.add("refusals", 1);
             self.fence = Duration::from_millis(data.retry_after_ms.unwrap_or(20).min(1_000));
             self.again.insert(index, message);
             return Ok(());
@@ -268,9 +240,10 @@ mod tests {
     }
 
     fn answer(writer: &mut Writer<'_>, number: u64, body: &str) -> Result<(), String> {
-        let text = format!(r#"{{"id":{},{body}}}"#, OWN + number);
+        let index = number - 1;
+        let text = format!(r#"{{"id":{},{body}}}"#, OWN + index);
         let answer = Answer::read(text.as_bytes()).expect("an answer");
-        writer.take(&Event::Answered(number, &answer, Instant::now()))
+        writer.take(&Event::Answered(index, &answer, Instant::now()))
     }
 
     fn acknowledged(writer: &mut Writer<'_>, number: u64, id: &str) -> Result<(), String> {
