@@ -45,7 +45,7 @@ pub(super) async fn perform(
     let outcome = match method {
         ApiMethod::Publish => publish(read(text)?, backend, options, shared).await,
         ApiMethod::Broadcast => broadcast(read(text)?, backend, options, shared).await,
-        ApiMethod::History => history(read_history(text)?, backend, options, shared).await,
+        ApiMethod::History => history(read(text)?, backend, options, shared).await,
         ApiMethod::HistoryRemove => remove(read(text)?, backend, options, shared).await,
         ApiMethod::Presence => presence(&read(text)?, backend, options, shared),
         ApiMethod::PresenceStats => presence_stats(&read(text)?, backend, options, shared),
@@ -136,10 +136,6 @@ async fn to_one(
     let position = calls::publish(shared, backend.asker(), channel, published).await;
     let position = position.map_err(|failure| refused(&failure))?;
     result(&json!({ "offset": position.offset, "epoch": position.epoch }))
-}
-
-fn read_history(text: &str) -> Result<HistoryRequest, ApiError> {
-    read(text)
 }
 
 async fn history(
