@@ -54,13 +54,9 @@ impl Session {
         if request.token.is_empty() {
             return Err(Refused::End(Disconnect::BAD_REQUEST));
         }
-        let now_ms = self.shared.clock.now_ms();
+        let connection = self.shown(&request.token)?;
         let shared = Arc::clone(&self.shared);
-        let authority = shared.door.as_ref().map(|door| &*door.authority);
         let own = self.own();
-        let judged = own.options.connection(&request.token, authority, now_ms);
-        let judged = judged.and_then(|shown| not_over(shown.expires_at, now_ms).map(|()| shown));
-        let connection = judged.map_err(Refused::to_connect)?;
         if connection.user != own.user() {
             return Err(Refused::End(Disconnect::INVALID_TOKEN));
         }

@@ -71,15 +71,10 @@ impl Session {
     }
 
     fn judge(&mut self, token: &str) -> Result<Connection, Refused> {
-        let now_ms = self.shared.clock.now_ms();
-        let options = Arc::clone(&self.own().options);
         if !token.is_empty() {
-            let authority = self.shared.door.as_ref().map(|door| &*door.authority);
-            let judged = options.connection(token, authority, now_ms);
-            let judged =
-                judged.and_then(|shown| not_over(shown.expires_at, now_ms).map(|()| shown));
-            return judged.map_err(Refused::to_connect);
+            return self.shown(token);
         }
+        let options = &self.own().options;
         // Whoever shows no token is nobody in particular, where that is taken.
         match options.insecure || options.anonymous {
             true => Ok(Connection {
@@ -91,6 +86,17 @@ impl Session {
             }),
             false => Err(Refused::End(Disconnect::BAD_REQUEST)),
         }
+    }
+
+    /// Judges a token to connect with.
+    pub(super) fn shown(&mut self, token: &str) -> Result<Connection, Refused> {
+        let now_ms = self.shared.clock.now_ms();
+        let options = Arc::clone(&self.own().options);
+        let authority = self.shared.door.as_ref().map(|door| &*door.authority);
+        let judged = options.connection(token, authority, now_ms);
+        let connection = judged.map_err(Refused::to_connect)?;
+        not_over(connection.expires_at, now_ms)?;
+        Ok(connection)
     }
 
     /// What the server subscribes a client to, and where the client is there.
