@@ -22,7 +22,7 @@ pub const LINES_MAX: usize = 2_000;
 const BYTES_MAX: usize = 1 << 20;
 /// Of a line's message, and of each of its fields.
 const TEXT_BYTES_MAX: usize = 2_000;
-/// Of a line's fields together.
+/// Of a line's fields together; each is named all the same.
 const FIELDS_BYTES_MAX: usize = 8_000;
 
 /// A line of the log.
@@ -204,11 +204,8 @@ struct Said {
 
 impl Said {
     fn put(&mut self, field: &Field, value: Value) {
-        let bytes = field.name().len() + value.as_str().map_or(8, str::len);
-        if self.bytes + bytes <= FIELDS_BYTES_MAX {
-            self.bytes += bytes;
-            self.fields.insert(field.name().to_owned(), value);
-        }
+        self.bytes += field.name().len() + value.as_str().map_or(8, str::len);
+        self.fields.insert(field.name().to_owned(), value);
     }
 }
 
@@ -234,10 +231,13 @@ impl Visit for Said {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let text = cut(format!("{value:?}"));
+        let text = format!("{value:?}");
         match field.name() {
-            "message" => self.message = text,
-            _ => self.put(field, text.into()),
+            "message" => self.message = cut(text, TEXT_BYTES_MAX),
+            _ => {
+                let left = FIELDS_BYTES_MAX.saturating_sub(self.bytes);
+                self.put(field, cut(text, left.min(TEXT_BYTES_MAX)).into());
+            }
         }
     }
 }
@@ -250,9 +250,9 @@ fn exact(size: u64, number: Value) -> Value {
     }
 }
 
-fn cut(mut text: String) -> String {
-    if text.len() > TEXT_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
         text.push_str(" … (cut)");
     }
     text
@@ -344,13 +344,34 @@ mod tests {
         let long = "é".repeat(5_000);
         let journal = logged(|| {
             (0..LINES_MAX).for_each(|_| {
-                tracing::info!(a = long, b = long, c = long, d = long, e = long, "{long}")
+                tracing::info!(
+                    a = long,
+                    b = long,
+                    c = long,
+                    d = long,
+                    e = long,
+                    f = 7,
+                    g = "",
+                    "{long}"
+                )
             })
         });
         let read = all(journal, None);
         let line = &read.lines[0];
         assert!(line.message.ends_with("é … (cut)") && line.message.len() < 2_100);
-        assert!(line.fields.len() == 3, "{}", line.fields.len());
+        let long = |letters: usize| Value::from("é".repeat(letters) + " … (cut)");
+        let fields = [
+            ("a", long(1_000)),
+            ("b", long(1_000)),
+            ("c", long(1_000)),
+            // What the names and the marks of those before have left.
+            ("d", long(983)),
+            ("e", long(0)),
+            ("f", 7.into()),
+            ("g", "".into()),
+        ];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value));
+        assert_eq!(line.fields, Map::from_iter(fields));
         assert!(journal.ring().bytes <= BYTES_MAX && read.lines.len() > 90);
     }
 }

@@ -600,7 +600,7 @@ export type LogLevel = ("error" | "warn" | "info" | "debug" | "trace");
 export type LogLine = {
   /** When it was written, ms since 1970. */
   "at": number;
-  /** Of what: texts, numbers (as texts from 2^53 on) and booleans by name. */
+  /** Of what: texts, numbers (as texts from 2^53 on) and booleans by name. A text above 2,000 bytes is cut and says so, as are the last ones when all take more than 8,000. */
   "fields": { [name: string]: unknown };
   /** How bad it is. */
   "level": LogLevel;
@@ -1433,34 +1433,7 @@ export interface Methods {
       /** Refuse unless this is the current one. */
       "epoch"?: string | null;
     };
-    result: {
-      /** The last change number, 0 if none. */
-      "change_head": number;
-      /** ms since 1970. */
-      "created_at": number;
-      /** Tells this history of the name from earlier ones. */
-      "epoch": string;
-      /** The lowest readable sequence; `head` + 1 if nothing is kept. */
-      "floor": number;
-      /** The last sequence, 0 if none. */
-      "head": number;
-      /** The timestamp of the last message, ms since 1970. */
-      "last_at"?: number | null;
-      /** How many members there are; 0 = it is no conversation. */
-      "members_count": number;
-      /** Its meta. */
-      "meta": Entry;
-      /** The settings in force. */
-      "settings": Settings;
-      /** The version of the timeline's own settings; 0 = none were ever set. */
-      "settings_version": number;
-      /** Its ID. */
-      "timeline": string;
-      /** When the meta was last updated, ms since 1970. */
-      "updated_at": number;
-      /** Of the meta: 1 at creation, one more by each update. */
-      "version": number;
-    };
+    result: TimelineGetResult;
   };
   /** Change the meta */
   "timeline.update": {
@@ -2508,7 +2481,7 @@ export interface Methods {
       "created_at"?: number | null;
       /** The table whose rows it shows; absent = it is no index. */
       "index_of"?: string | null;
-      /** Its secondary indexes. */
+      /** Its secondary indexes, but for those that the caller has no right to. */
       "indexes": Array<TableIndex>;
       /** It shows timelines or their messages, and can only be read. */
       "is_virtual": boolean;
@@ -2711,50 +2684,11 @@ export interface Methods {
 
 /** Parameters of each push, by its name. */
 export interface Pushes {
-  "message": {
-    /** Its epoch. */
-    "epoch": string;
-    /** The last sequence. */
-    "head": number;
-    /** In order, without gap. */
-    "messages": Array<Message>;
-    /** The timeline's ID. */
-    "timeline": string;
-  };
-  "message.changed": {
-    /** What to pass as `changes_after` when resuming: up to this change number everything was sent. */
-    "change_head": number;
-    /** Its epoch. */
-    "epoch": string;
-    /** Newest form, in change order. */
-    "messages": Array<Message>;
-    /** The timeline's ID. */
-    "timeline": string;
-  };
-  "reaction": {
-    /** What to pass as `changes_after` when resuming: up to this change number everything was sent. */
-    "change_head": number;
-    /** Its epoch. */
-    "epoch": string;
-    /** In change order, each once. */
-    "messages": Array<ReactedMessage>;
-    /** The timeline's ID. */
-    "timeline": string;
-  };
-  "timeline.changed": {
-    /** The whole new meta. */
-    "meta": Entry;
-    /** The timeline's ID. */
-    "timeline": string;
-    /** Its version. */
-    "version": number;
-  };
-  "subscribed": {
-    /** The others follow in `subscribed` pushes. */
-    "more": boolean;
-    /** By timeline. */
-    "timelines": { [name: string]: SubscribedOne };
-  };
+  "message": PushMessage;
+  "message.changed": PushMessageChanged;
+  "reaction": PushReaction;
+  "timeline.changed": PushTimelineChanged;
+  "subscribed": PushSubscribed;
   "conversation.changed": {
     /** As they are now. */
     "conversations": Array<Conversation>;
@@ -2781,24 +2715,8 @@ export interface Pushes {
     /** The timeline's ID. */
     "timeline": string;
   };
-  "member.changed": {
-    /** Those who came or changed, as they are now. */
-    "members"?: Array<Member> | null;
-    /** How many members there are. */
-    "members_count": number;
-    /** Those who went. */
-    "removed"?: Array<string> | null;
-    /** The timeline's ID. */
-    "timeline": string;
-    /** The version of the list of members. */
-    "version": number;
-  };
-  "receipt": {
-    /** One for each member who has read; absent = this connection was too slow for some, so ask `member.list`. */
-    "receipts"?: Array<Receipt2> | null;
-    /** The timeline's ID. */
-    "timeline": string;
-  };
+  "member.changed": PushMemberChanged;
+  "receipt": PushReceipt;
   "stream.changes": {
     /** In the order of their commits, each once. Perhaps none: then only the position moved. */
     "changes": Array<StreamChange>;

@@ -14,7 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use ring::hmac;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -85,13 +85,17 @@ pub struct ChannelClaim {
 }
 
 /// Options of a channel that a token sets otherwise, for one subscriber.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Overrides {
     /// Whether it is among those present.
+    #[serde(deserialize_with = "value")]
     pub presence: Option<bool>,
     /// Whether its coming and going is told.
+    #[serde(deserialize_with = "value")]
     pub join_leave: Option<bool>,
     /// Whether it is told of others' coming and going unasked.
+    #[serde(deserialize_with = "value")]
     pub force_push_join_leave: Option<bool>,
 }
 
@@ -138,21 +142,18 @@ struct SubClaims<'t> {
     data: Option<&'t RawValue>,
     b64data: Option<String>,
     #[serde(rename = "override")]
-    overrides: Option<OverrideClaims>,
+    overrides: Option<Overrides>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct OverrideClaims {
-    presence: Option<BoolValue>,
-    join_leave: Option<BoolValue>,
-    force_push_join_leave: Option<BoolValue>,
-}
-
-#[derive(Deserialize)]
-struct BoolValue {
-    #[serde(default)]
-    value: bool,
+/// `{"value": true}`, as tokens say what they set.
+fn value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+    #[derive(Deserialize)]
+    struct BoolValue {
+        #[serde(default)]
+        value: bool,
+    }
+    let set = Option::<BoolValue>::deserialize(from)?;
+    Ok(set.map(|set| set.value))
 }
 
 /// A token whose signature and times are right.
@@ -354,16 +355,10 @@ impl Verified {
 
 impl SubClaims<'_> {
     fn read(self) -> Result<ChannelClaim, Refused> {
-        let overrides = self.overrides.unwrap_or_default();
-        let value = |one: Option<BoolValue>| one.map(|one| one.value);
         Ok(ChannelClaim {
             info: bytes_of(self.info, self.b64info)?,
             data: bytes_of(self.data, self.b64data)?,
-            overrides: Overrides {
-                presence: value(overrides.presence),
-                join_leave: value(overrides.join_leave),
-                force_push_join_leave: value(overrides.force_push_join_leave),
-            },
+            overrides: self.overrides.unwrap_or_default(),
         })
     }
 }

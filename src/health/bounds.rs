@@ -147,7 +147,7 @@ impl Counter {
     pub(super) fn found(&self, line: &Line<'_>, memory: &mut Memory, now: u64) -> Option<Found> {
         let label = line.label(self.label).unwrap_or_default();
         let is_of = |start: &&str| label.starts_with(*start);
-        if !self.values.is_empty() && !self.values.iter().any(|start| is_of(&start)) {
+        if !self.values.is_empty() && !self.values.iter().any(is_of) {
             return None;
         }
         let key = format!("{} {}", self.metric, line.labels());

@@ -2,7 +2,8 @@
 //!
 //! Owns: a look at all figures every five seconds, and what is remembered of it. Promises: what it says is made from
 //! the text that `/metrics` returns, so both say the same; however often somebody asks, it looks once a second at most,
-//! on a thread that may wait. Must not: count anything itself, or outlive the process.
+//! on a thread that may wait; a look that failed is the first of the notices. Must not: count anything itself, or
+//! outlive the process.
 
 mod bounds;
 mod history;
@@ -59,7 +60,7 @@ struct Known {
 }
 
 /// What was seen at a moment.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Look {
     /// What is wrong, the worst first.
     pub notices: Vec<Notice>,
@@ -135,7 +136,11 @@ impl Health {
         }
         let inner = Arc::clone(&self.inner);
         let looked = tokio::task::spawn_blocking(move || inner.look(is_step)).await;
-        let look = Arc::new(looked.unwrap_or_default());
+        let look = Arc::new(looked.unwrap_or_else(|error| {
+            tracing::error!(%error, "a look at the server's health failed");
+            let before = looking.as_ref().map(|(_, look)| &**look);
+            self.inner.failed(before)
+        }));
         *looking = Some((Instant::now(), Arc::clone(&look)));
         look
     }
@@ -173,4 +178,26 @@ impl Inner {
         notices.sort_by_key(|notice| notice.severity);
         Look { notices, storage }
     }
+
+    /// What was seen at the look before, and first of all that the newest one failed.
+    fn failed(&self, before: Option<&Look>) -> Look {
+        let mut look = before.cloned().unwrap_or_else(|| Look {
+            notices: self.settled.clone(),
+            ..Look::default()
+        });
+        let first = look.notices.first();
+        if first.is_none_or(|notice| notice.what != FAILED) {
+            let notice = Notice {
+                severity: Severity::Critical,
+                since: self.clock.now_ms(),
+                what: FAILED.to_owned(),
+                advice: FAILED_ADVICE.to_owned(),
+            };
+            look.notices.insert(0, notice);
+        }
+        look
+    }
 }
+
+const FAILED: &str = "A look at the server's health failed: all else that is said here is as it was before, or unknown.";
+const FAILED_ADVICE: &str = "An error of the server: keep the log around the panic and report it. Meanwhile, see the metrics and the log.";

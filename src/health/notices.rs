@@ -141,14 +141,7 @@ mod tests {
     use super::*;
 
     fn found(key: &str, severity: Severity, after_s: u64) -> Found {
-        Found {
-            key: key.to_owned(),
-            severity,
-            after_s,
-            since: None,
-            what: key.to_owned(),
-            advice: String::new(),
-        }
+        Found::new(key.to_owned(), severity, after_s, key.to_owned(), "")
     }
 
     #[test]

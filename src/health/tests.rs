@@ -4,6 +4,7 @@
 //! Owns: the sentences that operators read. Promises: each rule's figure is in the catalogue. Must not: need a server.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::bounds::{COUNTERS, Counter, GAUGES, Gauge, SHARES, Share};
 use super::notices::{
@@ -13,9 +14,11 @@ use super::notices::{
 use super::rules::{DAY_S, find, keys};
 use super::sample::Sample;
 use super::storage::Storage;
-use crate::ids::{PartitionId, Position};
+use super::{FAILED, Health, Look};
+use crate::ids::{Clock, PartitionId, Position};
 use crate::metrics::{Metrics, catalogue};
-use crate::partition::{Doing, State};
+use crate::partition::{Doing, Options, Partitions, State};
+use crate::timeline::{Limits, Timelines};
 
 #[test]
 fn every_figure_of_a_rule_is_in_the_catalogue_with_its_labels() {
@@ -269,4 +272,39 @@ fn keys_that_were_fetched_again_are_no_trouble() {
     fetches.of(&["failed"]).increment(4);
     assert_eq!(look(4), Some(Warning));
     assert_eq!(look(900_000_000), Some(Warning));
+}
+
+#[tokio::test]
+async fn a_look_that_failed_says_so_and_keeps_what_was_known() {
+    let home = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Clock::fixed(1_000));
+    let rules = Timelines::rules(&Limits::default());
+    let partitions =
+        Partitions::open(home.path(), Options::default(), rules, Arc::clone(&clock)).unwrap();
+    let looks = AtomicU32::new(0);
+    let scrape = move || match looks.fetch_add(1, Ordering::SeqCst) {
+        1 | 4 => "tideline_panics_total 1\ntideline_log_bytes 7\n".to_owned(),
+        _ => panic!("this look fails"),
+    };
+    let health = Health::new(
+        &partitions,
+        Arc::new(scrape),
+        &clock,
+        home.path().to_owned(),
+        Vec::new(),
+    );
+    let told = |look: &Look| {
+        let notices = look.notices.iter();
+        let begun = notices.map(|notice| (notice.what == FAILED, notice.since));
+        (begun.collect::<Vec<_>>(), look.storage.log)
+    };
+    assert_eq!(told(&*health.look(true).await), (vec![(true, 1_000)], 0));
+    clock.set(2_000);
+    assert_eq!(told(&*health.look(true).await), (vec![(false, 2_000)], 7));
+    for now_ms in [3_000, 4_000] {
+        clock.set(now_ms);
+        let failed = (vec![(true, 3_000), (false, 2_000)], 7);
+        assert_eq!(told(&*health.look(true).await), failed);
+    }
+    assert_eq!(told(&*health.look(true).await), (vec![(false, 2_000)], 7));
 }

@@ -166,7 +166,6 @@ impl Follower {
         at: usize,
         result: Result<Box<RawValue>, Refusal>,
     ) -> Result<bool, Failure> {
-        let is_one_of_many = self.followed.len() > 1;
         let one = &mut self.followed[at];
         let raw = match result {
             Ok(raw) => raw,
@@ -207,21 +206,8 @@ impl Follower {
                 return Ok(true);
             }
         }
-        let one = &mut self.followed[at];
-        show(
-            &mut self.screen,
-            one,
-            is_one_of_many,
-            Kind::New,
-            &reply.messages,
-        )?;
-        show(
-            &mut self.screen,
-            one,
-            is_one_of_many,
-            Kind::Changed,
-            &reply.changed,
-        )?;
+        self.show(at, Kind::New, &reply.messages)?;
+        self.show(at, Kind::Changed, &reply.changed)?;
         Ok(false)
     }
 
@@ -236,19 +222,12 @@ impl Follower {
             _ => return Ok(None),
         };
         let pushed: Pushed = parsed(raw)?;
-        let is_one_of_many = self.followed.len() > 1;
         let Some(at) = self.place_of(&pushed.timeline) else {
             return Ok(None);
         };
-        let one = &mut self.followed[at];
-        show(
-            &mut self.screen,
-            one,
-            is_one_of_many,
-            kind,
-            &pushed.messages,
-        )?;
-        one.place.changed_to(pushed.change_head.unwrap_or(0));
+        self.show(at, kind, &pushed.messages)?;
+        let place = &mut self.followed[at].place;
+        place.changed_to(pushed.change_head.unwrap_or(0));
         Ok(None)
     }
 
@@ -303,30 +282,26 @@ impl Follower {
         let line = format!("-- {name} {}", self.screen.part(Look::Dim, text));
         self.screen.line(&line)
     }
-}
 
-/// Shows messages that are new, or changes.
-fn show(
-    screen: &mut Screen,
-    one: &mut Followed,
-    is_one_of_many: bool,
-    kind: Kind,
-    messages: &[Box<RawValue>],
-) -> Result<(), Failure> {
-    for raw in messages {
-        let message: Message = parsed(raw)?;
-        if kind == Kind::New && !one.place.take(message.sequence)? {
-            continue;
+    /// Shows messages of one timeline that are new, or changes.
+    fn show(&mut self, at: usize, kind: Kind, messages: &[Box<RawValue>]) -> Result<(), Failure> {
+        let is_one_of_many = self.followed.len() > 1;
+        let Followed { name, place, .. } = &mut self.followed[at];
+        for raw in messages {
+            let message: Message = parsed(raw)?;
+            if kind == Kind::New && !place.take(message.sequence)? {
+                continue;
+            }
+            let source = Source {
+                timeline: name,
+                epoch: place.epoch(),
+                is_one_of_many,
+            };
+            tell(&mut self.screen, kind, &source, raw, &message)?;
+            if kind != Kind::New {
+                place.changed_to(message.change.unwrap_or(0));
+            }
         }
-        let source = Source {
-            timeline: &one.name,
-            epoch: one.place.epoch(),
-            is_one_of_many,
-        };
-        tell(screen, kind, &source, raw, &message)?;
-        if kind != Kind::New {
-            one.place.changed_to(message.change.unwrap_or(0));
-        }
+        Ok(())
     }
-    Ok(())
 }

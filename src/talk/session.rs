@@ -162,40 +162,25 @@ impl Session {
                 Message::Close(frame) => return Err(self.closed(frame.as_ref())),
                 _ => continue,
             };
-            let frame: Frame = serde_json::from_str(&text).map_err(|_| not_ours())?;
-            match frame {
-                Frame {
-                    id: Some(id),
-                    error: Some(error),
-                    ..
-                } => return Ok(Heard::Reply(id, Err(error))),
-                Frame {
-                    id: None,
-                    error: Some(error),
-                    ..
-                } => return Err(Failure::Refused(error)),
-                Frame {
-                    id: Some(id),
-                    result: Some(result),
-                    ..
-                } => return Ok(Heard::Reply(id, Ok(result))),
-                Frame {
-                    method: Some(method),
-                    params: Some(params),
-                    ..
-                } if method == "draining" => {
-                    let draining: Draining = parsed(&params)?;
-                    self.back_in = Some(Duration::from_millis(draining.reconnect_in_ms));
-                }
-                Frame {
-                    method: Some(method),
-                    params: Some(params),
-                    ..
-                } => {
-                    return Ok(Heard::Push(method, params));
-                }
-                _ => return Err(not_ours()),
+            let Frame {
+                id,
+                result,
+                error,
+                method,
+                params,
+            } = serde_json::from_str(&text).map_err(|_| not_ours())?;
+            match (id, result, error) {
+                (Some(id), _, Some(error)) => return Ok(Heard::Reply(id, Err(error))),
+                (None, _, Some(error)) => return Err(Failure::Refused(error)),
+                (Some(id), Some(result), None) => return Ok(Heard::Reply(id, Ok(result))),
+                _ => {}
             }
+            let (method, params) = method.zip(params).ok_or_else(not_ours)?;
+            if method != "draining" {
+                return Ok(Heard::Push(method, params));
+            }
+            let draining: Draining = parsed(&params)?;
+            self.back_in = Some(Duration::from_millis(draining.reconnect_in_ms));
         }
     }
 

@@ -83,6 +83,7 @@ pub struct Line {
     pub target: String,
     /// What it says; above 2,000 bytes it is cut, and says so.
     pub message: String,
-    /// Of what: texts, numbers (as texts from 2^53 on) and booleans by name.
+    /// Of what: texts, numbers (as texts from 2^53 on) and booleans by name. A text above 2,000 bytes is cut and says
+    /// so, as are the last ones when all take more than 8,000.
     pub fields: Map<String, Value>,
 }

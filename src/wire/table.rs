@@ -99,7 +99,7 @@ pub struct Info {
     /// Its stream; absent = it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<Stream>,
-    /// Its secondary indexes.
+    /// Its secondary indexes, but for those that the caller has no right to.
     pub indexes: Vec<Index>,
 }
 

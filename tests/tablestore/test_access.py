@@ -207,6 +207,9 @@ def test_an_index_is_made_and_read_by_those_who_may_so_with_its_table(house):
                 read(who)
         assert read(owner) is not None
     assert scan(owner, "mine_by_c", names) == scan(reader, "shop_by_c", names) == [[1, "row"]]
+    # Nor is its name told to those who have no right to it.
+    named = lambda client: sorted(index.index_name for index in client.describe_table("shop_i").secondary_indexes)
+    assert named(owner) == ["mine_by_c", "shop_by_c", "shop_too"] and named(reader) == ["shop_by_c", "shop_too"]
     maker.delete_table("shop_i")
 
 

@@ -312,6 +312,12 @@ def test_rights_are_those_of_tables(tmp_path):
         assert of_index("admin") == ["mine_a"] and of_index("both") == [None]
         assert rpc(server, "table.get", "admin", table="shop_by_i")["index_of"] == "mine_a"
         assert "index_of" not in rpc(server, "table.get", "both", table="shop_by_i")
+        # Nor is an index named to those who have no right to it.
+        hidden = SecondaryIndexMeta("mine_by_i", ["i"], [], SecondaryIndexType.GLOBAL_INDEX)
+        admin.create_secondary_index("shop_a", hidden, False)
+        indexes = lambda by, table: [one["name"] for one in rpc(server, "table.get", by, table=table)["indexes"]]
+        assert indexes("admin", "shop_a") == ["mine_by_i"] and indexes("both", "shop_a") == []
+        assert indexes("admin", "mine_a") == ["shop_by_i"]
         # Of timelines what may be read by name.
         for name in ["open/1", "closed/1"]:
             rpc(server, "message.append", timeline=name, entry={"a": 1})

@@ -13,6 +13,9 @@ export function made() {
   const { components, methods, "x-pushes": pushes } = JSON.parse(readFileSync(DOCUMENT, "utf8"));
   const out = ["// Made by scripts/types.js from schemas/openrpc.json; not to be edited.\n"];
   const names = Object.keys(components.schemas).sort();
+  // Results and pushes that are types of their own are said once.
+  const known = new Map(names.map((name) => [JSON.stringify(components.schemas[name]), typeName(name)]));
+  const typeOrName = (schema, indent) => known.get(JSON.stringify(schema)) ?? type(schema, indent);
   for (const name of names) {
     const schema = components.schemas[name];
     out.push(`${comment(schema, "")}export type ${typeName(name)} = ${name === "value" ? VALUE : type(schema, "")};\n`);
@@ -21,12 +24,12 @@ export function made() {
   for (const { name, params, result, summary } of methods) {
     const members = params.map((one) => member(one.name, one.schema, one.required, "    "));
     const given = members.length ? `{\n${members.join("\n")}\n    }` : "{}";
-    out.push(`  /** ${summary} */`, `  ${JSON.stringify(name)}: {`, `    params: ${given};`, `    result: ${type(result.schema, "    ")};`, "  };");
+    out.push(`  /** ${summary} */`, `  ${JSON.stringify(name)}: {`, `    params: ${given};`, `    result: ${typeOrName(result.schema, "    ")};`, "  };");
   }
   out.push("}\n", "/** Parameters of each push, by its name. */", "export interface Pushes {");
   for (const push of pushes) {
     const { name, schema } = push.schema ? push : { name: push.name, schema: push.params[0].schema };
-    out.push(`  ${JSON.stringify(name)}: ${type(schema, "  ")};`);
+    out.push(`  ${JSON.stringify(name)}: ${typeOrName(schema, "  ")};`);
   }
   out.push("}", "");
   return out.join("\n");

@@ -6,6 +6,7 @@
 // refused. Must not: be used by two clients at once.
 
 import { open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
 import { MemoryStore } from "./memory.js";
 
 const FIRST = '{"tideline":1}\n';
@@ -126,6 +127,7 @@ export class FileStore extends MemoryStore {
       await beside.appendFile(text);
       await beside.datasync();
       await rename(`${this.#path}.new`, this.#path);
+      await syncFolder(dirname(this.#path));
     } catch (error) {
       await beside.close();
       throw error;
@@ -133,6 +135,17 @@ export class FileStore extends MemoryStore {
     await this.#file?.close();
     this.#file = beside;
     this.#bytes = this.#bytes_anew = Buffer.byteLength(text);
+  }
+}
+
+/** Until then a power cut may bring back the file that a rename has replaced. Windows has no such call. */
+async function syncFolder(path) {
+  if (process.platform === "win32") return;
+  const folder = await open(path);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
   }
 }
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import promises, { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -134,6 +135,28 @@ test("file: it is written anew when most of it is old, and nothing is lost meanw
   const again = await FileStore.open(at);
   assert.deepEqual(await again.range("room"), [message(310, { entry: { text } })]);
   await again.close();
+});
+
+test("file: a new file is written, takes the old one's place and is in its folder for good, in this order", { skip: process.platform === "win32" }, async (t) => {
+  const at = path();
+  const calls = [];
+  const { open, rename } = promises;
+  const put = (functions) => (Object.assign(promises, functions), syncBuiltinESMExports());
+  t.after(() => put({ open, rename }));
+  put({
+    open: async (opened, ...how) => {
+      const file = await open(opened, ...how);
+      for (const name of ["appendFile", "datasync", "sync"]) {
+        const call = file[name].bind(file);
+        file[name] = async (...args) => (await call(...args), calls.push([name, opened]));
+      }
+      return file;
+    },
+    rename: async (from, to) => (await rename(from, to), calls.push(["rename", from, to])),
+  });
+  const store = await FileStore.open(at);
+  assert.deepEqual(calls, [["appendFile", `${at}.new`], ["datasync", `${at}.new`], ["rename", `${at}.new`, at], ["sync", folder]]);
+  await store.close();
 });
 
 test("indexeddb: what a tab with an older history writes leaves no gap", { skip: !has_indexeddb }, async () => {

@@ -153,10 +153,7 @@ async fn got(shared: &Shared, caller: &Caller, get: Get) -> Outcome {
     let live = live.filter(|live| sees(caller, live));
     let live = live.ok_or(Reason::SessionNotFound)?;
     let limit = size(get.limit);
-    let after = match unsealed(get.after.as_deref())? {
-        Some(name) => Some(name),
-        None => get.after,
-    };
+    let after = unsealed(get.after.as_deref())?.or(get.after);
     let asked = live.peer.mailbox.ask(About::Names(after, limit + 1));
     // One that does not answer is on its way out.
     let progress = answer(asked, Instant::now() + ANSWER_TIME).await;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the calls behind these methods, and the one place that turns a refusal of the tables into one of this
 //! protocol. Promises: a table that the caller has no right to is answered alike whether it exists or not, before it is
-//! looked for. Must not: change a table.
+//! looked for, and no answer names it, nor an index that they have no right to. Must not: change a table.
 
 use std::sync::Arc;
 
@@ -100,6 +100,8 @@ fn info(table: &Table, claim: &Option<Arc<Claim>>) -> Info {
         kind: key_type(column.kind),
         auto_increment: column.auto_increment,
     });
+    let indexes = table.indexes.iter();
+    let indexes = indexes.filter(|index| shows(claim, &index.meta.name));
     Info {
         table: table.name.clone(),
         key: key.collect(),
@@ -120,7 +122,7 @@ fn info(table: &Table, claim: &Option<Arc<Claim>>) -> Info {
             created_at: stream.enabled_us / 1_000,
             columns: stream.original_columns.clone(),
         }),
-        indexes: table.indexes.iter().map(index).collect(),
+        indexes: indexes.map(index).collect(),
     }
 }
 

@@ -142,10 +142,7 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: timeline::Lis
             after,
             limit,
         } = request;
-        let after = match unsealed(after.as_deref())? {
-            Some(name) => Some(name),
-            None => after,
-        };
+        let after = unsealed(after.as_deref())?.or(after);
         let listed = shared
             .timelines
             .list(List {

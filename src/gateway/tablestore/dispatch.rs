@@ -24,7 +24,12 @@ pub(super) async fn call(shared: &Arc<Shared>, caller: &Caller, request: Request
         }
         Request::DescribeTable(name) => {
             let table = tables.describe(&name).await;
-            table.map(|table| Reply::Table(definition(&table)))
+            table.map(|table| {
+                let mut told = definition(&table);
+                told.indexes
+                    .retain(|index| rights::shows(caller, &index.meta.name));
+                Reply::Table(told)
+            })
         }
         Request::ListTable => tables.list().await.map(|mut names| {
             names.retain(|name| rights::shows(caller, name));

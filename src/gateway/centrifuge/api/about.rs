@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::json;
 
-use super::super::super::Shared;
 use super::outcome::result;
 use super::{Backend, Outcome};
 use crate::access::Right;
@@ -15,13 +14,13 @@ use crate::gateway::session::centrifuge::NODE;
 use crate::wire::centrifuge::{ApiChannels, Code};
 
 /// The channels in which somebody is.
-pub(super) fn channels(asked: &ApiChannels, backend: &Backend, shared: &Shared) -> Outcome {
+pub(super) fn channels(asked: &ApiChannels, backend: &Backend<'_>) -> Outcome {
     backend.check(Right::Observe)?;
     if asked.pattern.contains(['[', ']', '{', '}', '\\', '!']) {
         return Err(Code::BadRequest.into());
     }
     let is_asked = |name: &str| asked.pattern.is_empty() || matches(&asked.pattern, name);
-    let found = shared.hub.channels().into_iter();
+    let found = backend.shared.hub.channels().into_iter();
     let found = found.filter(|(name, _)| is_asked(name));
     let channels: BTreeMap<String, _> = found
         .map(|(name, clients)| (name.as_ref().to_owned(), json!({ "num_clients": clients })))
@@ -30,10 +29,10 @@ pub(super) fn channels(asked: &ApiChannels, backend: &Backend, shared: &Shared) 
 }
 
 /// The one node that there is.
-pub(super) fn info(backend: &Backend, shared: &Shared) -> Outcome {
+pub(super) fn info(backend: &Backend<'_>) -> Outcome {
     backend.check(Right::Observe)?;
-    let clients = shared.hub.clients();
-    let channels = shared.hub.channels();
+    let clients = backend.shared.hub.clients();
+    let channels = backend.shared.hub.channels();
     let users: HashSet<&str> = clients.iter().map(|client| &*client.user).collect();
     let subscriptions: usize = channels.iter().map(|(_, clients)| clients).sum();
     result(&json!({ "nodes": [{
@@ -44,7 +43,7 @@ pub(super) fn info(backend: &Backend, shared: &Shared) -> Outcome {
         "num_users": users.len(),
         "num_channels": channels.len(),
         "num_subs": subscriptions,
-        "uptime": shared.began.elapsed().as_secs(),
+        "uptime": backend.shared.began.elapsed().as_secs(),
     }] }))
 }
 

@@ -5,11 +5,9 @@
 
 use std::sync::Arc;
 
-use super::super::super::Shared;
 use super::super::super::dispatch::audit::who;
-use super::super::Options;
 use super::super::hub::{Client, Order, Wish};
-use super::outcome::{done, options_of};
+use super::outcome::done;
 use super::{Backend, Outcome};
 use crate::access::Right;
 use crate::credentials::{ChannelClaim, Overrides};
@@ -39,11 +37,10 @@ impl Meant<'_> {
         &self,
         method: &'static str,
         channel: &str,
-        backend: &Backend,
-        shared: &Shared,
+        backend: &Backend<'_>,
     ) -> Result<Vec<Arc<Client>>, super::ApiError> {
         backend.check(Right::Admin)?;
-        let mut found = shared.hub.clients();
+        let mut found = backend.shared.hub.clients();
         found.retain(|client| self.has(client));
         let claim = backend.asker().claim();
         let by = claim.map_or_else(|| "http_api.key".to_owned(), |claim| who(claim.identity()));
@@ -57,13 +54,8 @@ impl Meant<'_> {
 }
 
 /// Has connections subscribed by the server.
-pub(super) fn subscribe(
-    asked: &ApiSubscribe,
-    backend: &Backend,
-    options: &Options,
-    shared: &Shared,
-) -> Outcome {
-    options_of(options, &asked.channel)?;
+pub(super) fn subscribe(asked: &ApiSubscribe, backend: &Backend<'_>) -> Outcome {
+    backend.options_of(&asked.channel)?;
     let value = |one: Option<BoolValue>| one.map(|one| one.value);
     let wish = Wish {
         channel: asked.channel.clone(),
@@ -90,14 +82,14 @@ pub(super) fn subscribe(
         client: &asked.client,
         session: &asked.session,
     };
-    for client in meant.find("subscribe", &asked.channel, backend, shared)? {
+    for client in meant.find("subscribe", &asked.channel, backend)? {
         client.order(Order::Subscribe(Box::new(wish.clone())));
     }
     done()
 }
 
 /// Ends subscriptions.
-pub(super) fn unsubscribe(asked: ApiUnsubscribe, backend: &Backend, shared: &Shared) -> Outcome {
+pub(super) fn unsubscribe(asked: ApiUnsubscribe, backend: &Backend<'_>) -> Outcome {
     if asked.channel.is_empty() {
         return Err(Code::BadRequest.into());
     }
@@ -106,14 +98,14 @@ pub(super) fn unsubscribe(asked: ApiUnsubscribe, backend: &Backend, shared: &Sha
         client: &asked.client,
         session: &asked.session,
     };
-    for client in meant.find("unsubscribe", &asked.channel, backend, shared)? {
+    for client in meant.find("unsubscribe", &asked.channel, backend)? {
         client.order(Order::Unsubscribe(asked.channel.clone()));
     }
     done()
 }
 
 /// Closes connections.
-pub(super) fn disconnect(asked: &ApiDisconnect, backend: &Backend, shared: &Shared) -> Outcome {
+pub(super) fn disconnect(asked: &ApiDisconnect, backend: &Backend<'_>) -> Outcome {
     let close = match &asked.disconnect {
         None => Disconnect::FORCED,
         Some(close) if close.is_fit() => Disconnect {
@@ -127,7 +119,7 @@ pub(super) fn disconnect(asked: &ApiDisconnect, backend: &Backend, shared: &Shar
         client: &asked.client,
         session: &asked.session,
     };
-    for client in meant.find("disconnect", "", backend, shared)? {
+    for client in meant.find("disconnect", "", backend)? {
         if !asked.whitelist.iter().any(|stays| *client.id == **stays) {
             client.order(Order::Disconnect(close.clone()));
         }
@@ -136,13 +128,13 @@ pub(super) fn disconnect(asked: &ApiDisconnect, backend: &Backend, shared: &Shar
 }
 
 /// Has connections end at another time.
-pub(super) fn refresh(asked: &ApiRefresh, backend: &Backend, shared: &Shared) -> Outcome {
+pub(super) fn refresh(asked: &ApiRefresh, backend: &Backend<'_>) -> Outcome {
     let meant = Meant {
         user: &asked.user,
         client: &asked.client,
         session: &asked.session,
     };
-    for client in meant.find("refresh", "", backend, shared)? {
+    for client in meant.find("refresh", "", backend)? {
         client.order(match asked.expired {
             true => Order::Expire,
             false => Order::Refresh {

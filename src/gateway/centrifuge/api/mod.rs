@@ -23,16 +23,18 @@ use super::super::body::{self, Body};
 use super::super::dispatch::Caller;
 use super::super::door::{self, Visitor};
 use super::super::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
-use super::Options;
+use super::{ChannelOptions, Options};
 use crate::access::{Asker, Right};
 use crate::credentials::{Credential, Shown};
 use crate::wire::centrifuge::{ApiBatch, ApiError, ApiMethod, Code};
 
-/// Who calls.
-struct Backend {
+/// Who calls, and what is called.
+struct Backend<'s> {
     caller: Caller,
     /// With the key of the configuration there is none.
     credential: Option<Credential>,
+    options: &'s Options,
+    shared: &'s Arc<Shared>,
 }
 
 /// What a call comes to.
@@ -61,11 +63,11 @@ pub(in crate::gateway) async fn serve(
     if *request.method() != HttpMethod::POST {
         return not_allowed("POST");
     }
-    let Some(options) = shared.options.centrifuge.clone() else {
+    let Some(options) = &shared.options.centrifuge else {
         return say(StatusCode::NOT_FOUND, "no [centrifuge] here");
     };
     let key = key_of(request.headers(), request.uri().query().unwrap_or_default());
-    let backend = match enter(key.as_deref(), &options, visitor, shared) {
+    let backend = match enter(key.as_deref(), options, visitor, shared) {
         Ok(backend) => backend,
         Err(answer) => return answer,
     };
@@ -85,7 +87,7 @@ pub(in crate::gateway) async fn serve(
     let Ok(text) = std::str::from_utf8(&bytes) else {
         return say(StatusCode::BAD_REQUEST, "the body is not JSON");
     };
-    if let Err(answer) = backend.may_go_on(text.len(), shared) {
+    if let Err(answer) = backend.may_go_on(text.len()) {
         return answer;
     }
     let inside = shared.gate.clone().pass().await;
@@ -93,7 +95,7 @@ pub(in crate::gateway) async fn serve(
         Some(method) => {
             let writes = perform::writes(method);
             let _inside = writes.then_some(inside);
-            let outcome = perform::perform(method, text, &backend, &options, shared).await;
+            let outcome = perform::perform(method, text, &backend).await;
             match outcome {
                 Err(error) if by_status => return transported(&error),
                 outcome => encode(&Said::from(outcome), writes, shared),
@@ -104,7 +106,7 @@ pub(in crate::gateway) async fn serve(
                 return say(StatusCode::BAD_REQUEST, "the body is no batch");
             };
             let _inside = inside;
-            let replies = run_batch(batch, &backend, &options, shared).await;
+            let replies = run_batch(batch, &backend).await;
             encode(&replies, true, shared)
         }
     };
@@ -119,20 +121,14 @@ struct Replies {
 }
 
 /// Does one call after the other, which is as good as at once to who asks for that.
-async fn run_batch(
-    batch: ApiBatch,
-    backend: &Backend,
-    options: &Options,
-    shared: &Arc<Shared>,
-) -> Replies {
+async fn run_batch(batch: ApiBatch, backend: &Backend<'_>) -> Replies {
     let mut replies = Vec::new();
     for command in batch.commands {
         let mut members = command.iter();
         let outcome = match (members.next(), members.next()) {
             (Some((name, params)), None) => match ApiMethod::of(name) {
                 Some(method) => {
-                    let outcome =
-                        perform::perform(method, params.get(), backend, options, shared).await;
+                    let outcome = perform::perform(method, params.get(), backend).await;
                     outcome.map(|result| (method, result))
                 }
                 None => Err(Code::MethodNotFound.into()),
@@ -150,13 +146,13 @@ async fn run_batch(
     Replies { replies }
 }
 
-impl Backend {
+impl Backend<'_> {
     /// Refuses what the limits of its key do not allow, and whose key was taken back while its body came in.
-    fn may_go_on(&self, bytes: usize, shared: &Shared) -> Result<(), Answer> {
-        let (Some(door), Some(credential)) = (&shared.door, &self.credential) else {
+    fn may_go_on(&self, bytes: usize) -> Result<(), Answer> {
+        let (Some(door), Some(credential)) = (&self.shared.door, &self.credential) else {
             return Ok(());
         };
-        if !door.still_counts(credential, &shared.clock) {
+        if !door.still_counts(credential, &self.shared.clock) {
             return Err(unauthorized());
         }
         door.bound_signed(credential, bytes).map_err(|reached| {
@@ -176,15 +172,24 @@ impl Backend {
     fn asker(&self) -> &Asker {
         &self.caller.asker
     }
+
+    /// The options of a channel that is named and whose namespace there is.
+    fn options_of(&self, channel: &str) -> Result<&ChannelOptions, ApiError> {
+        if channel.is_empty() {
+            return Err(Code::BadRequest.into());
+        }
+        let found = self.options.channels.of(channel);
+        found.ok_or_else(|| Code::UnknownChannel.into())
+    }
 }
 
 /// Who calls, by the key that they show.
-fn enter(
+fn enter<'s>(
     key: Option<&str>,
-    options: &Options,
+    options: &'s Options,
     visitor: Visitor<'_>,
-    shared: &Shared,
-) -> Result<Backend, Answer> {
+    shared: &'s Arc<Shared>,
+) -> Result<Backend<'s>, Answer> {
     let Some(key) = key else {
         return Err(unauthorized());
     };
@@ -192,8 +197,12 @@ fn enter(
     let mut caller = Caller::default();
     caller.address = Some(visitor.address);
     if options.api_key.as_ref().is_some_and(is_own) {
-        let credential = None;
-        return Ok(Backend { caller, credential });
+        return Ok(Backend {
+            caller,
+            credential: None,
+            options,
+            shared,
+        });
     }
     let Some(door) = &shared.door else {
         return match shared.per_client.fail(visitor.address) {
@@ -215,6 +224,8 @@ fn enter(
     Ok(Backend {
         caller,
         credential: Some(credential),
+        options,
+        shared,
     })
 }
 

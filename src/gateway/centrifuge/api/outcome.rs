@@ -8,7 +8,6 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
-use super::super::{ChannelOptions, Options};
 use super::Outcome;
 use crate::wire::centrifuge::{ApiError, Code};
 
@@ -23,18 +22,4 @@ pub(super) fn result(result: &impl Serialize) -> Outcome {
 /// A result that says no more than that it was done.
 pub(super) fn done() -> Outcome {
     result(&json!({}))
-}
-
-/// The options of a channel that is named and whose namespace there is.
-pub(super) fn options_of<'o>(
-    options: &'o Options,
-    channel: &str,
-) -> Result<&'o ChannelOptions, ApiError> {
-    match channel.is_empty() {
-        true => Err(Code::BadRequest.into()),
-        false => options
-            .channels
-            .of(channel)
-            .ok_or_else(|| Code::UnknownChannel.into()),
-    }
 }

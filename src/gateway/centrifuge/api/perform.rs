@@ -3,18 +3,15 @@
 //! Owns: the match over the API's methods. Promises: a call of an API key needs the rights that the native call of its
 //! kind needs; one of the configuration's key may do everything in every namespace that there is. Must not: know HTTP.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::super::super::Shared;
 use super::super::super::dispatch::{Work, call, refusal};
-use super::super::Options;
 use super::super::calls::{self, Published};
-use super::outcome::{done, options_of, read, result};
+use super::outcome::{done, read, result};
 use super::{Backend, Outcome, Said, about, connections};
 use crate::access::{Right, Rights};
 use crate::timeline::{Error, Target};
@@ -34,29 +31,23 @@ pub(super) fn writes(method: ApiMethod) -> bool {
 }
 
 /// Does a call, and counts it as the native one of its kind.
-pub(super) async fn perform(
-    method: ApiMethod,
-    text: &str,
-    backend: &Backend,
-    options: &Options,
-    shared: &Arc<Shared>,
-) -> Outcome {
+pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend<'_>) -> Outcome {
     let began = Instant::now();
     let outcome = match method {
-        ApiMethod::Publish => publish(read(text)?, backend, options, shared).await,
-        ApiMethod::Broadcast => broadcast(read(text)?, backend, options, shared).await,
-        ApiMethod::History => history(read_history(text)?, backend, options, shared).await,
-        ApiMethod::HistoryRemove => remove(read(text)?, backend, options, shared).await,
-        ApiMethod::Presence => presence(&read(text)?, backend, options, shared),
-        ApiMethod::PresenceStats => presence_stats(&read(text)?, backend, options, shared),
-        ApiMethod::Subscribe => connections::subscribe(&read(text)?, backend, options, shared),
-        ApiMethod::Unsubscribe => connections::unsubscribe(read(text)?, backend, shared),
-        ApiMethod::Disconnect => connections::disconnect(&read(text)?, backend, shared),
-        ApiMethod::Refresh => connections::refresh(&read(text)?, backend, shared),
-        ApiMethod::Channels => about::channels(&read(text)?, backend, shared),
-        ApiMethod::Info => about::info(backend, shared),
+        ApiMethod::Publish => publish(read(text)?, backend).await,
+        ApiMethod::Broadcast => broadcast(read(text)?, backend).await,
+        ApiMethod::History => history(read(text)?, backend).await,
+        ApiMethod::HistoryRemove => remove(read(text)?, backend).await,
+        ApiMethod::Presence => presence(&read(text)?, backend),
+        ApiMethod::PresenceStats => presence_stats(&read(text)?, backend),
+        ApiMethod::Subscribe => connections::subscribe(&read(text)?, backend),
+        ApiMethod::Unsubscribe => connections::unsubscribe(read(text)?, backend),
+        ApiMethod::Disconnect => connections::disconnect(&read(text)?, backend),
+        ApiMethod::Refresh => connections::refresh(&read(text)?, backend),
+        ApiMethod::Channels => about::channels(&read(text)?, backend),
+        ApiMethod::Info => about::info(backend),
         // Counted as what it calls.
-        ApiMethod::Rpc => return rpc(&read(text)?, backend, shared).await,
+        ApiMethod::Rpc => return rpc(&read(text)?, backend).await,
     };
     let native = match method {
         ApiMethod::Publish | ApiMethod::Broadcast => Some(Method::MessageAppend),
@@ -72,7 +63,10 @@ pub(super) async fn perform(
         _ => Failure::new(Reason::InvalidParams),
     });
     let counted = failure.as_ref().map_or(Ok(()), Err);
-    shared.counters.count(native, counted, began.elapsed());
+    backend
+        .shared
+        .counters
+        .count(native, counted, began.elapsed());
     outcome
 }
 
@@ -83,23 +77,13 @@ fn refused(failure: &Failure) -> ApiError {
     }
 }
 
-async fn publish(
-    publish: Publish,
-    backend: &Backend,
-    options: &Options,
-    shared: &Arc<Shared>,
-) -> Outcome {
+async fn publish(publish: Publish, backend: &Backend<'_>) -> Outcome {
     let data = publish.data()?;
-    to_one(&publish.channel, &publish, &data, backend, options, shared).await
+    to_one(&publish.channel, &publish, &data, backend).await
 }
 
 /// The same to several channels, each by itself.
-async fn broadcast(
-    publish: Publish,
-    backend: &Backend,
-    options: &Options,
-    shared: &Arc<Shared>,
-) -> Outcome {
+async fn broadcast(publish: Publish, backend: &Backend<'_>) -> Outcome {
     let data = publish.data()?;
     if publish.channels.is_empty() {
         return Err(Code::BadRequest.into());
@@ -108,7 +92,7 @@ async fn broadcast(
         return Err(Code::LimitExceeded.into());
     }
     let all = publish.channels.iter();
-    let all = all.map(|channel| to_one(channel, &publish, &data, backend, options, shared));
+    let all = all.map(|channel| to_one(channel, &publish, &data, backend));
     let responses: Vec<Said> = join_all(all).await.into_iter().map(Said::from).collect();
     result(&json!({ "responses": responses }))
 }
@@ -117,11 +101,9 @@ async fn to_one(
     channel: &str,
     publish: &Publish,
     data: &bytes::Bytes,
-    backend: &Backend,
-    options: &Options,
-    shared: &Arc<Shared>,
+    backend: &Backend<'_>,
 ) -> Outcome {
-    options_of(options, channel)?;
+    backend.options_of(channel)?;
     // Which publication is the newest is what the channel's order says.
     if publish.version > 0 {
         return Err(Code::NotAvailable.into());
@@ -133,36 +115,27 @@ async fn to_one(
         tags: publish.tags.clone(),
         message_id: Some(key.clone()).filter(|key| !key.is_empty()),
     };
-    let position = calls::publish(shared, backend.asker(), channel, published).await;
+    let position = calls::publish(backend.shared, backend.asker(), channel, published).await;
     let position = position.map_err(|failure| refused(&failure))?;
     result(&json!({ "offset": position.offset, "epoch": position.epoch }))
 }
 
-fn read_history(text: &str) -> Result<HistoryRequest, ApiError> {
-    read(text)
-}
-
-async fn history(
-    asked: HistoryRequest,
-    backend: &Backend,
-    options: &Options,
-    shared: &Arc<Shared>,
-) -> Outcome {
-    options_of(options, &asked.channel)?;
-    let read = calls::history(shared, backend.asker(), asked).await?;
+async fn history(asked: HistoryRequest, backend: &Backend<'_>) -> Outcome {
+    backend.options_of(&asked.channel)?;
+    let read = calls::history(backend.shared, backend.asker(), asked).await?;
     result(&read)
 }
 
 /// Drops what there is; position and epoch stay.
-async fn remove(
-    asked: ApiChannel,
-    backend: &Backend,
-    options: &Options,
-    shared: &Arc<Shared>,
-) -> Outcome {
-    options_of(options, &asked.channel)?;
+async fn remove(asked: ApiChannel, backend: &Backend<'_>) -> Outcome {
+    backend.options_of(&asked.channel)?;
     let fail = |error| refused(&refusal(error));
-    let head = shared.timelines.head(&asked.channel).await.map_err(fail)?;
+    let head = backend
+        .shared
+        .timelines
+        .head(&asked.channel)
+        .await
+        .map_err(fail)?;
     // Who may not read a timeline does not learn that it is there.
     let manage = Method::TimelineTrim.needs().rights();
     let (asker, name) = (backend.asker().needing(manage), asked.channel.as_bytes());
@@ -173,7 +146,7 @@ async fn remove(
         asker,
     };
     let before = head.map_or(1, |head| head.head + 1);
-    match shared.timelines.trim(target, before).await {
+    match backend.shared.timelines.trim(target, before).await {
         Err(Error::TimelineNotFound) if may_know => done(),
         Err(error) => Err(fail(error)),
         Ok(_) => done(),
@@ -181,8 +154,8 @@ async fn remove(
 }
 
 /// Whether who is there is kept of a channel, and may be seen.
-fn check_presence(channel: &str, backend: &Backend, options: &Options) -> Result<(), ApiError> {
-    if !options_of(options, channel)?.presence {
+fn check_presence(channel: &str, backend: &Backend<'_>) -> Result<(), ApiError> {
+    if !backend.options_of(channel)?.presence {
         return Err(Code::NotAvailable.into());
     }
     let asker = backend.asker().needing(Rights::NONE.with(Right::Read));
@@ -192,22 +165,17 @@ fn check_presence(channel: &str, backend: &Backend, options: &Options) -> Result
     }
 }
 
-fn presence(asked: &ApiChannel, backend: &Backend, options: &Options, shared: &Shared) -> Outcome {
-    check_presence(&asked.channel, backend, options)?;
-    let bytes = shared.options.limits.outbound_frame_bytes_max;
+fn presence(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
+    check_presence(&asked.channel, backend)?;
+    let bytes = backend.shared.options.limits.outbound_frame_bytes_max;
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    let presence = shared.hub.presence(&asked.channel, bytes);
+    let presence = backend.shared.hub.presence(&asked.channel, bytes);
     result(&PresenceResult { presence })
 }
 
-fn presence_stats(
-    asked: &ApiChannel,
-    backend: &Backend,
-    options: &Options,
-    shared: &Shared,
-) -> Outcome {
-    check_presence(&asked.channel, backend, options)?;
-    let (clients, users) = shared.hub.presence_stats(&asked.channel);
+fn presence_stats(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
+    check_presence(&asked.channel, backend)?;
+    let (clients, users) = backend.shared.hub.presence_stats(&asked.channel);
     let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
     result(&PresenceStatsResult {
         num_clients: count(clients),
@@ -216,7 +184,8 @@ fn presence_stats(
 }
 
 /// A call of the native protocol.
-async fn rpc(asked: &ApiRpc, backend: &Backend, shared: &Arc<Shared>) -> Outcome {
+async fn rpc(asked: &ApiRpc, backend: &Backend<'_>) -> Outcome {
+    let shared = backend.shared;
     let params = asked.params.as_ref().map_or("{}", |params| params.get());
     let text = json!({
         "jsonrpc": "2.0", "id": 1, "method": asked.method, "params": read::<Box<RawValue>>(params)?,

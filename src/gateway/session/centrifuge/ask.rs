@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use super::refused::Refused;
 use super::subscribe::taken;
 use super::{Centrifuge, Session};
 use crate::access::Asker;
@@ -15,7 +16,6 @@ use crate::gateway::centrifuge::calls::{self, Published};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
 use crate::gateway::dispatch::message::{Appending, Asked};
 use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::session::End;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::wire::centrifuge::{
     ClientInfo, Code, Disconnect, HistoryRequest, PresenceResult, PresenceStatsResult,
@@ -40,12 +40,12 @@ impl Session {
         }
     }
 
-    fn options_of(&mut self, channel: &str) -> Result<Result<ChannelOptions, Code>, End> {
+    fn options_of(&mut self, channel: &str) -> Result<ChannelOptions, Refused> {
         if channel.is_empty() {
-            return Err(End::Disconnect(Disconnect::BAD_REQUEST));
+            return Err(Refused::End(Disconnect::BAD_REQUEST));
         }
         let found = self.own().options.channels.of(channel).copied();
-        Ok(found.ok_or(Code::UnknownChannel))
+        Ok(found.ok_or(Code::UnknownChannel)?)
     }
 
     pub(super) fn publish(
@@ -53,20 +53,16 @@ impl Session {
         id: u32,
         request: PublishRequest,
         bytes: usize,
-    ) -> Result<(), End> {
-        let options = self.options_of(&request.channel)?;
-        match options.and_then(|_| self.publication(request)) {
-            Ok(append) => {
-                let appending = Appending {
-                    prepared: self.shared.timelines.prepare(append),
-                    asked: Asked::One,
-                };
-                let id = Id::Ticket(wire::Ticket(Ticket::publish(id)));
-                if self.jobs.append(Some(id), appending, bytes) {
-                    self.submit_appends();
-                }
-            }
-            Err(code) => self.refuse(id, code),
+    ) -> Result<(), Refused> {
+        self.options_of(&request.channel)?;
+        let append = self.publication(request)?;
+        let appending = Appending {
+            prepared: self.shared.timelines.prepare(append),
+            asked: Asked::One,
+        };
+        let id = Id::Ticket(wire::Ticket(Ticket::publish(id)));
+        if self.jobs.append(Some(id), appending, bytes) {
+            self.submit_appends();
         }
         Ok(())
     }
@@ -101,16 +97,9 @@ impl Session {
         id: u32,
         request: HistoryRequest,
         bytes: usize,
-    ) -> Result<(), End> {
-        let options = self.options_of(&request.channel)?;
-        let asker = options.and_then(|_| self.asker_for(Ask::History, &request.channel));
-        let asker = match asker {
-            Ok(asker) => asker,
-            Err(code) => {
-                self.refuse(id, code);
-                return Ok(());
-            }
-        };
+    ) -> Result<(), Refused> {
+        self.options_of(&request.channel)?;
+        let asker = self.asker_for(Ask::History, &request.channel)?;
         let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
         let answer = Arc::clone(&ticket);
         let work = async move {
@@ -140,24 +129,19 @@ impl Session {
     }
 
     /// Whether who is in a channel may be told.
-    fn may_see(&mut self, channel: &str) -> Result<Result<(), Code>, End> {
-        let options = match self.options_of(channel)? {
-            Ok(options) => options,
-            Err(code) => return Ok(Err(code)),
-        };
-        if !options.presence {
-            return Ok(Err(Code::NotAvailable));
+    fn may_see(&mut self, channel: &str) -> Result<(), Refused> {
+        if !self.options_of(channel)?.presence {
+            return Err(Code::NotAvailable.into());
         }
-        Ok(self.asker_for(Ask::Presence, channel).and_then(|asker| {
-            match asker.reads_by_name(channel.as_bytes()) {
-                true => Ok(()),
-                false => Err(Code::PermissionDenied),
-            }
-        }))
+        let asker = self.asker_for(Ask::Presence, channel)?;
+        match asker.reads_by_name(channel.as_bytes()) {
+            true => Ok(()),
+            false => Err(Code::PermissionDenied.into()),
+        }
     }
 
-    pub(super) fn presence(&mut self, id: u32, channel: &str) -> Result<(), End> {
-        let reply = match self.may_see(channel)? {
+    pub(super) fn presence(&mut self, id: u32, channel: &str) -> Result<(), Refused> {
+        let reply = match self.may_see(channel) {
             Ok(()) => {
                 let bytes = page_bytes(&self.shared.options.limits);
                 let presence = self.shared.hub.presence(channel, bytes);
@@ -166,14 +150,15 @@ impl Session {
                     ..Reply::default()
                 }
             }
-            Err(code) => Reply::refused(code),
+            Err(Refused::Answer(code)) => Reply::refused(code),
+            Err(end) => return Err(end),
         };
         self.reply(id, Method::PresenceGet, reply);
         Ok(())
     }
 
-    pub(super) fn presence_stats(&mut self, id: u32, channel: &str) -> Result<(), End> {
-        let reply = match self.may_see(channel)? {
+    pub(super) fn presence_stats(&mut self, id: u32, channel: &str) -> Result<(), Refused> {
+        let reply = match self.may_see(channel) {
             Ok(()) => {
                 let (clients, users) = self.shared.hub.presence_stats(channel);
                 let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
@@ -185,14 +170,15 @@ impl Session {
                     ..Reply::default()
                 }
             }
-            Err(code) => Reply::refused(code),
+            Err(Refused::Answer(code)) => Reply::refused(code),
+            Err(end) => return Err(end),
         };
         self.reply(id, Method::PresenceGet, reply);
         Ok(())
     }
 
     /// Calls the native method of a name.
-    pub(super) fn rpc(&mut self, id: u32, rpc: RpcRequest, bytes: usize) {
+    pub(super) fn rpc(&mut self, id: u32, rpc: RpcRequest, bytes: usize) -> Result<(), Refused> {
         let RpcRequest { data, method } = rpc;
         let params: &[u8] = match data.is_empty() {
             true => b"{}",
@@ -214,7 +200,7 @@ impl Session {
                 };
                 self.one(call, bytes);
             }
-            Ok(_) => self.refuse(id, Code::PermissionDenied),
+            Ok(_) => return Err(Code::PermissionDenied.into()),
             Err(failure) => {
                 let method = Method::from_name(&method);
                 let none = std::time::Duration::ZERO;
@@ -223,6 +209,7 @@ impl Session {
                 self.say(Reply { id, ..reply });
             }
         }
+        Ok(())
     }
 }
 

@@ -100,9 +100,7 @@ impl Channels {
     /// One that has ended.
     pub(super) fn ended(&mut self, now_ms: u64) -> Option<Arc<str>> {
         while self.next_end().is_some_and(|at| at <= now_ms) {
-            let Some(Reverse((_, name))) = self.ends.pop() else {
-                return None;
-            };
+            let Reverse((_, name)) = self.ends.pop()?;
             let ends_at = self.get(&name).and_then(|one| one.expires_at);
             if ends_at.is_some_and(|at| at.saturating_add(GRACE_MS) <= now_ms) {
                 return Some(name);

@@ -9,11 +9,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::channels::GRACE_MS;
+use super::refused::Refused;
 use super::stand::ttl;
 use super::{Centrifuge, Session};
 use crate::credentials::{Subscriber, TokenRefused};
 use crate::gateway::dispatch::session::{is_same_caller, take};
-use crate::gateway::session::End;
 use crate::wire::centrifuge::{
     Code, Disconnect, RefreshRequest, RefreshResult, Reply, SubRefreshRequest, SubRefreshResult,
     Unsubscribe,
@@ -50,30 +50,16 @@ impl Session {
     }
 
     /// Shows a newer token for the connection.
-    pub(super) fn refresh(&mut self, id: u32, request: &RefreshRequest) -> Result<(), End> {
+    pub(super) fn refresh(&mut self, id: u32, request: &RefreshRequest) -> Result<(), Refused> {
         if request.token.is_empty() {
-            return Err(End::Disconnect(Disconnect::BAD_REQUEST));
+            return Err(Refused::End(Disconnect::BAD_REQUEST));
         }
-        let now_ms = self.shared.clock.now_ms();
+        let connection = self.shown(&request.token)?;
         let shared = Arc::clone(&self.shared);
-        let authority = shared.door.as_ref().map(|door| &*door.authority);
         let own = self.own();
-        let judged = own.options.connection(&request.token, authority, now_ms);
-        let judged = judged.and_then(|shown| not_over(shown.expires_at, now_ms).map(|()| shown));
-        let connection = match judged {
-            Ok(connection) if connection.user == own.user() => connection,
-            Ok(_) | Err(TokenRefused::Invalid(_) | TokenRefused::OtherSubject) => {
-                return Err(End::Disconnect(Disconnect::INVALID_TOKEN));
-            }
-            Err(TokenRefused::Expired) => {
-                self.refuse(id, Code::TokenExpired);
-                return Ok(());
-            }
-            Err(TokenRefused::Unavailable) => {
-                self.refuse(id, Code::Internal);
-                return Ok(());
-            }
-        };
+        if connection.user != own.user() {
+            return Err(Refused::End(Disconnect::INVALID_TOKEN));
+        }
         own.expires_at = connection.expires_at;
         if let (Some(registered), Some(info)) = (&own.registered, connection.info) {
             registered.client.set_info(info);
@@ -85,7 +71,7 @@ impl Session {
             (&shared.door, live, before, connection.credential)
         {
             if !is_same_caller(&before.identity, &credential.identity) {
-                return Err(End::Disconnect(Disconnect::INVALID_TOKEN));
+                return Err(Refused::End(Disconnect::INVALID_TOKEN));
             }
             take(door, &mut self.caller, &live, credential);
         }
@@ -108,18 +94,17 @@ impl Session {
         &mut self,
         id: u32,
         request: SubRefreshRequest,
-    ) -> Result<(), End> {
+    ) -> Result<(), Refused> {
         let SubRefreshRequest { channel, token } = request;
         if channel.is_empty() || token.is_empty() {
-            return Err(End::Disconnect(Disconnect::BAD_REQUEST));
+            return Err(Refused::End(Disconnect::BAD_REQUEST));
         }
         let now_ms = self.shared.clock.now_ms();
         let shared = Arc::clone(&self.shared);
         let authority = shared.door.as_ref().map(|door| &*door.authority);
         let own = self.own();
         if !own.channels.is_open(&channel) {
-            self.refuse(id, Code::PermissionDenied);
-            return Ok(());
+            return Err(Code::PermissionDenied.into());
         }
         let client = own.client();
         let subscriber = Subscriber {
@@ -128,30 +113,10 @@ impl Session {
             channel: &channel,
         };
         let options = Arc::clone(&own.options);
-        let judged = options
-            .tokens
-            .subscription(&token, subscriber, authority, now_ms);
-        let judged = judged.and_then(|shown| {
-            let expires_at = shown.expires_at.filter(|_| !options.insecure);
-            not_over(expires_at, now_ms).map(|()| expires_at)
-        });
-        let expires_at = match judged {
-            Ok(expires_at) => expires_at,
-            Err(TokenRefused::OtherSubject) => {
-                return Err(End::Disconnect(Disconnect::INVALID_TOKEN));
-            }
-            Err(why) => {
-                self.refuse(
-                    id,
-                    match why {
-                        TokenRefused::Expired => Code::TokenExpired,
-                        TokenRefused::Unavailable => Code::Internal,
-                        _ => Code::PermissionDenied,
-                    },
-                );
-                return Ok(());
-            }
-        };
+        let tokens = &options.tokens;
+        let shown = tokens.subscription(&token, subscriber, authority, now_ms)?;
+        let expires_at = shown.expires_at.filter(|_| !options.insecure);
+        not_over(expires_at, now_ms)?;
         own.channels.renew(&channel, expires_at);
         let (expires, ttl) = ttl(&shared, expires_at);
         let reply = Reply {

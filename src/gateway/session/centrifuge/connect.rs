@@ -11,13 +11,13 @@ use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
 use super::clock::not_over;
+use super::refused::Refused;
 use super::stand::{Ticketed, open, ttl};
 use super::subscribe::{CHANNELS_MAX, described, taken};
 use super::{Session, Stage};
-use crate::credentials::{ChannelClaim, Connection, TokenRefused};
+use crate::credentials::{ChannelClaim, Connection};
 use crate::gateway::centrifuge::hub::Wish;
 use crate::gateway::limits::Places;
-use crate::gateway::session::End;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::gateway::session::login::Login;
 use crate::gateway::session::parts::{Opened, Settled};
@@ -34,41 +34,21 @@ impl Session {
         id: u32,
         mut request: ConnectRequest,
         bytes: usize,
-    ) -> Result<(), End> {
-        let connection = match self.judge(&request.token) {
-            Ok(connection) => connection,
-            Err(TokenRefused::Expired) => {
-                self.refuse(id, Code::TokenExpired);
-                return Ok(());
-            }
-            Err(TokenRefused::Unavailable) => {
-                self.refuse(id, Code::Internal);
-                return Ok(());
-            }
-            Err(TokenRefused::Invalid(_) | TokenRefused::OtherSubject) => {
-                let why = match request.token.is_empty() {
-                    true => Disconnect::BAD_REQUEST,
-                    false => Disconnect::INVALID_TOKEN,
-                };
-                return Err(End::Disconnect(why));
-            }
-        };
+    ) -> Result<(), Refused> {
+        let connection = self.judge(&request.token)?;
         let wishes = self.wishes(&connection, &mut request.subs);
         if wishes.len() > CHANNELS_MAX {
-            self.refuse(id, Code::LimitExceeded);
-            return Ok(());
+            return Err(Code::LimitExceeded.into());
         }
         let own = self.own();
         if wishes
             .iter()
             .any(|wish| own.options.channels.of(&wish.channel).is_none())
         {
-            self.refuse(id, Code::UnknownChannel);
-            return Ok(());
+            return Err(Code::UnknownChannel.into());
         }
         if !self.enter(connection) {
-            self.refuse(id, Code::TooManyRequests);
-            return Ok(());
+            return Err(Code::TooManyRequests.into());
         }
         let own = self.own();
         own.stage = Stage::Connecting;
@@ -90,14 +70,11 @@ impl Session {
         Ok(())
     }
 
-    fn judge(&mut self, token: &str) -> Result<Connection, TokenRefused> {
-        let now_ms = self.shared.clock.now_ms();
-        let options = Arc::clone(&self.own().options);
+    fn judge(&mut self, token: &str) -> Result<Connection, Refused> {
         if !token.is_empty() {
-            let authority = self.shared.door.as_ref().map(|door| &*door.authority);
-            let connection = options.connection(token, authority, now_ms)?;
-            return not_over(connection.expires_at, now_ms).map(|()| connection);
+            return self.shown(token);
         }
+        let options = &self.own().options;
         // Whoever shows no token is nobody in particular, where that is taken.
         match options.insecure || options.anonymous {
             true => Ok(Connection {
@@ -107,8 +84,19 @@ impl Session {
                 subs: Vec::new(),
                 credential: None,
             }),
-            false => Err(TokenRefused::OtherSubject),
+            false => Err(Refused::End(Disconnect::BAD_REQUEST)),
         }
+    }
+
+    /// Judges a token to connect with.
+    pub(super) fn shown(&mut self, token: &str) -> Result<Connection, Refused> {
+        let now_ms = self.shared.clock.now_ms();
+        let options = Arc::clone(&self.own().options);
+        let authority = self.shared.door.as_ref().map(|door| &*door.authority);
+        let judged = options.connection(token, authority, now_ms);
+        let connection = judged.map_err(Refused::to_connect)?;
+        not_over(connection.expires_at, now_ms)?;
+        Ok(connection)
     }
 
     /// What the server subscribes a client to, and where the client is there.

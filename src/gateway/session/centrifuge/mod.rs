@@ -10,6 +10,7 @@ mod channels;
 mod clock;
 mod connect;
 mod heard;
+mod refused;
 mod stand;
 mod subscribe;
 
@@ -33,6 +34,7 @@ use crate::wire::centrifuge::{ANONYMOUS, Code, Command, Commands, Disconnect, En
 use crate::wire::{Call, Failure, Id, Incoming, Method, Request, session};
 use channels::Channels;
 pub(in crate::gateway) use connect::NODE;
+use refused::Refused;
 
 /// What a session of this dialect has.
 pub(super) struct Centrifuge {
@@ -212,9 +214,21 @@ impl Session {
                 .is_some_and(|channel| own.channels.is_opening(channel))
     }
 
-    /// Does a command that came in so many bytes.
+    /// Does a command that came in so many bytes, or refuses it.
     fn command(&mut self, command: Command, bytes: usize) -> Result<(), End> {
-        let bad_request = Err(End::Disconnect(Disconnect::BAD_REQUEST));
+        let id = command.id;
+        match self.perform(command, bytes) {
+            Ok(()) => Ok(()),
+            Err(Refused::Answer(code)) => {
+                self.refuse(id, code);
+                Ok(())
+            }
+            Err(Refused::End(why)) => Err(End::Disconnect(why)),
+        }
+    }
+
+    fn perform(&mut self, command: Command, bytes: usize) -> Result<(), Refused> {
+        let bad_request = Err(Refused::End(Disconnect::BAD_REQUEST));
         if command == Command::default() {
             // A pong: a sign of life, as every frame.
             return Ok(());
@@ -226,42 +240,36 @@ impl Session {
             _ => return bad_request,
         }
         if command.send.is_some() {
-            return Err(End::Disconnect(Disconnect::NOT_AVAILABLE));
+            return Err(Refused::End(Disconnect::NOT_AVAILABLE));
         }
         if id == 0 {
             return bad_request;
         }
-        if let Err(failure) = self.rated(bytes) {
-            self.refuse(id, Code::of(failure.reason));
-            return Ok(());
-        }
+        let rated = self.rated(bytes);
+        rated.map_err(|failure| Code::of(failure.reason))?;
         if let Some(subscribe) = command.subscribe {
-            return self.subscribe(id, subscribe, bytes);
-        }
-        if let Some(refresh) = command.refresh {
-            return self.refresh(id, &refresh);
-        }
-        if let Some(refresh) = command.sub_refresh {
-            return self.refresh_subscription(id, refresh);
-        }
-        if let Some(unsubscribe) = command.unsubscribe {
-            self.unsubscribe(id, &unsubscribe.channel)?;
+            self.subscribe(id, subscribe, bytes)
+        } else if let Some(refresh) = command.refresh {
+            self.refresh(id, &refresh)
+        } else if let Some(refresh) = command.sub_refresh {
+            self.refresh_subscription(id, refresh)
+        } else if let Some(unsubscribe) = command.unsubscribe {
+            self.unsubscribe(id, &unsubscribe.channel)
         } else if let Some(publish) = command.publish {
-            self.publish(id, publish, bytes)?;
+            self.publish(id, publish, bytes)
         } else if let Some(presence) = command.presence {
-            self.presence(id, &presence.channel)?;
+            self.presence(id, &presence.channel)
         } else if let Some(stats) = command.presence_stats {
-            self.presence_stats(id, &stats.channel)?;
+            self.presence_stats(id, &stats.channel)
         } else if let Some(history) = command.history {
-            self.history(id, history, bytes)?;
+            self.history(id, history, bytes)
         } else if let Some(rpc) = command.rpc {
-            self.rpc(id, rpc, bytes);
+            self.rpc(id, rpc, bytes)
         } else if command.ping.is_some() {
-            self.refuse(id, Code::NotAvailable);
+            Err(Code::NotAvailable.into())
         } else {
-            self.refuse(id, Code::MethodNotFound);
+            Err(Code::MethodNotFound.into())
         }
-        Ok(())
     }
 
     /// Counts a command as a request of its user.

@@ -11,16 +11,16 @@ use futures_util::FutureExt as _;
 
 use super::channels::Channel;
 use super::clock::not_over;
+use super::refused::Refused;
 use super::stand::{FIRST_PAGE, Ticketed, open, ttl};
 use super::{Session, Stage};
 use crate::access::Asker;
-use crate::credentials::{ChannelClaim, Subscriber, TokenRefused};
+use crate::credentials::{ChannelClaim, Subscriber};
 use crate::feed::With;
 use crate::gateway::centrifuge::hub::{Member, Order, Wish};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
 use crate::gateway::dispatch::Outcome;
 use crate::gateway::dispatch::subscribe::Asked;
-use crate::gateway::session::End;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::gateway::session::deltas::Deltas;
 use crate::gateway::session::parts::{Opened, Settled, Stand};
@@ -31,46 +31,14 @@ use crate::wire::centrifuge::{
 use crate::wire::sync::Unsubscribed;
 use crate::wire::{self, Ended, Failure, Id, Integers, Method};
 
-/// Why a subscribe is refused.
-enum Refused {
-    /// With an answer.
-    Answer(Code),
-    /// With the end of the connection.
-    End(Disconnect),
-}
-
-impl From<Code> for Refused {
-    fn from(code: Code) -> Refused {
-        Refused::Answer(code)
-    }
-}
-
-impl From<TokenRefused> for Refused {
-    fn from(why: TokenRefused) -> Refused {
-        match why {
-            TokenRefused::Invalid(_) => Refused::Answer(Code::PermissionDenied),
-            TokenRefused::Expired => Refused::Answer(Code::TokenExpired),
-            TokenRefused::Unavailable => Refused::Answer(Code::Internal),
-            TokenRefused::OtherSubject => Refused::End(Disconnect::INVALID_TOKEN),
-        }
-    }
-}
-
 impl Session {
     pub(super) fn subscribe(
         &mut self,
         id: u32,
         request: SubscribeRequest,
         bytes: usize,
-    ) -> Result<(), End> {
-        let (channel, asker) = match self.admit_channel(&request) {
-            Ok(admitted) => admitted,
-            Err(Refused::Answer(code)) => {
-                self.refuse(id, code);
-                return Ok(());
-            }
-            Err(Refused::End(disconnect)) => return Err(End::Disconnect(disconnect)),
-        };
+    ) -> Result<(), Refused> {
+        let (channel, asker) = self.admit_channel(&request)?;
         let (expires_at, deltas) = (channel.expires_at, channel.deltas);
         let encoding = self.own().encoding;
         let weight = match request.recover {
@@ -241,9 +209,9 @@ impl Session {
         registered.join(name, member);
     }
 
-    pub(super) fn unsubscribe(&mut self, id: u32, channel: &str) -> Result<(), End> {
+    pub(super) fn unsubscribe(&mut self, id: u32, channel: &str) -> Result<(), Refused> {
         if channel.is_empty() {
-            return Err(End::Disconnect(Disconnect::BAD_REQUEST));
+            return Err(Refused::End(Disconnect::BAD_REQUEST));
         }
         self.leave(channel);
         let reply = Reply {

@@ -1,0 +1,42 @@
+//! Why a command is refused.
+//!
+//! Owns: which refusals of tokens are answers, and which end the connection. Must not: answer.
+
+use crate::credentials::TokenRefused;
+use crate::wire::centrifuge::{Code, Disconnect};
+
+/// Why a command is refused.
+pub(super) enum Refused {
+    /// With an answer.
+    Answer(Code),
+    /// With the end of the connection.
+    End(Disconnect),
+}
+
+impl Refused {
+    /// A token to connect with: a wrong one ends the connection.
+    pub(super) fn to_connect(why: TokenRefused) -> Refused {
+        match why {
+            TokenRefused::Invalid(_) => Refused::End(Disconnect::INVALID_TOKEN),
+            why => why.into(),
+        }
+    }
+}
+
+impl From<Code> for Refused {
+    fn from(code: Code) -> Refused {
+        Refused::Answer(code)
+    }
+}
+
+/// A token for a channel.
+impl From<TokenRefused> for Refused {
+    fn from(why: TokenRefused) -> Refused {
+        match why {
+            TokenRefused::Invalid(_) => Refused::Answer(Code::PermissionDenied),
+            TokenRefused::Expired => Refused::Answer(Code::TokenExpired),
+            TokenRefused::Unavailable => Refused::Answer(Code::Internal),
+            TokenRefused::OtherSubject => Refused::End(Disconnect::INVALID_TOKEN),
+        }
+    }
+}
