@@ -147,7 +147,7 @@ async function start(view) {
     keys: (handlers) => take(handlers, { signal }),
   };
   const made = (async () => {
-    const { screen } = await import(`./screens/${view.screen}.js`);
+    const { screen } = await part(`screens/${view.screen}`);
     if (right && server.has_key) await server.known;
     if (signal.aborted) return null;
     if (right && !server.can(right)) return void fill(main, forbidden(title, right));
@@ -155,7 +155,7 @@ async function start(view) {
     return signal.aborted ? null : screen.open(context);
   })();
   open = { view: made, ends };
-  made.catch((error) => signal.aborted || (fill(main, failed(error, () => start(now))), console.error(error)));
+  made.catch((error) => signal.aborted || (fill(main, failed(error, () => (error.lacks ? location.reload() : start(now)))), console.error(error)));
 }
 
 // --- what is known of the server
@@ -225,6 +225,12 @@ function theme() {
   sessionStorage.setItem("tideline.theme", document.documentElement.dataset.theme);
 }
 
+/** A module that is loaded when it is wanted. A browser remembers that one did not come, so only the page anew brings it. */
+const part = (name) =>
+  import(`./${name}.js`).catch((cause) => {
+    throw Object.assign(new Error(`A part of the page has not come (${name})`, { cause }), { lacks: name });
+  });
+
 const askKey = async () => (await import("./ask-key.js")).askKey();
 
 async function openPalette() {
@@ -268,4 +274,5 @@ figures.start();
 changed();
 // What was not needed for the first view comes while nothing else is to do, so that all of it is there when the line is lost.
 const REST = ["dialog", "palette", "ask-key", ...SCREENS.map(([name]) => `screens/${name}`)];
-requestIdleCallback(() => REST.forEach((name) => import(`./${name}.js`)), { timeout: 3_000 });
+// A part that does not come is asked for again with the screen; here it is nobody's error.
+requestIdleCallback(() => REST.forEach((name) => import(`./${name}.js`).catch(() => {})), { timeout: 3_000 });

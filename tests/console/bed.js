@@ -180,7 +180,7 @@ export async function openPage(server, path = "/console/", { theme = "light", wi
     addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
   });
   if (key) await page.evaluateOnNewDocument((known) => sessionStorage.setItem("tideline.key", known), key);
-  await page.goto(`${server.page}${path}`);
+  await page.goto(path.startsWith("about:") ? path : `${server.page}${path}`);
   return page;
 }
 

@@ -65,7 +65,6 @@ test("10,000 messages a second: memory and frames stay", { skip, timeout: 7_200_
   await reads(page, "Sampling", ".follow", 20_000);
   const heaps = [];
   const frames = [];
-  const listeners = [];
   for (const end = Date.now() + FLOOD_S * 1000; Date.now() < end; ) {
     frames.push(await page.evaluate(() => new Promise((resolve) => {
       const began = performance.now();
@@ -73,19 +72,16 @@ test("10,000 messages a second: memory and frames stay", { skip, timeout: 7_200_
       const frame = () => (number++, performance.now() - began < 2_000 ? requestAnimationFrame(frame) : resolve(number / 2));
       requestAnimationFrame(frame);
     })));
-    const { JSHeapUsedSize, JSEventListeners } = await page.metrics();
-    heaps.push(JSHeapUsedSize);
-    listeners.push(JSEventListeners);
+    heaps.push((await page.metrics()).JSHeapUsedSize);
     assert.ok(await page.evaluate(() => document.querySelectorAll(".row").length) <= 120);
     await sleep(3_000);
   }
   const { head } = await server.call("timeline.get", { timeline: "room/harbour" });
   const median = frames.sort((a, b) => a - b)[frames.length >> 1];
-  console.log(`${head} messages in ${FLOOD_S} s; heap at most ${Math.round(Math.max(...heaps) / 1e6)} MB, frames a second ${median} (at least ${frames[0]}), listeners ${listeners[0]} to ${Math.max(...listeners)}`);
+  console.log(`${head} messages in ${FLOOD_S} s; heap at most ${Math.round(Math.max(...heaps) / 1e6)} MB, frames a second ${median} (at least ${frames[0]})`);
   assert.equal(flood.refused, 0);
   await flood.stop();
   assert.ok(head >= 9_000 * FLOOD_S, `only ${head} messages`);
   assert.ok(Math.max(...heaps) <= HEAP_BYTES);
   assert.ok(median >= FRAMES);
-  assert.ok(Math.max(...listeners) < listeners[0] + 200, "listeners pile up");
 });

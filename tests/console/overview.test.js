@@ -92,3 +92,18 @@ test("the line is lost and comes back without a gap", async () => {
   await sleep(100);
   assert.deepEqual(page.quiet().filter((error) => !/ERR_CONNECTION|WebSocket|Failed to load/.test(error)), []);
 });
+
+test("a screen that did not come with the others is there after another try", async () => {
+  const page = await openPage(server, "about:blank");
+  let missing = 1;
+  await page.setRequestInterception(true);
+  page.on("request", (request) => (request.url().endsWith("/screens/tables.js") && missing-- > 0 ? request.abort() : request.continue()));
+  await page.goto(`${server.page}/console/`);
+  await until("its first request has failed", () => missing <= 0);
+  await sleep(200);
+  assert.deepEqual(page.quiet().filter((error) => /TypeError/.test(error)), []);
+  await press(page, "g", "b");
+  await reads(page, "A part of the page has not come", "main");
+  await page.evaluate(() => [...document.querySelectorAll("main button")].find((one) => one.textContent.includes("Try again")).click());
+  await until("it is shown", async () => /no tables/i.test(await text(page, "main")));
+});
