@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use crate::exit::{Stop, joined};
+use crate::exit::Stop;
 use crate::machine::used;
 use crate::outcome::Outcome;
 use crate::process::Launch;
@@ -72,7 +72,7 @@ impl Bench {
         // Whatever ends the waiting, the server goes before its directory.
         blocking(move || {
             let server = launch.start()?;
-            let (url, pid) = (launch.url(), Some(server.pid()));
+            let (url, pid) = (launch.url(), Some(server.0.id()));
             let server = Box::new(server);
             Ok(Running {
                 url,
@@ -123,7 +123,7 @@ impl Bench {
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, Stop> {
-    joined(spawn_blocking(work)).await
+    spawn_blocking(work).await?
 }
 
 /// Does the work, or ends it with a signal: then all that it holds is dropped, and a measurement whose server is gone

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use futures_util::future::try_join_all;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
 /// The table that `--help` prints.
 pub const CODES: &str = "Exit codes:
@@ -41,6 +41,13 @@ impl fmt::Display for Stop {
 }
 
 impl std::error::Error for Stop {}
+
+/// A task that panicked is an error of this tool.
+impl From<JoinError> for Stop {
+    fn from(error: JoinError) -> Stop {
+        Stop::Own(format!("a task failed: {error}"))
+    }
+}
 
 impl Stop {
     /// The process's exit code for this, as in [`CODES`].
@@ -88,14 +95,7 @@ impl Verdict {
     }
 }
 
-/// The results of tasks; a panic in one is an error of this tool.
+/// The results of tasks.
 pub async fn all<T>(tasks: Vec<JoinHandle<T>>) -> Result<Vec<T>, Stop> {
-    let failed = |error| Stop::Own(format!("a task failed: {error}"));
-    try_join_all(tasks).await.map_err(failed)
-}
-
-/// The result of a task that can fail; a panic in it is an error of this tool.
-pub async fn joined<T>(task: JoinHandle<Result<T, Stop>>) -> Result<T, Stop> {
-    task.await
-        .map_err(|error| Stop::Own(format!("a task failed: {error}")))?
+    Ok(try_join_all(tasks).await?)
 }

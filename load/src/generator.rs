@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::RangeInclusive;
+use std::pin::pin;
 use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
@@ -150,8 +151,6 @@ impl Flow {
                 recorders: recorders.to_vec(),
                 window: window.min(T::WINDOW_MAX),
                 pace: self.rate.map(|rate| self.pace(run, name, rate, number)),
-                due: VecDeque::new(),
-                heard: Instant::now(),
                 waiting_max: WAITING_MAX / self.connections,
             };
             spawn_local(lane.ask(pipe, talk))
@@ -176,25 +175,12 @@ struct Lane {
     window: usize,
     /// Of an open loop.
     pace: Option<Pace>,
-    /// Scheduled times of requests that are not sent yet.
-    due: VecDeque<Instant>,
-    /// When the last answer came.
-    heard: Instant,
     waiting_max: usize,
 }
 
 impl Lane {
     async fn ask<T: Talk>(mut self, mut pipe: Pipe, mut talk: T) -> T {
-        let run = Rc::clone(&self.run);
-        let patience = async {
-            run.ended().await;
-            sleep(PATIENCE).await;
-        };
-        let worked = tokio::select! {
-            worked = self.work(&mut pipe, &mut talk) => worked,
-            () = patience => self.give_up(),
-        };
-        if let Err(error) = worked {
+        if let Err(error) = self.work(&mut pipe, &mut talk).await {
             let what = format_args!("a connection: {error}");
             self.run.checks.fault(what);
             // The figures would be of fewer connections than asked for: end it.
@@ -203,36 +189,22 @@ impl Lane {
         talk
     }
 
-    /// What is asked, in words.
-    fn names(&self) -> String {
-        let names: Vec<_> = self.recorders.iter().map(|of| of.name()).collect();
-        names.join(" or ")
-    }
-
-    /// Not all that was due is answered. A server that is merely slow breaks no promise.
-    fn give_up(&self) -> io::Result<()> {
-        if !self.due.is_empty() {
-            let names = self.names();
-            self.run.invalid(format!(
-                "{names} requests that were due could not be sent within {PATIENCE:?} after the end"
-            ));
-            if self.heard.elapsed() < PATIENCE {
-                return Ok(());
-            }
-        }
-        let what = format!("no answer within {PATIENCE:?}");
-        Err(io::Error::other(what))
-    }
-
     async fn work(&mut self, pipe: &mut Pipe, talk: &mut impl Talk) -> io::Result<()> {
-        let (run, window) = (Rc::clone(&self.run), self.window);
+        let (run, window, recorders) = (&self.run, self.window, &self.recorders);
+        let names: Vec<_> = recorders.iter().map(|of| of.name()).collect();
+        let names = names.join(" or ");
+        let mut patience = pin!(async {
+            run.ended().await;
+            sleep(PATIENCE).await;
+        });
+        // Scheduled times of requests that are not sent yet, and when the last answer came.
+        let (mut due, mut heard) = (VecDeque::new(), Instant::now());
         // By slot: when the latency of its request began.
         let mut slots = vec![None; window];
         let mut free: Vec<usize> = (0..window).rev().collect();
         let mut out = Vec::new();
         loop {
             let is_ending = run.phase() == Phase::Ending;
-            let due = &mut self.due;
             let mut left = if is_ending { free.len() } else { 0 };
             if let Some(pace) = &mut self.pace {
                 let now = Instant::now();
@@ -251,7 +223,6 @@ impl Lane {
                 return Ok(());
             }
             if due.len() > self.waiting_max {
-                let names = self.names();
                 run.invalid(format!(
                     "the server does not keep up with the rate: {names} requests wait for room"
                 ));
@@ -265,15 +236,28 @@ impl Lane {
                         return run.checks.fault(what);
                     };
                     free.push(slot);
-                    self.heard = now;
+                    heard = now;
                     if let Some(recorder) = recorder {
-                        self.recorders[recorder].record(from, now);
+                        recorders[recorder].record(from, now);
                     }
                 })
             });
             let pace = self.pace.as_ref().filter(|_| !is_ending);
             tokio::select! {
                 read = read => read?,
+                () = &mut patience => {
+                    // A server that is merely slow breaks no promise.
+                    if !due.is_empty() {
+                        run.invalid(format!(
+                            "{names} requests that were due could not be sent within {PATIENCE:?} after the end"
+                        ));
+                        if heard.elapsed() < PATIENCE {
+                            return Ok(());
+                        }
+                    }
+                    let what = format!("no answer within {PATIENCE:?}");
+                    return Err(io::Error::other(what));
+                }
                 () = run.ended(), if pace.is_some() => {}
                 Some(()) = OptionFuture::from(pace.map(Pace::wait)), if pace.is_some() => {}
             }
@@ -335,7 +319,7 @@ mod tests {
         let flow = flow(rate, Gaps::Fixed);
         let open = async |_| Ok((Pipe::connect(&address, Way::Plain).await?, Bytes(took)));
         let recorders = [flow.recorder(&run, "such"), flow.recorder(&run, "other")];
-        run.window().begin(Instant::now());
+        run.window.begin(Instant::now());
         let started = flow.start(&run, &recorders, open).await;
         let (server, _) = listener.accept().await.expect("a connection");
         let [recorder, _] = recorders;
@@ -386,7 +370,7 @@ mod tests {
         };
         let (run, recorder) = LocalSet::new().run_until(stalls).await;
         let outcome = run.outcome("such", &json!({})).expect("a result");
-        let due = run.window().length().as_secs_f64() * 20_000.0;
+        let due = run.window.length().as_secs_f64() * 20_000.0;
         let (sent, lateness) = (recorder.count(), outcome.validity.lateness);
         assert_eq!(lateness.map(|lateness| lateness.sent), Some(sent));
         assert!(sent.abs_diff(due as u64) < 100 && run.checks.faults() == 0);

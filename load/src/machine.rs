@@ -41,28 +41,23 @@ impl Machine {
 /// What a process uses, by name with its unit: processor time and bytes handed to disks so far, memory and open
 /// descriptors now.
 pub fn usage(pid: u32) -> BTreeMap<&'static str, f64> {
+    let mut usage = BTreeMap::new();
     let Some(process) = process(pid) else {
-        return BTreeMap::new();
+        return usage;
     };
-    let (stat, io) = (process.stat().ok(), process.io().ok());
-    let stat = stat.as_ref();
-    let ticks = stat.map(|stat| (stat.utime + stat.stime) as f64);
-    let pages = stat.map(|stat| stat.rss as f64);
-    let descriptors = process.fd_count().ok();
-    let all = [
-        (
-            "cpu_seconds",
-            ticks.map(|ticks| ticks / procfs::ticks_per_second() as f64),
-        ),
-        (
-            "resident_bytes",
-            pages.map(|pages| pages * procfs::page_size() as f64),
-        ),
-        ("descriptors", descriptors.map(|count| count as f64)),
-        ("written_bytes", io.map(|io| io.write_bytes as f64)),
-    ];
-    let known = |(name, value): (_, Option<f64>)| Some((name, value?));
-    all.into_iter().filter_map(known).collect()
+    if let Ok(stat) = process.stat() {
+        let ticks = (stat.utime + stat.stime) as f64;
+        usage.insert("cpu_seconds", ticks / procfs::ticks_per_second() as f64);
+        let bytes = stat.rss as f64 * procfs::page_size() as f64;
+        usage.insert("resident_bytes", bytes);
+    }
+    if let Ok(count) = process.fd_count() {
+        usage.insert("descriptors", count as f64);
+    }
+    if let Ok(io) = process.io() {
+        usage.insert("written_bytes", io.write_bytes as f64);
+    }
+    usage
 }
 
 /// One of these.

@@ -219,7 +219,7 @@ fn tell_growth(run: &Run) {
     ] {
         let samples = run.samples(&format!("{what}{of}"));
         let slope = samples.as_ref().and_then(per_hour);
-        if let Some(slope) = slope.filter(|_| run.window().length().as_secs_f64() >= LONG) {
+        if let Some(slope) = slope.filter(|_| run.window.length().as_secs_f64() >= LONG) {
             run.figure(&format!("{what}_growth"), slope, unit, better);
         }
     }

@@ -83,13 +83,6 @@ impl Launch {
     }
 }
 
-impl Server {
-    /// Its process ID.
-    pub fn pid(&self) -> u32 {
-        self.0.id()
-    }
-}
-
 impl Drop for Server {
     fn drop(&mut self) {
         // Errors mean that it is gone already.

@@ -58,7 +58,7 @@ impl<P: Profile> Load for Flags<P> {
                 let mut launch = Launch::on_free_port(binary, data)?;
                 launch.environment.clone_from(&setup.environment);
                 let server = launch.start()?;
-                (launch.url(), Some(server.pid()), Some((launch, server)))
+                (launch.url(), Some(server.0.id()), Some((launch, server)))
             }
             _ => (setup.url.clone(), setup.pid, None),
         };

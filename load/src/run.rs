@@ -48,7 +48,8 @@ pub struct Run {
     pub pid: Option<u32>,
     /// The server, if it was started here.
     pub server: RefCell<Option<(Launch, Server)>>,
-    window: Rc<Window>,
+    /// When measuring is on.
+    pub window: Rc<Window>,
     ended: Notify,
     lateness: Rc<RefCell<Lateness>>,
     recorders: RefCell<Vec<Rc<Recorder>>>,
@@ -123,11 +124,6 @@ impl Run {
     /// Where the run is.
     pub fn phase(&self) -> Phase {
         self.window.phase()
-    }
-
-    /// When measuring is on.
-    pub fn window(&self) -> &Rc<Window> {
-        &self.window
     }
 
     /// Ends the measurement now: enough was measured, or it can't go on.

@@ -37,7 +37,7 @@ impl Bench {
     fn at(url: String, writers: Writers) -> Bench {
         let run = Run::new(&setup::plain(), url, None);
         let began = Instant::now();
-        run.window().begin(began);
+        run.window.begin(began);
         let timelines = ["a", "b"].map(str::to_owned);
         let follows = vec![vec![0], vec![0], vec![1]];
         let measured = Some(match writers {
@@ -296,7 +296,7 @@ fn latency_counts_from_the_scheduled_time_and_within_the_measurement() {
     let put = |at| bench.account.put(0, 0, at);
     (0..3).for_each(|_| put(scheduled));
     put(scheduled + Duration::from_secs(2));
-    let window = bench.account.run.window();
+    let window = &bench.account.run.window;
     window.end(scheduled + Duration::from_secs(1));
     bench.push(0, &[(1, 1), (2, 2), (3, 3), (4, 4)]);
     assert!(!bench.failed());

@@ -116,7 +116,7 @@ impl Profile for Crowd {
         audience::end(&account, living).await?;
         exit::all(beside).await?;
         for join in joins {
-            exit::joined(join).await?;
+            join.await??;
         }
         if self.fan_out == To::Write {
             let done = settled(run).await?;

@@ -4,7 +4,6 @@
 //! too wide for one request come in parts. Must not: count for the latencies.
 
 use std::cell::RefCell;
-use std::ops::Range;
 use std::time::Instant;
 
 use futures_util::future::try_join_all;
@@ -19,7 +18,7 @@ use tokio::time::sleep;
 
 use super::COLUMNS_MAX;
 use super::api::{BREATH, BUSY, patient, text};
-use super::sheet::Sheet;
+use super::sheet::{Sheet, Write};
 use super::talk::{Board, anyway, check_units};
 use crate::checks::Checks;
 use crate::pipe::Pipe;
@@ -31,9 +30,6 @@ const WRITERS: usize = 16;
 const ROWS_MAX: usize = 200;
 const BATCH_BYTES: usize = 1_000_000;
 
-/// These columns of a row, and their generation.
-type Part = (u64, Range<usize>, u32);
-
 impl Board {
     /// Writes every row once.
     pub(super) async fn fill(&self) -> Result<(), String> {
@@ -44,16 +40,13 @@ impl Board {
             let begins = (0..width).step_by(COLUMNS_MAX);
             begins.map(move |begin| (row, begin..width.min(begin + COLUMNS_MAX)))
         });
-        let parts = RefCell::new(parts.map(|(row, columns)| {
-            let generation = sheet.send(row, &columns);
-            (row, columns, generation)
-        }));
+        let parts = RefCell::new(parts.map(|(row, columns)| sheet.send(row, columns)));
         let bytes = width.min(COLUMNS_MAX) * self.args.value_bytes();
         let most = (BATCH_BYTES / bytes).clamp(1, ROWS_MAX);
         let write = || async {
             let mut pipe = self.api.connect().await.map_err(text)?;
             loop {
-                let batch: Vec<Part> = parts.borrow_mut().by_ref().take(most).collect();
+                let batch: Vec<Write> = parts.borrow_mut().by_ref().take(most).collect();
                 if batch.is_empty() {
                     return Ok::<_, String>(());
                 }
@@ -67,10 +60,11 @@ impl Board {
     }
 
     /// Writes a batch, and repeats the rows that the server was too busy for.
-    async fn write(&self, pipe: &mut Pipe, mut batch: Vec<Part>) -> Result<(), String> {
+    async fn write(&self, pipe: &mut Pipe, mut batch: Vec<Write>) -> Result<(), String> {
         loop {
             let body = encode(&self.sheet, &batch).encode_to_vec();
             let reply = self.api.call(pipe, Operation::BatchWriteRow, &body).await?;
+            let reply = BatchWriteRowResponse::decode(&*reply).map_err(text)?;
             batch = unwritten(&self.sheet, batch, reply, &self.run.checks)?;
             if batch.is_empty() {
                 return Ok(());
@@ -80,15 +74,15 @@ impl Board {
     }
 }
 
-fn encode(sheet: &Sheet, batch: &[Part]) -> BatchWriteRowRequest {
-    let row = |(row, columns, generation): &Part| {
-        let kind = match columns.len() == sheet.columns.len() {
+fn encode(sheet: &Sheet, batch: &[Write]) -> BatchWriteRowRequest {
+    let row = |write: &Write| {
+        let kind = match write.columns.len() == sheet.columns.len() {
             true => OperationType::Put,
             false => OperationType::Update,
         };
         RowInBatchWriteRowRequest {
             r#type: Some(kind.into()),
-            row_change: Some(encode_row(&sheet.row(*row, columns.clone(), *generation))),
+            row_change: Some(encode_row(&sheet.row(write))),
             condition: anyway(),
             return_content: None,
         }
@@ -106,10 +100,10 @@ fn encode(sheet: &Sheet, batch: &[Part]) -> BatchWriteRowRequest {
 /// Checks the answer to a batch and enters its rows; returns those that the server was too busy for.
 fn unwritten(
     sheet: &Sheet,
-    batch: Vec<Part>,
+    batch: Vec<Write>,
     reply: BatchWriteRowResponse,
     checks: &Checks,
-) -> Result<Vec<Part>, String> {
+) -> Result<Vec<Write>, String> {
     let tables = reply.tables.into_iter();
     let tables = tables.filter(|table| table.table_name == sheet.name);
     let rows: Vec<_> = tables.flat_map(|table| table.rows).collect();
@@ -118,15 +112,16 @@ fn unwritten(
         return Err(format!("{came} answers to a batch of {sent} rows"));
     }
     let mut left = Vec::new();
-    for ((row, columns, generation), reply) in batch.into_iter().zip(rows) {
+    for (write, reply) in batch.into_iter().zip(rows) {
+        let row = write.row;
         match (reply.is_ok, reply.error) {
             (true, None) => {
-                sheet.ack(row, &columns, generation);
-                let units = [0, sheet.units(1, columns.len())];
+                sheet.ack(&write);
+                let units = [0, sheet.units(1, write.columns.len())];
                 let checked = check_units(&reply.consumed.unwrap_or_default(), units, checks);
                 checked.map_err(|what| format!("row {row}: {what}"))?;
             }
-            (false, Some(error)) if error.code == BUSY => left.push((row, columns, generation)),
+            (false, Some(error)) if error.code == BUSY => left.push(write),
             (_, error) => return Err(format!("row {row}: refused: {error:?}")),
         }
     }
@@ -166,7 +161,7 @@ mod tests {
     #[test]
     fn each_row_of_a_batch_has_its_own_answer() {
         let sheet = sheet("put");
-        let batch: Vec<Part> = vec![(5, 0..4, 1), (6, 0..4, 1)];
+        let batch = [5, 6].map(|row| sheet.send(row, 0..4)).to_vec();
         let check = |table: &str, rows: &[RowInBatchResponse]| {
             let table_name = table.to_owned();
             let rows = rows.to_vec();
@@ -177,7 +172,7 @@ mod tests {
         let good = acked(1);
         assert_eq!(check("t", &[good.clone(), good.clone()]), Ok(Vec::new()));
         let busy = check("t", &[good.clone(), failed(BUSY)]);
-        assert_eq!(busy, Ok(vec![(6, 0..4, 1)]));
+        assert_eq!(busy, Ok(batch[1..].to_vec()));
         for (table, other, what) in [
             ("t", vec![], "an answer is missing"),
             ("t", vec![good.clone(); 2], "an answer too much"),

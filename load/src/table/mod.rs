@@ -32,7 +32,6 @@ use self::sheet::{DIGITS, KEY, Sheet};
 use self::talk::{Ask, Board, Rows};
 use crate::exit::Stop;
 use crate::generator::Flow;
-use crate::pipe::Pipe;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Recorder;
@@ -186,7 +185,7 @@ impl Table {
     fn check(&self) -> Result<WeightedIndex<u32>, Stop> {
         let kinds: BTreeSet<Kind> = self.mix.iter().map(|(kind, _)| *kind).collect();
         let places = self.rows * (self.columns / self.group()) as u64;
-        let partition_keys = Sheet::partition_keys_of(self.rows);
+        let partition_keys = Sheet::partition_keys(self.rows);
         let what = if self.flow.in_flight > 1 {
             "a connection has one request on the way, as SDKs work"
         } else if kinds.len() < self.mix.len() {
@@ -267,13 +266,6 @@ impl Board {
         self.change(Operation::CreateTable, &request).await
     }
 
-    /// Asks for what is not measured.
-    async fn call(&self, pipe: &mut Pipe, ask: &Ask) -> Result<(u64, Option<u64>), String> {
-        let (operation, body) = ask.encode(&self.sheet);
-        let reply = self.api.call(pipe, operation, &body).await?;
-        ask.check(&self.sheet, &reply, &self.run.checks)
-    }
-
     /// Reads rows that are side by side: they are what was acknowledged last, as nothing is on the way any more.
     async fn read_back(&self) -> Result<(), String> {
         let Board { run, sheet, .. } = self;
@@ -285,10 +277,13 @@ impl Board {
         while let Some(row) = at.filter(|_| left > 0) {
             let (limit, width) = (PAGE_ROWS.min(left as usize), sheet.columns.len());
             let due = sheet.due(sheet.from(row, false), false, limit, 0..width);
-            let (rows, next) = self.call(&mut pipe, &Ask::Page(due)).await?;
-            run.checks.made("rows read back", rows);
-            run.checks.made("cells read back", rows * width as u64);
-            (left, at) = (left - rows, next);
+            let ask = Ask::Page(due);
+            let (operation, body) = ask.encode(sheet);
+            let reply = self.api.call(&mut pipe, operation, &body).await?;
+            let told = ask.check(sheet, &reply, &run.checks)?;
+            run.checks.made("rows read back", told.rows);
+            run.checks.made("cells read back", told.rows * width as u64);
+            (left, at) = (left - told.rows, told.next);
         }
         Ok(())
     }
@@ -304,8 +299,9 @@ impl Board {
     async fn change(&self, operation: Operation, request: &impl Message) -> Result<(), String> {
         let mut pipe = self.api.connect().await.map_err(text)?;
         let body = request.encode_to_vec();
-        let done = self.api.call(&mut pipe, operation, &body).await;
-        done.map(|DeleteTableResponse {}| ())
+        let reply = self.api.call(&mut pipe, operation, &body).await?;
+        DeleteTableResponse::decode(&*reply).map_err(text)?;
+        Ok(())
     }
 }
 

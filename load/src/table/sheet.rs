@@ -28,19 +28,27 @@ pub(super) struct Sheet {
     value_bytes: usize,
     /// Of cells, in seconds, if they expire.
     time_to_live: Option<f64>,
-    places: Vec<Slot<Place>>,
+    places: Vec<Place>,
     /// The texts of all values are cut from this.
     pool: String,
     seed: u64,
 }
 
-/// What is written as a whole.
-#[derive(Clone, Copy, Default)]
+/// What is written as a whole: the last generations of it.
+#[derive(Clone, Default)]
 struct Place {
-    sent: u32,
-    acked: u32,
+    sent: Slot<u32>,
+    acked: Slot<u32>,
     /// When the last acknowledgement came.
-    acked_at: Option<Instant>,
+    acked_at: Slot<Option<Instant>>,
+}
+
+/// These columns of a row, as they are written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Write {
+    pub(super) row: u64,
+    pub(super) columns: Range<usize>,
+    pub(super) generation: u32,
 }
 
 /// What a read must show, taken when it is asked for.
@@ -83,7 +91,7 @@ impl Sheet {
             rows_per_key: args.rows.div_ceil(PARTITION_KEYS),
             value_bytes,
             time_to_live: args.time_to_live.map(f64::from),
-            places: vec![Slot::default(); places],
+            places: vec![Place::default(); places],
             pool: Random::new(seed).text(POOL_BYTES + value_bytes),
             seed,
         }
@@ -104,12 +112,8 @@ impl Sheet {
         }
     }
 
-    pub(super) fn partition_keys(&self) -> u64 {
-        Sheet::partition_keys_of(self.rows)
-    }
-
     /// How many partition keys so many rows have.
-    pub(super) fn partition_keys_of(rows: u64) -> u64 {
+    pub(super) fn partition_keys(rows: u64) -> u64 {
         rows.div_ceil(rows.div_ceil(PARTITION_KEYS))
     }
 
@@ -140,25 +144,25 @@ impl Sheet {
     }
 
     /// New generations of these columns are about to be sent; all of them have as many.
-    pub(super) fn send(&self, row: u64, columns: &Range<usize>) -> u32 {
-        let sent = self.places_of(row, columns).map(|place| {
-            let place = &self.places[place];
-            let sent = place.get().sent + 1;
-            place.update(|place| Place { sent, ..place });
-            sent
-        });
-        sent.max().unwrap_or_default()
+    pub(super) fn send(&self, row: u64, columns: Range<usize>) -> Write {
+        let mut generation = 0;
+        for place in self.places_of(row, &columns) {
+            generation = self.places[place].sent.get() + 1;
+            self.places[place].sent.set(generation);
+        }
+        Write {
+            row,
+            columns,
+            generation,
+        }
     }
 
-    /// They were acknowledged.
-    pub(super) fn ack(&self, row: u64, columns: &Range<usize>, acked: u32) {
-        let acked_at = Some(Instant::now());
-        for place in self.places_of(row, columns) {
-            self.places[place].update(|Place { sent, .. }| Place {
-                sent,
-                acked,
-                acked_at,
-            });
+    /// A write was acknowledged.
+    pub(super) fn ack(&self, write: &Write) {
+        for place in self.places_of(write.row, &write.columns) {
+            let place = &self.places[place];
+            place.acked.set(write.generation);
+            place.acked_at.set(Some(Instant::now()));
         }
     }
 
@@ -175,7 +179,7 @@ impl Sheet {
         let near = near.flat_map(|row| self.places_of(row, &columns));
         Due {
             oldest: near
-                .map(|place| (place, self.places[place].get().acked))
+                .map(|place| (place, self.places[place].acked.get()))
                 .collect(),
             rows,
             backward,
@@ -194,8 +198,8 @@ impl Sheet {
 
     /// How long ago the last acknowledgement came, in seconds; `None` while a write is on the way.
     fn age(&self, row: u64) -> Option<f64> {
-        let place = self.places[self.place(row, 0)].get();
-        let rests = place.acked_at.filter(|_| place.sent == place.acked);
+        let place = &self.places[self.place(row, 0)];
+        let rests = place.acked_at.get().filter(|_| place.sent == place.acked);
         Some(rests?.elapsed().as_secs_f64())
     }
 
@@ -213,15 +217,16 @@ impl Sheet {
         &self.pool[begin..begin + self.value_bytes - DIGITS]
     }
 
-    /// A row with these columns, as it is written.
-    pub(super) fn row(&self, row: u64, columns: Range<usize>, generation: u32) -> Row {
+    /// The row of a write, with its columns.
+    pub(super) fn row(&self, write: &Write) -> Row {
+        let (row, generation) = (write.row, write.generation);
         let cell = |column: usize| {
             let text = self.text(row, column, generation);
             let value = format!("{generation:0width$x}{text}", width = DIGITS);
             Cell::key(self.columns[column].as_str(), Variant::String(value))
         };
         Row {
-            attributes: columns.map(cell).collect(),
+            attributes: write.columns.clone().map(cell).collect(),
             ..self.key(row)
         }
     }
@@ -298,7 +303,7 @@ impl Sheet {
             let found = found.ok_or_else(|| format!("never written so: {cell:.120?}"))?;
             let place = self.place(row, column);
             let oldest = due.oldest.get(&place).copied().unwrap_or_default();
-            let newest = self.places[place].get().sent;
+            let newest = self.places[place].sent.get();
             if !(oldest..=newest).contains(&found) {
                 return Err(format!("{name}: write {found}, not {oldest} to {newest}"));
             }
@@ -347,15 +352,20 @@ pub(crate) mod tests {
         let line = Line::parse_from(words.split(' ').chain([mix]));
         let sheet = Sheet::new("t".to_owned(), &line.table, 3);
         for row in 0..10 {
-            assert_eq!(sheet.send(row, &(0..4)), 1);
-            sheet.ack(row, &(0..4), 1);
+            let write = sheet.send(row, 0..4);
+            assert_eq!(write.generation, 1);
+            sheet.ack(&write);
         }
         sheet
     }
 
     /// A row as a server shows it.
     pub(crate) fn shown(sheet: &Sheet, row: u64, columns: Range<usize>, generation: u32) -> Row {
-        let mut row = sheet.row(row, columns, generation);
+        let mut row = sheet.row(&Write {
+            row,
+            columns,
+            generation,
+        });
         for cell in &mut row.attributes {
             cell.timestamp = Some(1);
         }
@@ -372,10 +382,10 @@ pub(crate) mod tests {
     #[test]
     fn a_row_that_is_not_what_was_written_is_found() {
         let sheet = sheet("put");
-        let all = 0..4;
-        assert_eq!((sheet.send(5, &all), sheet.send(5, &all)), (2, 3));
+        let (second, third) = (sheet.send(5, 0..4), sheet.send(5, 0..4));
+        assert_eq!((second.generation, third.generation), (2, 3));
         let asked_before = sheet.due(5..6, false, 1, 0..4);
-        sheet.ack(5, &all, 2);
+        sheet.ack(&second);
         let check = |row: Row| {
             let due = sheet.due(5..6, false, 1, 0..4);
             sheet.check(&due, &[row], None)
@@ -390,7 +400,7 @@ pub(crate) mod tests {
         check(shown(&sheet, 5, 0..4, 4)).expect_err("never sent");
         check(shown(&sheet, 6, 0..4, 1)).expect_err("another row");
         check(shown(&sheet, 5, 0..3, 2)).expect_err("a column less");
-        check(sheet.row(5, 0..4, 2)).expect_err("no versions");
+        check(sheet.row(&second)).expect_err("no versions");
         let changed = |change: &dyn Fn(&mut Vec<Cell>)| {
             let mut row = good.clone();
             change(&mut row.attributes);
@@ -409,7 +419,8 @@ pub(crate) mod tests {
     fn cells_are_written_alone() {
         let sheet = sheet("update");
         assert_eq!(sheet.at(5 * 4 + 2), (5, 2..3));
-        assert_eq!(sheet.send(5, &(2..3)), 2);
+        let write = sheet.send(5, 2..3);
+        assert_eq!(write.generation, 2);
         let check = |row: &Row| {
             let due = sheet.due(5..6, false, 1, 0..4);
             sheet.check(&due, std::slice::from_ref(row), None)
@@ -418,7 +429,7 @@ pub(crate) mod tests {
         check(&row).expect("as it was");
         row.attributes[2] = shown(&sheet, 5, 0..4, 2).attributes[2].clone();
         check(&row).expect("one is newer");
-        sheet.ack(5, &(2..3), 2);
+        sheet.ack(&write);
         check(&row).expect("and acknowledged");
         check(&shown(&sheet, 5, 0..4, 1)).expect_err("the update is lost");
         row.attributes[1] = shown(&sheet, 5, 0..4, 2).attributes[1].clone();

@@ -6,7 +6,6 @@
 
 use std::cell::Cell;
 use std::io;
-use std::ops::Range;
 use std::rc::Rc;
 
 use prost::Message;
@@ -21,7 +20,7 @@ use tideline::wire::tablestore::proto::{
 use tideline::wire::tablestore::signature::Signer;
 
 use super::api::{Api, read, text};
-use super::sheet::{Due, Sheet};
+use super::sheet::{Due, Sheet, Write};
 use super::{Kind, PAGE_ROWS, Table};
 use crate::checks::Checks;
 use crate::generator::{self, Talk};
@@ -72,13 +71,12 @@ impl Rows {
         match kind {
             Kind::Put | Kind::Update => {
                 let (row, columns) = sheet.at(own(sheet.places(), random));
-                let generation = sheet.send(row, &columns);
-                Ask::Write(row, columns, generation, None)
+                Ask::Write(sheet.send(row, columns), None)
             }
             Kind::Transaction => {
-                let rows = sheet.rows_of(own(sheet.partition_keys(), random));
+                let rows = sheet.rows_of(own(Sheet::partition_keys(sheet.rows), random));
                 let row = rows.start + random.below(rows.end - rows.start);
-                Ask::Start(row, sheet.send(row, &(0..width)))
+                Ask::Start(sheet.send(row, 0..width))
             }
             Kind::Get | Kind::Cell => {
                 let row = random.below(sheet.rows);
@@ -98,55 +96,37 @@ impl Rows {
         }
     }
 
-    /// What is asked next in a transaction, if this was an answer in one and not its last.
-    fn next_in_transaction(&self, ask: &Ask, signer: &Signer, answer: &Answer<'_>) -> Option<Ask> {
-        match ask {
-            Ask::Start(row, generation) => {
-                let started = read::<StartLocalTransactionResponse>(answer, signer).ok()??;
-                let (all, id) = (0..self.board.sheet.columns.len(), started.transaction_id);
-                Some(Ask::Write(*row, all, *generation, Some(id)))
-            }
-            Ask::Write(row, _, generation, Some(id)) if answer.status == 200 => {
-                Some(Ask::Commit(*row, *generation, id.clone()))
-            }
-            _ => None,
-        }
+    fn send(&mut self, out: &mut Vec<u8>, at: usize, ask: Ask) {
+        let (operation, body) = ask.encode(&self.board.sheet);
+        let signer = self.board.api.put(out, operation, &body);
+        self.asked = Some((at, ask, signer));
     }
 
-    /// Whether an answer is what was due.
+    /// Whether an answer is what was due; returns what is asked next in a transaction.
     fn check(
         &mut self,
         kind: Kind,
-        (ask, signer): (&Ask, &Signer),
+        (ask, signer): (Ask, Signer),
         answer: &Answer<'_>,
-    ) -> Result<(), String> {
+    ) -> Result<Option<Ask>, String> {
         let Board { run, sheet, .. } = &*self.board;
-        if matches!(ask, Ask::Start(..) | Ask::Commit(..)) {
-            // What the start answers is read where it is used; the answer to a commit is empty.
-            let done = read::<CommitTransactionResponse>(answer, signer)?;
-            if done.is_none() {
-                self.board.busy.update(|busy| busy + 1);
-            } else if let Ask::Commit(row, generation, _) = ask {
-                sheet.ack(*row, &(0..sheet.columns.len()), *generation);
-            }
-            return Ok(());
-        }
-        let Some(reply) = read::<Reply>(answer, signer)? else {
+        let Some(reply) = read(answer, &signer)? else {
             self.board.busy.update(|busy| busy + 1);
-            return Ok(());
+            return Ok(None);
         };
-        let (rows, next) = ask.check(sheet, &reply, &run.checks)?;
+        let backward = matches!(&ask, Ask::Page(due) if due.backward);
+        let told = ask.check(sheet, reply, &run.checks)?;
         let compared = match kind {
-            Kind::Put | Kind::Update | Kind::Transaction => return Ok(()),
+            Kind::Put | Kind::Update | Kind::Transaction => return Ok(told.ask),
             Kind::Get => "rows compared whole",
             Kind::Cell => "cells compared",
-            Kind::Range => "rows of ranges in order",
+            Kind::Range => {
+                self.range = told.next.map(|row| (row, backward));
+                "rows of ranges in order"
+            }
         };
-        run.checks.made(compared, rows);
-        if let Ask::Page(due) = ask {
-            self.range = next.map(|row| (row, due.backward));
-        }
-        Ok(())
+        run.checks.made(compared, told.rows);
+        Ok(None)
     }
 }
 
@@ -154,12 +134,9 @@ impl Talk for Rows {
     const WINDOW_MAX: usize = 1;
 
     fn put(&mut self, out: &mut Vec<u8>, _slot: usize) {
-        let board = Rc::clone(&self.board);
-        let at = self.random.draw(&board.shares);
-        let ask = self.choose(board.args.mix[at].0);
-        let (operation, body) = ask.encode(&board.sheet);
-        let signer = board.api.put(out, operation, &body);
-        self.asked = Some((at, ask, signer));
+        let at = self.random.draw(&self.board.shares);
+        let ask = self.choose(self.board.args.mix[at].0);
+        self.send(out, at, ask);
     }
 
     fn take(
@@ -173,21 +150,24 @@ impl Talk for Rows {
             taken += length;
             let nothing = || io::Error::other("an answer, and nothing was asked");
             let (at, ask, signer) = self.asked.take().ok_or_else(nothing)?;
-            let next = self.next_in_transaction(&ask, &signer, &answer);
+            let recorder = (answer.status == 200).then_some(at);
+            let goes_on = recorder.is_some() && ask.goes_on();
             // The clock stops before the checks.
-            if next.is_none() {
-                let recorder = (answer.status == 200).then_some(at);
+            if !goes_on {
                 each(generator::Answer { slot: 0, recorder });
             }
             let (kind, _) = self.board.args.mix[at];
-            if let Err(what) = self.check(kind, (&ask, &signer), &answer) {
-                let what = format_args!("{}: {what}", kind.name());
-                self.board.run.checks.fault(what);
-            }
-            if let Some(ask) = next {
-                let (operation, body) = ask.encode(&self.board.sheet);
-                let signer = self.board.api.put(out, operation, &body);
-                self.asked = Some((at, ask, signer));
+            match self.check(kind, (ask, signer), &answer) {
+                Ok(Some(ask)) => self.send(out, at, ask),
+                Ok(None) => {}
+                Err(what) => {
+                    let what = format_args!("{}: {what}", kind.name());
+                    self.board.run.checks.fault(what);
+                    if goes_on {
+                        let recorder = None;
+                        each(generator::Answer { slot: 0, recorder });
+                    }
+                }
             }
         }
         Ok(taken)
@@ -196,43 +176,59 @@ impl Talk for Rows {
 
 /// An operation.
 pub(super) enum Ask {
-    /// These columns of a row are written, perhaps in a transaction: PutRow if they are all, else UpdateRow.
-    Write(u64, Range<usize>, u32, Option<String>),
+    /// PutRow of all columns, UpdateRow of some; perhaps in a transaction.
+    Write(Write, Option<String>),
     /// GetRow.
     Row(Due),
     /// GetRange.
     Page(Due),
-    /// StartLocalTransaction, for a row and its next generation.
-    Start(u64, u32),
-    /// CommitTransaction.
-    Commit(u64, u32, String),
+    /// StartLocalTransaction, for this write.
+    Start(Write),
+    /// CommitTransaction, of this write.
+    Commit(Write, String),
 }
 
-/// The answers to all of these operations have the same fields.
-pub(super) type Reply = GetRangeResponse;
+/// What an answer says.
+#[derive(Default)]
+pub(super) struct Told {
+    /// How many rows came.
+    pub(super) rows: u64,
+    /// The row that the next page begins with.
+    pub(super) next: Option<u64>,
+    /// What comes next in a transaction.
+    ask: Option<Ask>,
+}
+
+/// The answers to operations on rows have the same fields.
+type Reply = GetRangeResponse;
 
 impl Ask {
+    /// Another operation of its transaction follows.
+    fn goes_on(&self) -> bool {
+        matches!(self, Ask::Start(_) | Ask::Write(_, Some(_)))
+    }
+
     /// The request.
     pub(super) fn encode(&self, sheet: &Sheet) -> (Operation, Vec<u8>) {
         let (table_name, width) = (Some(sheet.name.clone()), sheet.columns.len());
         match self {
-            Ask::Write(row, columns, generation, transaction_id) => {
+            Ask::Write(write, transaction_id) => {
                 // UpdateRow's request has the same fields.
                 let request = PutRowRequest {
                     table_name,
-                    row: Some(encode_row(&sheet.row(*row, columns.clone(), *generation))),
+                    row: Some(encode_row(&sheet.row(write))),
                     condition: anyway(),
                     transaction_id: transaction_id.clone(),
                     ..PutRowRequest::default()
                 };
-                let operation = match columns.len() == width {
+                let operation = match write.columns.len() == width {
                     true => Operation::PutRow,
                     false => Operation::UpdateRow,
                 };
                 (operation, request.encode_to_vec())
             }
-            Ask::Start(row, _) => {
-                let mut key = sheet.key(*row);
+            Ask::Start(write) => {
+                let mut key = sheet.key(write.row);
                 key.primary_key.truncate(1);
                 let request = StartLocalTransactionRequest {
                     table_name,
@@ -240,7 +236,7 @@ impl Ask {
                 };
                 (Operation::StartLocalTransaction, request.encode_to_vec())
             }
-            Ask::Commit(_, _, id) => {
+            Ask::Commit(_, id) => {
                 let transaction_id = Some(id.clone());
                 let request = CommitTransactionRequest { transaction_id };
                 (Operation::CommitTransaction, request.encode_to_vec())
@@ -276,32 +272,43 @@ impl Ask {
         }
     }
 
-    /// Checks the answer; returns how many rows came, and the row that the next page begins with.
+    /// Checks the answer.
     pub(super) fn check(
-        &self,
+        self,
         sheet: &Sheet,
-        reply: &Reply,
+        reply: &[u8],
         checks: &Checks,
-    ) -> Result<(u64, Option<u64>), String> {
-        let (mut rows, mut next) = (Vec::new(), None);
-        let [read, write] = match self {
-            Ask::Write(row, columns, generation, transaction) => {
+    ) -> Result<Told, String> {
+        let mut told = Told::default();
+        match self {
+            Ask::Start(write) => {
+                let started = StartLocalTransactionResponse::decode(reply).map_err(text)?;
+                told.ask = Some(Ask::Write(write, Some(started.transaction_id)));
+            }
+            Ask::Commit(write, _) => {
+                CommitTransactionResponse::decode(reply).map_err(text)?;
+                sheet.ack(&write);
+            }
+            Ask::Write(write, transaction) => {
                 // What is in a transaction counts when that is committed.
                 if transaction.is_none() {
-                    sheet.ack(*row, columns, *generation);
+                    sheet.ack(&write);
                 }
-                [0, sheet.units(1, columns.len())]
+                let consumed = Reply::decode(reply).map_err(text)?.consumed;
+                check_units(&consumed, [0, sheet.units(1, write.columns.len())], checks)?;
+                told.ask = transaction.map(|id| Ask::Commit(write, id));
             }
-            Ask::Start(..) | Ask::Commit(..) => return Ok((0, None)),
             Ask::Row(due) | Ask::Page(due) => {
-                rows = decode_rows(&reply.rows).map_err(text)?;
+                let reply = Reply::decode(reply).map_err(text)?;
+                let rows = decode_rows(&reply.rows).map_err(text)?;
                 let key = reply.next_start_primary_key.as_ref().map(decode_row);
-                next = sheet.check(due, &rows, key.transpose().map_err(text)?.as_ref())?;
-                [sheet.units(rows.len(), due.columns.len()), 0]
+                told.next = sheet.check(&due, &rows, key.transpose().map_err(text)?.as_ref())?;
+                told.rows = rows.len() as u64;
+                let units = sheet.units(rows.len(), due.columns.len());
+                check_units(&reply.consumed, [units, 0], checks)?;
             }
-        };
-        check_units(&reply.consumed, [read, write], checks)?;
-        Ok((rows.len() as u64, next))
+        }
+        Ok(told)
     }
 }
 
@@ -349,15 +356,19 @@ mod tests {
         let (sheet, checks) = (sheet("put"), Checks::default());
         let old = [shown(&sheet, 5, 0..4, 1)];
         let get = || Ask::Row(sheet.due(5..6, false, 1, 0..4));
-        let check = |ask: Ask, reply: &Reply| ask.check(&sheet, reply, &checks);
+        let check = |ask: Ask, reply: &Reply| {
+            let told = ask.check(&sheet, &reply.encode_to_vec(), &checks);
+            told.map(|told| (told.rows, told.next))
+        };
         assert_eq!(check(get(), &reply(&old, 1, 0)), Ok((1, None)));
         check(get(), &reply(&old, 2, 0)).expect_err("more units than the row counts");
         check(get(), &reply(&[], 1, 0)).expect_err("no row");
         let mut cut = reply(&old, 1, 0);
         cut.rows.truncate(cut.rows.len() - 1);
         check(get(), &cut).expect_err("half a row");
-        let put = || Ask::Write(5, 0..4, 2, None);
-        assert_eq!(sheet.send(5, &(0..4)), 2);
+        let write = sheet.send(5, 0..4);
+        assert_eq!(write.generation, 2);
+        let put = || Ask::Write(write.clone(), None);
         check(put(), &reply(&[], 0, 0)).expect_err("a write that counts nothing");
         assert_eq!(check(put(), &reply(&[], 0, 1)), Ok((0, None)));
         check(get(), &reply(&old, 1, 0)).expect_err("the write is lost");

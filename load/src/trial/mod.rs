@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use futures_util::future::{FutureExt, try_join_all, try_join4};
 use serde_json::Value;
-use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use self::subscriber::{Habit, Saw};
 use self::writer::Wrote;
-use crate::exit::{Stop, joined};
+use crate::bench::blocking;
+use crate::exit::Stop;
 use crate::follower::Timelines;
 use crate::history::{self, History};
 use crate::random::Random;
@@ -167,13 +167,13 @@ pub(crate) async fn kill(run: &Run, kills: u32, all: u64, acks: &Recorder) -> Re
         let server = run.server.take();
         let none = || Stop::Usage("only a server of --binary can be killed".into());
         let (launch, server) = server.ok_or_else(none)?;
-        let again = spawn_blocking(move || {
+        let again = move || {
             drop(server);
             let began = Instant::now();
             let server = launch.start()?;
             Ok(((launch, server), began.elapsed()))
-        });
-        let (server, took) = joined(again).await?;
+        };
+        let (server, took) = blocking(again).await?;
         run.server.replace(Some(server));
         slowest = slowest.max(took);
     }
