@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tideline_load::process::Launch;
+use tideline_load::exit::Stop;
+use tideline_load::process::{Launch, Server};
 
 /// Does something to a data directory.
 type Damage<'a> = Box<dyn Fn(&Path) + 'a>;
@@ -105,13 +106,19 @@ fn launch(data: &Path, memtable_bytes: u64) -> Launch {
     launch
 }
 
+fn start(launch: &Launch) -> Result<Server, Stop> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().unwrap();
+    runtime.block_on(launch.start())
+}
+
 /// Starts a server on a new directory, fills some segments of both partitions, and kills it.
 fn killed(data: &Path, memtable_bytes: u64) -> Base {
     let mut launch = launch(data, memtable_bytes);
     launch
         .environment
         .push(("TIDELINE_PARTITIONS".to_owned(), "2".to_owned()));
-    let server = launch.start().unwrap();
+    let server = start(&launch).unwrap();
     let mut client = Client::new(&launch);
     let mut acked: BTreeMap<String, Acked> = BTreeMap::new();
     let mut write = |rounds: u64, many: u64| {
@@ -333,7 +340,7 @@ impl Bed {
         damage(&self.work, &self.bases[2].data);
         let launch = launch(&self.work, 134_217_728);
         let _ = fs::remove_file(launch.log_path());
-        let started = launch.start();
+        let started = start(&launch);
         let told = fs::read_to_string(launch.log_path()).unwrap();
         let fault = match started {
             Ok(server) => {

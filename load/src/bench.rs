@@ -70,18 +70,13 @@ impl Bench {
         let mut launch = Launch::on_free_port(&self.binary, &place.path().join("data"))?;
         launch.environment = environment.clone().into_iter().collect();
         // Whatever ends the waiting, the server goes before its directory.
-        blocking(move || {
-            let server = launch.start()?;
-            let (url, pid) = (launch.url(), Some(server.0.id()));
-            let server = Box::new(server);
-            Ok(Running {
-                url,
-                pid,
-                server,
-                place,
-            })
+        let server = launch.start().await?;
+        Ok(Running {
+            url: launch.url(),
+            pid: Some(server.0.id()),
+            server: Box::new(server),
+            place,
         })
-        .await
     }
 
     /// The text with what its `{name}`s mean.

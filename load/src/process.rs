@@ -3,13 +3,15 @@
 //! Owns: the child. Promises: it is dead when its handle is dropped. Must not: touch processes that it did not start.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use tokio::time::sleep;
+
 use crate::exit::Stop;
+use crate::watch::page;
 
 /// How long a server may take until it is ready.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -52,8 +54,8 @@ impl Launch {
         self.data.with_extension("server.log")
     }
 
-    /// Starts the server and waits until it is ready. Blocks.
-    pub fn start(&self) -> Result<Server, Stop> {
+    /// Starts the server and waits until it is ready.
+    pub async fn start(&self) -> Result<Server, Stop> {
         let failed = |path: &Path, error| Stop::Own(format!("{}: {error}", path.display()));
         let log_path = self.log_path();
         let log = File::options().create(true).append(true).open(&log_path);
@@ -67,7 +69,7 @@ impl Launch {
             .spawn();
         let mut server = Server(child.map_err(|error| failed(&self.binary, error))?);
         let began = Instant::now();
-        while !is_ready(self.address).unwrap_or(false) {
+        while !matches!(page(&self.url(), "/readyz").await, Ok((200, _))) {
             let log = log_path.display();
             if let Ok(Some(status)) = server.0.try_wait() {
                 let what = format!("the server ended with {status}; its log: {log}");
@@ -77,7 +79,7 @@ impl Launch {
                 let what = format!("the server was not ready within {PATIENCE:?}; its log: {log}");
                 return Err(Stop::Unreachable(what));
             }
-            std::thread::sleep(Duration::from_millis(10));
+            sleep(Duration::from_millis(10)).await;
         }
         Ok(server)
     }
@@ -89,15 +91,4 @@ impl Drop for Server {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Whether `/readyz` says 200.
-fn is_ready(address: SocketAddr) -> io::Result<bool> {
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    let headers = format!("Host: {address}\r\nConnection: close\r\n\r\n");
-    write!(stream, "GET /readyz HTTP/1.1\r\n{headers}")?;
-    let mut start = [0; 12];
-    stream.read_exact(&mut start)?;
-    Ok(start.ends_with(b"200"))
 }

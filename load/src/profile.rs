@@ -53,21 +53,21 @@ pub trait Load {
 impl<P: Profile> Load for Flags<P> {
     fn measure(&self, name: &str) -> Result<Outcome, Stop> {
         let setup = &self.setup;
+        credential::show(setup.credential.as_deref());
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
         let (url, pid, server) = match (&setup.binary, &setup.data) {
             (Some(binary), Some(data)) => {
                 let mut launch = Launch::on_free_port(binary, data)?;
                 launch.environment.clone_from(&setup.environment);
-                let server = launch.start()?;
+                let server = runtime.block_on(launch.start())?;
                 (launch.url(), Some(server.0.id()), Some((launch, server)))
             }
             _ => (setup.url.clone(), setup.pid, None),
         };
-        credential::show(setup.credential.as_deref());
         if url.starts_with("wss:") {
             trust(setup.ca_file.as_deref()).map_err(|error| Stop::Usage(error.to_string()))?;
         }
-        let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
         let run = Run::new(setup, url, pid);
         run.server.replace(server);
         tokio::task::LocalSet::new().block_on(&runtime, self.profile.drive(&run))?;

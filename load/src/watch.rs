@@ -1,4 +1,4 @@
-//! The server's metrics.
+//! The server's own pages, its metrics most of all.
 //!
 //! Owns: reading Prometheus' text. Promises: a look costs the server one scrape, and does not hold a run up for long.
 //! Must not: fail a run because something can't be read: it is absent then.
@@ -16,15 +16,21 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Reads `/metrics` of the server behind a `ws://` address: values by name with labels, as the text shows them.
 pub async fn metrics(url: &str) -> io::Result<BTreeMap<String, f64>> {
+    match page(url, "/metrics").await? {
+        (200, text) => Ok(parse(&text)),
+        (status, _) => Err(io::Error::other(format!("/metrics: status {status}"))),
+    }
+}
+
+/// The status and the text of a page of the server behind such an address.
+pub(crate) async fn page(url: &str, path: &str) -> io::Result<(u16, String)> {
     let asking = async {
         let (host, _) = place(url)?;
         let shown = credential::header();
-        let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n{shown}\r\n");
-        let read = |answer: http::Answer<'_>| match answer.status {
-            200 => Ok(parse(&String::from_utf8_lossy(answer.body))),
-            status => Err(io::Error::other(format!("/metrics: status {status}"))),
-        };
-        http::ask(&mut dial(url, Way::Plain).await?, request.as_bytes(), read).await?
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{shown}\r\n");
+        let text = |body| String::from_utf8_lossy(body).into_owned();
+        let read = |answer: http::Answer<'_>| (answer.status, text(answer.body));
+        http::ask(&mut dial(url, Way::Plain).await?, request.as_bytes(), read).await
     };
     tokio::time::timeout(PATIENCE, asking).await?
 }

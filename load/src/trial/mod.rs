@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use futures_util::future::{FutureExt, try_join_all, try_join4};
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use self::subscriber::{Habit, Saw};
 use self::writer::Wrote;
-use crate::bench::blocking;
 use crate::exit::Stop;
 use crate::follower::Timelines;
 use crate::history::{self, History};
@@ -167,15 +167,11 @@ pub(crate) async fn kill(run: &Run, kills: u32, all: u64, acks: &Recorder) -> Re
         let server = run.server.take();
         let none = || Stop::Usage("only a server of --binary can be killed".into());
         let (launch, server) = server.ok_or_else(none)?;
-        let again = move || {
-            drop(server);
-            let began = Instant::now();
-            let server = launch.start()?;
-            Ok(((launch, server), began.elapsed()))
-        };
-        let (server, took) = blocking(again).await?;
-        run.server.replace(Some(server));
-        slowest = slowest.max(took);
+        spawn_blocking(|| drop(server)).await?;
+        let began = Instant::now();
+        let server = launch.start().await?;
+        slowest = slowest.max(began.elapsed());
+        run.server.replace(Some((launch, server)));
     }
     let seconds = slowest.as_secs_f64();
     run.figure("ready_after_kill_max", seconds, "s", Better::Lower);
