@@ -135,7 +135,7 @@ class Pane {
     const away = this.#away;
     if (!away || !this.#client.session) return;
     this.#away = null;
-    if (!away.missed && !away.waited.size) return;
+    if (!away.missed && !away.sent && !away.waited.size) return;
     const element = h("p", { class: `note${away.lost ? " bad" : ""}` });
     this.talk.insertBefore(element, away.first ?? this.#firstWaiting());
     this.#note = { element, away };

@@ -79,6 +79,23 @@ test("a cut line: the other goes on, what is typed waits; joined, nothing is los
   assert.deepEqual(await bubbles(page, "ann", "waits"), []);
 });
 
+test("what waited is written before the subscription goes on: its note is there all the same", async () => {
+  const server = await startServer();
+  const page = await open(server);
+  await toggles(page, "ann");
+  await line(page, "ann", "Line cut");
+  await says(page, "ann", "first of all");
+  await page.evaluate(() => {
+    const { send } = WebSocket.prototype;
+    WebSocket.prototype.send = function (text) {
+      setTimeout(() => send.call(this, text), text.includes(`"method":"subscribe"`) ? 300 : 0);
+    };
+  });
+  await toggles(page, "ann");
+  await reads(page, "Back, nothing missed · 1 from the outbox sent", ".ann .note");
+  assert.deepEqual(await stored(server), ["first of all"]);
+});
+
 test("the page reloaded while a line is cut: what waited arrives, once", async () => {
   const server = await startServer();
   const page = await open(server);
