@@ -4,6 +4,7 @@
 //! never compared silently; a figure is worse only beyond the tolerance. Must not: judge a figure that has no good
 //! direction.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -26,18 +27,9 @@ pub struct Compare {
     pub tolerance: f64,
 }
 
-/// What became of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    /// Beyond the tolerance in the good direction.
-    Better,
-    /// Beyond it in the bad one.
-    Worse,
-    /// Within it, or there is no good direction.
-    Same,
-    /// One result does not have it.
-    Missing,
-}
+/// What became of a figure: greater is beyond the tolerance in the good direction, less in the bad one, equal within
+/// it or without a good direction; `None`: one result does not have it.
+type Change = Option<Ordering>;
 
 /// Where it runs and what it is called is no difference of the load.
 const PLACES: [&str; 3] = ["url", "label", "seed"];
@@ -47,7 +39,9 @@ pub fn run(args: &Compare) -> Result<Verdict, Stop> {
     let both = [Outcome::load(&args.before)?, Outcome::load(&args.after)?];
     let changes = changes(&both, args.tolerance / 100.0)?;
     report::say(&text(&both, &changes));
-    let worse = changes.iter().any(|(_, change)| *change == Change::Worse);
+    let worse = changes
+        .iter()
+        .any(|(_, change)| *change == Some(Ordering::Less));
     let held = both.iter().all(Outcome::held);
     let valid = both.iter().all(|outcome| outcome.validity.valid);
     Ok(match Verdict::of(held, valid) {
@@ -66,8 +60,8 @@ fn changes<'a>(both: &'a [Outcome; 2], tolerance: f64) -> Result<Vec<(&'a str, C
     }
     let names: BTreeSet<&String> = both.iter().flat_map(|one| one.figures.keys()).collect();
     let changed = |name: &'a String| match figures(both, name) {
-        [Some(before), Some(after)] => (&**name, change(before, after, tolerance)),
-        _ => (&**name, Change::Missing),
+        [Some(before), Some(after)] => (&**name, Some(change(before, after, tolerance))),
+        _ => (&**name, None),
     };
     Ok(names.into_iter().map(changed).collect())
 }
@@ -76,17 +70,17 @@ fn figures<'a>(both: &'a [Outcome; 2], name: &str) -> [Option<&'a Figure>; 2] {
     both.each_ref().map(|outcome| outcome.figures.get(name))
 }
 
-fn change(before: &Figure, after: &Figure, tolerance: f64) -> Change {
+fn change(before: &Figure, after: &Figure, tolerance: f64) -> Ordering {
     let gain = match after.better {
-        Better::Neither => return Change::Same,
+        Better::Neither => return Ordering::Equal,
         Better::Higher => after.value - before.value,
         Better::Lower => before.value - after.value,
     };
     // From 0 every step is beyond any share; to 0 it is 100 %.
     match gain / before.value.abs().max(f64::MIN_POSITIVE) {
-        share if share > tolerance => Change::Better,
-        share if share < -tolerance => Change::Worse,
-        _ => Change::Same,
+        share if share > tolerance => Ordering::Greater,
+        share if share < -tolerance => Ordering::Less,
+        _ => Ordering::Equal,
     }
 }
 
@@ -99,10 +93,10 @@ fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
     let mut table = Table::new([&*before.profile, &labels[0], &labels[1], "ratio", ""]);
     for (name, change) in changes {
         let word = match change {
-            Change::Better => "better",
-            Change::Worse => "WORSE",
-            Change::Missing => "only in one",
-            Change::Same => "",
+            Some(Ordering::Greater) => "better",
+            Some(Ordering::Less) => "WORSE",
+            Some(Ordering::Equal) => "",
+            None => "only in one",
         };
         let figures = figures(both, name);
         let ratio = match figures {
@@ -154,6 +148,7 @@ mod tests {
     #[test]
     fn better_and_worse_follow_the_figures_direction() {
         use Better::{Higher, Lower, Neither};
+        use Ordering::{Equal, Greater, Less};
         let before = outcome(
             "append",
             &[
@@ -175,15 +170,15 @@ mod tests {
         let both = [before, after];
         let found = changes(&both, 0.1).expect("the same profile");
         let expected = [
-            ("cpu", Change::Same),
-            ("gone", Change::Missing),
-            ("new", Change::Missing),
-            ("p99", Change::Better),
-            ("rate", Change::Worse),
+            ("cpu", Some(Equal)),
+            ("gone", None),
+            ("new", None),
+            ("p99", Some(Greater)),
+            ("rate", Some(Less)),
         ];
         assert_eq!(found, expected);
         let lenient = changes(&both, 0.3).expect("the same profile");
-        assert_eq!(lenient[4].1, Change::Same);
+        assert_eq!(lenient[4].1, Some(Equal));
         let shown = text(&both, &found);
         assert!(
             shown.contains("WORSE") && shown.contains("0.800"),
@@ -204,8 +199,8 @@ mod tests {
             unit: "1".into(),
             better: Better::Lower,
         };
-        assert_eq!(change(&figure(0.0), &figure(0.0), 0.1), Change::Same);
-        assert_eq!(change(&figure(0.0), &figure(1.0), 0.1), Change::Worse);
-        assert_eq!(change(&figure(1.0), &figure(0.0), 0.1), Change::Better);
+        assert_eq!(change(&figure(0.0), &figure(0.0), 0.1), Ordering::Equal);
+        assert_eq!(change(&figure(0.0), &figure(1.0), 0.1), Ordering::Less);
+        assert_eq!(change(&figure(1.0), &figure(0.0), 0.1), Ordering::Greater);
     }
 }

@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::checks::Checks;
 use crate::exit::Stop;
@@ -201,25 +201,13 @@ impl From<CallError> for Stop {
 
 /// Connects as [`upgrade`] does; with a user, as that user.
 pub(crate) async fn open(url: &str, way: Way, user: Option<&str>) -> io::Result<Pipe> {
-    let mut pipe = upgrade(url, way).await?;
-    let Some(user) = user else {
-        return Ok(pipe);
-    };
-    let mut request = Vec::new();
-    put_request(&mut request, 0, "session.open", &json!({ "user": user }));
-    let opened = |bytes: &[u8]| {
-        let mut opened = None;
-        let taken = texts(bytes, &mut Vec::new(), &mut Vec::new(), |text| {
-            let answer = Answer::read(text).ok_or_else(|| "no answer".to_owned());
-            opened = Some(answer.and_then(|answer| answer.result::<IgnoredAny>()));
-        })?;
-        match opened {
-            Some(Err(why)) => Err(io::Error::other(format!("no session for {user}: {why}"))),
-            opened => Ok(opened.map(|_| ((), taken))),
-        }
-    };
-    timeout(PATIENCE, pipe.ask(&request, opened)).await??;
-    Ok(pipe)
+    let mut client = Client::on(upgrade(url, way).await?);
+    if let Some(user) = user {
+        let opened = client.call::<IgnoredAny>("session.open", json!({ "user": user }));
+        let failed = |why| io::Error::other(format!("no session for {user}: {why}"));
+        opened.await.map_err(failed)?;
+    }
+    Ok(client.pipe)
 }
 
 /// A connection that asks one thing at a time.
@@ -244,12 +232,16 @@ impl Client {
         user: Option<&str>,
     ) -> Result<Client, CallError> {
         let lost = |error| CallError::Lost(format!("{url}: {error}"));
-        Ok(Client {
-            pipe: open(url, way, user).await.map_err(lost)?,
+        open(url, way, user).await.map(Client::on).map_err(lost)
+    }
+
+    fn on(pipe: Pipe) -> Client {
+        Client {
+            pipe,
             parts: Vec::new(),
             out: Vec::new(),
             next_id: 1,
-        })
+        }
     }
 
     /// Says who asks from the next call on, with which it goes out: one way for both.
@@ -297,15 +289,13 @@ impl Client {
         let late = Instant::now() + PATIENCE;
         loop {
             let each = |text: &[u8]| match Answer::read(text) {
-                Some(answer) if answer.id == id => {
+                // Also a refusal of the `session.open` that goes ahead of a call: without it the call is of another user.
+                Some(answer) if answer.id == id || answer.outcome.is_err() => {
                     let result = answer.outcome.map_err(CallError::Refused);
-                    found = Some(result.and_then(|result| read(result).map_err(CallError::Lost)));
+                    let result = result.and_then(|result| read(result).map_err(CallError::Lost));
+                    found.get_or_insert(result);
                 }
-                // The answer to `session.open`, which goes ahead of a call: without it the call is of another user.
-                Some(answer) => {
-                    let refused = answer.outcome.err().map(CallError::Refused);
-                    found = refused.map(Err).or_else(|| found.take());
-                }
+                Some(_) => {}
                 None if text.starts_with(PUSH) => hear(text),
                 None => {
                     let text = String::from_utf8_lossy(text);
@@ -395,14 +385,8 @@ mod tests {
     async fn what_an_idle_connection_hears_and_is_no_push_is_a_fault() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let client = Client {
-            pipe: Pipe::connect(&address, Way::Plain)
-                .await
-                .expect("connected"),
-            parts: Vec::new(),
-            out: Vec::new(),
-            next_id: 1,
-        };
+        let pipe = Pipe::connect(&address, Way::Plain).await;
+        let client = Client::on(pipe.expect("connected"));
         let (mut server, _) = listener.accept().await.expect("a connection");
         for text in [
             r#"{"jsonrpc":"2.0","method":"message","params":{}}"#,

@@ -72,39 +72,22 @@ impl Stay {
     }
 }
 
-/// What a line does to members.
-#[derive(Debug, PartialEq, Eq)]
-enum Deed<'a> {
-    Says(&'a str),
-    Joins(&'a str),
-    Leaves(&'a str),
-    Renames(&'a str, &'a str),
-    Nothing,
-}
-
-impl<'a> Deed<'a> {
-    fn of(raw: &'a str) -> Deed<'a> {
-        if let Some(notice) = raw.strip_prefix("=== ") {
-            if let Some((from, to)) = notice.split_once(" is now known as ") {
-                return Deed::Renames(from, to);
-            }
-            let Some((who, what)) = notice.split_once("]  has ") else {
-                return Deed::Nothing;
-            };
-            let Some((nick, _)) = who.rsplit_once(" [") else {
-                return Deed::Nothing;
-            };
-            return match what.split(' ').next() {
-                Some("joined") => Deed::Joins(nick),
-                Some("left" | "quit") => Deed::Leaves(nick),
-                _ => Deed::Nothing,
-            };
-        }
+/// Who says or does something in a line, who leaves with it, and who joins.
+fn deed(raw: &str) -> [Option<&str>; 3] {
+    let Some(notice) = raw.strip_prefix("=== ") else {
         let line = irc::parse(raw);
-        match line.nick.filter(|_| line.kind != "system") {
-            Some(nick) => Deed::Says(nick),
-            None => Deed::Nothing,
-        }
+        let nick = line.nick.filter(|_| line.kind != "system");
+        return [nick, None, nick];
+    };
+    if let Some((from, to)) = notice.split_once(" is now known as ") {
+        return [None, Some(from), Some(to)];
+    }
+    let (who, what) = notice.split_once("]  has ").unwrap_or_default();
+    let nick = who.rsplit_once(" [").map(|(nick, _)| nick);
+    match what.split(' ').next() {
+        Some("joined") => [None, None, nick],
+        Some("left" | "quit") => [None, nick, None],
+        _ => [None; 3],
     }
 }
 
@@ -143,18 +126,8 @@ impl Plan {
         present: &mut HashMap<usize, u64>,
     ) -> Line {
         let sequence = at as u64 + 1;
-        let (mut sender, mut leaves, mut joins) = (None, None, None);
-        let deed = Deed::of(raw);
-        match deed {
-            Deed::Says(nick) => {
-                sender = self.nick(nick);
-                joins = sender;
-            }
-            Deed::Joins(nick) => joins = self.nick(nick),
-            Deed::Leaves(nick) => leaves = self.nick(nick),
-            Deed::Renames(from, to) => (leaves, joins) = (self.nick(from), self.nick(to)),
-            Deed::Nothing => {}
-        }
+        let deed = deed(raw);
+        let [sender, leaves, joins] = deed.map(|nick| self.nick(nick?));
         // Who is renamed to the same neither leaves nor joins.
         let is_same = leaves.is_some() && leaves == joins;
         let leaves = leaves.filter(|nick| !is_same && present.contains_key(nick));
@@ -176,8 +149,8 @@ impl Plan {
             sender,
             leaves,
             joins,
-            is_announced: matches!(deed, Deed::Joins(_)) && joins.is_some()
-                || matches!(deed, Deed::Leaves(_)) && leaves.is_some(),
+            // A notice of one nick's change, which is one.
+            is_announced: deed.iter().flatten().count() == 1 && leaves.or(joins).is_some(),
         }
     }
 
@@ -227,21 +200,28 @@ mod tests {
 
     #[test]
     fn each_kind_of_line_does_what_the_rules_say() {
-        for (raw, deed) in [
-            ("[09:14] <will> hi", Deed::Says("will")),
-            ("[09:14] <bur[n] er> hi", Deed::Says("bur[n] er")),
-            ("[06:56]  * ghoti waves", Deed::Says("ghoti")),
-            ("=== L0sT [~x@y]  has joined #ubuntu", Deed::Joins("L0sT")),
-            ("=== [N] a [n=[c] x@y]  has joined #c", Deed::Joins("[N] a")),
-            ("=== x [y]  has left #c [\"has joined\"]", Deed::Leaves("x")),
-            ("=== x [y]  has quit", Deed::Leaves("x")),
-            ("=== a[z]  is now known as b", Deed::Renames("a[z] ", "b")),
-            ("=== tsw has also windows now", Deed::Nothing),
-            ("=== x [y]  has joy", Deed::Nothing),
-            ("[05:12] -bot:#ubuntu- hello", Deed::Nothing),
-            ("", Deed::Nothing),
+        let says = |nick| [Some(nick), None, Some(nick)];
+        let (joins, leaves) = (
+            |nick| [None, None, Some(nick)],
+            |nick| [None, Some(nick), None],
+        );
+        let (renames, nothing) = ([None, Some("a[z] "), Some("b")], [None; 3]);
+        for (raw, expected) in [
+            ("[09:14] <will> hi", says("will")),
+            ("[09:14] <bur[n] er> hi", says("bur[n] er")),
+            ("[06:56]  * ghoti waves", says("ghoti")),
+            ("=== L0sT [~x@y]  has joined #ubuntu", joins("L0sT")),
+            ("=== [N] a [n=[c] x@y]  has joined #c", joins("[N] a")),
+            ("=== x [y]  has left #c [\"has joined\"]", leaves("x")),
+            ("=== x [y]  has quit", leaves("x")),
+            ("=== a[z]  is now known as b", renames),
+            ("=== tsw has also windows now", nothing),
+            ("=== x [y]  has joy", nothing),
+            ("=== x y]  has joined #c", nothing),
+            ("[05:12] -bot:#ubuntu- hello", nothing),
+            ("", nothing),
         ] {
-            assert_eq!(Deed::of(raw), deed, "{raw}");
+            assert_eq!(deed(raw), expected, "{raw}");
         }
     }
 

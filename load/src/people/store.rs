@@ -20,7 +20,8 @@ pub(super) struct Store<'a> {
 pub(super) struct Place {
     /// The last message.
     pub(super) position: u64,
-    /// The position that the server knows of.
+    /// The position that the server knows of, and the one that it was told last.
+    pub(super) known: u64,
     pub(super) told: u64,
     /// Where the last part without holes begins.
     from: u64,
