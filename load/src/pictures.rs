@@ -220,32 +220,22 @@ fn percentile(above: f64) -> String {
 
 /// Draws what a result has data for: `latency.svg`, `time.svg`, `resources.svg`.
 pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
+    use Axis::{Percentile, Seconds};
     let label = outcome.label.as_ref();
     let label = label.filter(|label| **label != outcome.profile);
     let label = label.map_or_else(String::new, |label| format!(" ({label})"));
-    let draw = |file: &str, what: &str, x: Axis, panels: Vec<Panel>| {
+    let draw = |file: &str, what: &str, x: Axis, panels: fn(&Outcome) -> Vec<Panel>| {
         let picture = Picture {
             title: format!("{}{label}: {what}", outcome.profile),
             subtitle: load(outcome),
             x,
-            panels,
+            panels: panels(outcome),
         };
-        save(&picture, &folder.join(file))
+        save(&picture, &folder.join(file).with_extension("svg"))
     };
-    let by_percentile = latency(outcome);
-    draw(
-        "latency.svg",
-        "latency by percentile",
-        Axis::Percentile,
-        by_percentile,
-    )?;
-    draw("time.svg", "over time", Axis::Seconds, time(outcome))?;
-    draw(
-        "resources.svg",
-        "what it used",
-        Axis::Seconds,
-        resources(outcome),
-    )
+    draw("latency", "latency by percentile", Percentile, latency)?;
+    draw("time", "over time", Seconds, time)?;
+    draw("resources", "what it used", Seconds, resources)
 }
 
 /// What the load was, and what is wrong with the run.

@@ -4,7 +4,7 @@
 //! of the calls; answers come out in the order of arrival; what is neither a result nor a refusal is no answer, so that
 //! the caller can read it as a push. Must not: know what is asked, or reconnect and repeat anything.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::io;
 use std::time::Duration;
 
@@ -28,32 +28,27 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How a push begins.
 const PUSH: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
 
+/// A request; `id` may be the place of a number in a template.
+pub(crate) fn request(id: impl Display, method: &str, params: &impl Serialize) -> String {
+    let params = serde_json::to_string(params);
+    let params = params.expect("params are numbers, texts and maps of them");
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
 /// Appends a request to `out`, as a frame.
 pub(crate) fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
-    #[derive(Serialize)]
-    struct Request<'a, P> {
-        jsonrpc: &'static str,
-        id: u64,
-        method: &'a str,
-        params: &'a P,
-    }
-    let request = Request {
-        jsonrpc: "2.0",
-        id,
-        method,
-        params,
-    };
-    let text = serde_json::to_vec(&request).expect("params are numbers, texts and maps of them");
-    put_text(out, &text);
+    put_text(out, request(id, method, params).as_bytes());
 }
 
 /// An answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) id: u64,
-    /// The result's JSON, or why there is none.
-    pub(crate) outcome: Result<&'a [u8], Refusal>,
+    pub(crate) outcome: Outcome<'a>,
 }
+
+/// A result's JSON, or why there is none.
+pub(crate) type Outcome<'a> = Result<&'a [u8], Refusal>;
 
 impl<'a> Answer<'a> {
     /// Reads one; `None` if the text is something else. A result in the usual order of members costs a few
@@ -100,15 +95,10 @@ impl<'a> Answer<'a> {
 
 /// The number that the text begins with, and what follows.
 pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0;
-    // More digits than this might not fit.
-    for (at, byte) in text.iter().enumerate().take(20) {
-        if !byte.is_ascii_digit() {
-            return (at > 0).then_some((value, &text[at..]));
-        }
-        value = value * 10 + u64::from(byte - b'0');
-    }
-    None
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let (digits, rest) = text.split_at(digits.count());
+    let value = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((value, rest))
 }
 
 /// A result's JSON as a type, or what does not fit.
@@ -146,7 +136,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {} ({})", self.code, self.data.reason, self.message)
     }
@@ -184,7 +174,7 @@ pub(crate) enum CallError {
     Lost(String),
 }
 
-impl fmt::Display for CallError {
+impl Display for CallError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CallError::Refused(refusal) => refusal.fmt(out),
@@ -289,7 +279,7 @@ impl Client {
         let late = Instant::now() + PATIENCE;
         loop {
             let each = |text: &[u8]| match Answer::read(text) {
-                // Also a refusal of the `session.open` that goes ahead of a call: without it the call is of another user.
+                // Or `session.open`, which goes ahead, is refused: then the call is of another user.
                 Some(answer) if answer.id == id || answer.outcome.is_err() => {
                     let result = answer.outcome.map_err(CallError::Refused);
                     let result = result.and_then(|result| read(result).map_err(CallError::Lost));

@@ -7,7 +7,6 @@ use std::cmp::Reverse;
 
 use serde::Deserialize;
 
-use super::plan::Room;
 use super::{Crowd, Wrong};
 use crate::groups::Counted;
 
@@ -63,11 +62,8 @@ impl Answer {
         }
         let mut unread = 0;
         for (room, from) in &expected {
-            let Room {
-                name,
-                lines,
-                members,
-            } = &plan.rooms[*room];
+            let due = &plan.rooms[*room];
+            let name = &due.name;
             let read = crowd.reads.borrow().get(&(nick, *room)).copied();
             let expected = plan.unread(nick, *room, read.unwrap_or(0).max(from - 1));
             unread += expected;
@@ -79,7 +75,7 @@ impl Answer {
                 found.push((Wrong::Unread, what));
             }
             let (count, head) = (shown.members_count, shown.head);
-            if (count, head) != (*members, lines.len() as u64) {
+            if (count, head) != (due.members, due.lines.len() as u64) {
                 let what = format!("{name} with {count} members and head {head}");
                 found.push((Wrong::List, what));
             }

@@ -93,12 +93,10 @@ impl<'a> Store<'a> {
     }
 
     pub(super) fn wrong(&self, wrong: Wrong, room: usize, what: impl Display) {
-        let Crowd {
-            plan, timelines, ..
-        } = self.crowd;
-        let (nick, name) = (&plan.nicks[self.nick], &timelines[room]);
+        let crowd = self.crowd;
+        let (nick, name) = (&crowd.plan.nicks[self.nick], &crowd.timelines[room]);
         let what = format_args!("{nick} in {name}: {what}");
-        self.crowd.wrong(wrong, what);
+        crowd.wrong(wrong, what);
     }
 }
 
