@@ -371,22 +371,36 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn what_an_idle_connection_hears_and_is_no_push_is_a_fault() {
+    /// A client of a server that says this, all at once, and is gone.
+    async fn told(texts: &[&str]) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
         let pipe = Pipe::connect(&address, Way::Plain).await;
-        let client = Client::on(pipe.expect("connected"));
         let (mut server, _) = listener.accept().await.expect("a connection");
-        for text in [
+        let frame = |text: &&str| [&[0x81, text.len() as u8], text.as_bytes()].concat();
+        let frames: Vec<_> = texts.iter().flat_map(frame).collect();
+        server.write_all(&frames).await.expect("written");
+        Client::on(pipe.expect("connected"))
+    }
+
+    #[tokio::test]
+    async fn a_call_is_refused_with_the_session_that_goes_ahead_of_it() {
+        let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":403,"message":"no"}}"#;
+        let answered = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
+        let mut client = told(&[refused, answered]).await;
+        client.become_user(&json!({ "user": "u" }));
+        let called = client.call::<IgnoredAny>("ping", json!({})).await;
+        assert!(matches!(called, Err(CallError::Refused(no)) if no.code == 403));
+    }
+
+    #[tokio::test]
+    async fn what_an_idle_connection_hears_and_is_no_push_is_a_fault() {
+        let client = told(&[
             r#"{"jsonrpc":"2.0","method":"message","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
             "{}",
-        ] {
-            let frame = [&[0x81, text.len() as u8], text.as_bytes()].concat();
-            server.write_all(&frame).await.expect("written");
-        }
-        drop(server);
+        ])
+        .await;
         let checks = Checks::default();
         client.idle(&checks).await;
         assert_eq!(checks.faults(), 2);
