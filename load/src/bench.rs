@@ -72,12 +72,10 @@ impl Bench {
         // Whatever ends the waiting, the server goes before its directory.
         blocking(move || {
             let server = launch.start()?;
-            let (url, pid) = (launch.url(), Some(server.pid()));
-            let server = Box::new(server);
             Ok(Running {
-                url,
-                pid,
-                server,
+                url: launch.url(),
+                pid: Some(server.pid()),
+                server: Box::new(server),
                 place,
             })
         })

@@ -11,13 +11,12 @@ use std::rc::Rc;
 use serde::Serialize;
 use tokio::runtime::Builder;
 
-use crate::credential;
 use crate::exit::{Stop, Verdict};
 use crate::machine::{open_files_max, used};
 use crate::outcome::Outcome;
 use crate::process::Launch;
 use crate::run::Run;
-use crate::secure::trust;
+use crate::secure::{show, trust};
 use crate::setup::Setup;
 use crate::{pictures, report};
 
@@ -62,7 +61,7 @@ impl<P: Profile> Load for Flags<P> {
             }
             _ => (setup.url.clone(), setup.pid, None),
         };
-        credential::show(setup.credential.as_deref());
+        show(setup.credential.as_deref());
         if url.starts_with("wss:") {
             trust(setup.ca_file.as_deref()).map_err(|error| Stop::Usage(error.to_string()))?;
         }

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use crate::credential;
 use crate::frame::{dial, place};
 use crate::http;
 use crate::pipe::Way;
+use crate::secure::header;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub async fn metrics(url: &str) -> io::Result<BTreeMap<String, f64>> {
     let asking = async {
         let (host, _) = place(url)?;
-        let shown = credential::header();
+        let shown = header();
         let request = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n{shown}\r\n");
         let read = |answer: http::Answer<'_>| match answer.status {
             200 => Ok(parse(&String::from_utf8_lossy(answer.body))),
