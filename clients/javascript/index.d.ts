@@ -27,6 +27,7 @@ export interface ClientEvents extends Pushes {
   state: { state: ConnectionState; code?: number | null; retry_in_ms?: number; error?: Error | null };
   stopped: { code: number | null; error: Error | null };
   /** Of a message that an earlier run left. */
+  kept: { timeline: string; message_id: string; entry: Entry };
   sent: { timeline: string; message_id: string; sequence: number; epoch: string };
   refused: { timeline: string; message_id: string; reason: string; error: TidelineError };
 }

@@ -5,7 +5,7 @@
 // message ID, so it is stored once; messages go out in the order of the calls. Must not: look into what is sent.
 
 import { Breach, TidelineError } from "./errors.js";
-import { encodeEntry, isCount, isObject } from "./values.js";
+import { decode, encodeEntry, isCount, isObject } from "./values.js";
 
 const UNANSWERED_MAX = 100;
 
@@ -55,6 +55,7 @@ export class Outbox {
       this.#unsent.push(item);
       const stored = () => {
         item.stored = true;
+        this.#client.told("kept", { timeline, message_id, entry: decode(params).entry });
         this.#send();
       };
       store.addToOutbox(item.kept).then(stored, (error) => this.#client.failed(error));

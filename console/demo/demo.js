@@ -69,12 +69,11 @@ class Pane {
     this.#client = client;
     client.on("state", ({ state }) => this.#became(state));
     client.on("stopped", ({ code, error }) => (code === 4500 ? refused() : this.#show("bad", error?.message ?? `Closed with ${code}`)));
+    client.on("kept", (message) => this.#kept(message));
     client.on("refused", ({ message_id, error }) => this.#refused(message_id, error));
     const following = this.#follow();
     await client.messages(TIMELINE, { limit: 1 }); // from here on the store is open
-    for (const { timeline, message_id, entry } of client.outbox) {
-      if (timeline === TIMELINE) this.#put({ message_id, entry, sender: user });
-    }
+    for (const message of client.outbox) this.#kept(message);
     await following;
   }
 
@@ -135,7 +134,7 @@ class Pane {
     const away = this.#away;
     if (!away || !this.#client.session) return;
     this.#away = null;
-    if (!away.missed && !away.waited.size) return;
+    if (!away.missed && !away.sent && !away.waited.size) return;
     const element = h("p", { class: `note${away.lost ? " bad" : ""}` });
     this.talk.insertBefore(element, away.first ?? this.#firstWaiting());
     this.#note = { element, away };
@@ -168,10 +167,15 @@ class Pane {
 
   #send(entry) {
     const message_id = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
-    this.#put({ message_id, entry, sender: this.#person.user });
     this.#typed = -Infinity;
-    this.#bottom();
     this.#client.append(TIMELINE, entry, { message_id }).catch((error) => this.#refused(message_id, error));
+  }
+
+  /** It is in the outbox: shown from now on, since a reload can't lose it any more. */
+  #kept({ timeline, message_id, entry }) {
+    if (timeline !== TIMELINE || this.#bubbles.has(message_id)) return;
+    this.#put({ message_id, entry, sender: this.#person.user });
+    this.#bottom();
   }
 
   #refused(message_id, error) {

@@ -5,32 +5,22 @@
 //! same, and spares the load generator, which shares the machine with the server, copies and random numbers.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Cursor};
 use std::time::Duration;
 
 use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
-use crate::credential;
 use crate::http::Answer;
 use crate::pipe::{Pipe, Way};
+use crate::secure::header;
 
 /// How long one attempt to connect may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// No message of the server is larger.
 const FRAME_BYTES_MAX: u64 = 8 << 20;
-
-// The first byte of a frame.
-const FINAL: u8 = 0x80;
-const RESERVED: u8 = 0x70;
-const OPCODE: u8 = 0x0f;
-const CONTINUED: u8 = 0;
-const TEXT: u8 = 1;
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
-const PONG: u8 = 10;
-/// In the second byte, beside the length: a masking key follows.
-const MASKED: u8 = 0x80;
+const TEXT: OpCode = OpCode::Data(Data::Text);
 
 /// The server said goodbye, with this code; 1005 if it gave none. Comes inside of an [`io::Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +76,7 @@ pub async fn upgrade(url: &str, way: Way) -> io::Result<Pipe> {
             "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
              Sec-WebSocket-Protocol: tideline.v1.json\r\n{}\r\n",
-            credential::header()
+            header()
         );
         let upgraded = |bytes: &[u8]| match Answer::head(bytes)? {
             Some((answer, length)) if is_upgrade(&answer) => Ok(Some(((), length))),
@@ -120,18 +110,18 @@ pub fn texts(
     parts: &mut Vec<u8>,
     mut each: impl FnMut(&[u8]),
 ) -> io::Result<usize> {
-    frames(bytes, |opcode, is_final, payload| {
-        match opcode {
-            TEXT if is_final && parts.is_empty() => each(payload),
+    frames(bytes, |header, payload| {
+        match header.opcode {
+            TEXT if header.is_final && parts.is_empty() => each(payload),
             TEXT if parts.is_empty() => *parts = payload.to_vec(),
-            CONTINUED if !parts.is_empty() => {
+            OpCode::Data(Data::Continue) if !parts.is_empty() => {
                 parts.extend_from_slice(payload);
-                if is_final {
+                if header.is_final {
                     each(&std::mem::take(parts));
                 }
             }
-            PING => put(out, PONG, payload),
-            PONG => {}
+            OpCode::Control(Control::Ping) => put(out, OpCode::Control(Control::Pong), payload),
+            OpCode::Control(Control::Pong) => {}
             _ => return Err(io::Error::other("a frame that was not expected")),
         }
         Ok(())
@@ -141,8 +131,8 @@ pub fn texts(
 /// Hands the payload of every whole data frame at the start of the bytes to `each`, for protocols that are streams and
 /// care for no frames, and returns how many bytes that were.
 pub fn streamed(bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<usize> {
-    frames(bytes, |opcode, _, payload| {
-        if opcode <= BINARY {
+    frames(bytes, |header, payload| {
+        if matches!(header.opcode, OpCode::Data(_)) {
             each(payload);
         }
         Ok(())
@@ -152,47 +142,39 @@ pub fn streamed(bytes: &[u8], mut each: impl FnMut(&[u8])) -> io::Result<usize> 
 /// Hands every whole frame at the start of the bytes to `each`; a goodbye is the error.
 fn frames(
     bytes: &[u8],
-    mut each: impl FnMut(u8, bool, &[u8]) -> io::Result<()>,
+    mut each: impl FnMut(&FrameHeader, &[u8]) -> io::Result<()>,
 ) -> io::Result<usize> {
     let mut rest = bytes;
-    while let Some((first, payload, behind)) = find(rest)? {
-        if first & OPCODE == CLOSE {
+    while let Some((header, payload, behind)) = find(rest)? {
+        if header.opcode == OpCode::Control(Control::Close) {
             let code = payload.first_chunk().map(|two| u16::from_be_bytes(*two));
             return Err(io::Error::other(Closed(code.unwrap_or(1005))));
         }
-        each(first & OPCODE, first & FINAL != 0, payload)?;
+        each(&header, payload)?;
         rest = behind;
     }
     Ok(bytes.len() - rest.len())
 }
 
-/// The first byte of a frame, its payload, and what follows it.
-type Found<'a> = (u8, &'a [u8], &'a [u8]);
+/// A frame's header, its payload, and what follows it.
+type Found<'a> = (FrameHeader, &'a [u8], &'a [u8]);
 
 /// The frame at the start of the bytes, if it is whole.
 fn find(bytes: &[u8]) -> io::Result<Option<Found<'_>>> {
-    let Some(([first, second], rest)) = bytes.split_first_chunk() else {
+    let mut at = Cursor::new(bytes);
+    let Some((header, length)) = FrameHeader::parse(&mut at).map_err(io::Error::other)? else {
         return Ok(None);
     };
-    if first & RESERVED != 0 || second & MASKED != 0 {
+    if header.rsv1 || header.rsv2 || header.rsv3 || header.mask.is_some() {
         let what = "a masked or reserved frame from the server";
         return Err(io::Error::other(what));
     }
-    let (digits, short) = match second {
-        126 => (2, 0),
-        127 => (8, 0),
-        short => (0, u64::from(*short)),
-    };
-    let Some((long, rest)) = rest.split_at_checked(digits) else {
-        return Ok(None);
-    };
-    let digit = |sum, byte: &u8| sum << 8 | u64::from(*byte);
-    let length = long.iter().fold(short, digit);
     if length > FRAME_BYTES_MAX {
         return Err(io::Error::other("a frame above 8 MiB"));
     }
+    let rest = &bytes[at.position() as usize..];
     let parts = rest.split_at_checked(length as usize);
-    Ok(parts.map(|(payload, behind)| (*first, payload, behind)))
+    Ok(parts.map(|(payload, behind)| (header, payload, behind)))
 }
 
 /// Appends a text frame with the masking key zero. Returns where its payload begins in `out`.
@@ -201,16 +183,14 @@ pub fn put_text(out: &mut Vec<u8>, payload: &[u8]) -> usize {
     out.len() - payload.len()
 }
 
-fn put(out: &mut Vec<u8>, opcode: u8, payload: &[u8]) {
-    let length = payload.len() as u64;
-    let (short, digits) = match length {
-        ..126 => (length as u8, 0),
-        126..0x1_0000 => (126, 2),
-        _ => (127, 8),
+fn put(out: &mut Vec<u8>, opcode: OpCode, payload: &[u8]) {
+    let header = FrameHeader {
+        opcode,
+        mask: Some([0; 4]),
+        ..FrameHeader::default()
     };
-    out.extend_from_slice(&[FINAL | opcode, MASKED | short]);
-    out.extend_from_slice(&length.to_be_bytes()[8 - digits..]);
-    out.extend_from_slice(&[0; 4]);
+    let put = header.format(payload.len() as u64, out);
+    put.expect("a vector takes all");
     out.extend_from_slice(payload);
 }
 
@@ -223,7 +203,7 @@ mod tests {
         let mut frame = Vec::new();
         let begins = put_text(&mut frame, payload);
         frame.drain(begins - 4..begins);
-        frame[1] &= !MASKED;
+        frame[1] &= 0x7f;
         frame
     }
 
@@ -233,7 +213,11 @@ mod tests {
             let payload = vec![b'x'; length];
             let frame = from_server(&payload);
             let found = find(&frame).expect("legal");
-            assert_eq!(found, Some((FINAL | TEXT, &payload[..], &[][..])));
+            let header = FrameHeader {
+                opcode: TEXT,
+                ..FrameHeader::default()
+            };
+            assert_eq!(found, Some((header, &payload[..], &[][..])));
             for end in (0..frame.len()).rev().take(20) {
                 assert_eq!(find(&frame[..end]).expect("legal"), None);
             }

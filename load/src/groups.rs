@@ -25,6 +25,22 @@ const PATIENCE: Duration = Duration::from_secs(900);
 /// It is looked at so often.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// A page of a user's conversations, of a timeline's members, or of a feed's messages.
+#[derive(Deserialize)]
+pub(crate) struct Part<T> {
+    #[serde(alias = "conversations", alias = "members", alias = "messages")]
+    pub(crate) of: Vec<T>,
+    /// Where the next one begins.
+    pub(crate) next: Option<String>,
+}
+
+/// The result of `conversation.count`.
+#[derive(Deserialize)]
+pub(crate) struct Counted {
+    pub(crate) conversations: u64,
+    pub(crate) unread: u64,
+}
+
 /// The name of a user of this run.
 pub(crate) fn user(run: &Run, number: u64) -> String {
     format!("{}-u{number}", run.tag)
@@ -67,10 +83,6 @@ pub(crate) async fn listed(
     users: impl IntoIterator<Item = u64>,
     due: u64,
 ) -> Result<(), Stop> {
-    #[derive(Deserialize)]
-    struct Counted {
-        conversations: u64,
-    }
     let began = Instant::now();
     for number in users {
         let mut client = client(run, number).await?;

@@ -15,7 +15,6 @@ pub mod cli;
 pub mod compare;
 pub mod connect;
 pub mod crash;
-mod credential;
 pub mod exit;
 pub mod figures;
 mod follower;

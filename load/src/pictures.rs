@@ -11,6 +11,7 @@ use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
+use plotters::data::fitting_range;
 use plotters::prelude::*;
 
 use crate::exit::Stop;
@@ -83,18 +84,11 @@ impl Panel {
         self.1.iter().zip(colours.cycle())
     }
 
-    /// From where to where its points go to the right, and up.
+    /// From where to where its points go to the right, and up: those above 0.
     fn spans(&self) -> [Range<f64>; 2] {
-        let points = || self.1.iter().flat_map(|line| &line.1);
-        let span = |values: &mut dyn Iterator<Item = f64>| {
-            let positive = values.filter(|value| *value > 0.0);
-            let (low, high) = positive.fold((f64::MAX, 0.0), |(low, high), value| {
-                (value.min(low), value.max(high))
-            });
-            low.min(high)..high
-        };
-        let (x, y) = (|at: &(f64, f64)| at.0, |at: &(f64, f64)| at.1);
-        [span(&mut points().map(x)), span(&mut points().map(y))]
+        let points = self.1.iter().flat_map(|line| &line.1);
+        let (x, y): (Vec<f64>, Vec<f64>) = points.copied().unzip();
+        [x, y].map(|values| fitting_range(values.iter().filter(|value| **value > 0.0)))
     }
 }
 
@@ -133,13 +127,13 @@ fn draw_panel(panel: &Panel, axis: &Axis, last: bool, area: &Area<'_>) -> Drawn 
     let (top, area) = area.split_vertically(LEGEND);
     legend(panel, &top)?;
     let [x, y] = panel.spans();
-    let linear = |span: &Range<f64>| 0.0..if span.end > 0.0 { span.end * 1.12 } else { 1.0 };
+    let linear = |span: &Range<f64>| 0.0..span.end * 1.12;
     // A little room on both sides, so that the outermost dots are whole.
     let log = |span: &Range<f64>| {
         let low = if span.start > 0.0 { span.start } else { 1.0 };
         (low / 1.15..span.end.max(low * 1.5) * 1.15).log_scale()
     };
-    let is_spread = y.end > y.start * SPREAD;
+    let is_spread = y.start > 0.0 && y.end > y.start * SPREAD;
     // What lies below a logarithmic panel lies on its edge.
     let least = if is_spread { y.start } else { 0.0 };
     let frame = (panel, axis, last, least);
@@ -220,44 +214,28 @@ fn text(size: f64, colour: RGBColor) -> TextStyle<'static> {
 
 /// 1 → 0 %, 10 → 90 %, 100 → 99 %, …
 fn percentile(above: f64) -> String {
-    match above.log10().round() as usize {
-        0 => "0 %".to_owned(),
-        1 => "90 %".to_owned(),
-        2 => "99 %".to_owned(),
-        nines => format!("99.{} %", "9".repeat(nines - 2)),
-    }
+    let above = 10_f64.powf(above.log10().round().max(0.0));
+    format!("{} %", 100.0 - 100.0 / above)
 }
 
 /// Draws what a result has data for: `latency.svg`, `time.svg`, `resources.svg`.
 pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
-    let label = outcome
-        .label
-        .iter()
-        .filter(|label| **label != outcome.profile);
-    let label: String = label.map(|label| format!(" ({label})")).collect();
-    let draw = |file: &str, what: &str, x: Axis, panels: Vec<Panel>| {
+    use Axis::{Percentile, Seconds};
+    let label = outcome.label.as_ref();
+    let label = label.filter(|label| **label != outcome.profile);
+    let label = label.map_or_else(String::new, |label| format!(" ({label})"));
+    let draw = |file: &str, what: &str, x: Axis, panels: fn(&Outcome) -> Vec<Panel>| {
         let picture = Picture {
             title: format!("{}{label}: {what}", outcome.profile),
             subtitle: load(outcome),
             x,
-            panels,
+            panels: panels(outcome),
         };
-        save(&picture, &folder.join(file))
+        save(&picture, &folder.join(file).with_extension("svg"))
     };
-    let by_percentile = latency(outcome);
-    draw(
-        "latency.svg",
-        "latency by percentile",
-        Axis::Percentile,
-        by_percentile,
-    )?;
-    draw("time.svg", "over time", Axis::Seconds, time(outcome))?;
-    draw(
-        "resources.svg",
-        "what it used",
-        Axis::Seconds,
-        resources(outcome),
-    )
+    draw("latency", "latency by percentile", Percentile, latency)?;
+    draw("time", "over time", Seconds, time)?;
+    draw("resources", "what it used", Seconds, resources)
 }
 
 /// What the load was, and what is wrong with the run.

@@ -4,6 +4,7 @@
 //! holds no buffer, so that thousands are cheap. Must not: know any protocol.
 
 use std::cell::RefCell;
+use std::fmt::Debug;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +13,6 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio_rustls::client::TlsStream;
 
 use crate::secure::secure;
 
@@ -57,17 +57,15 @@ impl Way {
 /// One end of a connection.
 #[derive(Debug)]
 pub struct Pipe {
-    stream: Stream,
+    stream: Box<dyn Stream>,
     /// What was read and not taken.
     rest: Vec<u8>,
 }
 
-#[derive(Debug)]
-enum Stream {
-    Plain(TcpStream),
-    /// In a box: it is ten times as large.
-    Secure(Box<TlsStream<TcpStream>>),
-}
+/// A socket, perhaps with TLS on it.
+trait Stream: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Debug + Send + Unpin> Stream for S {}
 
 impl Pipe {
     /// Connects to `host:port`.
@@ -81,16 +79,15 @@ impl Pipe {
         }
         let stream = connected?;
         stream.set_nodelay(true)?;
-        let (stream, rest) = (Stream::Plain(stream), Vec::new());
-        Ok(Pipe { stream, rest })
+        Ok(Pipe {
+            stream: Box::new(stream),
+            rest: Vec::new(),
+        })
     }
 
     /// Speaks TLS from now on, with the server at `host:port`.
     pub(crate) async fn secured(self, host: &str) -> io::Result<Pipe> {
-        let stream = match self.stream {
-            Stream::Plain(stream) => Stream::Secure(Box::new(secure(stream, host).await?)),
-            secured @ Stream::Secure(_) => secured,
-        };
+        let stream = Box::new(secure(self.stream, host).await?);
         Ok(Pipe { stream, ..self })
     }
 
@@ -126,10 +123,7 @@ impl Pipe {
                 scratch.resize(kept + READ_BYTES, 0);
             }
             let mut into = ReadBuf::new(&mut scratch[kept..]);
-            ready!(match &mut self.stream {
-                Stream::Plain(stream) => Pin::new(stream).poll_read(context, &mut into),
-                Stream::Secure(stream) => Pin::new(stream).poll_read(context, &mut into),
-            })?;
+            ready!(Pin::new(&mut self.stream).poll_read(context, &mut into))?;
             let end = kept + into.filled().len();
             if end == kept {
                 return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
@@ -146,16 +140,10 @@ impl Pipe {
     /// Writes what the socket takes, and removes it from the front.
     fn poll_drain(&mut self, context: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<io::Result<()>> {
         while !out.is_empty() {
-            let written = ready!(match &mut self.stream {
-                Stream::Plain(stream) => Pin::new(stream).poll_write(context, out),
-                Stream::Secure(stream) => Pin::new(stream).poll_write(context, out),
-            })?;
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, out))?;
             out.drain(..written);
         }
-        match &mut self.stream {
-            Stream::Plain(_) => Poll::Ready(Ok(())),
-            Stream::Secure(stream) => Pin::new(stream).poll_flush(context),
-        }
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     /// Writes a request and waits until `find` finds the answer in the bytes; it returns its length, too.

@@ -15,7 +15,7 @@ use crate::generator::{Flow, count, within};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
-use crate::rpc::{Client, Message, read};
+use crate::rpc::{Client, Message, read, request};
 use crate::run::{Better, Run};
 use crate::tally::Tally;
 use crate::template::{SLOT, Template};
@@ -224,9 +224,7 @@ fn requests(places: Places, epochs: bool) -> Group {
         place.after = place.after.saturating_sub(1);
     }
     [places, back].map(|places| {
-        let params = params(&places, epochs);
-        let request =
-            format!(r#"{{"jsonrpc":"2.0","id":{SLOT},"method":"sync","params":{params}}}"#);
+        let request = request(SLOT, "sync", &params(&places, epochs));
         (Rc::new(places), Template::framed(&request))
     })
 }

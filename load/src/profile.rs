@@ -11,13 +11,12 @@ use std::rc::Rc;
 use serde::Serialize;
 use tokio::runtime::Builder;
 
-use crate::credential;
 use crate::exit::{Stop, Verdict};
 use crate::machine::{open_files_max, used};
 use crate::outcome::Outcome;
 use crate::process::Launch;
 use crate::run::Run;
-use crate::secure::trust;
+use crate::secure::{show, trust};
 use crate::setup::Setup;
 use crate::{pictures, report};
 
@@ -53,7 +52,7 @@ pub trait Load {
 impl<P: Profile> Load for Flags<P> {
     fn measure(&self, name: &str) -> Result<Outcome, Stop> {
         let setup = &self.setup;
-        credential::show(setup.credential.as_deref());
+        show(setup.credential.as_deref());
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Stop::Own(format!("no runtime: {error}")))?;
         let (url, pid, server) = match (&setup.binary, &setup.data) {

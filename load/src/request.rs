@@ -9,12 +9,10 @@ use std::rc::Rc;
 use crate::frame::texts;
 use crate::generator::{self, Talk};
 use crate::pipe::{Pipe, Way};
-use crate::rpc::{Answer, Refusal, open};
+pub(crate) use crate::rpc::Outcome;
+use crate::rpc::{Answer, open};
 use crate::run::Run;
 use crate::template::SLOT_BASE;
-
-/// A result's JSON, or why there is none.
-pub(crate) type Outcome<'a> = Result<&'a [u8], Refusal>;
 
 /// What a connection asks of Tideline, and the check of each answer.
 pub(crate) trait Ask: Sized + 'static {

@@ -4,7 +4,7 @@
 //! of the calls; answers come out in the order of arrival; what is neither a result nor a refusal is no answer, so that
 //! the caller can read it as a push. Must not: know what is asked, or reconnect and repeat anything.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::io;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::checks::Checks;
 use crate::exit::Stop;
@@ -28,32 +28,27 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How a push begins.
 const PUSH: &[u8] = br#"{"jsonrpc":"2.0","method":"#;
 
+/// A request; `id` may be the place of a number in a template.
+pub(crate) fn request(id: impl Display, method: &str, params: &impl Serialize) -> String {
+    let params = serde_json::to_string(params);
+    let params = params.expect("params are numbers, texts and maps of them");
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
 /// Appends a request to `out`, as a frame.
 pub(crate) fn put_request(out: &mut Vec<u8>, id: u64, method: &str, params: &impl Serialize) {
-    #[derive(Serialize)]
-    struct Request<'a, P> {
-        jsonrpc: &'static str,
-        id: u64,
-        method: &'a str,
-        params: &'a P,
-    }
-    let request = Request {
-        jsonrpc: "2.0",
-        id,
-        method,
-        params,
-    };
-    let text = serde_json::to_vec(&request).expect("params are numbers, texts and maps of them");
-    put_text(out, &text);
+    put_text(out, request(id, method, params).as_bytes());
 }
 
 /// An answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer<'a> {
     pub(crate) id: u64,
-    /// The result's JSON, or why there is none.
-    pub(crate) outcome: Result<&'a [u8], Refusal>,
+    pub(crate) outcome: Outcome<'a>,
 }
+
+/// A result's JSON, or why there is none.
+pub(crate) type Outcome<'a> = Result<&'a [u8], Refusal>;
 
 impl<'a> Answer<'a> {
     /// Reads one; `None` if the text is something else. A result in the usual order of members costs a few
@@ -100,15 +95,10 @@ impl<'a> Answer<'a> {
 
 /// The number that the text begins with, and what follows.
 pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value = 0;
-    // More digits than this might not fit.
-    for (at, byte) in text.iter().enumerate().take(20) {
-        if !byte.is_ascii_digit() {
-            return (at > 0).then_some((value, &text[at..]));
-        }
-        value = value * 10 + u64::from(byte - b'0');
-    }
-    None
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let (digits, rest) = text.split_at(digits.count());
+    let value = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((value, rest))
 }
 
 /// A result's JSON as a type, or what does not fit.
@@ -146,7 +136,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {} ({})", self.code, self.data.reason, self.message)
     }
@@ -184,7 +174,7 @@ pub(crate) enum CallError {
     Lost(String),
 }
 
-impl fmt::Display for CallError {
+impl Display for CallError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CallError::Refused(refusal) => refusal.fmt(out),
@@ -201,25 +191,13 @@ impl From<CallError> for Stop {
 
 /// Connects as [`upgrade`] does; with a user, as that user.
 pub(crate) async fn open(url: &str, way: Way, user: Option<&str>) -> io::Result<Pipe> {
-    let mut pipe = upgrade(url, way).await?;
-    let Some(user) = user else {
-        return Ok(pipe);
-    };
-    let mut request = Vec::new();
-    put_request(&mut request, 0, "session.open", &json!({ "user": user }));
-    let opened = |bytes: &[u8]| {
-        let mut opened = None;
-        let taken = texts(bytes, &mut Vec::new(), &mut Vec::new(), |text| {
-            let answer = Answer::read(text).ok_or_else(|| "no answer".to_owned());
-            opened = Some(answer.and_then(|answer| answer.result::<IgnoredAny>()));
-        })?;
-        match opened {
-            Some(Err(why)) => Err(io::Error::other(format!("no session for {user}: {why}"))),
-            opened => Ok(opened.map(|_| ((), taken))),
-        }
-    };
-    timeout(PATIENCE, pipe.ask(&request, opened)).await??;
-    Ok(pipe)
+    let mut client = Client::on(upgrade(url, way).await?);
+    if let Some(user) = user {
+        let opened = client.call::<IgnoredAny>("session.open", json!({ "user": user }));
+        let failed = |why| io::Error::other(format!("no session for {user}: {why}"));
+        opened.await.map_err(failed)?;
+    }
+    Ok(client.pipe)
 }
 
 /// A connection that asks one thing at a time.
@@ -244,12 +222,16 @@ impl Client {
         user: Option<&str>,
     ) -> Result<Client, CallError> {
         let lost = |error| CallError::Lost(format!("{url}: {error}"));
-        Ok(Client {
-            pipe: open(url, way, user).await.map_err(lost)?,
+        open(url, way, user).await.map(Client::on).map_err(lost)
+    }
+
+    fn on(pipe: Pipe) -> Client {
+        Client {
+            pipe,
             parts: Vec::new(),
             out: Vec::new(),
             next_id: 1,
-        })
+        }
     }
 
     /// Says who asks from the next call on, with which it goes out: one way for both.
@@ -297,15 +279,13 @@ impl Client {
         let late = Instant::now() + PATIENCE;
         loop {
             let each = |text: &[u8]| match Answer::read(text) {
-                Some(answer) if answer.id == id => {
+                // Or `session.open`, which goes ahead, is refused: then the call is of another user.
+                Some(answer) if answer.id == id || answer.outcome.is_err() => {
                     let result = answer.outcome.map_err(CallError::Refused);
-                    found = Some(result.and_then(|result| read(result).map_err(CallError::Lost)));
+                    let result = result.and_then(|result| read(result).map_err(CallError::Lost));
+                    found.get_or_insert(result);
                 }
-                // The answer to `session.open`, which goes ahead of a call: without it the call is of another user.
-                Some(answer) => {
-                    let refused = answer.outcome.err().map(CallError::Refused);
-                    found = refused.map(Err).or_else(|| found.take());
-                }
+                Some(_) => {}
                 None if text.starts_with(PUSH) => hear(text),
                 None => {
                     let text = String::from_utf8_lossy(text);
@@ -391,28 +371,36 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn what_an_idle_connection_hears_and_is_no_push_is_a_fault() {
+    /// A client of a server that says this, all at once, and is gone.
+    async fn told(texts: &[&str]) -> Client {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let client = Client {
-            pipe: Pipe::connect(&address, Way::Plain)
-                .await
-                .expect("connected"),
-            parts: Vec::new(),
-            out: Vec::new(),
-            next_id: 1,
-        };
+        let pipe = Pipe::connect(&address, Way::Plain).await;
         let (mut server, _) = listener.accept().await.expect("a connection");
-        for text in [
+        let frame = |text: &&str| [&[0x81, text.len() as u8], text.as_bytes()].concat();
+        let frames: Vec<_> = texts.iter().flat_map(frame).collect();
+        server.write_all(&frames).await.expect("written");
+        Client::on(pipe.expect("connected"))
+    }
+
+    #[tokio::test]
+    async fn a_call_is_refused_with_the_session_that_goes_ahead_of_it() {
+        let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":403,"message":"no"}}"#;
+        let answered = r#"{"jsonrpc":"2.0","id":2,"result":{}}"#;
+        let mut client = told(&[refused, answered]).await;
+        client.become_user(&json!({ "user": "u" }));
+        let called = client.call::<IgnoredAny>("ping", json!({})).await;
+        assert!(matches!(called, Err(CallError::Refused(no)) if no.code == 403));
+    }
+
+    #[tokio::test]
+    async fn what_an_idle_connection_hears_and_is_no_push_is_a_fault() {
+        let client = told(&[
             r#"{"jsonrpc":"2.0","method":"message","params":{}}"#,
             r#"{"jsonrpc":"2.0","id":7,"result":{}}"#,
             "{}",
-        ] {
-            let frame = [&[0x81, text.len() as u8], text.as_bytes()].concat();
-            server.write_all(&frame).await.expect("written");
-        }
-        drop(server);
+        ])
+        .await;
         let checks = Checks::default();
         client.idle(&checks).await;
         assert_eq!(checks.faults(), 2);

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use crate::credential;
 use crate::frame::{dial, place};
 use crate::http;
 use crate::pipe::Way;
+use crate::secure::header;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -26,10 +26,12 @@ pub async fn metrics(url: &str) -> io::Result<BTreeMap<String, f64>> {
 pub(crate) async fn page(url: &str, path: &str) -> io::Result<(u16, String)> {
     let asking = async {
         let (host, _) = place(url)?;
-        let shown = credential::header();
+        let shown = header();
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{shown}\r\n");
-        let text = |body| String::from_utf8_lossy(body).into_owned();
-        let read = |answer: http::Answer<'_>| (answer.status, text(answer.body));
+        let read = |answer: http::Answer<'_>| {
+            let text = String::from_utf8_lossy(answer.body);
+            (answer.status, text.into_owned())
+        };
         http::ask(&mut dial(url, Way::Plain).await?, request.as_bytes(), read).await
     };
     tokio::time::timeout(PATIENCE, asking).await?

@@ -467,6 +467,13 @@ mod tests {
             (presence, join_leave, force_push_join_leave),
             (Some(true), Some(false), None)
         );
+        let empty = json!({"presence": null, "join_leave": {}});
+        let connection = connect(&json!({"subs": {"news": {"override": empty}}})).unwrap();
+        let expected = Overrides {
+            join_leave: Some(false),
+            ..Overrides::default()
+        };
+        assert_eq!(connection.subs[0].1.overrides, expected);
         let plain = connect(&json!({"channels": ["a", "b"]})).unwrap();
         assert_eq!(plain.subs.len(), 2);
     }
@@ -495,6 +502,10 @@ mod tests {
             (json!({"channel": "news"}), Refused::Claims.into()),
             (json!({"b64info": "?"}), Refused::Claims.into()),
             (json!({"subs": []}), Refused::Claims.into()),
+            (
+                json!({"subs": {"news": {"override": {"presence": true}}}}),
+                Refused::Claims.into(),
+            ),
         ] {
             assert_eq!(connect(&claims).unwrap_err(), why, "{claims}");
         }

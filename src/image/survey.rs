@@ -151,11 +151,13 @@ impl Survey {
         self.found.retain(|&number, _| is_there(number));
         let is_open = |number: u64| is_there(number) && catalog.job_of(number).is_none();
         if !self.at.as_ref().is_some_and(|at| is_open(at.run)) {
-            // (A clock that was set back must not stop the walk.)
-            if self.left.is_empty() && now_ms.abs_diff(self.walked_ms) >= rest_ms {
+            if self.at.is_none() && self.left.is_empty() {
+                // (A clock that was set back must not stop the walk.)
+                if now_ms.abs_diff(self.walked_ms) < rest_ms || catalog.runs.is_empty() {
+                    return None;
+                }
                 self.left = catalog.runs.iter().rev().map(|run| run.number).collect();
             }
-            let had_any = !self.left.is_empty();
             let mut next = std::iter::from_fn(|| self.left.pop());
             let run = next.find(|run| is_open(*run) && !damaged.contains(run));
             self.at = run.map(|run| At {
@@ -163,7 +165,7 @@ impl Survey {
                 after: None,
                 so_far: Found::default(),
             });
-            if had_any && run.is_none() {
+            if run.is_none() {
                 self.end_run(now_ms);
             }
         }
@@ -250,5 +252,52 @@ impl Inner {
         let walked = &self.shown.walked_ms;
         walked.store(survey.walked_ms, Ordering::Relaxed);
         dead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::ids::Position;
+
+    const REST_MS: u64 = 60_000;
+
+    /// Of runs by their numbers, the newest first.
+    fn catalog(numbers: &[u64]) -> Catalog {
+        let run = |&number: &u64| {
+            Arc::new(Run {
+                number,
+                level: 0,
+                from: Position(number - 1),
+                to: Position(number),
+                parts: Vec::new(),
+            })
+        };
+        Catalog {
+            runs: numbers.iter().map(run).collect(),
+            ..Catalog::default()
+        }
+    }
+
+    #[test]
+    fn a_walk_whose_last_run_is_merged_away_has_ended_and_a_rest_follows() {
+        let mut survey = Survey::default();
+        let mut turn = |runs: &[u64], now_ms| {
+            let damaged = HashSet::from([4]);
+            let at = survey.turn(&catalog(runs), &damaged, now_ms, REST_MS);
+            (at.map(|at| at.run), survey.walked_ms)
+        };
+        assert_eq!(turn(&[], REST_MS), (None, 0));
+        // 4 is damaged, 5 is written meanwhile; 6 takes the place of 3 and 2, 7 that of 1.
+        assert_eq!(turn(&[4, 3, 2, 1], 2 * REST_MS), (Some(3), 0));
+        assert_eq!(turn(&[5, 4, 3, 2, 1], 2 * REST_MS), (Some(3), 0));
+        assert_eq!(turn(&[5, 4, 6, 1], 2 * REST_MS), (Some(1), 0));
+        let ended_ms = 4 * REST_MS;
+        assert_eq!(turn(&[5, 4, 6, 7], ended_ms), (None, ended_ms));
+        let again_ms = ended_ms + REST_MS;
+        assert_eq!(turn(&[5, 4, 6, 7], again_ms - 1), (None, ended_ms));
+        assert_eq!(turn(&[5, 4, 6, 7], again_ms), (Some(5), ended_ms));
     }
 }

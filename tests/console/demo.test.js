@@ -79,12 +79,46 @@ test("a cut line: the other goes on, what is typed waits; joined, nothing is los
   assert.deepEqual(await bubbles(page, "ann", "waits"), []);
 });
 
+test("what waited is written before the subscription goes on: its note is there all the same", async () => {
+  const server = await startServer();
+  const page = await open(server);
+  await toggles(page, "ann");
+  await line(page, "ann", "Line cut");
+  await says(page, "ann", "first of all");
+  await page.evaluate(() => {
+    const { send } = WebSocket.prototype;
+    WebSocket.prototype.send = function (text) {
+      setTimeout(() => send.call(this, text), text.includes(`"method":"subscribe"`) ? 300 : 0);
+    };
+  });
+  await toggles(page, "ann");
+  await reads(page, "Back, nothing missed · 1 from the outbox sent", ".ann .note");
+  assert.deepEqual(await stored(server), ["first of all"]);
+});
+
+/** Runs in the page: until `held` is false, no other transaction of this store is committed. */
+function holdOutbox(name) {
+  window.held = true;
+  return new Promise((resolve) => {
+    indexedDB.open(name).onsuccess = ({ target: { result } }) => {
+      const outbox = result.transaction("outbox", "readwrite").objectStore("outbox");
+      const again = () => (window.held ? (outbox.count().onsuccess = again) : result.close());
+      again();
+      resolve();
+    };
+  });
+}
+
 test("the page reloaded while a line is cut: what waited arrives, once", async () => {
   const server = await startServer();
   const page = await open(server);
   await toggles(page, "ben");
   await line(page, "ben", "Line cut");
+  await page.evaluate(holdOutbox, "tideline-demo-ben");
   await says(page, "ben", "kept");
+  await sleep(200);
+  assert.deepEqual([await bubbles(page, "ben"), await text(page, ".ben .state")], [[], "Line cut"]);
+  await page.evaluate(() => (window.held = false));
   await line(page, "ben", "1 message waiting");
   await page.reload();
   await shows(page, "ann", ["kept"]);

@@ -24,9 +24,11 @@ const answered = ({ params }, more = {}) => ({
 test("an append is stored, sent, answered and then forgotten", async () => {
   const store = new MemoryStore();
   const { script, client } = begin({ store });
+  const kept = once(client, "kept").then(async (told) => ({ told, stored: (await store.outbox()).length }));
   const appending = client.append("room", { text: "hi" }, { expect_head: 6 });
   const request = await script.next("message.append");
   const { message_id, ...rest } = request.params;
+  assert.deepEqual(await kept, { told: { timeline: "room", message_id, entry: { text: "hi" } }, stored: 1 });
   assert.match(message_id, /^[0-9a-f]{32}$/);
   assert.deepEqual(rest, { timeline: "room", entry: { text: "hi" }, expect_head: 6 });
   assert.deepEqual(client.outbox, [{ timeline: "room", message_id, entry: { text: "hi" } }]);

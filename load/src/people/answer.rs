@@ -4,17 +4,16 @@
 //! not: ask.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::plan::Room;
 use super::{Crowd, Wrong};
+use crate::groups::Counted;
 
 /// What the server says to a nick.
 pub(super) struct Answer {
     pub(super) list: Vec<Shown>,
-    pub(super) count: Count,
+    pub(super) count: Counted,
     pub(super) inbox: Vec<Inboxed>,
 }
 
@@ -25,12 +24,6 @@ pub(super) struct Shown {
     pub(super) unread: u64,
     pub(super) members_count: u64,
     pub(super) head: u64,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Count {
-    pub(super) conversations: u64,
-    pub(super) unread: u64,
 }
 
 /// One entry of an inbox.
@@ -69,11 +62,8 @@ impl Answer {
         }
         let mut unread = 0;
         for (room, from) in &expected {
-            let Room {
-                name,
-                lines,
-                members,
-            } = &plan.rooms[*room];
+            let due = &plan.rooms[*room];
+            let name = &due.name;
             let read = crowd.reads.borrow().get(&(nick, *room)).copied();
             let expected = plan.unread(nick, *room, read.unwrap_or(0).max(from - 1));
             unread += expected;
@@ -85,15 +75,12 @@ impl Answer {
                 found.push((Wrong::Unread, what));
             }
             let (count, head) = (shown.members_count, shown.head);
-            if (count, head) != (*members, lines.len() as u64) {
+            if (count, head) != (due.members, due.lines.len() as u64) {
                 let what = format!("{name} with {count} members and head {head}");
                 found.push((Wrong::List, what));
             }
         }
-        let Count {
-            conversations,
-            unread: counted,
-        } = self.count;
+        let (conversations, counted) = (self.count.conversations, self.count.unread);
         if (conversations as usize, counted) != (expected.len(), unread) {
             let what = format!("{counted} unread in {conversations} instead of {unread}");
             found.push((Wrong::Unread, what));
@@ -108,12 +95,12 @@ impl Answer {
 /// Whether an inbox has each message of the nick's stays once, those of a room in their order.
 fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String> {
     let times = crowd.times.borrow();
-    let (mut found, mut due) = (Numbers::new(), Numbers::new());
+    let mut found = Vec::new();
     for (Inboxed { at, entry }, number) in inbox.iter().zip(1..) {
         let (name, sequence) = (&entry.timeline, entry.sequence);
         let room = crowd.timelines.number(name);
         let room = room.ok_or_else(|| format!("{name} is no log"))?;
-        found.entry(room).or_default().push(sequence);
+        found.push((room, sequence));
         let time = times[room].get((sequence as usize).wrapping_sub(1));
         let is_its = time.is_none_or(|time| *time == entry.timestamp)
             && crowd.timelines.epoch(room) == Some(&entry.epoch);
@@ -123,26 +110,24 @@ fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String>
             ));
         }
     }
-    for stay in &crowd.plan.stays[nick] {
+    // Stable: those of a room stay as they came.
+    found.sort_by_key(|(room, _)| *room);
+    let due = crowd.plan.stays[nick].iter().flat_map(|stay| {
         let length = crowd.plan.rooms[stay.room].lines.len() as u64;
-        let numbers = stay.from..=stay.to.min(length);
-        due.entry(stay.room).or_default().extend(numbers);
+        (stay.from..=stay.to.min(length)).map(|number| (stay.room, number))
+    });
+    let due: Vec<_> = due.collect();
+    if found == due {
+        return Ok(());
     }
-    let rooms = found.keys().chain(due.keys());
-    let numbers = |of: &Numbers, room| of.get(room).cloned().unwrap_or_default();
-    for room in rooms {
-        let (found, due) = (numbers(&found, room), numbers(&due, room));
-        if found != due {
-            let same = found.iter().zip(&due).take_while(|(a, b)| a == b).count();
-            let (name, found, due) = (&crowd.timelines[*room], found.get(same), due.get(same));
-            return Err(format!("{name}: {found:?} instead of {due:?}"));
-        }
-    }
-    Ok(())
+    let same = found.iter().zip(&due).take_while(|(a, b)| a == b).count();
+    let (found, due) = (found.get(same), due.get(same));
+    let room = found.into_iter().chain(due).map(|(room, _)| *room).min();
+    let room = room.unwrap_or_default();
+    let number = |one: Option<&(usize, u64)>| one.filter(|one| one.0 == room).map(|one| one.1);
+    let (name, found, due) = (&crowd.timelines[room], number(found), number(due));
+    Err(format!("{name}: {found:?} instead of {due:?}"))
 }
-
-/// Sequences of messages, by room.
-type Numbers = BTreeMap<usize, Vec<u64>>;
 
 #[cfg(test)]
 mod tests {

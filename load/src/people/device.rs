@@ -73,6 +73,8 @@ struct News {
     state: Option<String>,
     /// It was refused.
     reason: Option<String>,
+    /// In answers to `read.set`.
+    read: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -145,11 +147,10 @@ impl Device<'_> {
                 return Ok(());
             }
             if self.random.below(4) == 0 {
-                let (positions, told) = self.untold();
-                let params = json!({ "device": self.name, "positions": positions });
+                let params = json!({ "device": self.name, "positions": self.untold() });
                 let set = client.call_hearing("position.set", params, |text| self.hear(text));
                 let _: IgnoredAny = set.await?;
-                self.tell(&told);
+                self.know();
             }
             self.read(&mut client).await?;
         }
@@ -159,17 +160,16 @@ impl Device<'_> {
     async fn poll(&mut self) -> Result<(), CallError> {
         let mut client = self.connect().await?;
         loop {
-            let (ack, told) = self.untold();
             let params = json!({
                 "device": self.name,
-                "ack": ack,
+                "ack": self.untold(),
                 "rewind": REWIND,
                 "limit": 500,
                 "wait_ms": 300,
             });
             let reply: Several = client.call("sync", params).await?;
             self.heard = Instant::now();
-            self.tell(&told);
+            self.know();
             for (name, news) in reply.timelines {
                 match self.room(&name) {
                     Some(room) => self.synced(room, &news),
@@ -248,11 +248,8 @@ impl Device<'_> {
                     if self.live.remove(&room).is_some() {
                         return Err("a second subscription".into());
                     }
-                    if news
-                        .reason
-                        .as_deref()
-                        .is_some_and(|why| !GONE.contains(&why))
-                    {
+                    let reason = news.reason.as_deref();
+                    if reason.is_some_and(|why| !GONE.contains(&why)) {
                         return Err("refused".into());
                     }
                     self.in_order(room, &news.messages);
@@ -289,43 +286,27 @@ impl Device<'_> {
         }
     }
 
-    /// What is stored and not told to the server, as it is told, and as rooms and positions.
-    fn untold(&self) -> (Map<String, Value>, Vec<(usize, u64)>) {
-        let timelines = &self.store.crowd.timelines;
-        let places = self.store.places.iter();
-        let untold = places.filter(|(_, place)| place.told < place.position);
-        let told: Vec<_> = untold
-            .map(|(room, place)| (*room, place.position))
-            .collect();
-        let place = |(room, after): &(usize, u64)| {
-            let epoch = timelines.epoch(*room);
-            (
-                timelines[*room].clone(),
-                json!({ "epoch": epoch, "after": after }),
-            )
-        };
-        (told.iter().map(place).collect(), told)
-    }
-
-    fn tell(&mut self, told: &[(usize, u64)]) {
-        for (room, position) in told {
-            if let Some(place) = self.store.places.get_mut(room) {
-                place.told = place.told.max(*position);
+    /// What is stored and not known to the server, which is told so.
+    fn untold(&mut self) -> Map<String, Value> {
+        let (timelines, mut untold) = (&self.store.crowd.timelines, Map::new());
+        for (room, place) in &mut self.store.places {
+            place.told = place.position;
+            if place.known < place.told {
+                let position = json!({ "epoch": timelines.epoch(*room), "after": place.told });
+                untold.insert(timelines[*room].clone(), position);
             }
         }
+        untold
+    }
+
+    /// The server took what it was told.
+    fn know(&mut self) {
+        let places = self.store.places.values_mut();
+        places.for_each(|place| place.known = place.told);
     }
 
     /// Now and then says that all of a room is read; what is not answered is asked again, so that the outcome is known.
     async fn read(&mut self, client: &mut Client) -> Result<(), CallError> {
-        #[derive(Deserialize)]
-        struct Reply {
-            timelines: HashMap<String, State>,
-        }
-        #[derive(Deserialize)]
-        struct State {
-            read: Option<u64>,
-            reason: Option<String>,
-        }
         let any = self.random.below(self.store.places.len() as u64) as usize;
         let is_time = self.random.below(6) == 0;
         let place = self.store.places.iter().nth(any).filter(|_| is_time);
@@ -338,9 +319,9 @@ impl Device<'_> {
         let name = &crowd.timelines[room];
         let params = json!({ "timeline": name, "read": position });
         let set = client.call_hearing("read.set", params, |text| self.hear(text));
-        let reply: Reply = set.await?;
+        let reply: Several = set.await?;
         self.unsettled = None;
-        let Some(State { read, reason }) = reply.timelines.get(name) else {
+        let Some(News { read, reason, .. }) = reply.timelines.get(name) else {
             self.odd(format_args!("read.set without {name}"));
             return Ok(());
         };

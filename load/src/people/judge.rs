@@ -18,6 +18,7 @@ use super::answer::{Answer, Entry};
 use super::plan::Room;
 use super::{Crowd, Wrong};
 use crate::exit::Stop;
+use crate::groups::Part;
 use crate::report;
 use crate::rpc::{CallError, Client};
 use crate::tally::{self, Page};
@@ -88,7 +89,7 @@ async fn members(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), 
     }
     let name = &crowd.timelines[room];
     let params = json!({ "timeline": name, "limit": PAGE });
-    let members: Vec<Member> = pages(client, "member.list", "members", params).await?;
+    let members: Vec<Member> = pages(client, "member.list", params).await?;
     let found: BTreeSet<&str> = members.iter().map(|member| member.user.as_str()).collect();
     let lasting = |nick: &usize| crowd.plan.stays_in(*nick, room).any(|stay| stay.lasts());
     let expected = (0..crowd.plan.nicks.len()).filter(lasting);
@@ -107,19 +108,16 @@ async fn members(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), 
 async fn pages<T: DeserializeOwned>(
     client: &mut Client,
     method: &str,
-    member: &str,
     mut params: Value,
 ) -> Result<Vec<T>, CallError> {
     let mut all = Vec::new();
     loop {
-        let mut page: Value = client.insist(method, &params).await?;
-        let odd = |odd| CallError::Lost(format!("{method}: {odd}"));
-        let part: Vec<T> = serde_json::from_value(page[member].take()).map_err(odd)?;
-        all.extend(part);
-        params["after"] = page["next"].take();
-        if params["after"].is_null() {
+        let page: Part<T> = client.insist(method, &params).await?;
+        all.extend(page.of);
+        let Some(next) = page.next else {
             return Ok(all);
-        }
+        };
+        params["after"] = next.into();
     }
 }
 
@@ -152,7 +150,7 @@ async fn asked(
 
 async fn ask(client: &mut Client, nick: &str) -> Result<Answer, CallError> {
     let params = json!({ "limit": PAGE, "columns": [] });
-    let list = pages(client, "conversation.list", "conversations", params).await?;
+    let list = pages(client, "conversation.list", params).await?;
     let count = client.insist("conversation.count", json!({})).await?;
     // One that was never written to does not exist.
     let inbox = tally::whole(client, &format!("$inbox/{nick}")).await?;

@@ -20,7 +20,8 @@ pub(super) struct Store<'a> {
 pub(super) struct Place {
     /// The last message.
     pub(super) position: u64,
-    /// The position that the server knows of.
+    /// The position that the server knows of, and the one that it was told last.
+    pub(super) known: u64,
     pub(super) told: u64,
     /// Where the last part without holes begins.
     from: u64,
@@ -92,12 +93,10 @@ impl<'a> Store<'a> {
     }
 
     pub(super) fn wrong(&self, wrong: Wrong, room: usize, what: impl Display) {
-        let Crowd {
-            plan, timelines, ..
-        } = self.crowd;
-        let (nick, name) = (&plan.nicks[self.nick], &timelines[room]);
+        let crowd = self.crowd;
+        let (nick, name) = (&crowd.plan.nicks[self.nick], &crowd.timelines[room]);
         let what = format_args!("{nick} in {name}: {what}");
-        self.crowd.wrong(wrong, what);
+        crowd.wrong(wrong, what);
     }
 }
 

@@ -1,13 +1,12 @@
 //! A writer: says the lines of one log, one after the other, and brings and takes away members as they ask for it.
 //!
 //! Owns: the calls that a line leads to, and the connections for them. Promises: a line is begun when the one before is
-//! answered, so members are there before they speak; a call is repeated after a lost connection and after a refusal
-//! that allows it. Must not: say a line twice, whatever is repeated, or hide any other refusal.
+//! answered, so members are there before they speak; it is repeated after a lost connection and after a refusal that
+//! allows it. Must not: say a line twice, whatever is repeated, or hide any other refusal.
 
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -40,27 +39,46 @@ pub(super) async fn create(crowd: &Crowd) -> Result<(), Stop> {
 
 /// Says all lines of a room, or up to one that is refused for good.
 pub(super) async fn write(crowd: &Crowd, room: usize) -> Result<(), Stop> {
-    // One is a back end, the other speaks for nicks.
-    let mut callers = (Caller::new(crowd), Caller::new(crowd));
-    let lines = &crowd.plan.rooms[room].lines;
+    let (name, lines) = (&crowd.timelines[room], &crowd.plan.rooms[room].lines);
+    let mut callers = None;
     for (sequence, line) in (1..).zip(lines) {
         let began = Instant::now();
-        match say(crowd, &mut callers, (room, sequence), line).await {
-            Ok(()) => crowd.acks.record(began, Instant::now()),
-            Err(CallError::Refused(refusal)) => {
-                let name = &crowd.timelines[room];
-                crowd.wrong(Wrong::Lost, format_args!("{name}: {sequence}: {refusal}"));
-                return Ok(());
+        while let Err(error) = say(crowd, &mut callers, (room, sequence), line).await {
+            match &error {
+                CallError::Refused(refusal) if refusal.may_repeat() => {
+                    crowd.run.add("refusals", 1);
+                    let pause = refusal.data.retry_after_ms.unwrap_or(0).min(1_000);
+                    sleep(Duration::from_millis(pause)).await;
+                }
+                CallError::Refused(refusal) => {
+                    crowd.wrong(Wrong::Lost, format_args!("{name}: {sequence}: {refusal}"));
+                    return Ok(());
+                }
+                CallError::Lost(_) => {
+                    callers = None;
+                    crowd.run.add("reconnects", 1);
+                }
             }
-            Err(lost) => return Err(lost.into()),
+            wait(began, &error).await?;
         }
+        crowd.acks.record(began, Instant::now());
     }
     Ok(())
 }
 
-async fn say<'a>(
+/// Who makes the calls of a room: a back end, and one who speaks for nicks and can't be a back end any more.
+struct Callers {
+    back: Client,
+    front: Client,
+    /// The nick that speaks.
+    nick: Option<usize>,
+}
+
+/// Says a line. All of it is safe to repeat: who is a member is not added again, nor announced; who is none does not
+/// leave again; and an append has its ID.
+async fn say(
     crowd: &Crowd,
-    (back, front): &mut (Caller<'a>, Caller<'a>),
+    callers: &mut Option<Callers>,
     (room, sequence): (usize, u64),
     line: &Line,
 ) -> Result<(), CallError> {
@@ -70,6 +88,14 @@ async fn say<'a>(
         sequence: Option<u64>,
     }
     let (name, nicks) = (&crowd.timelines[room], &crowd.plan.nicks);
+    let Callers { back, front, nick } = match callers {
+        Some(callers) => callers,
+        none => none.insert(Callers {
+            back: Client::open(&crowd.run.url).await?,
+            front: Client::open(&crowd.run.url).await?,
+            nick: None,
+        }),
+    };
     let announced = |mut params: Value| {
         if line.is_announced {
             params["announce"] = json!(line.entry);
@@ -79,13 +105,13 @@ async fn say<'a>(
     let mut said = None;
     if let Some(nick) = line.leaves {
         let params = announced(json!({ "timeline": name, "users": [nicks[nick]] }));
-        let changed: Changed = back.ask(None, "member.remove", &params).await?;
+        let changed: Changed = back.call("member.remove", params).await?;
         said = changed.sequence;
     }
     if let Some(nick) = line.joins {
         let members = json!([{ "user": nicks[nick] }]);
         let params = json!({ "timeline": name, "members": members, "history": "none" });
-        let changed: Changed = back.ask(None, "member.add", &announced(params)).await?;
+        let changed: Changed = back.call("member.add", announced(params)).await?;
         said = changed.sequence;
     }
     if !line.is_announced {
@@ -95,8 +121,14 @@ async fn say<'a>(
             "message_id": line.id,
             "expect_head": sequence - 1,
         });
+        if let Some(sender) = line.sender
+            && line.sender != *nick
+        {
+            front.become_user(&json!({ "user": nicks[sender] }));
+            *nick = line.sender;
+        }
         let caller = if line.sender.is_some() { front } else { back };
-        let appended: Appended = caller.ask(line.sender, "message.append", &params).await?;
+        let appended: Appended = caller.call("message.append", params).await?;
         crowd.is_epoch(room, &appended.epoch);
         crowd.run.add("duplicates", u64::from(appended.duplicate));
         said = Some(appended.sequence);
@@ -106,74 +138,4 @@ async fn say<'a>(
         crowd.wrong(Wrong::Doubled, what);
     }
     Ok(())
-}
-
-/// Asks until it is answered, whatever happens to the connection; so what is asked must be safe to repeat.
-struct Caller<'a> {
-    crowd: &'a Crowd,
-    client: Option<Client>,
-    /// The nick that the connection is of; `None` = a back end.
-    user: Option<usize>,
-}
-
-impl<'a> Caller<'a> {
-    fn new(crowd: &'a Crowd) -> Caller<'a> {
-        Caller {
-            crowd,
-            client: None,
-            user: None,
-        }
-    }
-
-    /// Asks for a nick, or for a back end; a caller that asked for a nick can't be a back end any more.
-    async fn ask<R: DeserializeOwned>(
-        &mut self,
-        user: Option<usize>,
-        method: &str,
-        params: &impl Serialize,
-    ) -> Result<R, CallError> {
-        let began = Instant::now();
-        loop {
-            let error = match self.once(user, method, params).await {
-                Ok(result) => return Ok(result),
-                Err(error) => error,
-            };
-            match &error {
-                CallError::Refused(refusal) if refusal.may_repeat() => {
-                    self.crowd.run.add("refusals", 1);
-                    let pause = refusal.data.retry_after_ms.unwrap_or(0).min(1_000);
-                    sleep(Duration::from_millis(pause)).await;
-                }
-                CallError::Refused(_) => return Err(error),
-                CallError::Lost(_) => {
-                    self.client = None;
-                    self.crowd.run.add("reconnects", 1);
-                }
-            }
-            let waited = wait(began, &error).await;
-            waited.map_err(|stop| CallError::Lost(stop.to_string()))?;
-        }
-    }
-
-    async fn once<R: DeserializeOwned>(
-        &mut self,
-        user: Option<usize>,
-        method: &str,
-        params: &impl Serialize,
-    ) -> Result<R, CallError> {
-        let client = match &mut self.client {
-            Some(client) => client,
-            none => {
-                self.user = None;
-                none.insert(Client::open(&self.crowd.run.url).await?)
-            }
-        };
-        if user != self.user
-            && let Some(nick) = user
-        {
-            client.become_user(&json!({ "user": self.crowd.plan.nicks[nick] }));
-            self.user = user;
-        }
-        client.call(method, params).await
-    }
 }

@@ -9,8 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use clap::ValueEnum;
+use serde::Serialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
 use crate::exit::{self, Stop};
 use crate::generator::{Flow, count, rate};
-use crate::groups::{client, create, filled, listed, settled, user};
+use crate::groups::{Part, client, create, filled, listed, settled, user};
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::recorder::Recorder;
@@ -135,10 +135,6 @@ impl Profile for Crowd {
 /// Makes a user a member of a new timeline, and asks for the list until it has it: on the connection that has changed
 /// members the server waits.
 async fn be_listed(run: Rc<Run>, number: u64, latency: Rc<Recorder>) -> Result<(), Stop> {
-    #[derive(Deserialize)]
-    struct Listed {
-        conversations: Vec<IgnoredAny>,
-    }
     let mut client = client(&run, number).await?;
     let timeline = format!("joined-{}/{number}", run.tag);
     let params = json!({ "timeline": timeline });
@@ -148,11 +144,11 @@ async fn be_listed(run: Rc<Run>, number: u64, latency: Rc<Recorder>) -> Result<(
     let began = Instant::now();
     let params = json!({ "timeline": timeline, "members": [{ "user": user(&run, number) }] });
     client.insist::<IgnoredAny>("member.add", params).await?;
-    let listed: Listed = client.insist("conversation.list", json!({})).await?;
+    let listed: Part<IgnoredAny> = client.insist("conversation.list", json!({})).await?;
     latency.record(began, Instant::now());
     run.checks.made("members listed", 1);
-    if listed.conversations.len() != 1 {
-        let found = listed.conversations.len();
+    let found = listed.of.len();
+    if found != 1 {
         let what = format_args!("a new member's list has {found} conversations");
         run.checks.fault(what);
     }

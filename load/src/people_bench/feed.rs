@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{ask, is_so};
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
-use crate::groups::{client, create, filled, settled};
+use crate::groups::{Part, client, create, filled, settled};
 use crate::profile::{Profile, need_files};
 use crate::rpc::{CallError, read};
 use crate::run::Run;
@@ -39,13 +39,7 @@ pub struct Feed {
     size: usize,
 }
 
-/// A page of a feed, as far as it is checked.
-#[derive(Deserialize)]
-struct Page {
-    messages: Vec<Shown>,
-    next: Option<String>,
-}
-
+/// A message of a feed, as far as it is checked.
 #[derive(Deserialize)]
 struct Shown {
     timeline: String,
@@ -53,12 +47,10 @@ struct Shown {
     timestamp: u64,
 }
 
-impl Page {
-    /// Whether it has so many messages, newest first.
-    fn has(&self, due: u64) -> bool {
-        let times = self.messages.iter().map(|message| message.timestamp);
-        times.is_sorted_by(|a, b| a >= b) && self.messages.len() as u64 == due
-    }
+/// Whether a page has so many messages, newest first.
+fn has(page: &Part<Shown>, due: u64) -> bool {
+    let times = page.of.iter().map(|message| message.timestamp);
+    times.is_sorted_by(|a, b| a >= b) && page.of.len() as u64 == due
 }
 
 /// Whether the timeline of this number is fanned out.
@@ -95,7 +87,7 @@ impl Profile for Feed {
         }
         let page = self.page.min(self.follows * u64::from(self.messages));
         let odd = format!("not {page} messages, newest first");
-        let check = move |result: &[u8]| is_so(result, read::<Page>(result)?.has(page), &odd);
+        let check = move |result: &[u8]| is_so(result, has(&read(result)?, page), &odd);
         let params = json!({ "limit": self.page });
         ask(run, &self.flow, "feed.range", |_| params.clone(), check).await
     }
@@ -124,8 +116,8 @@ impl Feed {
         let (mut client, mut params) = (client(run, user).await?, json!({ "limit": 1_000 }));
         let (mut seen, mut last) = (HashSet::new(), u64::MAX);
         loop {
-            let page: Page = client.call("feed.range", &params).await?;
-            for message in page.messages {
+            let page: Part<Shown> = client.call("feed.range", &params).await?;
+            for message in page.of {
                 if message.timestamp > last {
                     run.checks.fault("a feed is not in the order of time");
                 }

@@ -3,16 +3,17 @@
 //! Owns: the conversations that these look at. Promises: each page has the newest conversations with as many unread as
 //! were appended; where nothing is new, nothing comes. Must not: have anybody write while it measures.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{ask, is_so};
 use crate::bench::rest;
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
-use crate::groups::{self, client, listed, settled, user};
+use crate::groups::{self, Part, client, listed, settled, user};
 use crate::poll::EMPTY;
 use crate::profile::{Profile, need_files};
 use crate::rpc::read;
@@ -84,13 +85,7 @@ pub struct List {
     unread_on_page: u32,
 }
 
-/// A page, as far as it is checked.
-#[derive(Deserialize)]
-struct Page {
-    conversations: Vec<Listed>,
-    next: Option<String>,
-}
-
+/// A conversation of a list, as far as it is checked.
 #[derive(Debug, Deserialize)]
 struct Listed {
     timeline: String,
@@ -99,29 +94,24 @@ struct Listed {
     unread: u64,
 }
 
-impl Page {
-    /// Whether it has so many conversations of a tally, newest first, all unread.
-    fn check(&self, tally: &Tally, due: u64) -> Result<(), String> {
-        let rest = tally.acked.len() as u64 > due;
-        let is_sorted = self
-            .conversations
-            .is_sorted_by(|a, b| a.last_at >= b.last_at);
-        if self.conversations.len() as u64 != due || self.next.is_some() != rest || !is_sorted {
-            let found = self.conversations.len();
-            return Err(format!(
-                "{found} conversations, sorted: {is_sorted}; {due} are due"
-            ));
-        }
-        for one in &self.conversations {
-            let number = one.timeline.strip_prefix(&*tally.prefix);
-            let number = number.and_then(|digits| digits.parse::<usize>().ok());
-            let due = number.and_then(|number| tally.acked.get(number));
-            if due.map(|due| u64::from(*due)) != Some(one.unread) || one.head != one.unread {
-                return Err(format!("{one:?}, {due:?} unread are due"));
-            }
-        }
-        Ok(())
+/// Whether a page has so many conversations of a tally, newest first, all unread.
+fn check(page: &Part<Listed>, tally: &Tally, due: u64) -> Result<(), String> {
+    let (found, rest) = (page.of.len() as u64, tally.acked.len() as u64 > due);
+    let is_sorted = page.of.is_sorted_by(|a, b| a.last_at >= b.last_at);
+    if found != due || page.next.is_some() != rest || !is_sorted {
+        return Err(format!(
+            "{found} conversations, sorted: {is_sorted}; {due} are due"
+        ));
     }
+    for one in &page.of {
+        let number = one.timeline.strip_prefix(&*tally.prefix);
+        let number = number.and_then(|digits| digits.parse::<usize>().ok());
+        let due = number.and_then(|number| tally.acked.get(number));
+        if due.map(|due| u64::from(*due)) != Some(one.unread) || one.head != one.unread {
+            return Err(format!("{one:?}, {due:?} unread are due"));
+        }
+    }
+    Ok(())
 }
 
 impl Profile for List {
@@ -132,7 +122,7 @@ impl Profile for List {
         let tally = self.conversations.make(run, deep).await?;
         let unread = tally.total() as f64;
         run.figure("unread_of_each_user", unread, "1", Better::Neither);
-        let check = move |result: &[u8]| read::<Page>(result)?.check(&tally, page);
+        let check = move |result: &[u8]| check(&read(result)?, &tally, page);
         let params = json!({ "limit": page });
         let flow = &self.conversations.flow;
         ask(run, flow, "conversation.list", |_| params.clone(), check).await
@@ -225,22 +215,22 @@ impl Profile for Device {
     }
 }
 
-/// The end of each timeline, as a position.
-async fn places(run: &Run, tally: &Tally) -> Result<Map<String, Value>, Stop> {
-    #[derive(Deserialize)]
-    struct Got {
-        epoch: String,
-        head: u64,
-        change_head: u64,
-    }
-    let (mut client, mut places) = (client(run, 0).await?, Map::new());
+/// The end of a timeline, read as what it is and written as a position.
+#[derive(Deserialize, Serialize)]
+struct Place {
+    epoch: String,
+    #[serde(rename(deserialize = "head"))]
+    after: u64,
+    #[serde(rename(deserialize = "change_head"))]
+    changes_after: u64,
+}
+
+async fn places(run: &Run, tally: &Tally) -> Result<HashMap<String, Place>, Stop> {
+    let (mut client, mut places) = (client(run, 0).await?, HashMap::new());
     for number in 0..tally.acked.len() as u64 {
         let name = tally.name(number);
-        let got: Got = client
-            .call("timeline.get", json!({ "timeline": name }))
-            .await?;
-        let place =
-            json!({ "epoch": got.epoch, "after": got.head, "changes_after": got.change_head });
+        let params = json!({ "timeline": name });
+        let place = client.call("timeline.get", params).await?;
         places.insert(name, place);
     }
     Ok(places)
@@ -258,8 +248,8 @@ mod tests {
             let one = |(number, last_at, unread): &(u64, u64, u64)| json!({ "timeline": tally.name(*number), "last_at": last_at, "head": unread, "unread": unread });
             let shown: Vec<Value> = shown.iter().map(one).collect();
             let page = json!({ "conversations": shown, "next": next }).to_string();
-            let page: Page = read(page.as_bytes()).expect("a page");
-            page.check(&tally, 2).is_ok()
+            let page = read(page.as_bytes()).expect("a page");
+            check(&page, &tally, 2).is_ok()
         };
         assert!(page(&[(2, 9, 5), (1, 8, 5)], Some("n")));
         assert!(!page(&[(2, 9, 5), (1, 8, 5)], None), "the rest is missing");

@@ -18,6 +18,7 @@ use crate::generator::Flow;
 use crate::groups;
 use crate::profile::{Flags, Load};
 use crate::request::{Ask, Outcome, Session};
+use crate::rpc::request;
 use crate::run::{Better, Run};
 use crate::template::{SLOT, Template};
 
@@ -93,15 +94,10 @@ async fn ask(
 ) -> Result<(), Stop> {
     let (latency, check) = (flow.recorder(run, "call"), Rc::new(check));
     let user = |lane| Some(groups::user(run, lane as u64));
-    let open = Session::each_as(run, user, |lane| {
-        let params = params(lane);
-        let request =
-            format!(r#"{{"jsonrpc":"2.0","id":{SLOT},"method":"{method}","params":{params}}}"#);
-        Same {
-            run: Rc::clone(run),
-            frame: Template::framed(&request),
-            check: Rc::clone(&check),
-        }
+    let open = Session::each_as(run, user, |lane| Same {
+        run: Rc::clone(run),
+        frame: Template::framed(&request(SLOT, method, &params(lane))),
+        check: Rc::clone(&check),
     });
     flow.measure(run, &[Rc::clone(&latency)], open).await?;
     let count = latency.count();
