@@ -188,7 +188,7 @@ impl Tally {
     }
 
     /// A timeline must hold 1..=n with n = what was acknowledged, and nothing else.
-    fn check(&self, run: &Run, timeline: u64, scan: &Page<Numbered>) {
+    fn check(&self, run: &Run, timeline: u64, scan: &Page) {
         let due = self.acked[timeline as usize].into();
         let (head, found) = (scan.head, scan.messages.len());
         let sequences = scan.messages.iter().map(|message| message.sequence);
@@ -265,7 +265,7 @@ pub(crate) async fn whole<M: DeserializeOwned>(
 
 /// The number of the last message; 0 if there is no such timeline.
 pub(crate) async fn head(client: &mut Client, timeline: &str) -> Result<u64, CallError> {
-    let page: Option<Page<Numbered>> = page(client, timeline, 1, 1).await?;
+    let page: Option<Page<IgnoredAny>> = page(client, timeline, 1, 1).await?;
     Ok(page.map_or(0, |page| page.head))
 }
 
@@ -293,7 +293,11 @@ mod tests {
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
         let mut tally = Tally::new("t/".into(), 2, 0);
         tally.acked[1] = 3;
-        let message = |sequence: u64| Numbered { sequence };
+        let message = |sequence: u64| {
+            let read = json!({ "sequence": sequence, "timestamp": 1, "message_id": "m" });
+            serde_json::from_value(read).expect("a message")
+        };
+        serde_json::from_str::<Message>(r#"{"sequence":1,"timestamp":1}"#).expect_err("no ID");
         for (sequences, head, faults) in [
             (&[1, 2, 3][..], 3, 0),
             (&[1, 3], 3, 1),
