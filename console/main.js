@@ -155,7 +155,7 @@ async function start(view) {
     return signal.aborted ? null : screen.open(context);
   })();
   open = { view: made, ends };
-  made.catch((error) => signal.aborted || (fill(main, failed(error, () => (error.lacks ? location.reload() : start(now)))), console.error(error)));
+  made.catch((error) => signal.aborted || (fill(main, failed(error, () => (error.reason === "not_loaded" ? location.reload() : start(now)))), console.error(error)));
 }
 
 // --- what is known of the server
@@ -228,24 +228,29 @@ function theme() {
 /** A module that is loaded when it is wanted. A browser remembers that one did not come, so only the page anew brings it. */
 const part = (name) =>
   import(`./${name}.js`).catch((cause) => {
-    throw Object.assign(new Error(`A part of the page has not come (${name})`, { cause }), { lacks: name });
+    throw Object.assign(new Error(`${name}.js`, { cause }), { reason: "not_loaded" });
   });
 
-const askKey = async () => (await import("./ask-key.js")).askKey();
+/** Does something with such a module; says above the screen, which stays as it is, that the module has not come. */
+const withPart = (name, act) =>
+  part(name).then(act, (error) => {
+    main.querySelector(":scope > .no-part")?.remove();
+    main.prepend(h("div", { class: "no-part" }, failed(error, () => location.reload())));
+  });
 
-async function openPalette() {
+const askKey = () => withPart("ask-key", (it) => it.askKey());
+
+function openPalette() {
   const actions = [["Light or dark", theme], ["All keys", help], ["Hold the figures, and go on", hold], ["Use another key", askKey]];
-  const { palette } = await import("./palette.js");
-  palette({ go, screens: SCREENS, actions });
+  withPart("palette", ({ palette }) => palette({ go, screens: SCREENS, actions }));
 }
 
-async function help() {
+function help() {
   const groups = Map.groupBy(Object.values(KEYS), ({ group }) => group);
   const body = h("div", { class: "all-keys" }, [...groups].map(([group, keys]) =>
     h("section", {}, h("h3", {}, group), h("dl", {}, keys.map(({ keys: pressed, does }) =>
       h("div", {}, h("dt", {}, pressed.map((key) => h("kbd", {}, shown(key)))), h("dd", {}, does)))))));
-  const { show } = await import("./dialog.js");
-  show({ title: "Keys", body });
+  withPart("dialog", ({ show }) => show({ title: "Keys", body }));
 }
 
 take({ find: openPalette, search: openPalette, hold, theme, help, ...Object.fromEntries(SCREENS.map(([name]) => [name, () => go({ screen: name })])) });

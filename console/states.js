@@ -19,6 +19,7 @@ const MEANS = {
   too_large: ["It is larger than the limit.", "Send less at once; the limit is named."],
   storage_failed: ["The partition has stopped after a failure of the disk.", "Look at the log and the disk, then restart the server."],
   connection_lost: ["The line was cut before the answer: perhaps it was done.", "Look whether it was done before you repeat it."],
+  not_loaded: ["A part of the page has not come.", "When the server is there, try again: that loads the page anew."],
   outcome_unknown: ["The server can't say whether it was done.", "Look whether it was done before you repeat it."],
 };
 

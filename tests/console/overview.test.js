@@ -93,6 +93,23 @@ test("the line is lost and comes back without a gap", async () => {
   assert.deepEqual(page.quiet().filter((error) => !/ERR_CONNECTION|WebSocket|Failed to load/.test(error)), []);
 });
 
+test("what opens above a screen and did not come says so, and the screen stays", async () => {
+  const page = await openPage(server, "about:blank");
+  await page.setRequestInterception(true);
+  page.on("request", (request) => (/\/(palette|ask-key)\.js$/.test(request.url()) ? request.abort() : request.continue()));
+  await page.goto(`${server.page}/console/`);
+  await reads(page, "Serving.", ".state");
+  for (const _ of [1, 2]) {
+    await press(page, "Control+k");
+    await reads(page, /A part of the page has not come.*palette.js/s, "main > .no-part");
+  }
+  assert.equal(await page.$$eval("main > .no-part", (all) => all.length), 1);
+  await reads(page, "Serving.", ".state");
+  await press(page, "?");
+  await reads(page, "Keys", "dialog");
+  assert.deepEqual(page.quiet().filter((error) => /TypeError/.test(error)), []);
+});
+
 test("a screen that did not come with the others is there after another try", async () => {
   const page = await openPage(server, "about:blank");
   let missing = 1;
