@@ -18,11 +18,11 @@ export function button(label, { key, title = tip(key, label), lacks = null, kind
 export const pairs = (...all) =>
   h("dl", { class: "pairs" }, all.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
-/** A field with a drawing before it and its key behind it. `changed(text)` 150 ms after the last letter. `show(text)` is
- *  what the view says, unless somebody is writing there. */
+/** A field with a drawing before it and its key behind it. `changed(text)` 150 ms after the last letter, if the
+ *  view is still open. `show(text)` is what the view says, unless somebody is writing there. */
 export function searchField({ label, placeholder, value = "", key, mono = false, changed }) {
   let timer = 0;
-  const later = () => (clearTimeout(timer), (timer = setTimeout(() => changed(input.value.trim()), 150)));
+  const later = () => (clearTimeout(timer), (timer = setTimeout(() => input.isConnected && changed(input.value.trim()), 150)));
   const now = (event) => event.key === "Enter" && (clearTimeout(timer), changed(input.value.trim()));
   const input = h("input", { "aria-label": label, placeholder, value, class: mono ? "mono" : null, spellcheck: "false", autocomplete: "off", oninput: later, onkeydown: now });
   return {

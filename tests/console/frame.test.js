@@ -59,6 +59,16 @@ test("the palette finds a timeline by its beginning, and opens it with Enter", a
   await page.waitForSelector("dialog, main input:focus");
 });
 
+test("a view that is left while somebody types into its search is not come back to", async () => {
+  const page = await openPage(server, "/console/#/sessions");
+  await page.waitForSelector("main .field input");
+  await press(page, "/", "type:x");
+  await page.evaluate(() => (location.hash = "#/log"));
+  await sleep(400);
+  assert.equal(new URL(page.url()).hash, "#/log");
+  assert.equal(await text(page, ".top h1"), "Log");
+});
+
 test("theme, hold and range answer to their keys and buttons", async () => {
   const page = await openPage(server);
   await reads(page, "Live", ".rail");
