@@ -295,17 +295,25 @@ def test_a_kill_at_any_step(tmp_path, point, merges):
 
 @faulty
 def test_a_control_loses_what_was_written_meanwhile(tmp_path):
-    server = Server(tmp_path, environment={"TIDELINE_FAULT": "reshape_forgets"}).start()
-    try:
-        with Writers(server, 2) as writers:
-            while len(writers.acked) < 16 and not writers.failures:
-                time.sleep(0.01)
-            change(server, "split", "0")
-            time.sleep(0.1)
-        with pytest.raises(AssertionError):
-            writers.check(server)
-    finally:
-        server.kill()
+    def loses(folder):
+        folder.mkdir()
+        server = Server(folder, environment={"TIDELINE_FAULT": "reshape_forgets"}).start()
+        try:
+            with Writers(server, 2) as writers:
+                while len(writers.acked) < 16 and not writers.failures:
+                    time.sleep(0.01)
+                change(server, "split", "0")
+                time.sleep(0.1)
+            try:
+                writers.check(server)
+            except AssertionError:
+                return True
+            return False
+        finally:
+            server.kill()
+
+    # The change is short: on a busy machine it may be that nobody wrote meanwhile.
+    assert any(loses(tmp_path / str(turn)) for turn in range(10))
 
 
 @faulty
