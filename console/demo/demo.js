@@ -106,7 +106,7 @@ class Pane {
 
   #became(state) {
     if (state !== "open" && this.#timeline) this.#lost();
-    else if (this.#away) this.#away.waited = new Set(this.#waiting);
+    else for (const message_id of this.#waiting) this.#away?.waited.add(message_id);
     this.#tell();
   }
 
@@ -168,6 +168,7 @@ class Pane {
   #send(entry) {
     const message_id = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
     this.#typed = -Infinity;
+    if (this.#client.state !== "open") this.#away?.waited.add(message_id); // the line may be back before the store has it
     this.#client.append(TIMELINE, entry, { message_id }).catch((error) => this.#refused(message_id, error));
   }
 
@@ -180,6 +181,7 @@ class Pane {
 
   #refused(message_id, error) {
     if (error.reason === "closed" || error.reason === "stopped") return;
+    (this.#away ?? this.#note?.away)?.waited.delete(message_id);
     const bubble = this.#bubbles.get(message_id);
     if (!bubble || !this.#waiting.delete(message_id)) return;
     bubble.classList.replace("waits", "refused");

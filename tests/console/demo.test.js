@@ -79,23 +79,6 @@ test("a cut line: the other goes on, what is typed waits; joined, nothing is los
   assert.deepEqual(await bubbles(page, "ann", "waits"), []);
 });
 
-test("what waited is written before the subscription goes on: its note is there all the same", async () => {
-  const server = await startServer();
-  const page = await open(server);
-  await toggles(page, "ann");
-  await line(page, "ann", "Line cut");
-  await says(page, "ann", "first of all");
-  await page.evaluate(() => {
-    const { send } = WebSocket.prototype;
-    WebSocket.prototype.send = function (text) {
-      setTimeout(() => send.call(this, text), text.includes(`"method":"subscribe"`) ? 300 : 0);
-    };
-  });
-  await toggles(page, "ann");
-  await reads(page, "Back, nothing missed · 1 from the outbox sent", ".ann .note");
-  assert.deepEqual(await stored(server), ["first of all"]);
-});
-
 /** Runs in the page: until `held` is false, no other transaction of this store is committed. */
 function holdOutbox(name) {
   window.held = true;
@@ -108,6 +91,39 @@ function holdOutbox(name) {
     };
   });
 }
+
+test("what waited is written before the subscription goes on: its note is there all the same", async () => {
+  const server = await startServer();
+  const page = await open(server);
+  await toggles(page, "ann");
+  await line(page, "ann", "Line cut");
+  await says(page, "ann", "first of all");
+  await line(page, "ann", "1 message waiting");
+  await page.evaluate(() => {
+    const { send } = WebSocket.prototype;
+    WebSocket.prototype.send = function (text) {
+      setTimeout(() => send.call(this, text), text.includes(`"method":"subscribe"`) ? 300 : 0);
+    };
+  });
+  await toggles(page, "ann");
+  await reads(page, "Back, nothing missed · 1 from the outbox sent", ".ann .note");
+  assert.deepEqual(await stored(server), ["first of all"]);
+});
+
+test("what is typed while the line is cut has waited, though the line is back before the store has it", async () => {
+  const server = await startServer();
+  const page = await open(server);
+  await toggles(page, "ann");
+  await line(page, "ann", "Line cut");
+  await page.evaluate(holdOutbox, "tideline-demo-ann");
+  await says(page, "ann", "held");
+  await toggles(page, "ann");
+  await line(page, "ann", "Live");
+  assert.deepEqual(await stored(server), []);
+  await page.evaluate(() => (window.held = false));
+  await reads(page, "Back, nothing missed · 1 from the outbox sent", ".ann .note");
+  assert.deepEqual(await stored(server), ["held"]);
+});
 
 test("the page reloaded while a line is cut: what waited arrives, once", async () => {
   const server = await startServer();
