@@ -21,7 +21,7 @@ import { clock, count, lasts, visible } from "./format.js";
 import { KEYS, hint, pressed, shown, take, tip } from "./keys.js";
 import { connect, server } from "./server.js";
 import { figures } from "./figures.js";
-import { empty, failed, forbidden } from "./states.js";
+import { empty, failed, forbidden, part, withPart } from "./states.js";
 
 /** name, title, the right that it needs (null = the server says for each thing). */
 const SCREENS = [
@@ -224,19 +224,6 @@ function theme() {
   document.documentElement.dataset.theme = dark ? "light" : "dark";
   sessionStorage.setItem("tideline.theme", document.documentElement.dataset.theme);
 }
-
-/** A module that is loaded when it is wanted. A browser remembers that one did not come, so only the page anew brings it. */
-const part = (name) =>
-  import(`./${name}.js`).catch((cause) => {
-    throw Object.assign(new Error(`${name}.js`, { cause }), { reason: "not_loaded" });
-  });
-
-/** Does something with such a module; says above the screen, which stays as it is, that the module has not come. */
-const withPart = (name, act) =>
-  part(name).then(act, (error) => {
-    main.querySelector(":scope > .no-part")?.remove();
-    main.prepend(h("div", { class: "no-part" }, failed(error, () => location.reload())));
-  });
 
 const askKey = () => withPart("ask-key", (it) => it.askKey());
 

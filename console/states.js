@@ -46,6 +46,20 @@ export function failed(error, retry) {
   );
 }
 
+/** A module that is loaded when it is wanted. A browser remembers that one did not come, so only the page anew brings it. */
+export const part = (name) =>
+  import(`./${name}.js`).catch((cause) => {
+    throw Object.assign(new Error(`${name}.js`, { cause }), { reason: "not_loaded" });
+  });
+
+/** Does something with such a module; says above the screen, which stays as it is, that the module has not come. */
+export const withPart = (name, act) =>
+  part(name).then(act, (error) => {
+    const main = document.querySelector("main");
+    main.querySelector(":scope > .no-part")?.remove();
+    main.prepend(h("div", { class: "no-part" }, failed(error, () => location.reload())));
+  });
+
 /** The panel of a view that has nothing: what it would be, and the command (or button) that fills it. */
 export function empty(title, text, command, ...more) {
   return h("section", { class: "message empty" }, h("h2", {}, title), h("p", {}, text), command && h("pre", { tabindex: "0" }, h("code", {}, command)), more);

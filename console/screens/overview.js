@@ -9,7 +9,7 @@ import { brief, bytes, clock, count, lasting, lasts, lineText, many, minute, sho
 import { figures } from "../figures.js";
 import { partitionTable } from "../partition-table.js";
 import { server } from "../server.js";
-import { failed } from "../states.js";
+import { failed, withPart } from "../states.js";
 
 export const screen = {
   figures: true,
@@ -184,10 +184,9 @@ function events(lines) {
 }
 
 /** The same figures for those who read rather than look: a row of each column of which something is known. */
-async function asTable(title, heads, row) {
+function asTable(title, heads, row) {
   const rows = figures.columns().columns.filter((column) => column).reverse().map(row);
-  const { show } = await import("../dialog.js");
-  show({ title, body: h("div", { class: "scrolls", tabindex: "0" }, table(heads, rows, "n")) });
+  withPart("dialog", ({ show }) => show({ title, body: h("div", { class: "scrolls", tabindex: "0" }, table(heads, rows, "n")) }));
 }
 
 const trafficTable = () =>
