@@ -44,6 +44,10 @@ pub(super) struct Flusher {
     pub(super) full: Option<Full>,
     /// How many steps in a row the system refused without a reason.
     pub(super) failures: u32,
+    /// The last one, until its memory can be used again.
+    pub(super) flushed: Option<Arc<Memtable>>,
+    /// When it was flushed.
+    pub(super) flushed_at: Instant,
 }
 
 /// How much room there was when it was too little.
@@ -59,6 +63,10 @@ const LOG_UPKEEP: Duration = Duration::from_millis(50);
 
 /// Between two looks at age, retention and space when nothing else happens.
 const TICK: Duration = Duration::from_millis(200);
+
+/// So long after a flush its memory is kept for the next memtable: longer than a memtable takes to fill while the
+/// memory's faults count.
+const SPARE_KEPT: Duration = Duration::from_secs(10);
 
 /// Without room a step is tried again when there are so many bytes more ...
 const ROOM_STEP_BYTES: u64 = 1 << 20;
@@ -92,12 +100,26 @@ impl Flusher {
                 Ok(Work::Close) | Err(RecvTimeoutError::Disconnected) => is_closing = true,
                 Err(RecvTimeoutError::Timeout) => {
                     if !had_work {
-                        // Little is written: the system may have the memory back.
-                        drop(self.shared.take_spare());
                         self.shared.tick();
                     }
                 }
             }
+            self.recycle();
+        }
+    }
+
+    /// Hands the memory of the last flushed memtable on, once the batch and the reads that saw it have ended. If little
+    /// is written, the system has it back.
+    fn recycle(&mut self) {
+        if let Some(flushed) = self.flushed.take() {
+            match Arc::try_unwrap(flushed) {
+                Ok(flushed) => self.shared.keep_spare(flushed.empty()),
+                Err(still_read) => self.flushed = Some(still_read),
+            }
+        }
+        if self.flushed_at.elapsed() > SPARE_KEPT {
+            self.flushed = None;
+            drop(self.shared.take_spare());
         }
     }
 
@@ -215,7 +237,7 @@ impl Flusher {
         }
     }
 
-    fn flush(&self, memtable: Arc<Memtable>) -> Result<(), Error> {
+    fn flush(&mut self, memtable: Arc<Memtable>) -> Result<(), Error> {
         let started = Instant::now();
         // A flush takes long. A note that fails is tried again, and logged, by the log's upkeep.
         let mut note = || drop(self.keeper.note());
@@ -227,7 +249,7 @@ impl Flusher {
         metrics.flush_rows.increment(memtable.rows() as u64);
         metrics.flush_bytes.increment(memtable.bytes() as u64);
         self.shared.retire(&memtable);
-        self.shared.recycle(memtable);
+        (self.flushed, self.flushed_at) = (Some(memtable), Instant::now());
         Ok(())
     }
 

@@ -22,7 +22,7 @@ pub enum Holder {
 const HOLDERS: usize = 3;
 
 /// The position of a holder that needs nothing of the log.
-pub(super) const NOTHING: Position = Position(u64::MAX);
+const NOTHING: Position = Position(u64::MAX);
 
 /// A log as its followers need it.
 pub(super) struct Hold {
@@ -40,7 +40,7 @@ impl Hold {
             bytes: AtomicU64::new(0),
             above: std::array::from_fn(|_| AtomicU64::new(above)),
         };
-        hold.set(Holder::Reshape, NOTHING);
+        hold.set(Holder::Reshape, None);
         hold
     }
 
@@ -52,9 +52,10 @@ impl Hold {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// From now on everything above `position` is kept for this holder.
-    pub(super) fn set(&self, holder: Holder, position: Position) {
-        self.above[holder as usize].store(position.0, Ordering::Release);
+    /// From now on everything above a position is kept for this holder; `None` = nothing is.
+    pub(super) fn set(&self, holder: Holder, above: Option<Position>) {
+        let above = above.unwrap_or(NOTHING);
+        self.above[holder as usize].store(above.0, Ordering::Release);
     }
 
     /// Who holds the log, and above which position.

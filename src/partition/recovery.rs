@@ -72,6 +72,8 @@ pub(super) fn start(
         merge_from: Instant::now(),
         full: None,
         failures: 0,
+        flushed: None,
+        flushed_at: Instant::now(),
     };
     let thread = |error| OpenError::from_io("start a thread for", image_folder, error);
     let flushing = start_flusher(id, flusher).map_err(thread)?;

@@ -270,12 +270,9 @@ impl Shared {
         });
     }
 
-    /// Keeps the memory of a memtable that nobody looks at any more: fresh memory costs the writer a fault a page.
-    pub(super) fn recycle(&self, flushed: Arc<Memtable>) {
-        if let Some(flushed) = Arc::into_inner(flushed) {
-            let spare = flushed.empty();
-            *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(spare);
-        }
+    /// Keeps memory for the next memtable: fresh memory costs the writer a fault a page.
+    pub(super) fn keep_spare(&self, spare: Spare) {
+        *self.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(spare);
     }
 
     /// Takes the spare memory out: for a new memtable, or to give it back when there is little to do.

@@ -270,7 +270,7 @@ impl Source {
     /// Tells everybody how far the routes are.
     fn publish(&mut self) -> Result<(), End> {
         let held = self.routes.iter().map(Route::held).min();
-        if let Some(held) = held {
+        if held.is_some() {
             self.tail.hold(Holder::Relay, held);
         }
         #[cfg(any(test, feature = "faults"))]

@@ -177,7 +177,7 @@ fn open(dir: &std::path::Path) -> Partitions {
     for partition in partitions.ids() {
         // There are no streams.
         let tail = partitions.tail(partition);
-        tail.hold(Holder::Streams, Position(u64::MAX));
+        tail.hold(Holder::Streams, None);
     }
     partitions
 }

@@ -4,7 +4,7 @@
 //! keeps the place, so a slow one costs nothing. Whoever reads all pages of a partition, and after each of them the
 //! changes from the first page's position on (each row once more, as it is), and puts the later of two readings of a
 //! row in the place of the other, has the partition exactly as it was at the position of the last changes. Must not:
-//! hold the log: a reader that stays away for too long has to begin anew.
+//! hold the log for longer than some seconds: a reader that stays away for too long has to begin anew.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -60,6 +60,7 @@ impl Tables {
         prefix: Option<&str>,
     ) -> Result<Exported<Rows>, Error> {
         self.check_exportable(table, partition)?;
+        self.hold_for_now();
         let span = Span::from(table, start, prefix)?;
         let (table, now) = (Arc::clone(table), self.now_ms());
         let read = move |view: &View| {
@@ -85,6 +86,7 @@ impl Tables {
         prefix: Option<String>,
     ) -> Result<Exported<Rows>, Error> {
         self.check_exportable(table, partition)?;
+        self.hold_for_now();
         let (table, now) = (Arc::clone(table), self.now_ms());
         let partitions = self.partitions().clone();
         let read = move |view: &View| {

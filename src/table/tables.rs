@@ -81,6 +81,9 @@ impl Tables {
             self.check_free(name).await?;
         }
         let _streams = self.begin_streams().await;
+        if new.stream.is_some() {
+            self.hold_for_now();
+        }
         let tails = self.tails();
         self.change(Purpose::Adds, move |txn| {
             let now = txn.now_ms() * 1_000;
@@ -137,6 +140,9 @@ impl Tables {
             return Err(Error::NoOptions);
         }
         let _streams = self.begin_streams().await;
+        if update.stream.is_some() {
+            self.hold_for_now();
+        }
         let tails = self.tails();
         self.redefine(name, move |table, now_us| {
             if let Some(asked) = update.stream {

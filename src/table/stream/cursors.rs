@@ -86,6 +86,7 @@ impl Tables {
         begin: Places,
     ) -> Result<Places, FollowError> {
         let _streams = self.begin_streams().await;
+        self.hold_for_now();
         let (cursor, partition) = (name.to_owned(), self.place_of_cursor(name));
         let known = self
             .partitions()

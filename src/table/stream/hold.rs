@@ -2,7 +2,8 @@
 //!
 //! Owns: the streams' hold on each log. Promises: a change is kept for as long as its stream says, unless that takes
 //! more of the disk than it may: then the oldest go first, which is logged before and when it happens; no stream is
-//! enabled while it is decided what streams need. Must not: remove anything; the log does when nobody holds it.
+//! enabled while it is decided what streams need; without streams and cursors nothing is held, so that the log's files
+//! are used again. Must not: remove anything; the log does when nobody holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
@@ -33,7 +34,7 @@ const HOUR_US: u64 = 3_600_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::table) struct Held {
     pub(in crate::table) partition: PartitionId,
-    /// Everything above is kept.
+    /// Everything above is kept; the tail, if they need nothing.
     pub(in crate::table) above: Position,
     /// The bytes of that.
     pub(in crate::table) bytes: u64,
@@ -90,6 +91,15 @@ impl Tables {
                 pending::<()>().await;
             };
             let _ = timeout(EVERY, noting).await;
+        }
+    }
+
+    /// Has the logs keep all they have until the next look at what streams need: for streams and cursors that begin, and
+    /// for exports, which have no place that the look could find.
+    pub(crate) fn hold_for_now(&self) {
+        for partition in self.partitions().ids() {
+            let tail = self.partitions().tail(partition);
+            tail.hold(Holder::Streams, Some(Position::ZERO));
         }
     }
 
@@ -200,28 +210,25 @@ fn hold(
     cursors: Option<(u64, Position)>,
     share: u64,
 ) -> Result<Held, ReadError> {
-    let mut wanted = tail.position();
-    if let Some((since_us, after)) = cursors {
-        let since = Position(tail.since(since_us)?.0 - 1);
-        wanted = wanted.min(since.max(after));
-    }
-    for (since_us, tables) in needs {
+    let of_streams = needs.iter().filter_map(|(since_us, tables)| {
         let streams = tables.iter().filter_map(|table| stream_of(table));
-        let Some(after) = streams.filter_map(|stream| stream.behind(partition)).min() else {
-            continue;
-        };
-        let since = Position(tail.since(*since_us)?.0 - 1);
-        wanted = wanted.min(since.max(after));
+        let after = streams.filter_map(|stream| stream.behind(partition)).min()?;
+        Some((*since_us, after))
+    });
+    let mut wanted: Option<Position> = None;
+    for (since_us, after) in of_streams.chain(cursors) {
+        let above = after.max(Position(tail.since(since_us)?.0 - 1));
+        wanted = Some(wanted.map_or(above, |lowest| lowest.min(above)));
     }
     let pieces = tail.pieces();
     let lowest = within(&pieces, share);
-    let above = wanted.max(lowest);
+    let above = wanted.map(|wanted| wanted.max(lowest));
     tail.hold(Holder::Streams, above);
     Ok(Held {
         partition,
-        above,
-        bytes: bytes_above(&pieces, above),
-        is_cut: wanted < lowest,
+        above: above.unwrap_or(tail.position()),
+        bytes: above.map_or(0, |above| bytes_above(&pieces, above)),
+        is_cut: wanted.is_some_and(|wanted| wanted < lowest),
     })
 }
 
