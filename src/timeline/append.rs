@@ -21,7 +21,6 @@ use super::{Append, Appended, Error, Meta};
 /// An append, ready for the writer of its partition.
 pub struct Prepared {
     partition: PartitionId,
-    timeline: String,
     name: Name,
     /// Whether they may append is decided in the batch.
     asker: Asker,
@@ -124,7 +123,6 @@ impl Prepared {
         Prepared {
             partition,
             name: Name::new(&timeline),
-            timeline,
             messages,
             when,
             asker,
@@ -149,8 +147,8 @@ impl Prepared {
     }
 
     /// The timeline that it goes to.
-    pub(super) fn timeline(&self) -> &str {
-        &self.timeline
+    pub(super) fn timeline(&self) -> &[u8] {
+        self.name.id()
     }
 
     /// About how many bytes this holds.

@@ -316,10 +316,10 @@ impl Epochs {
         }
     }
 
-    pub(super) fn text(&self, timeline: &str, incarnation: u64) -> String {
+    pub(super) fn text(&self, timeline: impl AsRef<[u8]>, incarnation: u64) -> String {
         let mut text = String::with_capacity(32);
         text.push_str(&self.history);
-        text.push_str(self.root(timeline).as_str());
+        text.push_str(self.root(timeline.as_ref()).as_str());
         text.push_str(Digits::new(incarnation, 1).as_str());
         text
     }
@@ -327,7 +327,7 @@ impl Epochs {
     /// Whether `text` is that epoch's; makes none.
     pub(super) fn is(&self, text: &str, timeline: &str, incarnation: u64) -> bool {
         let rest = text.strip_prefix(self.history.as_str());
-        let rest = rest.and_then(|rest| rest.strip_prefix(self.root(timeline).as_str()));
+        let rest = rest.and_then(|rest| rest.strip_prefix(self.root(timeline.as_bytes()).as_str()));
         rest == Some(Digits::new(incarnation, 1).as_str())
     }
 
@@ -341,8 +341,8 @@ impl Epochs {
         }
     }
 
-    fn root(&self, timeline: &str) -> Digits {
-        Digits::new(u64::from(self.origin.root(timeline.as_bytes()).0), 3)
+    fn root(&self, timeline: &[u8]) -> Digits {
+        Digits::new(u64::from(self.origin.root(timeline).0), 3)
     }
 }
 

@@ -175,13 +175,15 @@ impl dyn Dialect {
     }
 
     /// Encodes the answers of calls that were done together, each as a frame of its own; they share one buffer.
+    /// `count`: how many there are, at most.
     #[must_use]
     pub fn encode_all<'a>(
         &self,
-        answers: impl ExactSizeIterator<Item = (&'a Id, Result<Reply, Failure>)>,
+        answers: impl Iterator<Item = (&'a Id, Result<Reply, Failure>)>,
+        count: usize,
     ) -> Vec<Bytes> {
-        let mut ends = Vec::with_capacity(answers.len());
-        let mut out = Vec::with_capacity(answers.len() * ANSWER_BYTES);
+        let mut ends = Vec::with_capacity(count);
+        let mut out = Vec::with_capacity(count * ANSWER_BYTES);
         for (id, answer) in answers {
             self.answer(&mut out, id, answer.as_ref());
             ends.push(out.len());

@@ -104,14 +104,14 @@ impl Bundle {
     pub(super) fn poll(&mut self, shared: &Shared, context: &mut Context<'_>) -> Poll<Vec<Bytes>> {
         let answers = ready!(self.answers.as_mut().poll(context));
         let took = self.since.elapsed();
-        let mut outcomes = Vec::with_capacity(answers.len());
-        for (Call { id, asked }, answer) in self.calls.iter().zip(answers) {
+        let answered = self.calls.iter().zip(answers);
+        let outcomes = answered.filter_map(|(Call { id, asked }, answer)| {
             let outcome = asked.outcome(answer);
             let result = outcome.as_ref().map(drop);
             shared.counters.count(Some(asked.method()), result, took);
-            outcomes.extend(id.as_ref().map(|id| (id, outcome)));
-        }
-        Poll::Ready(self.dialect.encode_all(outcomes.into_iter()))
+            Some((id.as_ref()?, outcome))
+        });
+        Poll::Ready(self.dialect.encode_all(outcomes, self.calls.len()))
     }
 }
 

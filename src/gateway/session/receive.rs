@@ -64,7 +64,12 @@ impl Session {
             return Ok(false);
         };
         self.jobs.inside = Some(inside);
-        let received = self.poll_frames(context);
+        let mut bytes = 0;
+        let received = self.poll_frames(context, &mut bytes);
+        if bytes > 0 {
+            let received = &self.shared.metrics.gateway.received_bytes;
+            received.increment(bytes as u64);
+        }
         self.submit_appends();
         self.jobs.inside = None;
         received
@@ -95,10 +100,11 @@ impl Session {
         self.jobs.submit(&self.shared, self.form.dialect);
     }
 
-    fn poll_frames(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+    /// `bytes` becomes larger by those of the messages that were taken.
+    fn poll_frames(&mut self, context: &mut Context<'_>, bytes: &mut usize) -> Result<bool, End> {
         let mut received = false;
-        if let Some((incoming, bytes)) = self.unparked() {
-            self.begin_all(incoming, bytes);
+        if let Some((incoming, of_frame)) = self.unparked() {
+            self.begin_all(incoming, of_frame);
             return Ok(true);
         }
         for _ in 0..FRAMES_MAX {
@@ -123,12 +129,9 @@ impl Session {
             }
             match message {
                 Inbound::Data(frames, payload) if frames == self.form.dialect.frames() => {
+                    *bytes += payload.len();
                     match &mut self.centrifuge {
-                        Some(own) => {
-                            let received = &self.shared.metrics.gateway.received_bytes;
-                            received.increment(payload.len() as u64);
-                            own.take(payload)?;
-                        }
+                        Some(own) => own.take(payload)?,
                         None => self.take(&payload),
                     }
                 }
@@ -147,8 +150,6 @@ impl Session {
     }
 
     fn take(&mut self, frame: &[u8]) {
-        let received = &self.shared.metrics.gateway.received_bytes;
-        received.increment(frame.len() as u64);
         let dialect = self.form.dialect;
         match dialect.decode(frame, &self.shared.options.limits) {
             Ok(mut incoming) => {

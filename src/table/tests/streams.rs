@@ -245,11 +245,6 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
     let bed = Bed::open(dir.path(), log).await;
     let home = bed.partitions.ids().next().unwrap();
     let tail = bed.partitions.tail(home);
-    // Without streams nothing is held.
-    let held = bed.tables.hold_logs(u64::MAX, 1).await.unwrap();
-    assert_eq!((held[0].above, held[0].is_cut), (tail.position(), false));
-    let id = bed.specify(hours(1)).await;
-    let begin = bed.begin(&id, None).await;
     let wide = |number| {
         RowChange::Put(vec![PutCell {
             name: "n".to_owned(),
@@ -257,16 +252,37 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
             value: Value::String(format!("{number:01000}")),
         }])
     };
-    for number in 0..50 {
-        bed.write(number, wide(number)).await;
-    }
-    let held = bed.tables.hold_logs(u64::MAX, 1).await.unwrap();
-    assert_eq!(held[0].above.next(), begin.place.position);
-    assert!(held[0].bytes > 50_000 && !held[0].is_cut);
     let settle = |bed: &Bed| {
         let partitions = bed.partitions.clone();
         tokio::task::spawn_blocking(move || partitions.settle(home))
     };
+    let goes_past = async |position| {
+        while tail.first() <= position {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    // Without streams nothing is held, also of what comes after the look.
+    let held = bed.tables.hold_logs(u64::MAX, 1).await.unwrap();
+    assert_eq!((held[0].bytes, held[0].is_cut), (0, false));
+    let looked_at = tail.position();
+    for number in 0..50 {
+        bed.write(number, wide(number)).await;
+    }
+    settle(&bed).await.unwrap();
+    let goes = goes_past(looked_at);
+    let went = tokio::time::timeout(std::time::Duration::from_secs(20), goes).await;
+    went.expect("the log went on without another look");
+    // A stream has its changes from its begin on, also before the next look.
+    let id = bed.specify(hours(1)).await;
+    let begin = bed.begin(&id, None).await;
+    for number in 0..50 {
+        bed.write(number, wide(number)).await;
+    }
+    settle(&bed).await.unwrap();
+    assert_eq!(bed.read(&begin).await.unwrap().len(), 50);
+    let held = bed.tables.hold_logs(u64::MAX, 1).await.unwrap();
+    assert_eq!(held[0].above.next(), begin.place.position);
+    assert!(held[0].bytes > 50_000 && !held[0].is_cut);
     settle(&bed).await.unwrap();
     assert_eq!(bed.read(&begin).await.unwrap().len(), 50);
     // The hour is over, but for what is written now.
@@ -284,9 +300,7 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
     let held = bed.tables.hold_logs(20 << 10, 1).await.unwrap();
     assert!(held[0].is_cut && held[0].bytes <= 20 << 10, "{held:?}");
     settle(&bed).await.unwrap();
-    while tail.first() <= begin.place.position {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    goes_past(begin.place.position).await;
     assert_eq!(bed.read(&begin).await, Err(Error::StreamTrimmed));
     let oldest = bed.begin(&id, None).await;
     assert_eq!(oldest.place.position, tail.first());

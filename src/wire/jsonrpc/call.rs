@@ -10,6 +10,7 @@ use super::{ID_BYTES_MAX, Id};
 use crate::wire::check::Check;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
+use crate::wire::message::Append;
 use crate::wire::methods::{Method, Params, Request};
 use crate::wire::reason::Reason;
 use crate::wire::sync::Sync;
@@ -126,6 +127,12 @@ pub(super) fn sync(mut params: Sync, asked: Asked, limits: &Limits) -> Result<Re
     let request = Request::Sync(Box::new(params));
     no_wait_in_batch(&request, asked)?;
     Ok(request)
+}
+
+/// The request of `message.append` and its parameters.
+pub(super) fn append(mut params: Append, limits: &Limits) -> Result<Request, Failure> {
+    params.check(limits)?;
+    Ok(Request::MessageAppend(Box::new(params)))
 }
 
 /// Refuses a wait among calls that are answered together.

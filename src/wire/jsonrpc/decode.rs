@@ -7,8 +7,10 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeSeed;
 
-use super::call::{Asked, batch_count, checked_id, request, sync, well_formed, without_place};
-use super::envelope::{Batch, BatchUpTo, Envelope};
+use super::call::{
+    Asked, append, batch_count, checked_id, request, sync, well_formed, without_place,
+};
+use super::envelope::{Batch, BatchUpTo, Early, Envelope, Reads};
 use super::{Body, Call, Id};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
@@ -21,7 +23,12 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
         return Err(Failure::new(Reason::ParseError).saying("not UTF-8"));
     };
     if !text.trim_ascii_start().starts_with('[') {
-        let envelope = Envelope::read(text).map_err(|error| unreadable(&error))?;
+        // The parameters are one deeper than the object.
+        let reads = match openings(text) <= limits.json_depth_max {
+            true => Reads::All,
+            false => Reads::Syncs,
+        };
+        let envelope = Envelope::read(text, reads).map_err(|error| unreadable(&error))?;
         return Ok(Body::Single(call(envelope, Asked::Alone, limits)));
     }
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -29,7 +36,7 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     let Batch { members, count } = batch.map_err(|error| unreadable(&error))?;
     reader.end().map_err(|error| unreadable(&error))?;
     batch_count(count, limits)?;
-    let calls = members.iter().map(|member| match Envelope::read(member) {
+    let calls = members.iter().map(|member| match Envelope::read(member, Reads::Syncs) {
         Ok(envelope) => call(envelope, Asked::InBatch, limits),
         Err(error) => Call {
             id: Some(Id::Null),
@@ -57,9 +64,10 @@ fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
         (Err(failure), _) => (Some(Id::Null), Err(failure)),
         // Not a request at all, so not a notification either: it is answered.
         (Ok(id), Err(failure)) => (Some(id.unwrap_or(Id::Null)), Err(failure)),
-        (Ok(id), Ok(method)) => match envelope.sync {
+        (Ok(id), Ok(method)) => match envelope.early {
             // No deeper than its type, which every limit of the depth allows.
-            Some(params) => (id, sync(params, asked, limits)),
+            Some(Early::Sync(params)) => (id, sync(params, asked, limits)),
+            Some(Early::Append(params)) => (id, append(params, limits)),
             None => {
                 let params = envelope.params.unwrap_or("{}");
                 let shallow = depth_within(params, limits);
@@ -111,14 +119,8 @@ fn method<'a>(envelope: &Envelope<'a>) -> Result<Cow<'a, str>, Failure> {
 /// Refuses nesting beyond the limit. The request object itself is depth 1, its parameters 2.
 pub(super) fn depth_within(params: &str, limits: &Limits) -> Result<(), Failure> {
     let limit = limits.json_depth_max;
-    let opening = |byte: u8| matches!(byte, b'{' | b'[');
-    // Counted a vector at a time, each stretch in a byte; nearly every call ends here.
-    let count = |bytes: &[u8]| {
-        let more = |count: u8, byte: &u8| count.wrapping_add(u8::from(opening(*byte)));
-        u64::from(bytes.iter().fold(0, more))
-    };
-    let openings: u64 = params.as_bytes().chunks(STRETCH_BYTES).map(count).sum();
-    if openings < limit {
+    // Nearly every call ends here.
+    if openings(params) < limit {
         return Ok(());
     }
     let (mut depth, mut deepest) = (1, 1);
@@ -146,6 +148,15 @@ pub(super) fn depth_within(params: &str, limits: &Limits) -> Result<(), Failure>
         ));
     }
     Ok(())
+}
+
+/// How often an object or array begins, those within texts too. Counted a vector at a time, each stretch in a byte.
+fn openings(text: &str) -> u64 {
+    let count = |bytes: &[u8]| {
+        let more = |count: u8, byte: &u8| count.wrapping_add(u8::from(matches!(byte, b'{' | b'[')));
+        u64::from(bytes.iter().fold(0, more))
+    };
+    text.as_bytes().chunks(STRETCH_BYTES).map(count).sum()
 }
 
 /// A byte can count them.

@@ -10,6 +10,7 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
+use crate::wire::message::Append;
 use crate::wire::params::Object;
 use crate::wire::sync::Sync;
 
@@ -20,10 +21,27 @@ pub(super) struct Envelope<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) method: Option<&'a str>,
     pub(super) params: Option<&'a str>,
-    /// The parameters, if they are those of `sync` and were read on the way.
-    pub(super) sync: Option<Sync>,
+    /// The parameters, if they were read on the way.
+    pub(super) early: Option<Early>,
     /// One of them is there twice.
     pub(super) twice: bool,
+}
+
+/// Parameters that are long and frequent, so that they are read on the way if they are behind the method.
+pub(super) enum Early {
+    Sync(Sync),
+    Append(Append),
+}
+
+/// Which parameters are read on the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// None: all are taken as pieces.
+    Nothing,
+    /// Those that are no deeper than their type.
+    Syncs,
+    /// Also those of appends: nothing is too deep here.
+    All,
 }
 
 /// The names that matter.
@@ -60,24 +78,37 @@ impl<'de> Deserialize<'de> for Member {
 }
 
 impl<'a> Envelope<'a> {
-    /// Takes a request object apart. The parameters of `sync` are long and frequent, so they are read on the way if
-    /// they are behind the method. If that fails, all is taken as pieces: the way of all other methods finds out why.
-    pub(super) fn read(text: &'a str) -> serde_json::Result<Envelope<'a>> {
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let read = Members { syncs: true }.deserialize(&mut reader);
-        read.and_then(|envelope| reader.end().map(|()| envelope))
-            .or_else(|_| {
-                let mut reader = serde_json::Deserializer::from_str(text);
-                let envelope = Members { syncs: false }.deserialize(&mut reader)?;
-                reader.end().map(|()| envelope)
-            })
+    /// Takes a request object apart. If that fails, all is taken as pieces: the way of all other methods finds out why.
+    pub(super) fn read(text: &'a str, reads: Reads) -> serde_json::Result<Envelope<'a>> {
+        let read = |reads| {
+            let mut reader = serde_json::Deserializer::from_str(text);
+            let envelope = Members(reads).deserialize(&mut reader)?;
+            reader.end().map(|()| envelope)
+        };
+        read(reads).or_else(|_| read(Reads::Nothing))
     }
 }
 
 /// Reads the members of a request object.
-struct Members {
-    /// Those of `sync` at once.
-    syncs: bool,
+struct Members(Reads);
+
+impl Members {
+    /// Reads the parameters on the way, if that is what this method's are for.
+    fn early<'de, A: MapAccess<'de>>(
+        &self,
+        method: Option<&str>,
+        map: &mut A,
+    ) -> Result<Option<Early>, A::Error> {
+        Ok(Some(match method {
+            Some("\"sync\"") if self.0 != Reads::Nothing => {
+                Early::Sync(map.next_value::<Object<Sync>>()?.0)
+            }
+            Some("\"message.append\"") if self.0 == Reads::All => {
+                Early::Append(map.next_value::<Object<Append>>()?.0)
+            }
+            _ => return Ok(None),
+        }))
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Members {
@@ -98,10 +129,11 @@ impl<'de> Visitor<'de> for Members {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut envelope = Envelope::default();
         while let Some(member) = map.next_key()? {
-            if matches!(member, Member::Params) && self.syncs && envelope.method == Some("\"sync\"")
+            if matches!(member, Member::Params)
+                && let Some(early) = self.early(envelope.method, &mut map)?
             {
-                envelope.twice |= envelope.params.is_some() || envelope.sync.is_some();
-                envelope.sync = Some(map.next_value::<Object<Sync>>()?.0);
+                envelope.twice |= envelope.params.is_some() || envelope.early.is_some();
+                envelope.early = Some(early);
                 continue;
             }
             let slot = match member {
