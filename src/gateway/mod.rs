@@ -23,6 +23,7 @@ mod listener;
 mod live;
 mod origin;
 mod outbound;
+mod outbox;
 mod patience;
 mod renewal;
 mod respond;

@@ -1,30 +1,19 @@
-//! From what the feed brings to the frames that go out, and the queue in front of a socket.
+//! From what the feed brings to the messages that go out.
 //!
-//! Owns: pushes as bytes; what waits to be written on one connection. Promises: a push is encoded once in each form,
-//! from where its messages are, and shared; no message passes the outbound limit unless a single entry does; long
-//! messages go out in fragments, so that a socket's buffer stays small. Must not: decide what is sent to whom.
+//! Owns: pushes as bytes. Promises: a push is encoded once in each form, from where its messages are, and shared; no
+//! message passes the outbound limit unless a single entry does. Must not: decide what is sent to whom.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use bytes::Bytes;
-use futures_util::Sink as _;
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite;
-use tokio_tungstenite::tungstenite::protocol::frame::Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::dispatch::shape::{entry, member, shared_message, shared_reacted};
 use super::form::Form;
-use super::socket::Socket;
 use crate::feed::{self, Body, Fresh, Page};
 use crate::timeline::{MemberRow, Message, Meta};
 use crate::wire::centrifuge;
-use crate::wire::{self, Entry, Frames, Push, push};
+use crate::wire::{self, Entry, Push, push};
 
 /// `message` for a group of fresh messages.
 pub(super) fn fresh(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
@@ -228,123 +217,3 @@ pub(super) fn expiring(in_ms: u64, form: Form) -> Bytes {
 
 /// Around the messages of a push: names, the timeline's ID at its longest and escaped, the epoch.
 const ENVELOPE_BYTES: usize = 2_048;
-
-/// What waits to be written on one connection.
-pub(super) struct Outbox {
-    queue: VecDeque<Bytes>,
-    bytes: usize,
-    /// How much of the first message has gone out already.
-    sent: usize,
-    data: Data,
-    /// Something was written that the socket has not taken yet.
-    flushing: bool,
-    /// Since when the socket takes nothing.
-    stalled: Option<Instant>,
-}
-
-impl Outbox {
-    pub(super) fn new(frames: Frames) -> Outbox {
-        Outbox {
-            queue: VecDeque::new(),
-            bytes: 0,
-            sent: 0,
-            data: match frames {
-                Frames::Text => Data::Text,
-                Frames::Binary => Data::Binary,
-            },
-            flushing: false,
-            stalled: None,
-        }
-    }
-
-    /// Whether more should be put in; what is in already is at most one message more than this.
-    pub(super) fn has_room(&self) -> bool {
-        self.bytes < ROOM_BYTES
-    }
-
-    /// Since when the socket has taken nothing.
-    pub(super) fn stalled(&self) -> Option<Instant> {
-        self.stalled
-    }
-
-    /// The client could not read for a while that is not its fault: its time begins anew.
-    pub(super) fn excuse(&mut self, now: Instant) {
-        if self.stalled.is_some() {
-            self.stalled = Some(now);
-        }
-    }
-
-    /// What waits.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    pub(super) fn push(&mut self, message: Bytes) {
-        if message.is_empty() {
-            // What its dialect has no words for.
-            return;
-        }
-        self.bytes += message.len();
-        self.queue.push_back(message);
-    }
-
-    /// A ping or a pong was given to the socket.
-    pub(super) fn flush_soon(&mut self) {
-        self.flushing = true;
-    }
-
-    /// Writes as much as the socket takes; pending = it takes no more now.
-    pub(super) fn poll_write(
-        &mut self,
-        socket: &mut WebSocketStream<Socket>,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), tungstenite::Error>> {
-        let written = self.poll_all(socket, context);
-        match &written {
-            Poll::Pending => {
-                self.stalled.get_or_insert_with(Instant::now);
-            }
-            Poll::Ready(_) => self.stalled = None,
-        }
-        written
-    }
-
-    fn poll_all(
-        &mut self,
-        socket: &mut WebSocketStream<Socket>,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), tungstenite::Error>> {
-        while let Some(message) = self.queue.front() {
-            ready!(Pin::new(&mut *socket).poll_ready(context))?;
-            self.stalled = None;
-            let begin = self.sent;
-            let end = message.len().min(begin + FRAGMENT_BYTES);
-            let data = if begin == 0 {
-                self.data
-            } else {
-                Data::Continue
-            };
-            let last = end == message.len();
-            let frame = Frame::message(message.slice(begin..end), OpCode::Data(data), last);
-            Pin::new(&mut *socket).start_send(tungstenite::Message::Frame(frame))?;
-            self.flushing = true;
-            if last {
-                self.bytes -= message.len();
-                self.sent = 0;
-                self.queue.pop_front();
-            } else {
-                self.sent = end;
-            }
-        }
-        if self.flushing {
-            ready!(Pin::new(&mut *socket).poll_flush(context))?;
-            self.flushing = false;
-        }
-        Poll::Ready(Ok(()))
-    }
-}
-
-/// With this much waiting, nothing more is fetched for the connection.
-const ROOM_BYTES: usize = 64 << 10;
-/// The socket's buffer never shrinks, so no more than this goes in at a time.
-pub(super) const FRAGMENT_BYTES: usize = 32 << 10;

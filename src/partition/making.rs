@@ -249,7 +249,10 @@ impl Making {
                 }
             }
             parent.read_bytes += bytes - before;
-            parent.partition.hold.set(Holder::Reshape, Some(parent.read));
+            parent
+                .partition
+                .hold
+                .set(Holder::Reshape, Some(parent.read));
         }
         Ok(bytes)
     }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::super::dispatch::Caller;
 use super::super::form::Form;
-use super::super::outbound::Outbox;
+use super::super::outbox::Outbox;
 use super::Session;
 use super::parts::Opening;
 use super::subscriptions::Subscriptions;

@@ -6,9 +6,7 @@
 use std::future::poll_fn;
 use std::time::Duration;
 
-use futures_util::SinkExt as _;
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
 use super::super::patience::farewell;
@@ -45,25 +43,26 @@ impl Session {
             mut reader,
             jobs,
             subscriptions,
-            outbox,
+            mut outbox,
             ..
         } = *self;
-        drop((jobs, subscriptions, outbox));
+        drop((jobs, subscriptions));
         let _ = timeout(GOODBYE_TIME, async {
-            if socket.send(Message::Close(frame)).await.is_err() || !is_answered {
+            outbox.close(frame);
+            let written = poll_fn(|context| outbox.poll_write(&mut socket, context)).await;
+            if written.is_err() || !is_answered {
                 return;
             }
             // The client answers with a close of its own, perhaps behind much else that is under way.
-            let socket = socket.get_mut();
-            while let Ok(message) = poll_fn(|context| reader.poll(socket, context)).await {
+            while let Ok(message) = poll_fn(|context| reader.poll(&mut socket, context)).await {
                 if matches!(message, Inbound::Close(_)) {
                     break;
                 }
             }
         })
         .await;
-        drop(reader);
-        farewell(socket.into_inner(), GOODBYE_TIME).await;
+        drop((reader, outbox));
+        farewell(socket, GOODBYE_TIME).await;
     }
 }
 

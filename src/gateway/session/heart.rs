@@ -4,17 +4,16 @@
 //! there and listened: time in which the process was away or did not read does not count. Must not: read or write
 //! more than a ping.
 
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 
 use super::super::patience::is_late;
 use super::subscriptions::{Live, Subscriptions};
-use super::{End, Session, end_of};
+use super::{End, Session};
 use crate::wire::Close;
 
 impl Session {
@@ -64,8 +63,8 @@ impl Session {
             }
             self.arm(now);
             // A ping may have been queued.
-            if let Poll::Ready(Err(error)) = self.outbox.poll_write(&mut self.socket, context) {
-                return Poll::Ready(end_of(&error));
+            if let Poll::Ready(Err(_)) = self.outbox.poll_write(&mut self.socket, context) {
+                return Poll::Ready(End::Gone);
             }
         }
         Poll::Pending
@@ -149,15 +148,11 @@ impl Session {
     }
 
     fn ping(&mut self) {
-        use futures_util::Sink as _;
         if let Some(own) = &self.centrifuge {
             self.outbox.push(own.ping());
             return;
         }
-        // Goes into the library's buffer, which is empty or nearly so: nothing has stalled. A failure shows at the next
-        // write.
-        let _ = Pin::new(&mut self.socket).start_send(Message::Ping(Bytes::new()));
-        self.outbox.flush_soon();
+        self.outbox.control(Control::Ping, Bytes::new());
     }
 
     pub(super) fn arm(&mut self, now: Instant) {

@@ -33,9 +33,7 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use tokio::time::{Instant, Sleep, sleep_until};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Error;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
@@ -44,7 +42,8 @@ use super::dispatch::{Caller, stream};
 use super::form::Form;
 use super::limits::{Place, Places};
 use super::live::{Kept, Peer, Pulse};
-use super::outbound::{FRAGMENT_BYTES, Outbox, draining};
+use super::outbound::draining;
+use super::outbox::Outbox;
 use super::socket::Socket;
 use super::upgraded::Upgraded;
 use crate::feed::Pace;
@@ -74,8 +73,7 @@ enum End {
 
 struct Session {
     shared: Arc<Shared>,
-    /// Writes. What comes in is read past it, for it never gives back the memory of a long message.
-    socket: WebSocketStream<Socket>,
+    socket: Socket,
     reader: Reader,
     form: Form,
     caller: Caller,
@@ -132,7 +130,7 @@ enum Draining {
 ///
 /// The session and its steps are in boxes, for a future is as large as all that it ever moves through.
 pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
-    let mut session = Box::pin(Session::open(upgraded, shared)).await;
+    let mut session = Session::open(upgraded, shared);
     let end = poll_fn(|context| session.poll_turn(context)).await;
     // Whatever becomes of the connection, nothing is allowed to it any more, and it is in no channel.
     session.login = None;
@@ -160,19 +158,8 @@ pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     }
 }
 
-/// The library's defaults allow any amount of unwritten bytes. It reads nothing.
-fn config() -> WebSocketConfig {
-    WebSocketConfig::default()
-        .read_buffer_size(0)
-        .write_buffer_size(WRITE_BUFFER_BYTES)
-        .max_write_buffer_size(WRITE_BUFFER_BYTES + 2 * FRAGMENT_BYTES)
-}
-
-/// From this much on, what is written goes to the socket without waiting for a flush.
-const WRITE_BUFFER_BYTES: usize = 16 << 10;
-
 impl Session {
-    async fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
+    fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
         let Upgraded {
             socket,
             place,
@@ -182,7 +169,6 @@ impl Session {
             emulated,
         } = upgraded;
         let places = std::mem::take(&mut entered.places);
-        let socket = WebSocketStream::from_raw_socket(socket, Role::Server, Some(config())).await;
         let limits = &shared.options.limits;
         let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
         let now = Instant::now();
@@ -285,7 +271,7 @@ impl Session {
                     return Poll::Ready(End::Close(Close::Unauthenticated));
                 }
                 Poll::Ready(Ok(())) | Poll::Pending => {}
-                Poll::Ready(Err(error)) => return Poll::Ready(end_of(&error)),
+                Poll::Ready(Err(_)) => return Poll::Ready(End::Gone),
             }
             // Without room the steps above were skipped, and nothing would wake them for the room that has come.
             if !moved && had_room == self.outbox.has_room() {
@@ -377,13 +363,6 @@ fn unasked_for(shared: &Shared, caller: &mut Caller, peer: Peer) -> Box<Kept> {
     let kept = shared.sessions.add_unasked(peer, shared.clock.now_ms());
     caller.live = Some(Arc::clone(&kept.live));
     Box::new(kept)
-}
-
-fn end_of(error: &Error) -> End {
-    match error {
-        Error::WriteBufferFull(_) | Error::Capacity(_) => End::Close(Close::InternalError),
-        _ => End::Gone,
-    }
 }
 
 /// Different for each connection; need not be good.

@@ -13,7 +13,7 @@ use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::subscribe::{Asked, Room, lanes, subscribe};
 use super::super::dispatch::{Caller, Outcome};
 use super::super::form::Form;
-use super::super::outbound::Outbox;
+use super::super::outbox::Outbox;
 use super::Session;
 use super::answer::{Pending, Weight};
 use super::conversations;

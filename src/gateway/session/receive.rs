@@ -4,14 +4,13 @@
 //! in the order of the frames; a frame of the wrong kind ends the connection. Must not: read while the client is not
 //! reading.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::{FutureExt as _, Sink as _};
+use futures_util::FutureExt as _;
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 
 use super::super::Shared;
 use super::super::dispatch::{Caller, Outcome, conversation, message, signal};
@@ -119,7 +118,7 @@ impl Session {
                 self.reader.excuse(Instant::now());
             }
             self.reader.bound(self.message_bytes_max());
-            let message = match self.reader.poll(self.socket.get_mut(), context) {
+            let message = match self.reader.poll(&mut self.socket, context) {
                 Poll::Pending => return Ok(received),
                 Poll::Ready(message) => message?,
             };
@@ -136,12 +135,7 @@ impl Session {
                     }
                 }
                 Inbound::Data(..) => return Err(End::Close(Close::UnsupportedData)),
-                Inbound::Ping(payload) => {
-                    // Goes into the library's buffer, or replaces the pong that waits for room in it. A failure shows
-                    // at the next write.
-                    let _ = Pin::new(&mut self.socket).start_send(Message::Pong(payload));
-                    self.outbox.flush_soon();
-                }
+                Inbound::Ping(payload) => self.outbox.control(Control::Pong, payload),
                 Inbound::Pong => {}
                 Inbound::Close(answer) => return Err(End::Goodbye(answer)),
             }

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::super::form::Form;
-use super::super::outbound::{self, Outbox};
+use super::super::outbound;
+use super::super::outbox::Outbox;
 use super::deltas::Deltas;
 use super::own_side::Conversations;
 use super::parts::{Opening, Rest};

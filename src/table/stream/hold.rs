@@ -212,7 +212,9 @@ fn hold(
 ) -> Result<Held, ReadError> {
     let of_streams = needs.iter().filter_map(|(since_us, tables)| {
         let streams = tables.iter().filter_map(|table| stream_of(table));
-        let after = streams.filter_map(|stream| stream.behind(partition)).min()?;
+        let after = streams
+            .filter_map(|stream| stream.behind(partition))
+            .min()?;
         Some((*since_us, after))
     });
     let mut wanted: Option<Position> = None;

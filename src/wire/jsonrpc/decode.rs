@@ -36,14 +36,16 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     let Batch { members, count } = batch.map_err(|error| unreadable(&error))?;
     reader.end().map_err(|error| unreadable(&error))?;
     batch_count(count, limits)?;
-    let calls = members.iter().map(|member| match Envelope::read(member, Reads::Syncs) {
-        Ok(envelope) => call(envelope, Asked::InBatch, limits),
-        Err(error) => Call {
-            id: Some(Id::Null),
-            method: None,
-            request: Err(unreadable(&error)),
-        },
-    });
+    let calls = members
+        .iter()
+        .map(|member| match Envelope::read(member, Reads::Syncs) {
+            Ok(envelope) => call(envelope, Asked::InBatch, limits),
+            Err(error) => Call {
+                id: Some(Id::Null),
+                method: None,
+                request: Err(unreadable(&error)),
+            },
+        });
     Ok(Body::Batch(calls.collect()))
 }
 

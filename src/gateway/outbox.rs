@@ -1,0 +1,302 @@
+//! What waits to be written on one connection, and its way into the socket.
+//!
+//! Owns: the queue of frames, and their headers. Promises: a payload that many connections get is written from where it
+//! is, without a copy; a frame that has begun goes out whole before anything else; long messages are several frames, so
+//! that a ping need not wait for all of one. Must not: know what a message says, or read the socket.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use tokio::io::AsyncWrite as _;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+
+use super::socket::Socket;
+use crate::wire::Frames;
+
+/// Frames that wait for the socket.
+pub(super) struct Outbox {
+    queue: VecDeque<Frame>,
+    /// Of their payloads.
+    bytes: usize,
+    /// How much of the first frame, its header included, has gone out already.
+    sent: usize,
+    data: Data,
+    /// Something was written that the socket may still keep.
+    flushing: bool,
+    /// Since when the socket takes nothing.
+    stalled: Option<Instant>,
+}
+
+/// A frame of RFC 6455, unmasked.
+struct Frame {
+    opcode: OpCode,
+    /// It ends its message.
+    is_final: bool,
+    payload: Bytes,
+}
+
+impl Frame {
+    /// The header's bytes, and how many there are.
+    fn header(&self) -> ([u8; HEADER_BYTES_MAX], usize) {
+        let (header, length) = (self.fields(), self.payload.len() as u64);
+        let mut bytes = [0; HEADER_BYTES_MAX];
+        let written = header.format(length, &mut &mut bytes[..]);
+        written.expect("the longest header without a mask fits");
+        (bytes, header.len(length))
+    }
+
+    fn fields(&self) -> FrameHeader {
+        FrameHeader {
+            is_final: self.is_final,
+            opcode: self.opcode,
+            ..FrameHeader::default()
+        }
+    }
+
+    /// Bytes on the wire.
+    fn len(&self) -> usize {
+        self.fields().len(self.payload.len() as u64) + self.payload.len()
+    }
+}
+
+impl Outbox {
+    pub(super) fn new(frames: Frames) -> Outbox {
+        Outbox {
+            queue: VecDeque::new(),
+            bytes: 0,
+            sent: 0,
+            data: match frames {
+                Frames::Text => Data::Text,
+                Frames::Binary => Data::Binary,
+            },
+            flushing: false,
+            stalled: None,
+        }
+    }
+
+    /// Whether more should be put in; what is in already is at most one message more than this.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes < ROOM_BYTES
+    }
+
+    /// Since when the socket has taken nothing.
+    pub(super) fn stalled(&self) -> Option<Instant> {
+        self.stalled
+    }
+
+    /// The client could not read for a while that is not its fault: its time begins anew.
+    pub(super) fn excuse(&mut self, now: Instant) {
+        if self.stalled.is_some() {
+            self.stalled = Some(now);
+        }
+    }
+
+    /// What waits.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a message; an empty one is what its dialect has no words for.
+    pub(super) fn push(&mut self, mut message: Bytes) {
+        self.bytes += message.len();
+        let mut data = self.data;
+        while !message.is_empty() {
+            let payload = message.split_to(message.len().min(FRAME_BYTES));
+            self.queue.push_back(Frame {
+                opcode: OpCode::Data(data),
+                is_final: message.is_empty(),
+                payload,
+            });
+            data = Data::Continue;
+        }
+    }
+
+    /// Adds a ping or a pong, in front of all that has not begun to go out. One of its kind that waits there is
+    /// replaced: a client that sends pings and reads nothing piles up nothing.
+    pub(super) fn control(&mut self, kind: Control, payload: Bytes) {
+        let (first, opcode) = (usize::from(self.sent > 0), OpCode::Control(kind));
+        self.bytes += payload.len();
+        let waiting = self.queue.get_mut(first);
+        if let Some(waits) = waiting.filter(|waits| waits.opcode == opcode) {
+            self.bytes -= waits.payload.len();
+            waits.payload = payload;
+            return;
+        }
+        let frame = Frame {
+            opcode,
+            is_final: true,
+            payload,
+        };
+        self.queue.insert(first, frame);
+    }
+
+    /// Drops what has not begun to go out; a close frame is the last.
+    pub(super) fn close(&mut self, frame: Option<CloseFrame>) {
+        self.queue.truncate(usize::from(self.sent > 0));
+        self.bytes = self.queue.iter().map(|frame| frame.payload.len()).sum();
+        let mut payload = BytesMut::new();
+        if let Some(CloseFrame { code, reason }) = frame {
+            payload.put_u16(code.into());
+            payload.put_slice(reason.as_bytes());
+        }
+        self.control(Control::Close, payload.freeze());
+    }
+
+    /// Writes as much as the socket takes; pending = it takes no more now.
+    pub(super) fn poll_write(
+        &mut self,
+        socket: &mut Socket,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let written = self.poll_all(socket, context);
+        match &written {
+            Poll::Pending => {
+                self.stalled.get_or_insert_with(Instant::now);
+            }
+            Poll::Ready(_) => self.stalled = None,
+        }
+        written
+    }
+
+    fn poll_all(&mut self, socket: &mut Socket, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.queue.is_empty() {
+            let written = ready!(self.poll_some(socket, context))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.stalled = None;
+            self.flushing = true;
+            self.went_out(written);
+        }
+        if self.flushing {
+            ready!(Pin::new(socket).poll_flush(context))?;
+            self.flushing = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes once, as many frames together as there are places for.
+    fn poll_some(&self, socket: &mut Socket, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let mut headers = [([0; HEADER_BYTES_MAX], 0); TOGETHER_MAX];
+        for (header, frame) in headers.iter_mut().zip(&self.queue) {
+            *header = frame.header();
+        }
+        let mut slices = [IoSlice::new(&[]); 2 * TOGETHER_MAX];
+        let pieces = headers.iter().zip(&self.queue);
+        let pieces = pieces.flat_map(|((header, len), frame)| [&header[..*len], &frame.payload]);
+        let mut count = 0;
+        for (slice, piece) in slices.iter_mut().zip(pieces) {
+            *slice = IoSlice::new(piece);
+            count += 1;
+        }
+        let mut slices = &mut slices[..count];
+        IoSlice::advance_slices(&mut slices, self.sent);
+        Pin::new(socket).poll_write_vectored(context, slices)
+    }
+
+    /// So many bytes more have gone out.
+    fn went_out(&mut self, bytes: usize) {
+        self.sent += bytes;
+        while let Some(first) = self.queue.front()
+            && self.sent >= first.len()
+        {
+            self.sent -= first.len();
+            self.bytes -= first.payload.len();
+            self.queue.pop_front();
+        }
+    }
+}
+
+/// With this much waiting, nothing more is fetched for the connection.
+const ROOM_BYTES: usize = 64 << 10;
+/// Payload of a frame, at most.
+const FRAME_BYTES: usize = 32 << 10;
+/// Without a mask.
+const HEADER_BYTES_MAX: usize = 10;
+/// Frames that are written together, at most.
+const TOGETHER_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    /// What comes out of an outbox through a socket that takes a few bytes at a time.
+    async fn written(mut outbox: Outbox, room: usize) -> Vec<u8> {
+        let (here, mut there) = tokio::io::duplex(room);
+        let mut socket = Socket::Memory(Box::new(here));
+        let writing = async move {
+            poll_fn(|context| outbox.poll_write(&mut socket, context))
+                .await
+                .unwrap();
+            assert_eq!((outbox.bytes(), outbox.sent), (0, 0));
+        };
+        let mut all = Vec::new();
+        let (read, ()) = tokio::join!(there.read_to_end(&mut all), writing);
+        read.unwrap();
+        all
+    }
+
+    #[tokio::test]
+    async fn frames_go_out_whole_however_little_the_socket_takes() {
+        for room in [1, 7, 4_096, 1 << 20] {
+            let mut outbox = Outbox::new(Frames::Text);
+            let mut expected = Vec::new();
+            for count in 0..70_u8 {
+                outbox.push(Bytes::from(vec![count; usize::from(count)]));
+                if count > 0 {
+                    expected.extend([0x81, count]);
+                    expected.extend(vec![count; usize::from(count)]);
+                }
+            }
+            outbox.push(Bytes::from(vec![b'm'; 300]));
+            expected.extend([0x81, 126, 1, 44]);
+            expected.extend([b'm'; 300]);
+            outbox.push(Bytes::from(vec![b'l'; FRAME_BYTES + 1]));
+            expected.extend([0x01, 126, 0x80, 0]);
+            expected.extend([b'l'; FRAME_BYTES]);
+            expected.extend([0x80, 1, b'l']);
+            assert!(written(outbox, room).await == expected, "{room}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_control_frame_waits_for_what_has_begun_only() {
+        let mut outbox = Outbox::new(Frames::Binary);
+        outbox.push(Bytes::from_static(b"begun"));
+        outbox.push(Bytes::from_static(b"waits"));
+        outbox.went_out(3);
+        for payload in [&b"1"[..], b"22", b"333"] {
+            outbox.control(Control::Pong, Bytes::from_static(payload));
+        }
+        assert_eq!(outbox.bytes(), "begun".len() + "333".len() + "waits".len());
+        let all = written(outbox, 64).await;
+        assert_eq!(all, b"egun\x8a\x03333\x82\x05waits");
+    }
+
+    #[tokio::test]
+    async fn a_close_frame_is_the_last_and_cuts_no_frame() {
+        let mut outbox = Outbox::new(Frames::Binary);
+        outbox.push(Bytes::from_static(b"begun"));
+        outbox.push(Bytes::from_static(b"waits"));
+        outbox.went_out(3);
+        outbox.close(Some(CloseFrame {
+            code: 4_000.into(),
+            reason: "slow".into(),
+        }));
+        assert_eq!(written(outbox, 64).await, b"egun\x88\x06\x0f\xa0slow");
+        let mut outbox = Outbox::new(Frames::Text);
+        outbox.push(Bytes::from_static(b"waits"));
+        outbox.close(None);
+        assert_eq!(written(outbox, 64).await, b"\x88\x00");
+    }
+}
