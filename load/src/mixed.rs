@@ -91,7 +91,7 @@ impl Profile for Mixed {
         let writing = start(run, "ack", self.rate, self.connections, ask).await?;
         let ask = |number| {
             let chosen = self.chosen(run, (1 << 36) + number as u64);
-            Polls::new(run, &tally.borrow(), chosen, self.follows, false)
+            Polls::new(run, &tally.borrow(), chosen, self.follows)
         };
         let polling = start(run, "poll", self.poll_rate, self.pollers, ask).await?;
         let ask = |number| Reads::new(run, &tally, number, PAGE, true);
