@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
-use crate::connect::{Connect, Idle};
+use crate::connect::Connect;
 use crate::exit::{self, Stop};
 use crate::generator::{Flow, count, rate, within};
 use crate::outcome::Samples;
@@ -84,8 +84,8 @@ impl Profile for Mixed {
         need_files(run, connections as u64)?;
         let tally = Tally::new(run.prefix("mixed"), self.timelines, 0);
         let (account, living) = self.subscribe(run, &tally).await?;
-        let idle = Idle::default();
-        idle.come(run, &Connect::plain(self.idle)).await?;
+        let idle = Connect::plain(self.idle);
+        idle.come(run, &run.gauge("connections")).await?;
         let tally = Rc::new(RefCell::new(tally));
         let ask = |number| Appends::new(run, &tally, number, SIZE, true);
         let writing = start(run, "ack", self.rate, self.connections, ask).await?;
@@ -104,7 +104,6 @@ impl Profile for Mixed {
         account.expect(|timeline| tally.acked[timeline].into());
         audience::end(&account, living).await?;
         tell_subscribers(&account);
-        idle.check(run, self.idle);
         for mut poll in polls {
             poll.ask.catch_up(&tally).await?;
         }
