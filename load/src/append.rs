@@ -51,8 +51,7 @@ impl Profile for Append {
         let stock = self.stock.tally(run, "load");
         self.stock.fill(run, &stock).await?;
         let mut tally = Tally::new(stock.prefix, self.timelines, 0);
-        let sample = tally.sample(run, self.sample);
-        tally.look(run, &sample).await?;
+        tally.look(run, self.sample).await?;
         if self.members {
             groups::create(run, &tally, |_| json!({}), |_| (0..self.users).collect()).await?;
             groups::settled(run).await?;
@@ -66,7 +65,7 @@ impl Profile for Append {
         self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
         let tally = tally.take();
-        tally.read_back(run, &sample).await?;
+        tally.read_back(run, self.sample).await?;
         run.figure("busy", tally.busy as f64, "1", Better::Lower);
         run.detail("acknowledged", tally.total() - before);
         run.detail("prefix", tally.prefix);

@@ -107,7 +107,7 @@ impl Profile for Mixed {
         for mut poll in polls {
             poll.ask.catch_up(&tally).await?;
         }
-        tally.read_back(run, &tally.sample(run, SAMPLE)).await?;
+        tally.read_back(run, SAMPLE).await?;
         for (figure, count) in [
             ("busy", tally.busy),
             ("polls_refused", run.checks.count(poll::REFUSED)),
