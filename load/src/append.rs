@@ -18,7 +18,7 @@ use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::run::{Better, Run};
 use crate::tally::{Stock, Tallied, Tally};
-use crate::template::Template;
+use crate::template::{SLOT, Template};
 
 /// Arguments of `append`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -86,9 +86,10 @@ impl Appends {
     pub(crate) fn new(run: &Run, tally: &Tallied, lane: usize, size: usize, ids: bool) -> Appends {
         let tag = ids.then(|| format!("{}-{lane}-", run.tag));
         let prefix = &tally.borrow().prefix;
+        let text = Random::new(run.seed).text(size);
         Appends {
             tally: Rc::clone(tally),
-            template: Template::append(prefix, tag.as_deref(), size, run.seed),
+            template: Template::append(SLOT, prefix, tag.as_deref(), &text),
             random: Random::new(run.seed_of(lane as u64)),
             sent: 0,
         }

@@ -59,9 +59,8 @@ impl Profile for Chat {
             group.iter().for_each(&mut follow);
         }
         let prefix = run.prefix("chat");
-        let names = (0..self.timelines).map(|at| format!("{prefix}{at}"));
-        let (writers, measured) = (Writers::Many, Some(Counts::Scheduled));
-        let (account, members) = Account::new(run, writers, measured, self.size, names, follows);
+        let (many, measured) = (Writers::Many, Some(Counts::Scheduled));
+        let (account, members) = Account::new(run, many, measured, self.size, &prefix, follows);
         run.tell("the users come");
         let members = audience::open(&account, members).await?.into_iter();
         let living = members.map(|member| member.live(Member::attend)).collect();
@@ -75,13 +74,8 @@ impl Profile for Chat {
         });
         tokio::join!(sending, run.measure());
         audience::end(&account, living).await?;
-        let subscriptions: usize = groups.iter().map(Vec::len).sum();
-        run.detail("subscriptions", subscriptions);
         let counts = &account.counts;
-        let (came, acked) = (counts.deliveries.get(), counts.acked.get());
-        let fan_out = came as f64 / acked.max(1) as f64;
-        run.figure("fan_out", fan_out, "1", Better::Neither);
-        let busy = counts.answered.get() - acked;
+        let busy = counts.answered.get() - counts.acked.get();
         run.figure("busy", busy as f64, "1", Better::Lower);
         Ok(())
     }

@@ -45,13 +45,12 @@ impl Profile for Room {
         need_files(run, self.subscribers)?;
         let prefix = run.prefix("room");
         run.detail("prefix", &prefix);
-        let timelines = (0..self.timelines).map(|number| format!("{prefix}{number}"));
         let measured = Some(self.rate.map_or(Counts::Ended, |_| Counts::Scheduled));
         // The first member publishes.
         let mut follows = vec![Vec::from_iter(0..self.timelines); self.subscribers as usize + 1];
         follows[0].clear();
-        let (account, members) =
-            Account::new(run, Writers::One, measured, self.size, timelines, follows);
+        let (one, size) = (Writers::One, self.size);
+        let (account, members) = Account::new(run, one, measured, size, &prefix, follows);
         let members = audience::open(&account, members).await?.into_iter();
         let living = members.map(|member| member.live(Member::attend)).collect();
         tokio::join!(self.publish(&account), run.measure());
