@@ -97,7 +97,7 @@ fn a_mixture_holds_at_every_place_where_messages_come_out() {
     // Whether the schedule was kept depends on the machine.
     assert!(verdict <= Verdict::Invalid, "{:#?}", outcome.checks);
     for kind in [
-        "messages pushed in order",
+        "deliveries in order",
         "messages polled in order",
         "messages in pages",
         "subscriptions up to the end",

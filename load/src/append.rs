@@ -18,7 +18,7 @@ use crate::random::Random;
 use crate::request::{Ask, Outcome, Session};
 use crate::run::{Better, Run};
 use crate::tally::{Stock, Tallied, Tally};
-use crate::template::Template;
+use crate::template::{SLOT, Template};
 
 /// Arguments of `append`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -51,8 +51,7 @@ impl Profile for Append {
         let stock = self.stock.tally(run, "load");
         self.stock.fill(run, &stock).await?;
         let mut tally = Tally::new(stock.prefix, self.timelines, 0);
-        let sample = tally.sample(run, self.sample);
-        tally.look(run, &sample).await?;
+        tally.look(run, self.sample).await?;
         if self.members {
             groups::create(run, &tally, |_| json!({}), |_| (0..self.users).collect()).await?;
             groups::settled(run).await?;
@@ -66,7 +65,7 @@ impl Profile for Append {
         self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
         let tally = tally.take();
-        tally.read_back(run, &sample).await?;
+        tally.read_back(run, self.sample).await?;
         run.figure("busy", tally.busy as f64, "1", Better::Lower);
         run.detail("acknowledged", tally.total() - before);
         run.detail("prefix", tally.prefix);
@@ -87,9 +86,10 @@ impl Appends {
     pub(crate) fn new(run: &Run, tally: &Tallied, lane: usize, size: usize, ids: bool) -> Appends {
         let tag = ids.then(|| format!("{}-{lane}-", run.tag));
         let prefix = &tally.borrow().prefix;
+        let text = Random::new(run.seed).text(size);
         Appends {
             tally: Rc::clone(tally),
-            template: Template::append(prefix, tag.as_deref(), size, run.seed),
+            template: Template::append(SLOT, prefix, tag.as_deref(), &text),
             random: Random::new(run.seed_of(lane as u64)),
             sent: 0,
         }

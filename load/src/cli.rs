@@ -11,8 +11,8 @@ use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
 use crate::profile::{Flags, Load};
 use crate::{
-    access_bench, append, chat, compare, connect, crash, growth, mixed, pages, people,
-    people_bench, poll, replay, room, scenario, slow, storm, table,
+    access_bench, append, compare, connect, crash, growth, mixed, pages, people, people_bench,
+    poll, replay, room, scenario, slow, storm, table,
 };
 
 /// Drives a Tideline server and checks its promises
@@ -38,7 +38,7 @@ pub enum Command {
     /// Appends, subscribers, polls, pages, reconnects and idle connections together
     Mixed(Flags<mixed::Mixed>),
     /// Conversations of two and of groups, some much busier than others: deliveries and their latency
-    Chat(Flags<chat::Chat>),
+    Chat(Flags<room::Chat>),
     /// Readers that stop reading beside readers that do not: latency, memory, and what becomes of them
     Slow(Flags<slow::Slow>),
     /// Clients that lose their connections all at once and come back all at once, behind: how long until all are there

@@ -9,6 +9,7 @@
 //! Against another server than Tideline make the `Run` with any address: its metrics are then absent.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::ops::RangeInclusive;
 use std::pin::pin;
@@ -90,8 +91,7 @@ pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, S
 
 /// Reads the value of a flag: a rate per second.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
-    let rate = within(1e-6..=1e9)(text);
-    rate.map_err(|_| "not a number above 0 and up to a billion".to_owned())
+    within(1e-6..=1e9)(text)
 }
 
 /// What reads the value of a flag: a number from here to there.
@@ -139,32 +139,39 @@ impl Flow {
         mut open: impl AsyncFnMut(usize) -> io::Result<(Pipe, T)>,
     ) -> Result<Vec<JoinHandle<T>>, Stop> {
         let lost = |error| Stop::Unreachable(format!("a connection: {error}"));
-        let mut opened = Vec::with_capacity(self.connections);
+        let mut opened = Vec::new();
         for number in 0..self.connections {
             opened.push(open(number).await.map_err(lost)?);
         }
         let window = self.rate.map_or(self.in_flight, |_| OPEN_MAX);
-        let name = recorders[0].name();
-        let start = |(number, (pipe, talk))| {
-            let lane = Lane {
+        let start = |(number, (mut pipe, mut talk))| {
+            let mut lane = Lane {
                 run: Rc::clone(run),
                 recorders: recorders.to_vec(),
                 window: window.min(T::WINDOW_MAX),
-                pace: self.rate.map(|rate| self.pace(run, name, rate, number)),
+                pace: self
+                    .rate
+                    .map(|rate| self.pace(run, recorders[0].name(), rate, number)),
                 waiting_max: WAITING_MAX / self.connections,
             };
-            spawn_local(lane.ask(pipe, talk))
+            spawn_local(async move {
+                if let Err(error) = lane.ask(&mut pipe, &mut talk).await {
+                    lane.run.checks.fault(format_args!("a connection: {error}"));
+                    // The figures would be of fewer connections than asked for: end it.
+                    lane.run.end_early();
+                }
+                talk
+            })
         };
         Ok(opened.into_iter().enumerate().map(start).collect())
     }
 
     /// One connection's part of a rate. With fixed gaps they take turns; otherwise what is asked decides the gaps, too.
     fn pace(&self, run: &Run, name: &str, rate: f64, number: usize) -> Pace {
-        let mix = |part: u64, byte| (part ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let part = name.bytes().fold(number as u64, mix);
-        let offset = Duration::from_secs_f64(number as f64 / rate);
-        let own = run.pace(rate / self.connections as f64, self.gaps, part);
-        own.after(offset)
+        let mut part = DefaultHasher::new();
+        (name, number).hash(&mut part);
+        let own = run.pace(rate / self.connections as f64, self.gaps, part.finish());
+        own.after(Duration::from_secs_f64(number as f64 / rate))
     }
 }
 
@@ -179,17 +186,8 @@ struct Lane {
 }
 
 impl Lane {
-    async fn ask<T: Talk>(mut self, mut pipe: Pipe, mut talk: T) -> T {
-        if let Err(error) = self.work(&mut pipe, &mut talk).await {
-            let what = format_args!("a connection: {error}");
-            self.run.checks.fault(what);
-            // The figures would be of fewer connections than asked for: end it.
-            self.run.end_early();
-        }
-        talk
-    }
-
-    async fn work(&mut self, pipe: &mut Pipe, talk: &mut impl Talk) -> io::Result<()> {
+    /// Asks until the run has ended and all is answered.
+    async fn ask(&mut self, pipe: &mut Pipe, talk: &mut impl Talk) -> io::Result<()> {
         let (run, window, recorders) = (&self.run, self.window, &self.recorders);
         let names: Vec<_> = recorders.iter().map(|of| of.name()).collect();
         let names = names.join(" or ");
@@ -255,8 +253,7 @@ impl Lane {
                             return Ok(());
                         }
                     }
-                    let what = format!("no answer within {PATIENCE:?}");
-                    return Err(io::Error::other(what));
+                    return Err(io::Error::other(format!("no answer within {PATIENCE:?}")));
                 }
                 () = run.ended(), if pace.is_some() => {}
                 Some(()) = OptionFuture::from(pace.map(Pace::wait)), if pace.is_some() => {}

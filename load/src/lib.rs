@@ -9,7 +9,6 @@ pub mod access_bench;
 pub mod append;
 mod audience;
 pub mod bench;
-pub mod chat;
 pub mod checks;
 pub mod cli;
 pub mod compare;

@@ -5,7 +5,7 @@
 //! in order, up to the last one acknowledged, and each timeline reads back as just that; anything else is a fault. Must
 //! not: be taken for the most that a server can do: it runs at the rates that it is given.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
-use crate::connect::{Connect, Idle};
+use crate::connect::Connect;
 use crate::exit::{self, Stop};
 use crate::generator::{Flow, count, rate, within};
 use crate::outcome::Samples;
@@ -84,14 +84,14 @@ impl Profile for Mixed {
         need_files(run, connections as u64)?;
         let tally = Tally::new(run.prefix("mixed"), self.timelines, 0);
         let (account, living) = self.subscribe(run, &tally).await?;
-        let idle = Idle::default();
-        idle.come(run, &Connect::plain(self.idle)).await?;
+        let idle = Connect::plain(self.idle);
+        idle.come(run, &run.gauge("connections")).await?;
         let tally = Rc::new(RefCell::new(tally));
         let ask = |number| Appends::new(run, &tally, number, SIZE, true);
         let writing = start(run, "ack", self.rate, self.connections, ask).await?;
         let ask = |number| {
             let chosen = self.chosen(run, (1 << 36) + number as u64);
-            Polls::new(run, &tally.borrow(), chosen, self.follows, false)
+            Polls::new(run, &tally.borrow(), chosen, self.follows)
         };
         let polling = start(run, "poll", self.poll_rate, self.pollers, ask).await?;
         let ask = |number| Reads::new(run, &tally, number, PAGE, true);
@@ -103,12 +103,10 @@ impl Profile for Mixed {
         let tally = tally.take();
         account.expect(|timeline| tally.acked[timeline].into());
         audience::end(&account, living).await?;
-        tell_subscribers(&account);
-        idle.check(run, self.idle);
         for mut poll in polls {
             poll.ask.catch_up(&tally).await?;
         }
-        tally.read_back(run, &tally.sample(run, SAMPLE)).await?;
+        tally.read_back(run, SAMPLE).await?;
         for (figure, count) in [
             ("busy", tally.busy),
             ("polls_refused", run.checks.count(poll::REFUSED)),
@@ -130,20 +128,18 @@ impl Mixed {
         run: &Rc<Run>,
         tally: &Tally,
     ) -> Result<(Rc<Account>, Vec<JoinHandle<Member>>), Stop> {
-        let names = (0..self.timelines).map(|number| tally.name(number));
         let numbers = 0..self.subscribers as u64;
         let follows = numbers.map(|number| self.chosen(run, (1 << 35) + number));
-        let (writers, measured) = (Writers::Others, Some(Counts::Ended));
-        let (account, members) = Account::new(run, writers, measured, SIZE, names, follows);
+        let (others, measured) = (Writers::Others, Some(Counts::Ended));
+        let (account, members) = Account::new(run, others, measured, SIZE, &tally.prefix, follows);
         let members = audience::open(&account, members).await?;
         // How many messages will come is not known.
         account.expect(|_| u64::MAX);
-        let connected = run.gauge("subscribers");
-        connected.set(members.len() as f64);
+        run.add("cuts", 0);
         let live = |(number, member): (u64, Member)| {
             let random = Random::new(run.seed_of((1 << 38) + number));
-            let (mean, connected) = (self.cut_seconds, Rc::clone(&connected));
-            member.live(async move |member| cut(member, mean, random, &connected).await)
+            let mean = self.cut_seconds;
+            member.live(async move |member| cut(member, mean, random).await)
         };
         let living = (0..).zip(members).map(live).collect();
         Ok((account, living))
@@ -170,12 +166,7 @@ async fn start<A: Ask>(
 }
 
 /// A habit: loses its connection after `mean` seconds on average, if not 0, and comes back at once.
-async fn cut(
-    member: &mut Member,
-    mean: f64,
-    mut random: Random,
-    connected: &Cell<f64>,
-) -> io::Result<()> {
+async fn cut(member: &mut Member, mean: f64, mut random: Random) -> io::Result<()> {
     if mean == 0.0 {
         return member.attend().await;
     }
@@ -185,24 +176,10 @@ async fn cut(
             return lost;
         }
         let run = &member.account.run;
-        let measuring = run.phase() == Phase::Measuring;
-        run.add("cuts", u64::from(measuring));
-        connected.update(|connected| connected - 1.0);
+        run.add("cuts", (run.phase() == Phase::Measuring).into());
         // A reply need not have all that was missed: the rest is pushed.
         member.connect(Some(1 + random.below(200))).await?;
-        connected.update(|connected| connected + 1.0);
     }
-}
-
-/// Enters what the subscribers did.
-fn tell_subscribers(Account { run, counts, .. }: &Account) {
-    let resumed = counts.resumed.get();
-    let pushed = counts.deliveries.get() - resumed;
-    run.checks.made("messages pushed in order", pushed);
-    run.checks.made("messages resumed in order", resumed);
-    run.add("resumes", counts.resumes.get());
-    // Of none, too.
-    run.add("cuts", 0);
 }
 
 /// A shorter run says nothing about growth, s.
@@ -211,15 +188,15 @@ const LONG: f64 = 1_800.0;
 /// Enters what grew in a long run. That is no leak by itself: memtables, caches and the log's retention grow up to
 /// their bounds; a slope that stays after they are reached is the news.
 fn tell_growth(run: &Run) {
-    for (what, of, unit, better) in [
-        ("server_resident", "_bytes", "bytes/h", Better::Lower),
-        ("server_descriptor", "s", "1/h", Better::Lower),
-        ("server_written", "_bytes", "bytes/h", Better::Neither),
-        ("generator_resident", "_bytes", "bytes/h", Better::Neither),
+    let is_long = run.window.length().as_secs_f64() >= LONG;
+    for (what, unit, better) in [
+        ("server_resident_bytes", "bytes/h", Better::Lower),
+        ("server_descriptors", "1/h", Better::Lower),
+        ("server_written_bytes", "bytes/h", Better::Neither),
+        ("generator_resident_bytes", "bytes/h", Better::Neither),
     ] {
-        let samples = run.samples(&format!("{what}{of}"));
-        let slope = samples.as_ref().and_then(per_hour);
-        if let Some(slope) = slope.filter(|_| run.window.length().as_secs_f64() >= LONG) {
+        let samples = run.samples(what).filter(|_| is_long);
+        if let Some(slope) = samples.as_ref().and_then(per_hour) {
             run.figure(&format!("{what}_growth"), slope, unit, better);
         }
     }

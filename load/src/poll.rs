@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use crate::exit::Stop;
 use crate::generator::{Flow, count, within};
@@ -34,9 +34,6 @@ pub struct Poll {
     /// Timelines in one poll
     #[arg(long, default_value_t = 100, value_parser = count::<u64>)]
     positions: u64,
-    /// Name the epoch with each position, as a client does that keeps one
-    #[arg(long)]
-    epochs: bool,
     /// Share of the polls that find one message, 0 to 1
     #[arg(long, default_value_t = 0.0, value_parser = within(0.0..=1.0))]
     share_with_news: f64,
@@ -51,7 +48,7 @@ impl Profile for Poll {
         let tally = Tally::new(run.prefix("poll"), self.timelines, self.timelines);
         tally.fill(run, 5, false).await?;
         let timelines = (0..self.timelines).collect();
-        let mut polls = Polls::new(run, &tally, timelines, self.positions, self.epochs);
+        let mut polls = Polls::new(run, &tally, timelines, self.positions);
         polls.catch_up(&tally).await?;
         polls.share_with_news = Some(self.share_with_news);
         let latency = self.flow.recorder(run, "poll");
@@ -91,19 +88,12 @@ struct News {
     messages: Vec<Message>,
     position: u64,
     head: u64,
-    epoch: Option<String>,
     more: bool,
     state: String,
 }
 
 /// How far a poller has come in each of its timelines.
-type Places = BTreeMap<String, Place>;
-
-#[derive(Clone, Default, PartialEq)]
-struct Place {
-    after: u64,
-    epoch: Option<String>,
-}
+type Places = BTreeMap<String, u64>;
 
 /// Requests for timelines that are polled together: at all positions, and with one timeline a message back.
 type Group = [(Rc<Places>, Template); 2];
@@ -114,7 +104,6 @@ pub(crate) struct Polls {
     run: Rc<Run>,
     timelines: Vec<u64>,
     groups: Vec<Group>,
-    epochs: bool,
     /// So many of the polls ask from one message back, and nobody writes: it is known what each must bring.
     share_with_news: Option<f64>,
     random: Random,
@@ -128,22 +117,15 @@ pub(crate) struct Asked {
 }
 
 impl Polls {
-    /// Of timelines in order, so many at once, all of them from the start, perhaps with their epochs.
-    pub(crate) fn new(
-        run: &Rc<Run>,
-        tally: &Tally,
-        timelines: Vec<u64>,
-        positions: u64,
-        epochs: bool,
-    ) -> Polls {
-        let place = |number: &u64| (tally.name(*number), Place::default());
-        let start = |group: &[u64]| requests(group.iter().map(place).collect(), epochs);
+    /// Of timelines in order, so many at once, all of them from the start.
+    pub(crate) fn new(run: &Rc<Run>, tally: &Tally, timelines: Vec<u64>, positions: u64) -> Polls {
+        let place = |number: &u64| (tally.name(*number), 0);
+        let start = |group: &[u64]| requests(group.iter().map(place).collect());
         let groups = timelines.chunks_exact(positions as usize).map(start);
         Polls {
             run: Rc::clone(run),
             groups: groups.collect(),
             timelines,
-            epochs,
             share_with_news: None,
             random: Random::new(run.seed),
         }
@@ -154,7 +136,7 @@ impl Polls {
         let before = &self.groups[asked.group][0].0;
         let mut places = Places::clone(before);
         for (name, news) in &found.timelines {
-            let after = asked.places.get(name).map(|place| place.after);
+            let after = asked.places.get(name).copied();
             let after = after.ok_or_else(|| format!("{name} came and was not asked for"))?;
             let end = after + news.messages.len() as u64;
             let sequences = news.messages.iter().map(|message| message.sequence);
@@ -166,9 +148,8 @@ impl Polls {
                 return Err(format!("{name}: a poll after {after} brought {news:.300?}"));
             }
             // Polls of a connection may overlap: an older one's answer never moves back.
-            if let Some(place) = places.get_mut(name).filter(|place| place.after < end) {
-                place.after = end;
-                place.epoch.clone_from(&news.epoch);
+            if let Some(at) = places.get_mut(name) {
+                *at = end.max(*at);
             }
             let checks = &self.run.checks;
             checks.made("messages polled in order", end - after);
@@ -179,7 +160,7 @@ impl Polls {
             return Err(format!("not the news that was due: {found:.300?}"));
         }
         if moved {
-            self.groups[asked.group] = requests(places, self.epochs);
+            self.groups[asked.group] = requests(places);
         }
         Ok(())
     }
@@ -188,15 +169,17 @@ impl Polls {
     pub(crate) async fn catch_up(&mut self, tally: &Tally) -> Result<(), Stop> {
         let (mut client, due) = (Client::open(&self.run.url).await?, None);
         for group in 0..self.groups.len() {
-            let mut has_moved = true;
-            while has_moved {
+            loop {
                 let places = Rc::clone(&self.groups[group][0].0);
-                let found = client.call("sync", params(&places, self.epochs)).await?;
+                let params = json!({ "positions": &*places });
+                let found = client.call("sync", params).await?;
                 let asked = Asked { group, places, due };
                 if let Err(fault) = self.check(&asked, &found) {
                     self.run.checks.fault(fault);
                 }
-                has_moved = !Rc::ptr_eq(&asked.places, &self.groups[group][0].0);
+                if Rc::ptr_eq(&asked.places, &self.groups[group][0].0) {
+                    break;
+                }
             }
         }
         self.compare(tally);
@@ -206,9 +189,9 @@ impl Polls {
     fn compare(&self, tally: &Tally) {
         let checks = &self.run.checks;
         let places = self.groups.iter().flat_map(|group| &*group[0].0);
-        for ((name, place), timeline) in places.zip(&self.timelines) {
-            let (after, length) = (place.after, tally.acked[*timeline as usize]);
-            if after != u64::from(length) {
+        for ((name, after), timeline) in places.zip(&self.timelines) {
+            let length = tally.acked[*timeline as usize];
+            if *after != u64::from(length) {
                 checks.fault(format_args!("{name}: polled as far as {after} of {length}"));
             }
             checks.made("polled timelines up to the end", 1);
@@ -217,27 +200,16 @@ impl Polls {
 }
 
 /// The requests for these places.
-fn requests(places: Places, epochs: bool) -> Group {
+fn requests(places: Places) -> Group {
     // Any of them will do; the middle one is neither the first nor the last that a server looks at.
     let (mut back, middle) = (places.clone(), places.len() / 2);
-    if let Some(place) = back.values_mut().nth(middle) {
-        place.after = place.after.saturating_sub(1);
+    if let Some(after) = back.values_mut().nth(middle) {
+        *after = after.saturating_sub(1);
     }
     [places, back].map(|places| {
-        let request = request(SLOT, "sync", &params(&places, epochs));
+        let request = request(SLOT, "sync", &json!({ "positions": places }));
         (Rc::new(places), Template::framed(&request))
     })
-}
-
-fn params(places: &Places, epochs: bool) -> Value {
-    let position = |(name, place): (&String, &Place)| {
-        let position = match &place.epoch {
-            Some(epoch) if epochs => json!({ "after": place.after, "epoch": epoch }),
-            _ => json!(place.after),
-        };
-        (name.clone(), position)
-    };
-    json!({ "positions": places.iter().map(position).collect::<Map<_, _>>() })
 }
 
 impl Ask for Polls {
@@ -271,24 +243,25 @@ impl Ask for Polls {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::rpc::{Refusal, RefusalData};
     use crate::setup::plain;
 
     /// At 1, 2, … of seven timelines, in two groups of three.
-    fn polls(epochs: bool, share_with_news: Option<f64>) -> Polls {
+    fn polls(share_with_news: Option<f64>) -> Polls {
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
         let tally = Tally::new("t/".into(), 7, 0);
-        let mut polls = Polls::new(&run, &tally, (0..7).collect(), 3, epochs);
-        let mut after = 0;
+        let mut polls = Polls::new(&run, &tally, (0..7).collect(), 3);
+        let mut length = 0;
         for group in &mut polls.groups {
             let mut places = Places::clone(&group[0].0);
-            for place in places.values_mut() {
-                after += 1;
-                place.after = after;
-                place.epoch = Some("e".into());
+            for after in places.values_mut() {
+                length += 1;
+                *after = length;
             }
-            *group = requests(places, epochs);
+            *group = requests(places);
         }
         polls.share_with_news = share_with_news;
         polls
@@ -309,24 +282,17 @@ mod tests {
 
     #[test]
     fn a_stamped_frame_asks_for_its_group_at_the_head_or_one_back() {
-        for epochs in [false, true] {
-            let polls = polls(epochs, Some(0.5));
-            assert_eq!(polls.groups.len(), 2);
-            for news in [0, 1] {
-                let mut out = vec![9, 9];
-                polls.groups[1][news].1.stamp(&mut out, &[1_015]);
-                // The text begins behind a header of 6 or 8 bytes.
-                let text = out.iter().position(|byte| *byte == b'{').expect("a text");
-                let value: Value = serde_json::from_slice(&out[text..]).expect("JSON");
-                assert_eq!(value["id"], 1_015);
-                let after = |head: usize| match epochs {
-                    true => json!({ "after": head, "epoch": "e" }),
-                    false => json!(head),
-                };
-                let expected = json!({ "t/000000003": after(4), "t/000000004": after(5 - news),
-                    "t/000000005": after(6) });
-                assert_eq!(value["params"]["positions"], expected);
-            }
+        let polls = polls(Some(0.5));
+        assert_eq!(polls.groups.len(), 2);
+        for news in [0, 1] {
+            let mut out = vec![9, 9];
+            polls.groups[1][news].1.stamp(&mut out, &[1_015]);
+            // The text begins behind a header of 6 or 8 bytes.
+            let text = out.iter().position(|byte| *byte == b'{').expect("a text");
+            let value: Value = serde_json::from_slice(&out[text..]).expect("JSON");
+            assert_eq!(value["id"], 1_015);
+            let expected = json!({ "t/000000003": 4, "t/000000004": 5 - news, "t/000000005": 6 });
+            assert_eq!(value["params"]["positions"], expected);
         }
     }
 
@@ -372,7 +338,7 @@ mod tests {
             (1, 1, b"{}", false),
             (1, 1, b"", false),
         ] {
-            let mut polls = polls(false, Some(0.5));
+            let mut polls = polls(Some(0.5));
             let asked = asked(&polls, group, Some(news));
             let checked = polls.take(asked, Ok(result));
             let text = String::from_utf8_lossy(result);
@@ -393,7 +359,7 @@ mod tests {
             let news = &mut found["timelines"]["t/000000004"];
             (news["head"], news["more"]) = (json!(head), json!(more));
             let text = found.to_string();
-            let mut polls = polls(false, None);
+            let mut polls = polls(None);
             let asked = Asked {
                 places: Rc::clone(&polls.groups[1][1].0),
                 ..asked(&polls, 1, None)
@@ -410,7 +376,7 @@ mod tests {
             (None, false, false),
             (None, true, true),
         ] {
-            let mut polls = polls(false, None);
+            let mut polls = polls(None);
             let mut refusal = Refusal {
                 code: 503,
                 message: String::new(),
@@ -425,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_poll_goes_on_right_behind_its_position_and_must_reach_the_end() {
-        let mut polls = polls(false, None);
+        let mut polls = polls(None);
         let tell = |polls: &mut Polls, number, sequence| {
             let mut found: Found = read(full(number, sequence).as_bytes()).expect("fits");
             for news in found.timelines.values_mut() {
@@ -440,7 +406,7 @@ mod tests {
         assert!(tell(&mut polls, 4, 5).is_err());
         assert!(tell(&mut polls, 1, 3).is_err());
         assert!(tell(&mut polls, 4, 6).is_ok());
-        assert_eq!(polls.groups[1][0].0["t/000000004"].after, 6);
+        assert_eq!(polls.groups[1][0].0["t/000000004"], 6);
         let mut tally = Tally::new("t/".into(), 7, 0);
         tally.acked = vec![1, 2, 3, 4, 6, 6, 7];
         polls.compare(&tally);

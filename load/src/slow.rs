@@ -63,16 +63,16 @@ impl Profile for Slow {
         let mut follows = vec![vec![0]; pausing + self.pausing];
         follows[0].clear();
         need_files(run, follows.len() as u64)?;
-        let (measured, names) = (Some(Counts::Scheduled), [format!("slow-{}", run.tag)]);
+        let (measured, prefix) = (Some(Counts::Scheduled), run.prefix("slow"));
         let (account, mut members) =
-            Account::new(run, Writers::One, measured, self.size, names, follows);
+            Account::new(run, Writers::One, measured, self.size, &prefix, follows);
         for member in &mut members[stalling..] {
             // Only readers that never stop have a latency: the others chose theirs.
             member.timed = false;
             member.way = Way::Narrow(RECEIVE_BYTES);
         }
         let members = audience::open(&account, members).await?;
-        let ends = "closed_with_4000 cut_without_goodbye pausing_closed pauses".split(' ');
+        let ends = "closed_with_4000 cut_without_goodbye pausing_closed".split(' ');
         ends.for_each(|end| run.add(end, 0));
         let patience = Duration::from_millis(self.slow_consumer_ms);
         let woken = watch::Sender::new(false);
@@ -93,23 +93,20 @@ impl Profile for Slow {
         let living = members.into_iter().enumerate().map(live).collect();
         let pace = run.pace(self.rate, Gaps::Fixed, 1);
         let sending = audience::by_the_clock(&account, pace, |at| account.put(0, 0, at));
-        let watching = self.watch_over(run, &woken, patience);
-        tokio::join!(sending, run.measure_for(f64::INFINITY), watching);
+        tokio::join!(sending, self.measure(run, &woken, patience));
         audience::end(&account, living).await?;
         Ok(())
     }
 }
 
 impl Slow {
-    /// Waits until the server has closed the stalled readers, then lets them read again; ends the measurement.
-    async fn watch_over(&self, run: &Run, woken: &watch::Sender<bool>, patience: Duration) {
-        let stalled = self.stalled;
-        while run.phase() == Phase::WarmingUp {
-            sleep(Duration::from_millis(5)).await;
-        }
+    /// Measures: waits until the server has closed the stalled readers, then lets them read again.
+    async fn measure(&self, run: &Rc<Run>, woken: &watch::Sender<bool>, patience: Duration) {
+        run.pass(run.setup.warm_up).await;
+        run.begin().await;
         // Those that are to stop do so when this changes in any way.
         woken.send_replace(false);
-        let began = Instant::now();
+        let (began, stalled) = (Instant::now(), self.stalled);
         let closed_before = slow_closes(run).await;
         let memory_before = run.used("resident_bytes");
         // The buffers fill up first; then the server looks four times within its patience.
@@ -132,8 +129,7 @@ impl Slow {
                 "{closed} readers were closed as slow within {took:?}, before the server's patience ends"
             ));
         }
-        if let (Some(before), Some(after)) = (memory_before, run.used("resident_bytes")) {
-            run.figure("resident_before", before, "bytes", Better::Neither);
+        if let Some((before, after)) = memory_before.zip(run.used("resident_bytes")) {
             let growth = after - before;
             run.figure("resident_growth_stalled", growth, "bytes", Better::Lower);
         }
@@ -141,7 +137,7 @@ impl Slow {
         // Those that were closed resume while messages still flow.
         let left = run.setup.seconds - began.elapsed().as_secs_f64();
         run.pass(left.max(1.0)).await;
-        run.end_early();
+        run.finish().await;
     }
 }
 
@@ -177,16 +173,11 @@ async fn pause(member: &mut Member, patience: Duration) -> io::Result<()> {
     let run = Rc::clone(&member.account.run);
     while run.phase() != Phase::Ending {
         let began = Instant::now();
-        tokio::select! {
-            () = sleep(patience / 3) => {}
-            () = run.ended() => {}
-        }
+        // The error: the pause is over.
+        let _ = timeout(patience / 3, run.ended()).await;
         // What is not answered yet may never come, if the server refuses it.
         match member.catch_up().await {
-            Ok(()) => {
-                run.add("pauses", 1);
-                run.checks.made("pauses caught up", 1);
-            }
+            Ok(()) => run.checks.made("pauses caught up", 1),
             // On a machine that is too busy it overslept.
             Err(error) if began.elapsed() >= patience && error.kind() != ErrorKind::TimedOut => {
                 run.add("pausing_closed", 1);

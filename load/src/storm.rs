@@ -18,7 +18,6 @@ use crate::profile::{Profile, need_files};
 use crate::random::Random;
 use crate::run::{Better, Counts, Run};
 use crate::tally::Tally;
-use crate::template::timeline_name;
 
 /// Messages of each timeline before anybody comes.
 const BEFORE: u64 = 2;
@@ -94,9 +93,8 @@ impl Storm {
             let mut random = Random::new(run.seed_of(client));
             random.some(self.per_client, self.timelines)
         };
-        let names = (0..self.timelines).map(|number| timeline_name(prefix, number));
         let follows = (0..self.clients).map(choose);
-        Account::new(run, Writers::Others, None, self.size, names, follows)
+        Account::new(run, Writers::Others, None, self.size, prefix, follows)
     }
 
     /// All clients come back at once: that is what is measured.
@@ -134,6 +132,7 @@ mod tests {
 
     use super::*;
     use crate::setup::plain;
+    use crate::template::timeline_name;
 
     #[derive(Parser)]
     struct Line {

@@ -25,8 +25,6 @@ use crate::template::timeline_name;
 pub(crate) const ABSENT: &str = "timeline_not_found";
 /// Connections that set up, each with one call on the way.
 const CONNECTIONS: u64 = 64;
-/// The method that appends a batch.
-const BATCH: &str = "message.append_batch";
 /// Messages and bytes in a batch; the protocol's default limits are 100 and 1 MiB.
 const BATCH_MAX: (usize, usize) = (100, 900_000);
 /// Reading back ends after this time.
@@ -112,9 +110,8 @@ impl Tally {
         let length = |timeline| messages.saturating_sub(timeline).div_ceil(timelines) as u32;
         Tally {
             prefix,
-            busy: 0,
             acked: (0..timelines).map(length).collect(),
-            by: None,
+            ..Tally::default()
         }
     }
 
@@ -147,41 +144,41 @@ impl Tally {
                     timeline: name,
                     messages: (begin..length.min(begin + most)).map(one).collect(),
                 };
-                client.insist::<IgnoredAny>(BATCH, &batch).await?;
+                let method = "message.append_batch";
+                client.insist::<IgnoredAny>(method, &batch).await?;
             }
             Ok(())
         })
         .await
     }
 
-    /// Timelines, chosen at random.
-    pub(crate) fn sample(&self, run: &Run, count: usize) -> Vec<u64> {
+    /// Timelines, chosen at random: the same ones each time.
+    fn sample(&self, run: &Run, count: usize) -> Vec<u64> {
         let mut random = Random::new(run.seed_of(1 << 32));
         let timelines = self.acked.len() as u64;
         (0..count).map(|_| random.below(timelines)).collect()
     }
 
-    /// Asks what is there already of these timelines.
-    pub(crate) async fn look(&mut self, run: &Run, sample: &[u64]) -> Result<(), CallError> {
+    /// Asks what is there already of a sample of so many timelines.
+    pub(crate) async fn look(&mut self, run: &Run, count: usize) -> Result<(), CallError> {
         let mut client = Client::open(&run.url).await?;
-        for timeline in sample {
-            let head = head(&mut client, &self.name(*timeline)).await?;
-            self.acked[*timeline as usize] = head as u32;
+        for timeline in self.sample(run, count) {
+            let head = head(&mut client, &self.name(timeline)).await?;
+            self.acked[timeline as usize] = head as u32;
         }
         Ok(())
     }
 
-    /// Reads timelines back: each must hold what was acknowledged. Of long ones fewer are read than are asked for; the
-    /// result says how many were left out.
-    pub(crate) async fn read_back(&self, run: &Run, sample: &[u64]) -> Result<(), CallError> {
+    /// Reads a sample of so many timelines back: each must hold what was acknowledged. Of long ones fewer are read than
+    /// are asked for; the result says how many were left out.
+    pub(crate) async fn read_back(&self, run: &Run, count: usize) -> Result<(), CallError> {
         let mut client = Client::open(&run.url).await?;
-        let (began, mut left) = (Instant::now(), sample);
-        while let [timeline, rest @ ..] = left
-            && began.elapsed() < READING_BACK
+        let (began, mut left) = (Instant::now(), self.sample(run, count));
+        while began.elapsed() < READING_BACK
+            && let Some(timeline) = left.pop()
         {
-            let scan = whole(&mut client, &self.name(*timeline)).await?;
-            self.check(run, *timeline, &scan);
-            left = rest;
+            let scan = whole(&mut client, &self.name(timeline)).await?;
+            self.check(run, timeline, &scan);
         }
         run.detail("timelines_not_read_back", left.len());
         Ok(())

@@ -8,7 +8,6 @@ use std::ops::Range;
 use serde_json::json;
 
 use crate::frame::put_text;
-use crate::random::Random;
 
 /// Digits of a timeline's number and of a message's.
 pub const DIGITS: usize = 9;
@@ -34,19 +33,8 @@ pub struct Template {
 impl Template {
     /// Each run of zero bytes is a place.
     pub fn new(text: impl Into<Vec<u8>>) -> Template {
-        Template::behind(0, text.into())
-    }
-
-    /// As `new`, in a WebSocket frame.
-    pub fn framed(text: &str) -> Template {
-        let mut frame = Vec::new();
-        let start = put_text(&mut frame, text.as_bytes());
-        Template::behind(start, frame)
-    }
-
-    fn behind(start: usize, bytes: Vec<u8>) -> Template {
-        let (mut places, mut at) = (Vec::new(), start);
-        for run in bytes[start..].chunk_by(|a, b| (*a == 0) == (*b == 0)) {
+        let (bytes, mut places, mut at) = (text.into(), Vec::new(), 0);
+        for run in bytes.chunk_by(|a, b| (*a == 0) == (*b == 0)) {
             if run[0] == 0 {
                 places.push(at..at + run.len());
             }
@@ -55,16 +43,24 @@ impl Template {
         Template { bytes, places }
     }
 
-    /// `message.append` of a text of `size` bytes: its places are the slot, the timeline's number behind `prefix`, and
-    /// the message's number behind `tag`, if messages carry the client's own ID.
-    pub(crate) fn append(prefix: &str, tag: Option<&str>, size: usize, seed: u64) -> Template {
+    /// As `new`, in a WebSocket frame.
+    pub fn framed(text: &str) -> Template {
+        let (plain, mut bytes) = (Template::new(text), Vec::new());
+        let start = put_text(&mut bytes, &plain.bytes);
+        let behind = |place: Range<usize>| start + place.start..start + place.end;
+        let places = plain.places.into_iter().map(behind).collect();
+        Template { bytes, places }
+    }
+
+    /// `message.append` of a text: its places are that of the request's number, the timeline's number behind `prefix`,
+    /// and the message's number behind `tag`, if messages carry the client's own ID.
+    pub(crate) fn append(id: &str, prefix: &str, tag: Option<&str>, text: &str) -> Template {
         let quoted = json!(prefix).to_string();
         let name = quoted.strip_suffix('"').unwrap_or_default();
-        let text = Random::new(seed).text(size);
-        let id = tag.map(|tag| format!(r#","message_id":"{tag}{NUMBER}""#));
-        let id = id.unwrap_or_default();
+        let own = tag.map(|tag| format!(r#","message_id":"{tag}{NUMBER}""#));
+        let own = own.unwrap_or_default();
         Template::framed(&format!(
-            r#"{{"jsonrpc":"2.0","id":{SLOT},"method":"message.append","params":{{"timeline":{name}{NUMBER}","entry":{{"text":"{text}"}}{id}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"message.append","params":{{"timeline":{name}{NUMBER}","entry":{{"text":"{text}"}}{own}}}}}"#
         ))
     }
 
@@ -89,7 +85,7 @@ mod tests {
     #[test]
     fn a_stamped_frame_is_the_json_of_its_numbers() {
         for tag in [Some("run-7-"), None] {
-            let template = Template::append("load-\"x/", tag, 200, 1);
+            let template = Template::append(SLOT, "load-\"x/", tag, &"x".repeat(200));
             let mut out = vec![1, 2, 3];
             template.stamp(&mut out, &[1_015, 9_999, 123_456]);
             assert_eq!(out.len(), 3 + template.bytes.len());

@@ -5,12 +5,14 @@
 //! allocate for a push, or parse one that it does not compare.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -21,11 +23,14 @@ use crate::machine::wall_micros;
 use crate::pipe::Way;
 use crate::random::Random;
 use crate::recorder::{self, Recorder};
-use crate::rpc::{Answer, Appended, Message, Refusal, put_request};
+use crate::rpc::{Answer, Appended, Message};
 use crate::run::{Phase, Run};
+use crate::template::{DIGITS, Template, timeline_name};
 
 /// Of so many pushes one is compared whole, where pushes are many.
 const SAMPLE: u64 = 64;
+/// The place of an append's number: those from [`OWN`] on have ten digits, and no run has a billion messages.
+const REQUEST: &str = "\0\0\0\0\0\0\0\0\0\0";
 
 /// Who appends. That decides how the account knows which message has which number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,10 +47,11 @@ pub(crate) enum Writers {
 pub(crate) struct Account {
     pub(crate) run: Rc<Run>,
     pub(crate) timelines: Arc<Timelines>,
-    /// Messages go out by the clock.
-    pub(super) by_clock: bool,
     pub(super) writers: Writers,
-    pub(super) entry: Value,
+    /// Appends an entry.
+    append: Template,
+    /// As JSON.
+    pub(super) entry: String,
     pub(super) acks: Option<Rc<Recorder>>,
     pub(super) delivery: Option<Rc<Recorder>>,
     /// By member.
@@ -57,7 +63,7 @@ pub(crate) struct Account {
     /// A message has reached all its followers.
     pub(crate) news: Notify,
     /// When sending has ended: the deadline for what is still missing.
-    pub(super) over: watch::Sender<Option<Instant>>,
+    pub(super) over: watch::Sender<Instant>,
 }
 
 /// What a member is to send.
@@ -74,52 +80,49 @@ pub(crate) struct Counts {
     pub(crate) acked: Cell<u64>,
     /// Messages that all their followers have.
     pub(crate) reached: Cell<u64>,
-    /// Messages that came; of these, what subscriptions resumed with.
+    /// Messages that came; of these, in the measurement.
     pub(crate) deliveries: Cell<u64>,
-    pub(crate) resumed: Cell<u64>,
-    /// Messages that came in the measurement.
     pub(super) measured: Cell<u64>,
-    /// Replies and pushes that brought them.
+    /// Replies and pushes that brought them; of these, compared whole.
     pub(super) pushes: Cell<u64>,
-    /// In the measurement: subscriptions that went on from a position.
-    pub(crate) resumes: Cell<u64>,
-}
-
-fn add(count: &Cell<u64>, more: u64) {
-    count.set(count.get() + more);
+    pub(super) compared: Cell<u64>,
 }
 
 impl Account {
-    /// For these timelines and members, by what each follows; one that follows nothing only appends. Entries have
-    /// `size` bytes of text. `measured` says which latencies count; `None` = none are recorded.
+    /// For members by the timelines that each follows; one that follows nothing only appends. Entries have `size` bytes
+    /// of text. `measured` says which latencies count; `None` = none are recorded.
     pub(crate) fn new(
         run: &Rc<Run>,
         writers: Writers,
         measured: Option<recorder::Counts>,
         size: usize,
-        timelines: impl IntoIterator<Item = String>,
+        prefix: &str,
         follows: impl IntoIterator<Item = Vec<u64>>,
     ) -> (Rc<Account>, Vec<Member>) {
-        let (timelines, follows) = (Timelines::new(timelines), Vec::from_iter(follows));
+        let follows = Vec::from_iter(follows);
+        let most = follows.iter().flatten().max().map_or(0, |last| last + 1);
+        let timelines = Timelines::new((0..most).map(|number| timeline_name(prefix, number)));
         let mut written: Vec<_> = timelines.iter().map(|_| Written::default()).collect();
         for timeline in follows.iter().flatten() {
             written[*timeline as usize].followers += 1;
         }
+        let (forgotten, kept) = (0, VecDeque::new());
+        let text = Random::new(run.seed).text(size);
         let acking = measured.filter(|_| writers != Writers::Others);
         let account = Rc::new(Account {
             run: Rc::clone(run),
             timelines,
-            by_clock: measured == Some(recorder::Counts::Scheduled),
             writers,
-            entry: json!({ "text": Random::new(run.seed).text(size) }),
+            append: Template::append(REQUEST, prefix, Some(&run.tag), &text),
+            entry: json!({ "text": text }).to_string(),
             acks: acking.map(|counts| run.recorder("ack", counts)),
             delivery: measured.map(|counts| run.recorder("delivery", counts)),
             desks: follows.iter().map(|_| Desk::default()).collect(),
-            sent: RefCell::default(),
+            sent: RefCell::new(Log { forgotten, kept }),
             written,
             counts: Counts::default(),
             news: Notify::new(),
-            over: watch::Sender::new(None),
+            over: watch::Sender::new(Instant::now()),
         });
         let member = |(number, follows): (usize, Vec<u64>)| Member {
             account: Rc::clone(&account),
@@ -142,24 +145,15 @@ impl Account {
             answered: false,
             left: written.followers,
         });
-        add(&written.sent, 1);
+        let number = sent.len();
+        written.sent.update(|count| count + 1);
         // With one writer it is known at once which number it has.
         if self.writers == Writers::One {
-            written.numbers.borrow_mut().kept.push_back(sent.len());
+            written.numbers.borrow_mut().kept.push_back(number);
         }
-        let (name, id) = (&self.timelines[timeline], self.message_id(sent.len()));
-        let params = json!({ "timeline": name, "message_id": id, "entry": self.entry });
-        let (out, id) = (&mut desk.frames.borrow_mut(), OWN + sent.len() as u64);
-        put_request(out, id, "message.append", &params);
+        let numbers = [OWN + number as u64, timeline as u64, number as u64];
+        self.append.stamp(&mut desk.frames.borrow_mut(), &numbers);
         desk.news.notify_one();
-    }
-
-    pub(super) fn message_id(&self, number: usize) -> String {
-        format!("{}-{number}", self.run.tag)
-    }
-
-    fn message(&self, number: usize) -> Option<Sent> {
-        self.sent.borrow_mut().get_mut(number).copied()
     }
 
     /// Forgets messages that are done, and the numbers of this timeline that only they needed.
@@ -182,18 +176,10 @@ impl Account {
     /// Something came to a member. The error is a fault.
     pub(super) fn hear(&self, event: &Event<'_>, timed: bool) -> Result<(), String> {
         match event {
-            Event::Joined {
-                timeline,
-                after,
-                head,
-            } => {
+            Event::Joined { timeline, head, .. } => {
                 let most = self.written[*timeline].sent.get();
-                if *head > most {
-                    return Err(format!("a head of {head} after {most} messages"));
-                }
-                let resumes = *after > 0 && self.run.phase() == Phase::Measuring;
-                add(&self.counts.resumes, resumes.into());
-                Ok(())
+                let fits = (*head <= most).then_some(());
+                fits.ok_or_else(|| format!("a head of {head} after {most} messages"))
             }
             Event::Heard(heard) if heard.in_order => self.heard(heard, timed),
             // The follower has entered the fault.
@@ -206,20 +192,16 @@ impl Account {
     /// The answer to an append came.
     fn answered(&self, number: u64, answer: &Answer<'_>, now: Instant) -> Result<(), String> {
         // With one writer a message that is not appended would shift the numbers of those behind it.
-        let may_be = self.writers == Writers::Many;
-        let busy = |refusal: &Refusal| may_be && refusal.data.reason == "busy";
-        let busy = answer.outcome.as_ref().is_err_and(busy);
-        let message = |sent: &mut Log<Sent>| {
-            let message = sent.get_mut(number as usize).filter(|one| !one.answered)?;
-            message.answered = true;
-            if busy {
-                message.left = 0;
-            }
-            Some(*message)
-        };
-        let sent = message(&mut self.sent.borrow_mut());
-        let sent = sent.ok_or("an answer to what was not asked, or is answered")?;
-        add(&self.counts.answered, 1);
+        let busy = matches!(&answer.outcome, Err(refusal) if refusal.data.reason == "busy")
+            && self.writers == Writers::Many;
+        let mut log = self.sent.borrow_mut();
+        let message = log.get_mut(number as usize).filter(|one| !one.answered);
+        let message = message.ok_or("an answer to what was not asked, or is answered")?;
+        message.answered = true;
+        message.left = if busy { 0 } else { message.left };
+        let sent = *message;
+        drop(log);
+        self.counts.answered.update(|count| count + 1);
         if !busy {
             let appended: Appended = answer.result()?;
             let placed = self.place(sent.timeline, &appended.message_id, appended.sequence)?;
@@ -227,8 +209,8 @@ impl Account {
             if placed as u64 != number || appended.duplicate || !same {
                 return Err(format!("the answer to message {number} is of another"));
             }
-            add(&self.written[sent.timeline].length, 1);
-            add(&self.counts.acked, 1);
+            self.written[sent.timeline].length.update(|count| count + 1);
+            self.counts.acked.update(|count| count + 1);
             if let Some(acks) = &self.acks {
                 acks.record(sent.scheduled, now);
             }
@@ -239,10 +221,10 @@ impl Account {
 
     /// The message with this ID has this number in this timeline, and no other has. Returns which message it is.
     fn place(&self, timeline: usize, id: &str, sequence: u64) -> Result<usize, String> {
-        let digits = id.strip_prefix(self.run.tag.as_str());
-        let digits = digits.and_then(|rest| rest.strip_prefix('-'));
+        let digits = id.strip_prefix(&*self.run.tag);
+        let digits = digits.filter(|digits| digits.len() == DIGITS);
         let number = digits.and_then(|digits| digits.parse().ok()).unwrap_or(0);
-        let sent = self.message(number);
+        let sent = self.sent.borrow_mut().get_mut(number).copied();
         if sent.is_none_or(|sent| sent.timeline != timeline) {
             return Err(format!("{id} was not sent there"));
         }
@@ -266,26 +248,26 @@ impl Account {
         }
         let (counts, others) = (&self.counts, self.writers == Writers::Others);
         let compare = others || counts.pushes.get().is_multiple_of(SAMPLE);
-        add(&counts.pushes, 1);
-        add(&counts.deliveries, heard.count);
+        counts.pushes.update(|count| count + 1);
+        counts.deliveries.update(|count| count + heard.count);
         if self.run.phase() == Phase::Measuring {
-            add(&counts.measured, heard.count);
+            counts.measured.update(|count| count + heard.count);
         }
         if compare {
-            let entry = self.entry.to_string();
-            let same = |one: &Message| one.entry.as_deref().map(RawValue::get) == Some(&entry);
+            counts.compared.update(|count| count + 1);
+            let entry = Some(&*self.entry);
+            let same = |one: &Message| one.entry.as_deref().map(RawValue::get) == entry;
             if !heard.messages()?.iter().all(same) {
                 return Err("an entry was not sent so".into());
             }
         }
         if !others && (compare || self.writers == Writers::Many) {
-            self.identify(heard)?;
+            // Each has the ID of one that was sent there.
+            let place = |sequence, id: &str| self.place(heard.timeline, id, sequence);
+            heard.ids(|sequence, id| place(sequence, id).map(drop))?;
         }
         // What a subscription resumes with has no latency: it waited by choice.
         let delivery = self.delivery.as_deref().filter(|_| timed && heard.live);
-        if !heard.live {
-            add(&counts.resumed, heard.count);
-        }
         if !others {
             return self.deliver(heard, delivery);
         }
@@ -299,18 +281,6 @@ impl Account {
         Ok(())
     }
 
-    /// Each message has the ID of one that was sent there.
-    fn identify(&self, heard: &Heard<'_>) -> Result<(), String> {
-        let (mut sequence, mut placed) = (heard.first, Ok(0));
-        heard.ids(|id| {
-            if placed.is_ok() {
-                placed = self.place(heard.timeline, id, sequence);
-            }
-            sequence += 1;
-        })?;
-        placed.map(drop)
-    }
-
     /// Ticks the messages off, and times them.
     fn deliver(&self, heard: &Heard<'_>, delivery: Option<&Recorder>) -> Result<(), String> {
         let record = |scheduled, count| {
@@ -318,7 +288,8 @@ impl Account {
                 delivery.record_many(scheduled, heard.now, count);
             }
         };
-        let reached = self.counts.reached.get();
+        let reached = &self.counts.reached;
+        let before = reached.get();
         let mut numbers = self.written[heard.timeline].numbers.borrow_mut();
         let mut sent = self.sent.borrow_mut();
         // Messages that were sent together have one time: most pushes are one entry in the histogram.
@@ -329,7 +300,7 @@ impl Account {
             let message = message.filter(|message| message.left > 0);
             let message = message.ok_or_else(|| format!("{sequence} is not due"))?;
             message.left -= 1;
-            add(&self.counts.reached, u64::from(message.left == 0));
+            reached.update(|count| count + u64::from(message.left == 0));
             if message.scheduled != scheduled {
                 record(scheduled, count);
                 (scheduled, count) = (message.scheduled, 0);
@@ -338,7 +309,7 @@ impl Account {
         }
         record(scheduled, count);
         drop((numbers, sent));
-        if self.counts.reached.get() > reached {
+        if reached.get() > before {
             self.news.notify_one();
             self.forget(heard.timeline);
         }
@@ -358,6 +329,12 @@ impl Account {
     /// So many messages of a timeline are acknowledged.
     pub(super) fn length(&self, timeline: usize) -> u64 {
         self.written[timeline].length.get()
+    }
+
+    /// Something is wrong with what a member hears.
+    pub(super) fn fault(&self, member: usize, what: impl fmt::Display) {
+        let checks = &self.run.checks;
+        checks.fault(format_args!("follower {member}: {what}"));
     }
 
     /// At the end: enters what was checked, and what is missing.
@@ -382,16 +359,13 @@ impl Account {
                 let (name, position) = (&self.timelines[place.timeline], place.position);
                 let length = self.length(place.timeline);
                 if position != length {
-                    member.fault(format_args!("{name} came as far as {position} of {length}"));
+                    let what = format_args!("{name} came as far as {position} of {length}");
+                    self.fault(member.number, what);
                 }
             }
             checks.made("subscriptions up to the end", places.len() as u64);
         }
         checks.made("deliveries in order", self.counts.deliveries.get());
-        let compared = match self.writers {
-            Writers::Others => self.counts.pushes.get(),
-            _ => self.counts.pushes.get().div_ceil(SAMPLE),
-        };
-        checks.made("pushes compared whole", compared);
+        checks.made("pushes compared whole", self.counts.compared.get());
     }
 }

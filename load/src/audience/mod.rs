@@ -12,28 +12,25 @@ mod sent;
 #[cfg(test)]
 mod tests;
 
-use std::cell::OnceCell;
-use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::exit::{self, Stop};
-use crate::follower::{Follower, Place, Stage};
+use crate::follower::{Event, Follower, Place, Stage};
 use crate::pace::Pace;
 use crate::pipe::Way;
-use crate::run::{Better, Phase};
+use crate::run::Phase;
 pub(crate) use account::{Account, Writers};
 
 /// A member that has not caught up within this is lost.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Messages may come until so long after the end.
 const AT_END: Duration = Duration::from_secs(30);
-/// After so long without any answer, none will come.
-const SILENCE: Duration = Duration::from_secs(5);
 /// Members read on for so long at the end: a message that comes then is one too many.
 const LINGER: Duration = Duration::from_millis(50);
 /// So many messages without an answer mean that the server does not keep up.
@@ -62,17 +59,10 @@ impl Member {
 
     /// Reads once. Cancel-safe.
     async fn read(&mut self) -> io::Result<()> {
-        let (account, timed) = (&*self.account, self.timed);
-        let read = self.follower.read(|event| account.hear(&event, timed));
-        let read = read.await;
-        let faults: Vec<String> = self.follower.faults().collect();
-        faults.iter().for_each(|fault| self.fault(fault));
-        read
-    }
-
-    fn fault(&self, what: impl fmt::Display) {
-        let (number, checks) = (self.number, &self.account.run.checks);
-        checks.fault(format_args!("follower {number}: {what}"));
+        let (account, timed, number) = (&self.account, self.timed, self.number);
+        let hear = |event: Event<'_>| account.hear(&event, timed);
+        let read = self.follower.read(hear, |what| account.fault(number, what));
+        read.await
     }
 
     /// A habit: reads all the time, so that the server never waits for it, until the connection is lost; and sends what
@@ -117,18 +107,15 @@ impl Member {
         mut self,
         habit: impl AsyncFnOnce(&mut Member) -> io::Result<()> + 'static,
     ) -> JoinHandle<Member> {
+        let mut over = self.account.over.subscribe();
         spawn_local(async move {
-            let mut over = self.account.over.subscribe();
             let lived = tokio::select! {
                 biased;
                 lived = habit(&mut self) => lived,
-                until = over.wait_for(Option::is_some) => {
-                    let until = until.ok().and_then(|until| *until);
-                    self.finish(until.unwrap_or_else(Instant::now)).await
-                }
+                _ = over.changed() => self.finish(*over.borrow()).await,
             };
             if let Err(error) = lived {
-                self.fault(error);
+                self.account.fault(self.number, error);
             }
             self
         })
@@ -151,22 +138,19 @@ impl Member {
 
 /// All members come. The error: one has no connection. Another fault ends the run, which has a result.
 pub(crate) async fn open(account: &Account, members: Vec<Member>) -> Result<Vec<Member>, Stop> {
-    let lost = Rc::new(OnceCell::new());
-    let first = Rc::clone(&lost);
-    let come = async move |member: &mut Member| {
-        if let Err(error) = member.come().await {
-            // The first one says it.
-            let _ = first.set(format!("follower {}: {error}", member.number));
+    let come = async |mut member: Member| match member.come().await {
+        Ok(()) => Ok(member),
+        Err(error) => {
+            let lost = format!("follower {}: {error}", member.number);
+            Err(Stop::Unreachable(lost))
         }
-        Ok(())
     };
-    let members = all(members, come).await?;
+    let came = try_join_all(members.into_iter().map(come)).await;
     if account.run.checks.faults() > 0 {
         account.run.end_early();
-    } else if let Some(lost) = lost.get() {
-        return Err(Stop::Unreachable(lost.clone()));
+        return Ok(came.unwrap_or_default());
     }
-    Ok(members)
+    came
 }
 
 /// All members do the same, each in a task of its own. Returns them when the last one is through.
@@ -179,39 +163,31 @@ pub(crate) async fn all(
 }
 
 /// Waits until nothing is on its way any more, or something is wrong, or it takes too long; then ends all habits, and
-/// enters what was checked, what is missing, and the figures that all audiences have. Returns how many deliveries
-/// belong to the measurement.
+/// enters what was checked, what is missing, and the rates. Returns how many deliveries belong to the measurement.
 pub(crate) async fn end(account: &Account, living: Vec<JoinHandle<Member>>) -> Result<u64, Stop> {
     let (run, counts) = (&account.run, &account.counts);
     let complete = || account.unanswered() == 0 && counts.reached >= counts.acked;
     let mut until = Instant::now() + AT_END;
     run.checks.wait_for(complete).await;
     // What waits at the server is answered bit by bit: the rate was too high. What is lost is not.
-    while account.by_clock && account.unanswered() > 0 && run.checks.faults() == 0 {
+    while account.unanswered() > 0 && run.checks.faults() == 0 {
         let answered = counts.answered.get();
-        // The error: there is more to wait for.
-        let _ = timeout(SILENCE, run.checks.wait_for(complete)).await;
+        run.checks.wait_for(complete).await;
         if counts.answered.get() == answered {
             break;
         }
         run.invalid(format!(
-            "the server does not keep up with the rate: answers came {AT_END:?} after the end"
+            "the server does not keep up: answers came {AT_END:?} after the end"
         ));
         until = Instant::now() + AT_END;
     }
-    account.over.send_replace(Some(until));
+    account.over.send_replace(until);
     account.close(&exit::all(living).await?);
     if let Some(acks) = &account.acks {
         run.rate("appends_per_second", acks.count());
     }
-    let delivered = match &account.delivery {
-        Some(delivery) if account.writers != Writers::Others => delivery.count(),
-        _ => counts.measured.get(),
-    };
+    let delivered = counts.measured.get();
     run.rate("deliveries_per_second", delivered);
-    let pushes = counts.pushes.get().max(1) as f64;
-    let together = counts.deliveries.get() as f64 / pushes;
-    run.figure("messages_per_push", together, "1", Better::Neither);
     Ok(delivered)
 }
 

@@ -26,6 +26,7 @@ impl Sent {
 }
 
 /// What is numbered from 1 on. The first ones are forgotten when they are done, so that a run may be long.
+#[derive(Default)]
 pub(super) struct Log<T> {
     pub(super) forgotten: usize,
     pub(super) kept: VecDeque<T>,
@@ -57,13 +58,4 @@ pub(super) struct Written {
     pub(super) length: Cell<u64>,
     /// Which message has which number; 0 as long as that is not known.
     pub(super) numbers: RefCell<Log<usize>>,
-}
-
-impl<T> Default for Log<T> {
-    fn default() -> Log<T> {
-        Log {
-            forgotten: 0,
-            kept: VecDeque::new(),
-        }
-    }
 }

@@ -18,10 +18,10 @@ use crate::rpc::Answer;
 use crate::run::{Counts, Run};
 use crate::setup;
 
-/// An account of "a" with two followers and "b" with one, which measures from the beginning on.
+/// An account of a timeline with two followers and one with one, which measures from the beginning on.
 struct Bench {
     account: Rc<Account>,
-    /// Two of "a", one of "b".
+    /// Two of the first, one of the second.
     members: Vec<Member>,
     began: Instant,
 }
@@ -38,13 +38,12 @@ impl Bench {
         let run = Run::new(&setup::plain(), url, None);
         let began = Instant::now();
         run.window.begin(began);
-        let timelines = ["a", "b"].map(str::to_owned);
         let follows = vec![vec![0], vec![0], vec![1]];
         let measured = Some(match writers {
             Writers::Others => Counts::Ended,
             _ => Counts::Scheduled,
         });
-        let (account, members) = Account::new(&run, writers, measured, 8, timelines, follows);
+        let (account, members) = Account::new(&run, writers, measured, 8, "t/", follows);
         Bench {
             account,
             members,
@@ -76,8 +75,8 @@ impl Bench {
 
     fn feed(&mut self, member: usize, text: &Value) {
         let (account, follower) = (&self.account, &mut self.members[member].follower);
-        follower.feed(text, |event| account.hear(&event, true));
-        for fault in follower.faults() {
+        let fed = follower.feed(text, |event| account.hear(&event, true));
+        if let Err(fault) = fed {
             account.run.checks.fault(fault);
         }
     }
@@ -90,12 +89,20 @@ impl Bench {
 
     fn pushed(&self, timeline: usize, messages: &[(u64, usize)]) -> Value {
         let one = |(sequence, number): &(u64, usize)| {
-            json!({ "sequence": sequence, "timestamp": wall_micros() / 1_000 - 300, "entry": self.account.entry,
-                "message_id": self.account.message_id(*number) })
+            json!({ "sequence": sequence, "timestamp": wall_micros() / 1_000 - 300, "entry": self.entry(),
+                "message_id": self.message_id(*number) })
         };
         let messages: Vec<Value> = messages.iter().map(one).collect();
         json!({ "jsonrpc": "2.0", "method": "message", "params": { "timeline": self.timelines()[timeline],
             "epoch": "e1", "messages": messages, "head": 99 } })
+    }
+
+    fn message_id(&self, number: usize) -> String {
+        format!("{}{number:09}", self.account.run.tag)
+    }
+
+    fn entry(&self) -> Value {
+        serde_json::from_str(&self.account.entry).expect("JSON")
     }
 
     /// The answer to append `number` is that message `of` has this number.
@@ -105,7 +112,7 @@ impl Bench {
 
     fn answer_in(&self, epoch: &str, number: u64, of: usize, sequence: u64) -> Result<(), String> {
         let text = json!({ "jsonrpc": "2.0", "id": OWN + number, "result": { "sequence": sequence, "timestamp": 1,
-            "message_id": self.account.message_id(of), "epoch": epoch, "duplicate": false } });
+            "message_id": self.message_id(of), "epoch": epoch, "duplicate": false } });
         self.answered(number, &text.to_string())
     }
 
@@ -226,8 +233,8 @@ fn a_push_must_be_what_was_sent_in_every_part() {
     let mut bench = Bench::new(Writers::One);
     (0..5).for_each(|_| bench.put(0));
     let good = bench.pushed(0, &[(1, 1), (2, 2)]);
-    let ids = [2, 3].map(|number| bench.account.message_id(number));
-    let text = bench.account.entry.to_string()[9..15].to_owned();
+    let ids = [2, 3].map(|number| bench.message_id(number));
+    let text = bench.account.entry[9..15].to_owned();
     for (from, to) in [(&*ids[0], &*ids[1]), (&text, "other-")] {
         let mut other = Bench::new(Writers::One);
         other.account = Rc::clone(&bench.account);
@@ -236,8 +243,8 @@ fn a_push_must_be_what_was_sent_in_every_part() {
         bench.account.counts.pushes.set(0);
         let hear = |event: Event<'_>| bench.account.hear(&event, true);
         let follower = &mut other.members[0].follower;
-        follower.feed(&serde_json::from_str(&bad).expect("JSON"), hear);
-        assert_eq!(follower.faults().count(), 1, "{from}");
+        let fed = follower.feed(&serde_json::from_str(&bad).expect("JSON"), hear);
+        assert!(fed.is_err(), "{from}");
     }
     bench.account.counts.pushes.set(0);
     bench.push(0, &[(1, 1), (2, 2)]);
@@ -276,17 +283,17 @@ fn what_did_not_come_or_was_not_answered_is_a_fault_at_the_end() {
     bench.put(0);
     end(&bench, "1 appends without an answer");
     assert_eq!(bench.answer(1, 1, 1), Ok(()));
-    end(&bench, "follower 1: a came as far as 0 of 1");
+    end(&bench, "follower 1: t/000000000 came as far as 0 of 1");
     let bench = Bench::new(Writers::Others);
     bench.account.expect(|_| 1);
-    end(&bench, "follower 2: b came as far as 0 of 1");
+    end(&bench, "follower 2: t/000000001 came as far as 0 of 1");
     let mut bench = Bench::new(Writers::Many);
     bench.put(1);
     bench.put(1);
     bench.push(2, &[(1, 1), (2, 2)]);
     assert_eq!(bench.answer(1, 1, 1), Ok(()));
-    end(&bench, "b: 1 appended, 2 seen");
-    end(&bench, "follower 2: b came as far as 2 of 1");
+    end(&bench, "t/000000001: 1 appended, 2 seen");
+    end(&bench, "follower 2: t/000000001 came as far as 2 of 1");
 }
 
 #[test]
@@ -310,7 +317,7 @@ fn what_others_appended_counts_from_its_commit() {
     bench.push(0, &[(1, 1), (2, 2)]);
     assert!(!bench.failed());
     let counts = &bench.account.counts;
-    assert_eq!((counts.deliveries.get(), counts.resumed.get()), (2, 0));
+    assert_eq!(counts.deliveries.get(), 2);
     let delivery = bench.account.delivery.as_ref().expect("it counts");
     let (latency, _) = delivery.recorded();
     // One for the push, which says that they were committed 300 ms ago.
@@ -320,10 +327,7 @@ fn what_others_appended_counts_from_its_commit() {
     bench.account.expect(|_| 5);
     bench.subscribe(0, 4);
     bench.push(0, &[(3, 3), (4, 4)]);
-    assert_eq!(
-        (bench.account.counts.resumed.get(), bench.delivered()),
-        (2, 1)
-    );
+    assert_eq!(bench.delivered(), 1);
     bench.push(0, &[(5, 5)]);
     assert_eq!(
         (bench.account.counts.measured.get(), bench.delivered()),
@@ -357,7 +361,7 @@ const UPGRADED: &[u8] =
 
 #[tokio::test]
 async fn what_is_wrong_while_members_come_is_a_fault_and_no_connection_is_none() {
-    let subscribed = json!({ "jsonrpc": "2.0", "id": 0, "result": { "timeline": "a", "epoch": "e1", "head": 5,
+    let subscribed = json!({ "jsonrpc": "2.0", "id": 0, "result": { "timeline": "t/000000000", "epoch": "e1", "head": 5,
         "messages": [], "more": true, "state": "ok" } });
     let text = subscribed.to_string();
     let frame = [&[0x81, text.len() as u8], text.as_bytes()].concat();

@@ -17,16 +17,9 @@ use super::Place;
 use crate::rpc::{Answer, Message, Refusal, number};
 
 const START: &[u8] = br#"{"jsonrpc":"2.0","method":"message","params":{"timeline":""#;
-const EPOCH: &[u8] = br#"","epoch":""#;
-const MESSAGES: &[u8] = br#"","messages":"#;
-const SEQUENCE: &[u8] = br#"{"sequence":"#;
-const TIMESTAMP: &[u8] = br#","timestamp":"#;
-const MESSAGE_ID: &[u8] = br#","message_id":""#;
-const HEAD: &[u8] = br#","head":"#;
 
-// An escaped text cannot hold these patterns: it has no bare quotes. A nested object could; ours have none.
+// An escaped text cannot hold this: it has no bare quotes. A nested object could; ours have none.
 static NEXT: LazyLock<Finder> = LazyLock::new(|| Finder::new(br#"},{"sequence":"#));
-static ID: LazyLock<Finder> = LazyLock::new(|| Finder::new(MESSAGE_ID));
 
 /// What came.
 pub(crate) enum Event<'a> {
@@ -100,10 +93,10 @@ impl<'a> News<'a> {
 
     fn quick(text: &'a [u8]) -> Option<News<'a>> {
         let (timeline, rest) = quoted(text.strip_prefix(START)?)?;
-        let (epoch, rest) = quoted(rest.strip_prefix(EPOCH)?)?;
-        let rest = rest.strip_prefix(MESSAGES)?;
+        let (epoch, rest) = quoted(rest.strip_prefix(br#"","epoch":""#)?)?;
+        let rest = rest.strip_prefix(br#"","messages":"#)?;
         let (messages, rest) = rest.split_at(memrchr(b']', rest)? + 1);
-        let (head, rest) = number(rest.strip_prefix(HEAD)?)?;
+        let (head, rest) = number(rest.strip_prefix(br#","head":"#)?)?;
         (rest == b"}}").then_some(News {
             timeline: timeline.into(),
             epoch: epoch.into(),
@@ -127,14 +120,12 @@ fn quoted(bytes: &[u8]) -> Option<(&str, &[u8])> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Heard<'a> {
     pub(crate) timeline: usize,
-    /// The position before.
-    pub(crate) after: u64,
     /// The numbers of the first and the last one.
     pub(crate) first: u64,
     pub(crate) last: u64,
     /// Commit time of the first one, ms.
     pub(crate) timestamp: u64,
-    /// They are all those from `after` to `last`. If not, the follower has entered the fault.
+    /// They are the next ones after those before, up to `last`. If not, the follower has entered the fault.
     pub(crate) in_order: bool,
     pub(crate) count: u64,
     /// They came live, not as what a subscription resumed with: they are above its first head.
@@ -156,7 +147,6 @@ impl<'a> Heard<'a> {
     ) -> Result<Heard<'a>, String> {
         let mut heard = Heard {
             timeline: place.timeline,
-            after: place.position,
             first: 0,
             last: place.position,
             timestamp: 0,
@@ -168,36 +158,23 @@ impl<'a> Heard<'a> {
             usual: false,
         };
         let none = heard;
-        if heard.quick().is_none() {
-            heard = none;
-            heard.slow()?;
+        let read = scan(messages, |sequence, timestamp, _| {
+            heard.add(sequence, timestamp)
+        });
+        heard.usual = read.is_some();
+        if !heard.usual {
+            heard = none.slow()?;
         }
         heard.live &= heard.first > place.head;
         place.position = heard.last;
         Ok(heard)
     }
 
-    fn quick(&mut self) -> Option<()> {
-        let mut rest = self.messages.strip_prefix(b"[")?;
-        loop {
-            let (sequence, behind) = number(rest.strip_prefix(SEQUENCE)?)?;
-            let (timestamp, behind) = number(behind.strip_prefix(TIMESTAMP)?)?;
-            behind.strip_prefix(MESSAGE_ID)?;
-            self.add(sequence, timestamp);
-            let Some(at) = NEXT.find(behind) else {
-                self.usual = true;
-                return Some(());
-            };
-            // Behind the brace and the comma.
-            rest = &behind[at + 2..];
-        }
-    }
-
-    fn slow(&mut self) -> Result<(), String> {
+    fn slow(mut self) -> Result<Heard<'a>, String> {
         for message in self.messages()? {
             self.add(message.sequence, message.timestamp);
         }
-        Ok(())
+        Ok(self)
     }
 
     fn add(&mut self, sequence: u64, timestamp: u64) {
@@ -214,21 +191,42 @@ impl<'a> Heard<'a> {
         serde_json::from_slice(self.messages).map_err(|odd| odd.to_string())
     }
 
-    /// Hands the ID of each message to `each`, in order. One with an escape is an error: the tool gives none.
-    pub(crate) fn ids(&self, mut each: impl FnMut(&str)) -> Result<(), String> {
+    /// Hands number and ID of each message to `each`, in order, up to an error. An ID with an escape is one: the tool
+    /// gives none.
+    pub(crate) fn ids(
+        &self,
+        mut each: impl FnMut(u64, &str) -> Result<(), String>,
+    ) -> Result<(), String> {
         if !self.usual {
             let messages = self.messages()?;
-            messages.iter().for_each(|one| each(&one.message_id));
-            return Ok(());
+            let each = |one: &Message| each(one.sequence, &one.message_id);
+            return messages.iter().try_for_each(each);
         }
-        let mut rest = self.messages;
-        for _ in 0..self.count {
-            let id = ID.find(rest).map(|at| &rest[at + MESSAGE_ID.len()..]);
-            let (id, behind) = id.and_then(quoted).ok_or("an ID with an escape")?;
-            each(id);
-            rest = behind;
-        }
-        Ok(())
+        let mut done = Ok(());
+        scan(self.messages, |sequence, _, id| {
+            if done.is_ok() {
+                let id = quoted(id).ok_or_else(|| "an ID with an escape".to_owned());
+                done = id.and_then(|(id, _)| each(sequence, id));
+            }
+        });
+        done
+    }
+}
+
+/// Hands number and time of each message, and what begins with its ID, to `each`. `None` if one does not begin with
+/// the three in this order.
+fn scan(messages: &[u8], mut each: impl FnMut(u64, u64, &[u8])) -> Option<()> {
+    let mut rest = messages.strip_prefix(b"[")?;
+    loop {
+        let (sequence, behind) = number(rest.strip_prefix(br#"{"sequence":"#)?)?;
+        let (timestamp, behind) = number(behind.strip_prefix(br#","timestamp":"#)?)?;
+        let id = behind.strip_prefix(br#","message_id":""#)?;
+        each(sequence, timestamp, id);
+        let Some(at) = NEXT.find(id) else {
+            return Some(());
+        };
+        // Behind the brace and the comma.
+        rest = &id[at + 2..];
     }
 }
 
@@ -271,7 +269,11 @@ mod tests {
 
     fn ids(heard: &Heard<'_>) -> Vec<String> {
         let mut ids = Vec::new();
-        heard.ids(|id| ids.push(id.to_owned())).expect("plain");
+        let read = heard.ids(|_, id| {
+            ids.push(id.to_owned());
+            Ok(())
+        });
+        read.expect("plain");
         ids
     }
 
@@ -348,10 +350,10 @@ mod tests {
                 prop_assert_eq!(&*news.timeline, name.as_str());
                 prop_assert_eq!(News::quick(text.as_bytes()).is_none(), name.contains('"'));
                 let heard = heard(&news, first - 1);
-                let mut slow = Heard {
+                let none = Heard {
                     first: 0, last: first - 1, timestamp: 0, count: 0, usual: false, ..heard
                 };
-                slow.slow().expect("messages");
+                let slow = none.slow().expect("messages");
                 prop_assert!(heard.usual && heard.in_order && heard.count == count);
                 prop_assert_eq!(Heard { usual: true, ..slow }, heard);
                 prop_assert_eq!(ids(&heard), ids(&slow));
@@ -364,7 +366,7 @@ mod tests {
                 let mut place = Place { timeline: 0, position: 0, head: 0, stage: Stage::Live };
                 if let Some(news) = News::pushed(text) {
                     let heard = Heard::read(&mut place, news.messages, true, Instant::now());
-                    let _ = heard.and_then(|heard| heard.ids(|_| ()));
+                    let _ = heard.and_then(|heard| heard.ids(|_, _| Ok(())));
                 }
             };
             let mut text = push("room", &[8, 9, 10], "text").into_bytes();

@@ -5,9 +5,9 @@
 //! the one after the last, and that heads fit; anything else is a fault, and comes out all the same. Must not: mend
 //! anything, keep messages, or allocate for a push: some profiles read millions a second on the server's own machine.
 //!
-//! Use: `new`, `connect`, `join` each, then `read` in a loop, each call followed by `faults`; the caller gets
-//! [`Event`]s. After a lost connection, `connect` and `join` go on from the positions. One without timelines is a
-//! connection for the caller's own requests.
+//! Use: `new`, `connect`, `join` each, then `read` in a loop, which hands on [`Event`]s and faults. After a lost
+//! connection, `connect` and `join` go on from the positions. One without timelines is a connection for the caller's
+//! own requests.
 
 mod heard;
 
@@ -28,8 +28,6 @@ use crate::pipe::{Pipe, Way};
 use crate::rpc::{Answer, open, put_request};
 pub(crate) use heard::{Event, Heard};
 
-/// More faults of one read say nothing new.
-const FAULTS_MAX: usize = 20;
 /// Request numbers: below are joins (the number of the place), from here on leaves.
 const LEAVE: u64 = 1 << 32;
 /// From here on they are the caller's own.
@@ -83,18 +81,22 @@ impl Deref for Timelines {
 pub(crate) struct Follower {
     /// Who it is, if it is a user.
     pub(crate) user: Option<String>,
-    timelines: Arc<Timelines>,
-    /// By timeline.
-    places: Vec<Place>,
+    places: Places,
     pipe: Option<Pipe>,
     /// What has come of a text in fragments.
     parts: Vec<u8>,
     out: Vec<u8>,
-    faults: Vec<String>,
+}
+
+/// How far it is in each of its timelines.
+struct Places {
+    timelines: Arc<Timelines>,
+    /// By timeline.
+    all: Vec<Place>,
 }
 
 /// How far a follower is in one timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) timeline: usize,
     /// The last number that came.
@@ -105,9 +107,10 @@ pub(crate) struct Place {
 }
 
 /// How far a subscription is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// There is none.
+    #[default]
     Out,
     /// It is asked for.
     Joining,
@@ -125,20 +128,17 @@ impl Follower {
     ) -> Follower {
         let place = |timeline| Place {
             timeline,
-            position: 0,
-            head: 0,
-            stage: Stage::Out,
+            ..Place::default()
         };
-        let mut places: Vec<Place> = follows.into_iter().map(place).collect();
-        places.sort_by_key(|place| place.timeline);
+        let mut all: Vec<Place> = follows.into_iter().map(place).collect();
+        all.sort_by_key(|place| place.timeline);
+        let timelines = Arc::clone(timelines);
         Follower {
             user: None,
-            timelines: Arc::clone(timelines),
-            places,
+            places: Places { timelines, all },
             pipe: None,
             parts: Vec::new(),
             out: Vec::new(),
-            faults: Vec::new(),
         }
     }
 
@@ -154,38 +154,38 @@ impl Follower {
         self.pipe = None;
         self.parts.clear();
         self.out.clear();
-        for place in &mut self.places {
+        for place in &mut self.places.all {
             place.stage = Stage::Out;
         }
     }
 
     /// The timelines it follows, and how far it is.
     pub(crate) fn places(&self) -> &[Place] {
-        &self.places
+        &self.places.all
     }
 
     /// Asks for a subscription from its position, with at most `limit` messages in the reply.
-    pub(crate) fn join(&mut self, place: usize, limit: Option<u64>) {
-        let Place {
-            timeline, position, ..
-        } = self.places[place];
-        self.places[place].stage = Stage::Joining;
-        let name = &self.timelines[timeline];
-        let mut params = json!({ "timeline": name, "after": position });
-        if let Some(epoch) = self.timelines.epoch(timeline) {
+    pub(crate) fn join(&mut self, number: usize, limit: Option<u64>) {
+        let Places { timelines, all } = &mut self.places;
+        let place = &mut all[number];
+        place.stage = Stage::Joining;
+        let name = &timelines[place.timeline];
+        let mut params = json!({ "timeline": name, "after": place.position });
+        if let Some(epoch) = timelines.epoch(place.timeline) {
             params["epoch"] = epoch.into();
         }
         if let Some(limit) = limit {
             params["limit"] = limit.into();
         }
-        put_request(&mut self.out, place as u64, "subscribe", &params);
+        put_request(&mut self.out, number as u64, "subscribe", &params);
     }
 
     /// Asks for the end of one.
-    pub(crate) fn leave(&mut self, place: usize) {
-        self.places[place].stage = Stage::Leaving;
-        let params = json!({ "timeline": self.timelines[self.places[place].timeline] });
-        put_request(&mut self.out, LEAVE + place as u64, "unsubscribe", &params);
+    pub(crate) fn leave(&mut self, number: usize) {
+        let Places { timelines, all } = &mut self.places;
+        all[number].stage = Stage::Leaving;
+        let params = json!({ "timeline": timelines[all[number].timeline] });
+        put_request(&mut self.out, LEAVE + number as u64, "unsubscribe", &params);
     }
 
     /// Where the caller puts frames of its own requests, for the next `read` to send.
@@ -194,84 +194,114 @@ impl Follower {
     }
 
     /// Sends what there is to send, waits until something comes, and hands all of that to `each`, whose errors are
-    /// faults. Cancel-safe. It is an error if there is no connection any more (`frame::close_code` reads a goodbye).
+    /// faults; faults go to `fault`. Cancel-safe. It is an error if there is no connection any more
+    /// (`frame::close_code` reads a goodbye).
     pub(crate) async fn read(
         &mut self,
         mut each: impl FnMut(Event<'_>) -> Result<(), String>,
+        mut fault: impl FnMut(String),
     ) -> io::Result<()> {
-        let Follower {
-            timelines,
-            places,
-            pipe,
-            parts,
-            out,
-            faults,
-            ..
-        } = self;
-        let pipe = pipe.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let mut now = None;
-        let mut take = |text: &[u8]| {
-            let now = *now.get_or_insert_with(Instant::now);
-            if let Err(what) = take(timelines, places, text, now, &mut each)
-                && faults.len() < FAULTS_MAX
-            {
-                let text = String::from_utf8_lossy(text);
-                faults.push(format!("{what}, with {text:.300}"));
-            }
+        let (places, parts) = (&mut self.places, &mut self.parts);
+        let pipe = self.pipe.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let texts = |bytes: &[u8], out: &mut Vec<u8>| {
+            let now = Instant::now();
+            texts(bytes, out, parts, |text| {
+                if let Err(what) = places.take(text, now, &mut each) {
+                    let text = String::from_utf8_lossy(text);
+                    fault(format!("{what}, with {text:.300}"));
+                }
+            })
         };
-        pipe.exchange(out, |bytes, out| texts(bytes, out, parts, &mut take))
-            .await
-    }
-
-    /// Takes the faults since the last call.
-    pub(crate) fn faults(&mut self) -> impl Iterator<Item = String> {
-        self.faults.drain(..)
+        pipe.exchange(&mut self.out, texts).await
     }
 }
 
-/// A text came: it moves the positions and goes to `each`. The error is what is wrong with it.
-fn take(
-    timelines: &Timelines,
-    places: &mut [Place],
-    text: &[u8],
-    now: Instant,
-    each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
-) -> Result<(), String> {
-    if let Some(answer) = Answer::read(text) {
-        return match answer.id.checked_sub(OWN) {
-            Some(number) => each(Event::Answered(number, &answer, now)),
-            None => answered(timelines, places, &answer, now, each),
+impl Places {
+    /// A text came: it moves the positions and goes to `each`. The error is what is wrong with it.
+    fn take(
+        &mut self,
+        text: &[u8],
+        now: Instant,
+        each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if let Some(answer) = Answer::read(text) {
+            return match answer.id.checked_sub(OWN) {
+                Some(number) => each(Event::Answered(number, &answer, now)),
+                None => self.answered(&answer, now, each),
+            };
+        }
+        let Some(news) = News::pushed(text) else {
+            let is_end = text.starts_with(DRAINING);
+            return each(if is_end {
+                Event::Draining
+            } else {
+                Event::Other
+            });
         };
+        let place = self.find(&news.timeline);
+        let place = &mut self.all[place.ok_or("a push of a timeline that is not followed")?];
+        if matches!(place.stage, Stage::Out | Stage::Joining) {
+            return Err("a push outside of a subscription".into());
+        }
+        if self.timelines.epoch(place.timeline) != Some(&news.epoch) {
+            return Err("a push of another epoch".into());
+        }
+        hear(place, &news, true, now, each)
     }
-    let Some(news) = News::pushed(text) else {
-        let draining = text.starts_with(DRAINING);
-        return each(if draining {
-            Event::Draining
-        } else {
-            Event::Other
-        });
-    };
-    let place = find(timelines, places, &news.timeline);
-    let place = place.ok_or("a push of a timeline that is not followed")?;
-    if matches!(place.stage, Stage::Out | Stage::Joining) {
-        return Err("a push outside of a subscription".into());
-    }
-    if timelines.epoch(place.timeline) != Some(&news.epoch) {
-        return Err("a push of another epoch".into());
-    }
-    hear(place, &news, true, now, each)
-}
 
-/// The place of a timeline.
-fn find<'a>(timelines: &Timelines, places: &'a mut [Place], name: &str) -> Option<&'a mut Place> {
-    // A subscriber of a room has one timeline only: it does without a search.
-    if let [only] = &*places {
-        let is_it = timelines[only.timeline] == name;
-        return places.first_mut().filter(|_| is_it);
+    /// The place of a timeline.
+    fn find(&self, name: &str) -> Option<usize> {
+        // A subscriber of a room has one timeline only: it does without a search.
+        if let [only] = &*self.all {
+            return (self.timelines[only.timeline] == name).then_some(0);
+        }
+        let timeline = self.timelines.number(name)?;
+        let at = |place: &Place| place.timeline;
+        self.all.binary_search_by_key(&timeline, at).ok()
     }
-    let timeline = timelines.number(name)?;
-    let at = places.binary_search_by_key(&timeline, |place| place.timeline);
-    places.get_mut(at.ok()?)
+
+    /// A reply to a subscribe or an unsubscribe.
+    fn answered(
+        &mut self,
+        answer: &Answer<'_>,
+        now: Instant,
+        each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let expected = match answer.id {
+            ..LEAVE => Stage::Joining,
+            _ => Stage::Leaving,
+        };
+        let place = self.all.get_mut((answer.id % LEAVE) as usize);
+        let place = place.filter(|place| place.stage == expected);
+        let place = place.ok_or("a reply to what was not asked")?;
+        place.stage = Stage::Out;
+        let result = match &answer.outcome {
+            Err(refusal) => return each(Event::Refused(refusal)),
+            Ok(_) if expected == Stage::Leaving => return Ok(()),
+            Ok(result) => serde_json::from_slice::<News>(result),
+        };
+        let news = result.map_err(|odd| format!("not what subscribe answers: {odd}"))?;
+        let (timeline, after, head) = (place.timeline, place.position, news.head);
+        (place.stage, place.head) = (Stage::Live, head);
+        each(Event::Joined {
+            timeline,
+            after,
+            head,
+        })?;
+        let (name, epoch, state) = (&news.timeline, &news.epoch, news.state.as_deref());
+        let same = self.timelines[timeline] == **name && self.timelines.is_epoch(timeline, epoch);
+        if !same || state != Some("ok") {
+            return Err(format!(
+                "subscribed after {after}: {state:?}, {name}, epoch {epoch}"
+            ));
+        }
+        hear(place, &news, false, now, each)?;
+        let (last, more) = (place.position, news.more);
+        if more != Some(last < head) {
+            return Err(format!("it ends at {last} of {head}, more: {more:?}"));
+        }
+        Ok(())
+    }
 }
 
 /// Messages came for a place.
@@ -282,64 +312,19 @@ fn hear(
     now: Instant,
     each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
+    let after = place.position;
     let heard = Heard::read(place, news.messages, live, now)?;
     if heard.count > 0 {
         each(Event::Heard(&heard))?;
     } else if live {
         return Err("a push without messages".into());
     }
-    let (first, last, after) = (heard.first, heard.last, heard.after);
+    let (first, last) = (heard.first, heard.last);
     if !heard.in_order {
         return Err(format!("{first} to {last} came after {after}"));
     }
     if news.head < last {
         return Err(format!("head {} below {last}", news.head));
-    }
-    Ok(())
-}
-
-/// A reply to a subscribe or an unsubscribe.
-fn answered(
-    timelines: &Timelines,
-    places: &mut [Place],
-    answer: &Answer<'_>,
-    now: Instant,
-    each: &mut impl FnMut(Event<'_>) -> Result<(), String>,
-) -> Result<(), String> {
-    let place = places.get_mut((answer.id % LEAVE) as usize);
-    let expected = match answer.id {
-        ..LEAVE => Stage::Joining,
-        _ => Stage::Leaving,
-    };
-    let place = place.filter(|place| place.stage == expected);
-    let place = place.ok_or("a reply to what was not asked")?;
-    let timeline = place.timeline;
-    place.stage = Stage::Out;
-    let result = match &answer.outcome {
-        Err(refusal) => return each(Event::Refused(refusal)),
-        Ok(_) if expected == Stage::Leaving => return Ok(()),
-        Ok(result) => serde_json::from_slice::<News>(result),
-    };
-    let news = result.map_err(|odd| format!("not what subscribe answers: {odd}"))?;
-    let (after, head) = (place.position, news.head);
-    (place.stage, place.head) = (Stage::Live, head);
-    each(Event::Joined {
-        timeline,
-        after,
-        head,
-    })?;
-    let same = timelines.is_epoch(timeline, &news.epoch) && timelines[timeline] == *news.timeline;
-    if !same || news.state.as_deref() != Some("ok") {
-        let (name, epoch, state) = (&news.timeline, &news.epoch, &news.state);
-        return Err(format!(
-            "subscribed after {after}: {state:?}, {name}, epoch {epoch}"
-        ));
-    }
-    hear(place, &news, false, now, each)?;
-    let last = place.position;
-    if news.more != Some(last < head) {
-        let more = news.more;
-        return Err(format!("it ends at {last} of {head}, more: {more:?}"));
     }
     Ok(())
 }

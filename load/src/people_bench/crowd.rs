@@ -80,9 +80,9 @@ impl Profile for Crowd {
         // Member 0 posts.
         let mut follows = vec![vec![0]; self.online as usize + 1];
         follows[0].clear();
-        let (by_clock, names) = (Some(Counts::Scheduled), [group.name(0)]);
+        let (by_clock, prefix) = (Some(Counts::Scheduled), &*group.prefix);
         let (account, mut members) =
-            Account::new(run, Writers::One, by_clock, self.size, names, follows);
+            Account::new(run, Writers::One, by_clock, self.size, prefix, follows);
         for (number, member) in (0..).zip(&mut members) {
             member.follower.user = Some(user(run, number));
         }

@@ -99,11 +99,9 @@ impl Subscriber<'_> {
         let cutting = self.habit == Habit::Cut && run.phase() != Phase::Ending;
         let mut look = interval(LOOK);
         loop {
-            let spans = &mut self.spans;
+            let (spans, fault) = (&mut self.spans, |what| run.checks.fault(what));
             tokio::select! {
-                read = self.follower.read(|event| hear(spans, event)) => {
-                    let faults = self.follower.faults();
-                    faults.for_each(|fault| run.checks.fault(fault));
+                read = self.follower.read(|event| hear(spans, event), fault) => {
                     read?;
                     *heard = Instant::now();
                 }

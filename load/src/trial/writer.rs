@@ -86,9 +86,9 @@ impl<'a> Writer<'a> {
             } else {
                 late
             };
-            let read = timeout_at(until, follower.read(|event| self.take(&event))).await;
-            follower.faults().for_each(|what| run.checks.fault(what));
-            read.unwrap_or(Ok(()))?;
+            let fault = |what| run.checks.fault(what);
+            let read = follower.read(|event| self.take(&event), fault);
+            timeout_at(until, read).await.unwrap_or(Ok(()))?;
             if self.answered.elapsed() > PATIENCE {
                 let what = format!("no append was answered for {PATIENCE:?}");
                 run.checks.fault(&what);
