@@ -10,10 +10,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
 
 use crate::exit::Stop;
-use crate::irc::{self, Folder, Log};
+use crate::generator::count;
+use crate::irc::{Folder, Log};
 use crate::profile::Profile;
 use crate::rpc::{Client, Message};
 use crate::run::{Better, Run};
@@ -32,10 +32,10 @@ pub struct Replay {
     #[serde(flatten)]
     pub(crate) folder: Folder,
     /// Connections that write; the files are dealt out among them
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = count::<usize>)]
     pub(crate) connections: usize,
     /// Messages on the way per writing connection
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = count::<usize>)]
     pub(crate) in_flight: usize,
     /// Kill the started server (SIGKILL) and start it again so often while messages are sent
     #[arg(long, default_value_t = 0, requires = "binary")]
@@ -44,9 +44,6 @@ pub struct Replay {
 
 impl Profile for Replay {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        if self.connections == 0 || self.in_flight == 0 {
-            return Err(Stop::Usage("a count of 0".into()));
-        }
         let logs = Rc::new(self.folder.read()?);
         let replaced: u64 = logs.iter().map(|log| log.replaced).sum();
         run.figure("lines_not_utf8", replaced as f64, "1", Better::Neither);
@@ -96,12 +93,12 @@ fn in_turn(logs: Rc<Vec<Log>>, files: Vec<usize>) -> impl Iterator<Item = Outgoi
         loop {
             let (file, index) = open.pop_front()?;
             let log = &logs[file];
-            if let Some(line) = log.lines.get(index) {
+            if index < log.lines.len() {
                 open.push_back((file, index + 1));
                 return Some(Outgoing {
                     timeline: file,
                     id: log.message_id(index),
-                    entry: json!(irc::parse(line)),
+                    entry: log.entry(index),
                     expect_head: Some(index as u64),
                 });
             }

@@ -4,10 +4,11 @@
 //! not: ask.
 
 use std::cmp::Reverse;
+use std::fmt::Debug;
 
 use serde::Deserialize;
 
-use super::{Crowd, Wrong};
+use super::{Crowd, INBOXES, LISTS, UNREAD};
 use crate::groups::Counted;
 
 /// What the server says to a nick.
@@ -46,87 +47,85 @@ pub(super) struct Entry {
 
 impl Answer {
     /// What is wrong with the answer to a nick.
-    pub(super) fn wrongs(&self, crowd: &Crowd, nick: usize) -> Vec<(Wrong, String)> {
-        let (mut found, plan) = (Vec::new(), &crowd.plan);
-        let lasting = plan.stays[nick].iter().filter(|stay| stay.lasts());
-        let times = crowd.times.borrow();
-        let activity = |room: usize| Reverse(times[room].last().copied());
-        // What a nick has and should have: newest activity first.
-        let mut expected: Vec<_> = lasting.map(|stay| (stay.room, stay.from)).collect();
-        expected.sort_by_key(|(room, _)| (activity(*room), &plan.rooms[*room].name));
-        let names = expected.iter().map(|(room, _)| &plan.rooms[*room].name);
-        let listed = self.list.iter().map(|shown| &shown.timeline);
-        if !listed.clone().eq(names.clone()) {
-            let (listed, names): (Vec<_>, Vec<_>) = (listed.collect(), names.collect());
-            found.push((Wrong::List, format!("{listed:?} instead of {names:?}")));
-        }
-        let mut unread = 0;
-        for (room, from) in &expected {
-            let due = &plan.rooms[*room];
-            let name = &due.name;
-            let read = crowd.reads.borrow().get(&(nick, *room)).copied();
-            let expected = plan.unread(nick, *room, read.unwrap_or(0).max(from - 1));
-            unread += expected;
-            let Some(shown) = self.list.iter().find(|shown| shown.timeline == *name) else {
-                continue;
-            };
-            if shown.unread != expected {
-                let what = format!("{} unread of {name} instead of {expected}", shown.unread);
-                found.push((Wrong::Unread, what));
-            }
-            let (count, head) = (shown.members_count, shown.head);
-            if (count, head) != (due.members, due.lines.len() as u64) {
-                let what = format!("{name} with {count} members and head {head}");
-                found.push((Wrong::List, what));
-            }
-        }
-        let (conversations, counted) = (self.count.conversations, self.count.unread);
-        if (conversations as usize, counted) != (expected.len(), unread) {
-            let what = format!("{counted} unread in {conversations} instead of {unread}");
-            found.push((Wrong::Unread, what));
-        }
-        if let Err(what) = is_inbox(crowd, nick, &self.inbox) {
-            found.push((Wrong::Inbox, what));
-        }
+    pub(super) fn wrongs(&self, crowd: &Crowd, nick: usize) -> Vec<(&'static str, String)> {
+        let due = list(crowd, nick);
+        let count = Counted {
+            conversations: due.len() as u64,
+            unread: due.iter().map(|one| one.unread).sum(),
+        };
+        let rooms = |list: &[Shown]| -> Vec<(String, u64, u64)> {
+            let room = |one: &Shown| (one.timeline.clone(), one.members_count, one.head);
+            list.iter().map(room).collect()
+        };
+        let unread = |list: &[Shown]| -> Vec<(String, u64)> {
+            let unread = |one: &Shown| (one.timeline.clone(), one.unread);
+            list.iter().map(unread).collect()
+        };
+        let differences = [
+            (LISTS, difference(&rooms(&self.list), &rooms(&due))),
+            (UNREAD, difference(&unread(&self.list), &unread(&due))),
+            (UNREAD, difference(&[&self.count], &[&count])),
+            (INBOXES, inbox_differs(crowd, nick, &self.inbox)),
+        ];
+        let found = differences.into_iter();
         found
+            .filter_map(|(wrong, what)| Some((wrong, what?)))
+            .collect()
     }
 }
 
-/// Whether an inbox has each message of the nick's stays once, those of a room in their order.
-fn is_inbox(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Result<(), String> {
-    let times = crowd.times.borrow();
-    let mut found = Vec::new();
-    for (Inboxed { at, entry }, number) in inbox.iter().zip(1..) {
-        let (name, sequence) = (&entry.timeline, entry.sequence);
-        let room = crowd.timelines.number(name);
-        let room = room.ok_or_else(|| format!("{name} is no log"))?;
-        found.push((room, sequence));
-        let time = times[room].get((sequence as usize).wrapping_sub(1));
-        let is_its = time.is_none_or(|time| *time == entry.timestamp)
-            && crowd.timelines.epoch(room) == Some(&entry.epoch);
-        if *at != number || !is_its {
-            return Err(format!(
-                "its {number} is {at}: {sequence} of {name}, perhaps with another time or epoch"
-            ));
-        }
-    }
-    // Stable: those of a room stay as they came.
-    found.sort_by_key(|(room, _)| *room);
-    let due = crowd.plan.stays[nick].iter().flat_map(|stay| {
-        let length = crowd.plan.rooms[stay.room].lines.len() as u64;
-        (stay.from..=stay.to.min(length)).map(|number| (stay.room, number))
-    });
-    let due: Vec<_> = due.collect();
-    if found == due {
-        return Ok(());
-    }
-    let same = found.iter().zip(&due).take_while(|(a, b)| a == b).count();
+/// Where what was found and what is due differ first, if they do.
+pub(super) fn difference<T: Debug + PartialEq>(found: &[T], due: &[T]) -> Option<String> {
+    let same = found.iter().zip(due).take_while(|(a, b)| a == b).count();
     let (found, due) = (found.get(same), due.get(same));
-    let room = found.into_iter().chain(due).map(|(room, _)| *room).min();
-    let room = room.unwrap_or_default();
-    let number = |one: Option<&(usize, u64)>| one.filter(|one| one.0 == room).map(|one| one.1);
-    let (name, found, due) = (&crowd.timelines[room], number(found), number(due));
-    Err(format!("{name}: {found:?} instead of {due:?}"))
+    found.or(due)?;
+    Some(format!("{found:?} instead of {due:?}"))
+}
+
+/// The list that a nick should have: newest activity first.
+fn list(crowd: &Crowd, nick: usize) -> Vec<Shown> {
+    let (plan, times, reads) = (&crowd.plan, crowd.times.borrow(), crowd.reads.borrow());
+    let mut lasting: Vec<_> = plan.stays[nick]
+        .iter()
+        .filter(|stay| stay.lasts())
+        .collect();
+    lasting.sort_by_key(|stay| {
+        (
+            Reverse(times[stay.room].last()),
+            &crowd.timelines[stay.room],
+        )
+    });
+    let shown = lasting.into_iter().map(|stay| {
+        let (room, read) = (&plan.rooms[stay.room], reads.get(&(nick, stay.room)));
+        let read = read.copied().unwrap_or(0).max(stay.from - 1);
+        Shown {
+            timeline: room.name.clone(),
+            unread: plan.unread(nick, stay.room, read),
+            members_count: room.members,
+            head: room.lines.len() as u64,
+        }
+    });
+    shown.collect()
+}
+
+/// Where an inbox is not each message of the nick's stays once, those of a room in their order.
+fn inbox_differs(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Option<String> {
+    if !inbox.iter().map(|one| one.at).eq(1..=inbox.len() as u64) {
+        return Some("its numbers are not 1, 2, 3 and on".into());
+    }
+    let entries = inbox.iter().map(|one| &one.entry);
+    let rows = entries.map(|one| (&*one.timeline, one.sequence, one.timestamp, &*one.epoch));
+    let mut found = Vec::from_iter(rows);
+    // Stable: those of a room stay as they came.
+    found.sort_by_key(|(name, ..)| *name);
+    let times = crowd.times.borrow();
+    let due = crowd.plan.stays[nick].iter().flat_map(|stay| {
+        let (name, times) = (&*crowd.timelines[stay.room], &times[stay.room]);
+        let epoch = crowd.timelines.epoch(stay.room).unwrap_or_default();
+        let numbers = stay.from..=stay.to.min(times.len() as u64);
+        numbers.map(move |at| (name, at, times[at as usize - 1], epoch))
+    });
+    difference(&found, &Vec::from_iter(due))
 }
 
 #[cfg(test)]
@@ -157,7 +156,7 @@ mod tests {
                 inboxed
             };
             let inbox: Vec<_> = (1..).zip(sequences).map(entry).collect();
-            is_inbox(&crowd, 1, &inbox).is_ok()
+            inbox_differs(&crowd, 1, &inbox).is_none()
         };
         assert!(is_right(&[2, 4], |_| {}));
         for wrong in [

@@ -5,20 +5,17 @@
 //! were said.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::answer::{Answer, Entry};
+use super::answer::{Answer, Entry, difference};
 use super::plan::Room;
-use super::{Crowd, Wrong};
+use super::{Crowd, DOUBLED, LISTS, LOST};
 use crate::exit::Stop;
-use crate::groups::Part;
+use crate::groups::pages;
 use crate::report;
 use crate::rpc::{CallError, Client};
 use crate::tally::{self, Page};
@@ -57,68 +54,45 @@ pub(super) async fn judge(crowd: &Crowd, answers: Option<&Path>) -> Result<(), S
 async fn whole(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), CallError> {
     let Room { name, lines, .. } = &crowd.plan.rooms[room];
     let page: Page = tally::whole(client, name).await?;
-    let (mut last, head, length) = (0, page.head, lines.len() as u64);
     for message in &page.messages {
-        let at = message.sequence;
-        if at != last + 1 {
-            let what = format_args!("{name}: {at} follows {last}");
-            crowd.wrong(lost_or_doubled(last < at), what);
-        }
-        last = at;
         crowd.compare(room, message);
     }
-    let count = page.messages.len() as u64;
-    crowd.run.checks.made("messages read back", count);
-    crowd.is_epoch(room, &page.epoch);
-    if (last, head) != (length, length) {
-        let what = format_args!("{name}: {last}, head {head}, of {length}");
-        crowd.wrong(lost_or_doubled(last < length), what);
+    let found: Vec<u64> = page.messages.iter().map(|one| one.sequence).collect();
+    let due = Vec::from_iter(1..=lines.len() as u64);
+    let wrong = if found.len() < due.len() {
+        LOST
+    } else {
+        DOUBLED
+    };
+    if let Some(what) = difference(&found, &due) {
+        crowd.wrong(wrong, format_args!("{name}: number {what}"));
     }
+    if page.head != due.len() as u64 {
+        let head = page.head;
+        crowd.wrong(wrong, format_args!("{name}: head {head} of {}", due.len()));
+    }
+    let checks = &crowd.run.checks;
+    checks.made("messages read back", found.len() as u64);
+    crowd.is_epoch(room, &page.epoch);
     Ok(())
-}
-
-fn lost_or_doubled(is_lost: bool) -> Wrong {
-    if is_lost { Wrong::Lost } else { Wrong::Doubled }
 }
 
 /// Compares the members of a room.
 async fn members(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), CallError> {
-    #[derive(Deserialize)]
-    struct Member {
-        user: String,
-    }
     let name = &crowd.timelines[room];
     let params = json!({ "timeline": name, "limit": PAGE });
-    let members: Vec<Member> = pages(client, "member.list", params).await?;
-    let found: BTreeSet<&str> = members.iter().map(|member| member.user.as_str()).collect();
+    let members: Vec<Value> = pages(client, "member.list", params, "after").await?;
+    let mut found: Vec<_> = members.iter().map(|one| one["user"].as_str()).collect();
     let lasting = |nick: &usize| crowd.plan.stays_in(*nick, room).any(|stay| stay.lasts());
-    let expected = (0..crowd.plan.nicks.len()).filter(lasting);
-    let expected: BTreeSet<&str> = expected.map(|nick| &*crowd.plan.nicks[nick]).collect();
-    if found != expected || members.len() != expected.len() {
-        let differ: Vec<_> = found.symmetric_difference(&expected).take(5).collect();
-        let (found, of) = (members.len(), expected.len());
-        let what = format_args!("{name}: {found} of {of} members, {differ:?}");
-        crowd.wrong(Wrong::List, what);
+    let due = (0..crowd.plan.nicks.len()).filter(lasting);
+    let mut due: Vec<_> = due.map(|nick| Some(&*crowd.plan.nicks[nick])).collect();
+    found.sort_unstable();
+    due.sort_unstable();
+    if let Some(what) = difference(&found, &due) {
+        crowd.wrong(LISTS, format_args!("{name}: member {what}"));
     }
     crowd.run.checks.made("members", members.len() as u64);
     Ok(())
-}
-
-/// All pages of a list.
-async fn pages<T: DeserializeOwned>(
-    client: &mut Client,
-    method: &str,
-    mut params: Value,
-) -> Result<Vec<T>, CallError> {
-    let mut all = Vec::new();
-    loop {
-        let page: Part<T> = client.insist(method, &params).await?;
-        all.extend(page.of);
-        let Some(next) = page.next else {
-            return Ok(all);
-        };
-        params["after"] = next.into();
-    }
 }
 
 /// Asks for everything of a nick until it is right, or long enough; then it counts.
@@ -150,7 +124,7 @@ async fn asked(
 
 async fn ask(client: &mut Client, nick: &str) -> Result<Answer, CallError> {
     let params = json!({ "limit": PAGE, "columns": [] });
-    let list = pages(client, "conversation.list", params).await?;
+    let list = pages(client, "conversation.list", params, "after").await?;
     let count = client.insist("conversation.count", json!({})).await?;
     // One that was never written to does not exist.
     let inbox = tally::whole(client, &format!("$inbox/{nick}")).await?;
