@@ -4,7 +4,7 @@
 //! all that its user may see, or nothing comes for too long, which is a loss. Must not: mend a hole.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -44,10 +44,15 @@ struct Device<'a> {
 
 /// The lives of both.
 pub(super) fn both(crowd: &Crowd, nick: usize) -> [impl Future<Output = Result<(), Stop>>; 2] {
-    [("pushed", false), ("polling", true)].map(|(name, polls)| {
+    [("pushed", false), ("polling", true)].map(|(device, polls)| {
         let now = Instant::now();
         let device = Device {
-            store: Store::new(crowd, nick, name),
+            store: Store {
+                crowd,
+                nick,
+                device,
+                places: BTreeMap::new(),
+            },
             polls,
             random: Random::new(crowd.run.seed_of(nick as u64 * 2 + u64::from(polls))),
             heard: now,
@@ -77,9 +82,8 @@ struct News {
 impl News {
     /// It was refused, as what concerns a conversation may be whose stay has ended.
     fn is_gone(&self) -> bool {
-        self.reason
-            .as_deref()
-            .is_some_and(|why| GONE.contains(&why))
+        let reason = self.reason.as_deref();
+        reason.is_some_and(|why| GONE.contains(&why))
     }
 }
 
@@ -104,8 +108,8 @@ impl Device<'_> {
         }
         let missing = self.store.missing();
         if missing > 0 {
-            self.store
-                .wrong(LOST, format_args!("{missing} messages did not come"));
+            let what = format_args!("{missing} messages did not come");
+            self.store.wrong(LOST, what);
         }
         run.checks.made("devices through", 1);
         Ok(())

@@ -1,21 +1,23 @@
 //! The judgement: what the server says at the end of each room and to each nick, beside what the logs say.
 //!
-//! Owns: the questions and the file of answers. Promises: every room is read whole, every nick is asked
-//! for list, count and inbox; what is wrong is asked again for a while before it counts. Must not: know how the lines
-//! were said.
+//! Owns: the questions, the expectations of lists, unread counts and inboxes, the file of answers. Promises: every room
+//! is read whole, every nick is asked for list, count and inbox; what is wrong is asked again for a while before it
+//! counts, and named by its kind. Must not: know how the lines were said.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::fmt::Debug;
 use std::path::Path;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::answer::{Answer, Entry, difference};
 use super::plan::Room;
-use super::{Crowd, DOUBLED, LISTS, LOST};
+use super::{Crowd, DOUBLED, INBOXES, LISTS, LOST, UNREAD};
 use crate::exit::Stop;
-use crate::groups::pages;
+use crate::groups::{Counted, pages};
 use crate::report;
 use crate::rpc::{CallError, Client};
 use crate::tally::{self, Page};
@@ -57,22 +59,19 @@ async fn whole(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), Ca
     for message in &page.messages {
         crowd.compare(room, message);
     }
-    let found: Vec<u64> = page.messages.iter().map(|one| one.sequence).collect();
-    let due = Vec::from_iter(1..=lines.len() as u64);
-    let wrong = if found.len() < due.len() {
-        LOST
-    } else {
-        DOUBLED
-    };
-    if let Some(what) = difference(&found, &due) {
+    let (found, due) = (page.messages.len() as u64, lines.len() as u64);
+    let is_short = found < due;
+    let wrong = if is_short { LOST } else { DOUBLED };
+    let sequences = page.messages.iter().map(|one| one.sequence);
+    if let Some(what) = difference(sequences, 1..=due) {
         crowd.wrong(wrong, format_args!("{name}: number {what}"));
     }
-    if page.head != due.len() as u64 {
+    if page.head != due {
         let head = page.head;
-        crowd.wrong(wrong, format_args!("{name}: head {head} of {}", due.len()));
+        crowd.wrong(wrong, format_args!("{name}: head {head} of {due}"));
     }
     let checks = &crowd.run.checks;
-    checks.made("messages read back", found.len() as u64);
+    checks.made("messages read back", found);
     crowd.is_epoch(room, &page.epoch);
     Ok(())
 }
@@ -88,7 +87,7 @@ async fn members(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), 
     let mut due: Vec<_> = due.map(|nick| Some(&*crowd.plan.nicks[nick])).collect();
     found.sort_unstable();
     due.sort_unstable();
-    if let Some(what) = difference(&found, &due) {
+    if let Some(what) = difference(found, due) {
         crowd.wrong(LISTS, format_args!("{name}: member {what}"));
     }
     crowd.run.checks.made("members", members.len() as u64);
@@ -132,6 +131,120 @@ async fn ask(client: &mut Client, nick: &str) -> Result<Answer, CallError> {
     Ok(Answer { list, count, inbox })
 }
 
+/// What the server says to a nick.
+struct Answer {
+    list: Vec<Shown>,
+    count: Counted,
+    inbox: Vec<Inboxed>,
+}
+
+/// One conversation of a list.
+#[derive(Deserialize)]
+struct Shown {
+    timeline: String,
+    unread: u64,
+    members_count: u64,
+    head: u64,
+}
+
+/// One entry of an inbox.
+#[derive(Deserialize)]
+struct Inboxed {
+    /// Its own number.
+    #[serde(rename = "sequence")]
+    at: u64,
+    entry: Entry,
+}
+
+/// The message that an entry leads to.
+#[derive(Deserialize)]
+struct Entry {
+    timeline: String,
+    epoch: String,
+    sequence: u64,
+    timestamp: u64,
+}
+
+impl Answer {
+    /// What is wrong with the answer to a nick.
+    fn wrongs(&self, crowd: &Crowd, nick: usize) -> Vec<(&'static str, String)> {
+        let due = list(crowd, nick);
+        let count = Counted {
+            conversations: due.len() as u64,
+            unread: due.iter().map(|one| one.unread).sum(),
+        };
+        let rooms = |one: &Shown| (one.timeline.clone(), one.members_count, one.head);
+        let unread = |one: &Shown| (one.timeline.clone(), one.unread);
+        let (list, due) = (self.list.iter(), due.iter());
+        let differences = [
+            (
+                LISTS,
+                difference(list.clone().map(rooms), due.clone().map(rooms)),
+            ),
+            (UNREAD, difference(list.map(unread), due.map(unread))),
+            (UNREAD, difference([&self.count], [&count])),
+            (INBOXES, inbox_differs(crowd, nick, &self.inbox)),
+        ];
+        let named = |(wrong, what): (_, Option<String>)| Some((wrong, what?));
+        differences.into_iter().filter_map(named).collect()
+    }
+}
+
+/// Where what was found and what is due differ first, if they do.
+fn difference<T: Debug + PartialEq>(
+    found: impl IntoIterator<Item = T>,
+    due: impl IntoIterator<Item = T>,
+) -> Option<String> {
+    let (mut found, mut due) = (found.into_iter(), due.into_iter());
+    loop {
+        match (found.next(), due.next()) {
+            (None, None) => return None,
+            (found, due) if found == due => {}
+            (found, due) => return Some(format!("{found:?} instead of {due:?}")),
+        }
+    }
+}
+
+/// The list that a nick should have: newest activity first.
+fn list(crowd: &Crowd, nick: usize) -> Vec<Shown> {
+    let (plan, times, reads) = (&crowd.plan, crowd.times.borrow(), crowd.reads.borrow());
+    let lasting = plan.stays[nick].iter().filter(|stay| stay.lasts());
+    let mut lasting = Vec::from_iter(lasting);
+    // Rooms are in the order of their names.
+    lasting.sort_by_key(|stay| (Reverse(times[stay.room].last()), stay.room));
+    let shown = lasting.into_iter().map(|stay| {
+        let (room, read) = (&plan.rooms[stay.room], reads.get(&(nick, stay.room)));
+        let read = read.copied().unwrap_or(0).max(stay.from - 1);
+        Shown {
+            timeline: room.name.clone(),
+            unread: plan.unread(nick, stay.room, read),
+            members_count: room.members,
+            head: room.lines.len() as u64,
+        }
+    });
+    shown.collect()
+}
+
+/// Where an inbox is not each message of the nick's stays once, those of a room in their order.
+fn inbox_differs(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Option<String> {
+    if !inbox.iter().map(|one| one.at).eq(1..=inbox.len() as u64) {
+        return Some("its numbers are not 1, 2, 3 and on".into());
+    }
+    let entries = inbox.iter().map(|one| &one.entry);
+    let rows = entries.map(|one| (&*one.timeline, one.sequence, one.timestamp, &*one.epoch));
+    let mut found = Vec::from_iter(rows);
+    // Stable: those of a room stay as they came.
+    found.sort_by_key(|(name, ..)| *name);
+    let times = crowd.times.borrow();
+    let due = crowd.plan.stays[nick].iter().flat_map(|stay| {
+        let (name, times) = (&*crowd.timelines[stay.room], &times[stay.room]);
+        let epoch = crowd.timelines.epoch(stay.room).unwrap_or_default();
+        let numbers = stay.from..=stay.to.min(times.len() as u64);
+        numbers.map(move |at| (name, at, times[at as usize - 1], epoch))
+    });
+    difference(found, due)
+}
+
 /// The first line of the answers: how many lines the timelines have, and when they were last written to.
 fn heading(crowd: &Crowd) -> Value {
     let times = crowd.times.borrow();
@@ -165,4 +278,58 @@ fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
         "reads": reads.collect::<serde_json::Map<_, _>>(),
         "inbox": runs.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inbox_has_each_message_of_the_stays_once_in_order() {
+        let lines = [
+            "[09:14] <a> 1",
+            "[09:14] <b> 2",
+            "=== b [x]  has left #c",
+            "[09:14] <b> 4",
+        ];
+        let crowd = Crowd::of_lines(&lines);
+        crowd.is_epoch(0, "e");
+        crowd.times.borrow_mut()[0] = vec![1, 2, 3, 4];
+        let is_right = |sequences: &[u64], alter: fn(&mut Inboxed)| {
+            let entry = |(at, sequence): (u64, &u64)| {
+                let entry = Entry {
+                    timeline: "irc/l".into(),
+                    epoch: "e".into(),
+                    sequence: *sequence,
+                    timestamp: *sequence,
+                };
+                let mut inboxed = Inboxed { at, entry };
+                alter(&mut inboxed);
+                inboxed
+            };
+            let inbox: Vec<_> = (1..).zip(sequences).map(entry).collect();
+            inbox_differs(&crowd, 1, &inbox).is_none()
+        };
+        assert!(is_right(&[2, 4], |_| {}));
+        for wrong in [
+            &[2][..],
+            &[4],
+            &[],
+            &[4, 2],
+            &[2, 2, 4],
+            &[2, 3, 4],
+            &[2, 4, 4],
+        ] {
+            assert!(!is_right(wrong, |_| {}), "{wrong:?}");
+        }
+        let alters: [fn(&mut Inboxed); 4] = [
+            |one| one.at += 1,
+            |one| one.entry.timestamp += 1,
+            |one| one.entry.epoch.push('x'),
+            |one| one.entry.timeline.push('x'),
+        ];
+        for alter in alters {
+            assert!(!is_right(&[2, 4], alter));
+        }
+    }
 }

@@ -4,7 +4,6 @@
 //! Owns: who takes part, when it is over, what was counted. Promises: all rules are in `plan`; every wrong answer is
 //! counted by its kind. Must not: judge (`judge` does), or trust what the server says of members.
 
-mod answer;
 mod device;
 mod judge;
 mod plan;

@@ -108,49 +108,34 @@ impl Plan {
     pub(super) fn new(folder: &Folder, logs: &[Log], lines: usize) -> Plan {
         let mut plan = Plan::default();
         for (room, log) in logs.iter().enumerate() {
-            let mut present = HashMap::new();
-            let numbered = log.lines.iter().enumerate().take(lines);
-            let lines = numbered.map(|(at, raw)| plan.line(log, (room, at), raw, &mut present));
-            let lines = lines.collect();
-            let members = present.len() as u64;
-            for (nick, from) in present {
-                let to = u64::MAX;
-                plan.stays[nick].push(Stay { room, from, to });
-            }
+            let indices = 0..log.lines.len().min(lines);
+            let lines = indices.map(|at| plan.line(log, room, at)).collect();
+            let nicks = 0..plan.nicks.len();
+            let members = nicks.filter(|nick| plan.is_member(*nick, room)).count() as u64;
             plan.rooms.push(Room {
                 name: folder.timeline(log),
                 lines,
                 members,
             });
         }
-        let order = |stay: &Stay| (stay.room, stay.from);
-        let stays = plan.stays.iter_mut();
-        stays.for_each(|stays| stays.sort_unstable_by_key(order));
         plan
     }
 
-    /// Takes a line, by its room and index. `present`: who is a member, since which message.
-    fn line(
-        &mut self,
-        log: &Log,
-        (room, at): (usize, usize),
-        raw: &str,
-        present: &mut HashMap<usize, u64>,
-    ) -> Line {
-        let sequence = at as u64 + 1;
-        let deed = deed(raw);
+    /// Takes a line of a room, the one behind those that were taken.
+    fn line(&mut self, log: &Log, room: usize, at: usize) -> Line {
+        let deed = deed(&log.lines[at]);
         let is_one_change = matches!(deed, [None, Some(_), None] | [None, None, Some(_)]);
         let [sender, leaves, joins] = deed.map(|nick| self.nick(nick?));
         // Who is renamed to the same neither leaves nor joins.
         let is_same = leaves == joins;
-        let leaves = leaves.filter(|nick| !is_same && present.contains_key(nick));
-        let joins = joins.filter(|nick| !is_same && !present.contains_key(nick));
-        if let Some((nick, from)) = leaves.and_then(|nick| present.remove_entry(&nick)) {
-            let to = sequence - 1;
-            self.stays[nick].push(Stay { room, from, to });
+        let leaves = leaves.filter(|nick| !is_same && self.is_member(*nick, room));
+        let joins = joins.filter(|nick| !is_same && !self.is_member(*nick, room));
+        if let Some(stay) = leaves.and_then(|nick| self.stays[nick].last_mut()) {
+            stay.to = at as u64;
         }
         if let Some(nick) = joins {
-            present.insert(nick, sequence);
+            let (from, to) = (at as u64 + 1, u64::MAX);
+            self.stays[nick].push(Stay { room, from, to });
         }
         Line {
             // Through a map, whose names are sorted: as the server shows it.
@@ -161,6 +146,12 @@ impl Plan {
             joins,
             is_announced: is_one_change && (leaves.is_some() || joins.is_some()),
         }
+    }
+
+    /// Whether a nick is a member after the lines of the room that were taken so far.
+    fn is_member(&self, nick: usize, room: usize) -> bool {
+        let last = self.stays[nick].last();
+        last.is_some_and(|stay| stay.room == room && stay.lasts())
     }
 
     fn nick(&mut self, text: &str) -> Option<usize> {

@@ -26,20 +26,11 @@ pub(super) struct Place {
     pub(super) known: u64,
     pub(super) told: u64,
     /// The last number that the subscription brought: it brings none again, also not below the position. A poll goes on
-    /// behind what is acknowledged, so it is that of all polls.
+    /// behind what is acknowledged, so for polls it is that of all of them.
     pub(super) last: Option<u64>,
 }
 
-impl<'a> Store<'a> {
-    pub(super) fn new(crowd: &'a Crowd, nick: usize, device: &'static str) -> Store<'a> {
-        Store {
-            crowd,
-            nick,
-            device,
-            places: BTreeMap::new(),
-        }
-    }
-
+impl Store<'_> {
     /// Messages came.
     pub(super) fn take(&mut self, room: usize, messages: &[Message]) {
         let (crowd, name) = (self.crowd, &self.crowd.timelines[room]);
@@ -105,7 +96,12 @@ mod tests {
         // What each connection brings, one message after the other.
         let wrongs = |connections: &[&[u64]], alter: fn(&mut Message)| {
             let crowd = Crowd::of_lines(&lines);
-            let mut store = Store::new(&crowd, 1, "pushed");
+            let mut store = Store {
+                crowd: &crowd,
+                nick: 1,
+                device: "pushed",
+                places: BTreeMap::new(),
+            };
             for sequences in connections {
                 let places = store.places.values_mut();
                 places.for_each(|place| place.last = None);
