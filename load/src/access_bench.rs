@@ -6,6 +6,7 @@
 //! figure with its bar: that is for who reads it, on a quiet machine.
 
 use std::cell::RefCell;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
@@ -233,17 +234,15 @@ impl Reload {
 
     /// Subscribes to all, as soon as that is allowed.
     async fn subscribe(&self, client: &mut Client) -> Result<(), Stop> {
-        let began = Instant::now();
-        for number in 0..self.subscriptions {
+        let (began, mut number) = (Instant::now(), 0);
+        while number < self.subscriptions {
             let params = json!({ "timeline": format!("{}{number}", self.prefix), "create": true });
-            loop {
-                match client.call::<IgnoredAny>("subscribe", &params).await {
-                    Err(CallError::Refused(_)) if number == 0 && began.elapsed() < PATIENCE => {
-                        sleep(Duration::from_millis(10)).await;
-                    }
-                    Err(error) => return Err(error.into()),
-                    Ok(_) => break,
+            match client.call::<IgnoredAny>("subscribe", params).await {
+                Ok(_) => number += 1,
+                Err(CallError::Refused(_)) if number == 0 && began.elapsed() < PATIENCE => {
+                    sleep(Duration::from_millis(10)).await;
                 }
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(())
@@ -254,13 +253,13 @@ impl Reload {
         let mut left = self.subscriptions;
         let hearing = async {
             while left > 0 {
-                let heard = client.hear_some(|text| left -= u64::from(text.starts_with(ENDED)));
-                if heard.await.is_err() {
-                    return false;
-                }
+                let ended = |text: &[u8]| left -= u64::from(text.starts_with(ENDED));
+                client.hear_some(ended).await?;
             }
-            true
+            io::Result::Ok(())
         };
-        timeout(PATIENCE, hearing).await.unwrap_or(false)
+        timeout(PATIENCE, hearing)
+            .await
+            .is_ok_and(|heard| heard.is_ok())
     }
 }

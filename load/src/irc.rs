@@ -6,8 +6,7 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,9 +30,19 @@ pub(crate) struct Folder {
 impl Folder {
     /// All logs, at least one, sorted by name.
     pub(crate) fn read(&self) -> Result<Vec<Log>, Stop> {
-        let (dir, suffix) = (self.dir.display(), &self.suffix);
-        let logs = read_folder(&self.dir, suffix);
-        let logs = logs.map_err(|error| Stop::Own(format!("{dir}: {error}")))?;
+        let (dir, suffix) = (self.dir.display(), &*self.suffix);
+        let own = |error| Stop::Own(format!("{dir}: {error}"));
+        let mut logs = Vec::new();
+        for file in fs::read_dir(&self.dir).map_err(own)? {
+            let path = file.map_err(own)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let stem = name.strip_suffix(suffix).filter(|_| path.is_file());
+            if let Some(stem) = stem {
+                let bytes = fs::read(&path).map_err(own)?;
+                logs.push(Log::new(stem, &bytes));
+            }
+        }
+        logs.sort_by(|a, b| a.name.cmp(&b.name));
         if logs.is_empty() {
             return Err(Stop::Usage(format!("{dir}: no files *{suffix}")));
         }
@@ -64,6 +73,23 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// The lines of a file's bytes.
+    fn new(name: &str, bytes: &[u8]) -> Log {
+        let mut replaced = 0;
+        let line = |line: &[u8]| {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            let text = String::from_utf8_lossy(line);
+            replaced += u64::from(matches!(text, Cow::Owned(_)));
+            text.into_owned()
+        };
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(line);
+        Log {
+            name: name.to_owned(),
+            lines: lines.collect(),
+            replaced,
+        }
+    }
+
     /// The message ID of a line.
     pub(crate) fn message_id(&self, index: usize) -> String {
         format!("{}:{}", self.name, index + 1)
@@ -85,43 +111,14 @@ pub(crate) fn test_folder() -> Folder {
     }
 }
 
-/// Every file of a folder whose name ends in `suffix`, sorted by name.
-fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
-    let mut logs = Vec::new();
-    for file in fs::read_dir(folder)? {
-        let path = file?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if let Some(stem) = name.strip_suffix(suffix)
-            && path.is_file()
-        {
-            let (lines, replaced) = split(&fs::read(&path)?);
-            logs.push(Log {
-                name: stem.to_owned(),
-                lines,
-                replaced,
-            });
-        }
-    }
-    logs.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(logs)
-}
-
-/// The lines of a file's bytes, and how many of them were not UTF-8.
-fn split(bytes: &[u8]) -> (Vec<String>, u64) {
-    let mut replaced = 0;
-    let line = |line: &[u8]| {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let text = String::from_utf8_lossy(line);
-        replaced += u64::from(matches!(text, Cow::Owned(_)));
-        text.into_owned()
-    };
-    let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(line);
-    (lines.collect(), replaced)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn split(bytes: &[u8]) -> (Vec<String>, u64) {
+        let log = Log::new("l", bytes);
+        (log.lines, log.replaced)
+    }
 
     #[test]
     fn lines_end_at_newline_only_and_the_last_needs_none() {

@@ -4,8 +4,6 @@
 //! repeated replay of the same data changes nothing (all answers are duplicates); timelines that hold something else
 //! are refused before anything is written. Must not: judge; that is `trial` and `history`.
 
-use std::collections::VecDeque;
-use std::iter::from_fn;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -56,7 +54,7 @@ impl Profile for Replay {
                 user: USER.to_owned(),
                 in_flight: self.in_flight,
                 pause: Duration::ZERO,
-                messages: Box::new(in_turn(Rc::clone(&logs), files.collect())),
+                messages: Box::new(in_turn(Rc::clone(&logs), files)),
             }
         };
         let sources = (0..self.connections).map(source).collect();
@@ -86,23 +84,21 @@ async fn preflight(url: &str, timelines: &[(String, u64)], logs: &[Log]) -> Resu
 }
 
 /// The lines of some files, one of each in turn.
-fn in_turn(logs: Rc<Vec<Log>>, files: Vec<usize>) -> impl Iterator<Item = Outgoing> {
-    // File and next line.
-    let mut open: VecDeque<(usize, usize)> = files.into_iter().map(|file| (file, 0)).collect();
-    from_fn(move || {
-        loop {
-            let (file, index) = open.pop_front()?;
-            let log = &logs[file];
-            if index < log.lines.len() {
-                open.push_back((file, index + 1));
-                return Some(Outgoing {
-                    timeline: file,
-                    id: log.message_id(index),
-                    entry: log.entry(index),
-                    expect_head: Some(index as u64),
-                });
-            }
-        }
+fn in_turn(
+    logs: Rc<Vec<Log>>,
+    files: impl Iterator<Item = usize> + Clone,
+) -> impl Iterator<Item = Outgoing> {
+    let lengths = files.clone().map(|file| logs[file].lines.len());
+    let places = (0..lengths.max().unwrap_or(0))
+        .flat_map(move |index| files.clone().map(move |file| (file, index)));
+    places.filter_map(move |(file, index)| {
+        let log = &logs[file];
+        (index < log.lines.len()).then(|| Outgoing {
+            timeline: file,
+            id: log.message_id(index),
+            entry: log.entry(index),
+            expect_head: Some(index as u64),
+        })
     })
 }
 
@@ -125,7 +121,7 @@ mod tests {
             log("b", &[]),
             log("c", &["4"]),
         ]);
-        let got: Vec<_> = in_turn(logs, vec![0, 1, 2]).collect();
+        let got: Vec<_> = in_turn(logs, 0..3).collect();
         let of = |file| -> Vec<_> { got.iter().filter(|one| one.timeline == file).collect() };
         let ids: Vec<&str> = of(0).iter().map(|one| one.id.as_str()).collect();
         assert_eq!(ids, ["a:1", "a:2", "a:3"]);

@@ -73,7 +73,7 @@ impl Profile for FanOut {
         let (began, before) = (Instant::now(), run.used("cpu_seconds"));
         self.flow.measure(run, &[acks], open).await?;
         let ended = Instant::now();
-        let mut done = settled(run).await?;
+        let done = settled(run).await?;
         let after = run.used("cpu_seconds");
         let tally = tally.take();
         let mut due = vec![0; self.users as usize];
@@ -83,9 +83,7 @@ impl Profile for FanOut {
             }
         }
         let entries: u64 = due.iter().sum();
-        if let Some(last) = filled(run, (0..).zip(due)).await? {
-            done = last;
-        }
+        let done = filled(run, (0..).zip(due)).await?.unwrap_or(done);
         let per = entries as f64 / (done - began).as_secs_f64().max(0.001);
         run.figure("entries_per_second", per, "1/s", Better::Higher);
         let left = done.saturating_duration_since(ended).as_secs_f64();

@@ -26,7 +26,7 @@ use crate::history::{self, History};
 use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::rpc::Client;
-use crate::run::{Better, Counts, Phase, Run};
+use crate::run::{Counts, Phase, Run};
 use crate::tally;
 
 /// Subscribers of each habit, who follow every timeline together.
@@ -155,7 +155,6 @@ impl Trial {
 pub(crate) async fn kill(run: &Run, kills: u32, all: u64, acks: &Recorder) -> Result<(), Stop> {
     let kills = u64::from(kills);
     let mut random = Random::new(run.seed);
-    let mut slowest = Duration::ZERO;
     for kill in 0..kills {
         let at = (all * kill + random.below(all)) / kills;
         while run.phase() != Phase::Ending && acks.count() < at {
@@ -165,14 +164,10 @@ pub(crate) async fn kill(run: &Run, kills: u32, all: u64, acks: &Recorder) -> Re
         let none = || Stop::Usage("only a server of --binary can be killed".into());
         let (launch, server) = server.ok_or_else(none)?;
         spawn_blocking(|| drop(server)).await?;
-        let began = Instant::now();
         let server = launch.start().await?;
-        slowest = slowest.max(began.elapsed());
         run.server.replace(Some((launch, server)));
+        run.add("kills", 1);
     }
-    let seconds = slowest.as_secs_f64();
-    run.figure("ready_after_kill_max", seconds, "s", Better::Lower);
-    run.figure("kills", kills as f64, "1", Better::Neither);
     Ok(())
 }
 

@@ -127,11 +127,9 @@ impl Subscriber<'_> {
             if place.stage == Stage::Out && is_due {
                 let limit = 1 + self.random.below(200);
                 self.follower.join(at, Some(limit));
-            } else if place.stage == Stage::Live
-                && leave_at
-                    .take_if(|leave_at| place.position >= *leave_at)
-                    .is_some()
-            {
+            }
+            let is_done = |leave_at: &mut u64| place.position >= *leave_at;
+            if place.stage == Stage::Live && leave_at.take_if(is_done).is_some() {
                 self.follower.leave(at);
             }
         }
