@@ -141,13 +141,6 @@ impl Device<'_> {
             let _: IgnoredAny = self.ask(client, "subscribe", params).await?;
         }
         loop {
-            let pause = Duration::from_millis(50 + self.random.below(400));
-            if let Ok(lost) = timeout(pause, client.hear(|text| self.hear(text))).await {
-                return Err(CallError::Lost(lost.to_string()));
-            }
-            if self.is_through() || self.is_broken || self.random.below(50) == 0 {
-                return Ok(());
-            }
             if self.polls {
                 self.poll(client).await?;
             } else if self.random.below(4) == 0 {
@@ -156,6 +149,14 @@ impl Device<'_> {
                 self.know();
             }
             self.read(client).await?;
+            // Only now: before the first call the answer to the session is still to come.
+            let pause = Duration::from_millis(50 + self.random.below(400));
+            if let Ok(lost) = timeout(pause, client.hear(|text| self.hear(text))).await {
+                return Err(CallError::Lost(lost.to_string()));
+            }
+            if self.is_through() || self.is_broken || self.random.below(50) == 0 {
+                return Ok(());
+            }
         }
     }
 
