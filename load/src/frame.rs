@@ -4,7 +4,6 @@
 //! Must not: be used against proxies: its masking key is always zero, which is legal on the wire, costs the server the
 //! same, and spares the load generator, which shares the machine with the server, copies and random numbers.
 
-use std::fmt;
 use std::io::{self, Cursor};
 use std::time::Duration;
 
@@ -23,16 +22,9 @@ const FRAME_BYTES_MAX: u64 = 8 << 20;
 const TEXT: OpCode = OpCode::Data(Data::Text);
 
 /// The server said goodbye, with this code; 1005 if it gave none. Comes inside of an [`io::Error`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("closed by the server with {0}")]
 pub struct Closed(pub u16);
-
-impl fmt::Display for Closed {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "closed by the server with {}", self.0)
-    }
-}
-
-impl std::error::Error for Closed {}
 
 /// The code of the server's goodbye, if that is what the error is.
 #[must_use]

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -34,8 +34,31 @@ pub(crate) struct Part<T> {
     pub(crate) next: Option<String>,
 }
 
+/// All that a list has: each page's `next` goes into this parameter of the next call.
+pub(crate) async fn pages<T: DeserializeOwned>(
+    client: &mut Client,
+    method: &str,
+    mut params: Value,
+    cursor: &str,
+) -> Result<Vec<T>, CallError> {
+    let mut all = Vec::new();
+    loop {
+        let page: Part<T> = client.insist(method, &params).await?;
+        all.extend(page.of);
+        let Some(next) = page.next else {
+            return Ok(all);
+        };
+        let next = json!(next);
+        if params[cursor] == next {
+            let what = format!("{method}: a page that leads to itself, with {params}");
+            return Err(CallError::Lost(what));
+        }
+        params[cursor] = next;
+    }
+}
+
 /// The result of `conversation.count`.
-#[derive(Deserialize)]
+#[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Counted {
     pub(crate) conversations: u64,
     pub(crate) unread: u64,
@@ -118,7 +141,7 @@ pub(crate) async fn settled(run: &Run) -> Result<Instant, Stop> {
 }
 
 /// A gauge of the server where it is largest, over all labels.
-pub(crate) async fn gauge(run: &Run, name: &str) -> Result<f64, Stop> {
+async fn gauge(run: &Run, name: &str) -> Result<f64, Stop> {
     let name = format!("{name}{{");
     let lost = |error| Stop::Unreachable(format!("/metrics: {error}"));
     let metrics = metrics(&run.url).await.map_err(lost)?;

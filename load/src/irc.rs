@@ -1,14 +1,15 @@
-//! Reading raw IRC logs: lines, and what a line says.
+//! Reading raw IRC logs: files as lines, lines as messages.
 //!
 //! Owns: how a file becomes messages. Promises: lines end at `\n` only, and a last line without one counts; bytes that
-//! are not UTF-8 are replaced and counted, nothing else of a line is changed. Must not: drop a line because it is odd.
+//! are not UTF-8 are replaced and counted, nothing else of a line is changed. Must not: drop a line because it is odd,
+//! or know what it says.
 
 use std::borrow::Cow;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::exit::Stop;
 
@@ -29,9 +30,19 @@ pub(crate) struct Folder {
 impl Folder {
     /// All logs, at least one, sorted by name.
     pub(crate) fn read(&self) -> Result<Vec<Log>, Stop> {
-        let (dir, suffix) = (self.dir.display(), &self.suffix);
-        let logs = read_folder(&self.dir, suffix);
-        let logs = logs.map_err(|error| Stop::Own(format!("{dir}: {error}")))?;
+        let (dir, suffix) = (self.dir.display(), &*self.suffix);
+        let own = |error| Stop::Own(format!("{dir}: {error}"));
+        let mut logs = Vec::new();
+        for file in fs::read_dir(&self.dir).map_err(own)? {
+            let path = file.map_err(own)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let stem = name.strip_suffix(suffix).filter(|_| path.is_file());
+            if let Some(stem) = stem {
+                let bytes = fs::read(&path).map_err(own)?;
+                logs.push(Log::new(stem, &bytes));
+            }
+        }
+        logs.sort_by(|a, b| a.name.cmp(&b.name));
         if logs.is_empty() {
             return Err(Stop::Usage(format!("{dir}: no files *{suffix}")));
         }
@@ -62,27 +73,32 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// The lines of a file's bytes.
+    fn new(name: &str, bytes: &[u8]) -> Log {
+        let mut replaced = 0;
+        let line = |line: &[u8]| {
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            let text = String::from_utf8_lossy(line);
+            replaced += u64::from(matches!(text, Cow::Owned(_)));
+            text.into_owned()
+        };
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(line);
+        Log {
+            name: name.to_owned(),
+            lines: lines.collect(),
+            replaced,
+        }
+    }
+
     /// The message ID of a line.
     pub(crate) fn message_id(&self, index: usize) -> String {
         format!("{}:{}", self.name, index + 1)
     }
-}
 
-/// What one line says; this is the message's entry.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Line<'a> {
-    /// `message`, `action` or `system`.
-    pub(crate) kind: &'static str,
-    /// Who, where the line tells.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) nick: Option<&'a str>,
-    /// `HH:MM`, where the line tells.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<&'a str>,
-    /// What was said or happened.
-    text: &'a str,
-    /// The whole line as it stood in the file.
-    raw: &'a str,
+    /// The entry of its message.
+    pub(crate) fn entry(&self, index: usize) -> Value {
+        json!({ "line": index + 1, "text": self.lines[index] })
+    }
 }
 
 /// A folder without files.
@@ -95,79 +111,14 @@ pub(crate) fn test_folder() -> Folder {
     }
 }
 
-/// Every file of a folder whose name ends in `suffix`, sorted by name.
-fn read_folder(folder: &Path, suffix: &str) -> io::Result<Vec<Log>> {
-    let mut logs = Vec::new();
-    for file in fs::read_dir(folder)? {
-        let path = file?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if let Some(stem) = name.strip_suffix(suffix)
-            && path.is_file()
-        {
-            let (lines, replaced) = split(&fs::read(&path)?);
-            logs.push(Log {
-                name: stem.to_owned(),
-                lines,
-                replaced,
-            });
-        }
-    }
-    logs.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(logs)
-}
-
-/// The lines of a file's bytes, and how many of them were not UTF-8.
-fn split(bytes: &[u8]) -> (Vec<String>, u64) {
-    let mut replaced = 0;
-    let line = |line: &[u8]| {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let text = String::from_utf8_lossy(line);
-        replaced += u64::from(matches!(text, Cow::Owned(_)));
-        text.into_owned()
-    };
-    let lines = bytes.split_inclusive(|byte| *byte == b'\n').map(line);
-    (lines.collect(), replaced)
-}
-
-/// Takes a line apart. What fits no pattern is a `system` line with the whole line as its text.
-pub(crate) fn parse(raw: &str) -> Line<'_> {
-    let clock = raw.strip_prefix('[').and_then(|it| it.split_once("] "));
-    let clock = clock.filter(|(time, _)| time.len() == 5 && time.as_bytes()[2] == b':');
-    let (time, rest) = clock.map_or((None, raw), |(time, rest)| (Some(time), rest));
-    let (kind, nick, text) = said(rest);
-    Line {
-        kind,
-        nick,
-        time,
-        text,
-        raw,
-    }
-}
-
-/// Kind, nick and text of a line without its time.
-fn said(rest: &str) -> (&'static str, Option<&str>, &str) {
-    let said = rest.strip_prefix('<').and_then(|it| it.split_once('>'));
-    if let Some((nick, text)) = said {
-        return (
-            "message",
-            Some(nick),
-            text.strip_prefix(' ').unwrap_or(text),
-        );
-    }
-    if let Some(done) = rest.trim_start_matches(' ').strip_prefix("* ") {
-        let (nick, text) = done.trim_start().split_once(' ').unwrap_or((done, ""));
-        return ("action", Some(nick), text.trim_start_matches(' '));
-    }
-    if let Some(notice) = rest.strip_prefix("=== ") {
-        let nick = notice.split(' ').next().filter(|nick| !nick.is_empty());
-        return ("system", nick, notice);
-    }
-    ("system", None, rest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn split(bytes: &[u8]) -> (Vec<String>, u64) {
+        let log = Log::new("l", bytes);
+        (log.lines, log.replaced)
+    }
 
     #[test]
     fn lines_end_at_newline_only_and_the_last_needs_none() {
@@ -179,42 +130,5 @@ mod tests {
         let (lines, replaced) = split(b"ok\nbad \xff byte\n");
         assert_eq!(lines, ["ok", "bad \u{fffd} byte"]);
         assert_eq!(replaced, 1);
-    }
-
-    #[test]
-    fn each_kind_of_line_is_taken_apart() {
-        let said = parse("[09:14] <will> best player: VLC > all");
-        assert_eq!(
-            (said.kind, said.nick, said.time),
-            ("message", Some("will"), Some("09:14"))
-        );
-        assert_eq!(said.text, "best player: VLC > all");
-        let done = parse("[06:56]  * ghoti waves");
-        assert_eq!(
-            (done.kind, done.nick, done.text),
-            ("action", Some("ghoti"), "waves")
-        );
-        let joined = parse("=== L0sT [~x@y]  has joined #ubuntu");
-        assert_eq!(
-            (joined.kind, joined.nick, joined.time),
-            ("system", Some("L0sT"), None)
-        );
-        let notice = parse("[05:12] -bot:#ubuntu- hello");
-        assert_eq!(
-            (notice.kind, notice.nick, notice.text),
-            ("system", None, "-bot:#ubuntu- hello")
-        );
-        for odd in [
-            "",
-            "[",
-            "[09:14]",
-            "<",
-            "[09:14] <never closed",
-            "* ",
-            "=== ",
-            "[\u{fffd}\u{fffd}] x",
-        ] {
-            assert_eq!(parse(odd).raw, odd);
-        }
     }
 }

@@ -4,16 +4,14 @@
 //! repeated replay of the same data changes nothing (all answers are duplicates); timelines that hold something else
 //! are refused before anything is written. Must not: judge; that is `trial` and `history`.
 
-use std::collections::VecDeque;
-use std::iter::from_fn;
 use std::rc::Rc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
 
 use crate::exit::Stop;
-use crate::irc::{self, Folder, Log};
+use crate::generator::count;
+use crate::irc::{Folder, Log};
 use crate::profile::Profile;
 use crate::rpc::{Client, Message};
 use crate::run::{Better, Run};
@@ -32,10 +30,10 @@ pub struct Replay {
     #[serde(flatten)]
     pub(crate) folder: Folder,
     /// Connections that write; the files are dealt out among them
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 16, value_parser = count::<usize>)]
     pub(crate) connections: usize,
     /// Messages on the way per writing connection
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = count::<usize>)]
     pub(crate) in_flight: usize,
     /// Kill the started server (SIGKILL) and start it again so often while messages are sent
     #[arg(long, default_value_t = 0, requires = "binary")]
@@ -44,9 +42,6 @@ pub struct Replay {
 
 impl Profile for Replay {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        if self.connections == 0 || self.in_flight == 0 {
-            return Err(Stop::Usage("a count of 0".into()));
-        }
         let logs = Rc::new(self.folder.read()?);
         let replaced: u64 = logs.iter().map(|log| log.replaced).sum();
         run.figure("lines_not_utf8", replaced as f64, "1", Better::Neither);
@@ -59,7 +54,7 @@ impl Profile for Replay {
                 user: USER.to_owned(),
                 in_flight: self.in_flight,
                 pause: Duration::ZERO,
-                messages: Box::new(in_turn(Rc::clone(&logs), files.collect())),
+                messages: Box::new(in_turn(Rc::clone(&logs), files)),
             }
         };
         let sources = (0..self.connections).map(source).collect();
@@ -89,23 +84,21 @@ async fn preflight(url: &str, timelines: &[(String, u64)], logs: &[Log]) -> Resu
 }
 
 /// The lines of some files, one of each in turn.
-fn in_turn(logs: Rc<Vec<Log>>, files: Vec<usize>) -> impl Iterator<Item = Outgoing> {
-    // File and next line.
-    let mut open: VecDeque<(usize, usize)> = files.into_iter().map(|file| (file, 0)).collect();
-    from_fn(move || {
-        loop {
-            let (file, index) = open.pop_front()?;
-            let log = &logs[file];
-            if let Some(line) = log.lines.get(index) {
-                open.push_back((file, index + 1));
-                return Some(Outgoing {
-                    timeline: file,
-                    id: log.message_id(index),
-                    entry: json!(irc::parse(line)),
-                    expect_head: Some(index as u64),
-                });
-            }
-        }
+fn in_turn(
+    logs: Rc<Vec<Log>>,
+    files: impl Iterator<Item = usize> + Clone,
+) -> impl Iterator<Item = Outgoing> {
+    let lengths = files.clone().map(|file| logs[file].lines.len());
+    let places = (0..lengths.max().unwrap_or(0))
+        .flat_map(move |index| files.clone().map(move |file| (file, index)));
+    places.filter_map(move |(file, index)| {
+        let log = &logs[file];
+        (index < log.lines.len()).then(|| Outgoing {
+            timeline: file,
+            id: log.message_id(index),
+            entry: log.entry(index),
+            expect_head: Some(index as u64),
+        })
     })
 }
 
@@ -128,7 +121,7 @@ mod tests {
             log("b", &[]),
             log("c", &["4"]),
         ]);
-        let got: Vec<_> = in_turn(logs, vec![0, 1, 2]).collect();
+        let got: Vec<_> = in_turn(logs, 0..3).collect();
         let of = |file| -> Vec<_> { got.iter().filter(|one| one.timeline == file).collect() };
         let ids: Vec<&str> = of(0).iter().map(|one| one.id.as_str()).collect();
         assert_eq!(ids, ["a:1", "a:2", "a:3"]);

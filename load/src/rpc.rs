@@ -4,7 +4,7 @@
 //! of the calls; answers come out in the order of arrival; what is neither a result nor a refusal is no answer, so that
 //! the caller can read it as a push. Must not: know what is asked, or reconnect and repeat anything.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
+use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::checks::Checks;
@@ -102,7 +103,7 @@ pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// A result's JSON as a type, or what does not fit.
-pub(crate) fn read<R: DeserializeOwned>(result: &[u8]) -> Result<R, String> {
+pub(crate) fn read<'a, R: Deserialize<'a>>(result: &'a [u8]) -> Result<R, String> {
     serde_json::from_slice(result).map_err(|error| {
         let result = String::from_utf8_lossy(result);
         format!("unexpected result {result:.300}: {error}")
@@ -110,7 +111,8 @@ pub(crate) fn read<R: DeserializeOwned>(result: &[u8]) -> Result<R, String> {
 }
 
 /// An error reply.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Error)]
+#[error("{code} {} ({message})", .data.reason)]
 pub(crate) struct Refusal {
     pub(crate) code: i64,
     pub(crate) message: String,
@@ -133,12 +135,6 @@ impl Refusal {
     /// Whether the same call may be made again: an append has its message ID.
     pub(crate) fn may_repeat(&self) -> bool {
         self.data.retry || self.data.reason == "outcome_unknown"
-    }
-}
-
-impl Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {} ({})", self.code, self.data.reason, self.message)
     }
 }
 
@@ -166,21 +162,14 @@ pub(crate) struct Appended {
 }
 
 /// A call without result: refused, or nothing came.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub(crate) enum CallError {
     /// The server said no.
+    #[error(transparent)]
     Refused(Refusal),
     /// The connection is gone, or said what the protocol does not allow.
+    #[error("{0}")]
     Lost(String),
-}
-
-impl Display for CallError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::Refused(refusal) => refusal.fmt(out),
-            CallError::Lost(text) => out.write_str(text),
-        }
-    }
 }
 
 impl From<CallError> for Stop {

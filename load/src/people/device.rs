@@ -4,17 +4,17 @@
 //! all that its user may see, or nothing comes for too long, which is a loss. Must not: mend a hole.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::store::Store;
-use super::{Crowd, Wrong};
+use super::{ALTERED, Crowd, LOST, UNREAD};
 use crate::exit::Stop;
 use crate::random::Random;
 use crate::rpc::{CallError, Client, Message, read};
@@ -30,14 +30,12 @@ const GONE: [&str; 3] = ["not_a_member", "member_not_found", "timeline_not_found
 
 struct Device<'a> {
     store: Store<'a>,
-    name: &'static str,
+    polls: bool,
     random: Random,
     /// When the server last did what it was asked for.
     heard: Instant,
     /// What was missing last, and since when.
     missing: (u64, Instant),
-    /// By room: the last number of this connection's subscription.
-    live: HashMap<usize, u64>,
     /// A `read.set` that is not answered yet.
     unsettled: Option<(usize, u64)>,
     /// A subscription ended that is to be begun again.
@@ -46,15 +44,19 @@ struct Device<'a> {
 
 /// The lives of both.
 pub(super) fn both(crowd: &Crowd, nick: usize) -> [impl Future<Output = Result<(), Stop>>; 2] {
-    [("pushed", 0), ("polling", 1)].map(|(name, number)| {
+    [("pushed", false), ("polling", true)].map(|(device, polls)| {
         let now = Instant::now();
         let device = Device {
-            store: Store::new(crowd, nick),
-            name,
-            random: Random::new(crowd.run.seed_of(nick as u64 * 2 + number)),
+            store: Store {
+                crowd,
+                nick,
+                device,
+                places: BTreeMap::new(),
+            },
+            polls,
+            random: Random::new(crowd.run.seed_of(nick as u64 * 2 + u64::from(polls))),
             heard: now,
             missing: (u64::MAX, now),
-            live: HashMap::new(),
             unsettled: None,
             is_broken: false,
         };
@@ -63,7 +65,7 @@ pub(super) fn both(crowd: &Crowd, nick: usize) -> [impl Future<Output = Result<(
 }
 
 /// What is told of a timeline.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 struct News {
     /// In pushes.
     timeline: Option<String>,
@@ -77,6 +79,14 @@ struct News {
     read: Option<u64>,
 }
 
+impl News {
+    /// It was refused, as what concerns a conversation may be whose stay has ended.
+    fn is_gone(&self) -> bool {
+        let reason = self.reason.as_deref();
+        reason.is_some_and(|why| GONE.contains(&why))
+    }
+}
+
 #[derive(Deserialize)]
 struct Several {
     timelines: HashMap<String, News>,
@@ -84,28 +94,24 @@ struct Several {
 
 impl Device<'_> {
     async fn live(mut self) -> Result<(), Stop> {
-        let crowd = self.store.crowd;
+        let run = &self.store.crowd.run;
         while !self.is_through() {
-            let lived = match self.name {
-                "pushed" => self.listen().await,
-                _ => self.poll().await,
-            };
-            crowd.run.add("reconnects", 1);
+            let lived = self.session().await;
+            run.add("reconnects", 1);
             let Err(error) = lived else { continue };
             if let CallError::Refused(refusal) = &error
                 && !refusal.may_repeat()
             {
-                crowd.wrong(Wrong::Lost, format_args!("{}: {refusal}", self.name));
+                self.store.wrong(LOST, refusal);
             }
             wait(self.heard, &error).await?;
         }
         let missing = self.store.missing();
         if missing > 0 {
-            let (nick, name) = (&crowd.plan.nicks[self.store.nick], self.name);
-            let what = format_args!("{nick}, {name}: {missing} messages did not come");
-            crowd.wrong(Wrong::Lost, what);
+            let what = format_args!("{missing} messages did not come");
+            self.store.wrong(LOST, what);
         }
-        crowd.run.checks.made("devices through", 1);
+        run.checks.made("devices through", 1);
         Ok(())
     }
 
@@ -121,100 +127,102 @@ impl Device<'_> {
         missing == 0 || self.missing.1.elapsed() > PATIENCE
     }
 
-    async fn connect(&self) -> Result<Client, CallError> {
-        let crowd = self.store.crowd;
-        let mut client = Client::open(&crowd.run.url).await?;
+    /// One connection's life; without error it ended by itself.
+    async fn session(&mut self) -> Result<(), CallError> {
+        let (crowd, device) = (self.store.crowd, self.store.device);
+        let client = &mut Client::open(&crowd.run.url).await?;
         let user = &crowd.plan.nicks[self.store.nick];
-        client.become_user(&json!({ "user": user, "device": self.name }));
-        Ok(client)
-    }
-
-    /// One connection's life that is pushed to; without error it ended by itself.
-    async fn listen(&mut self) -> Result<(), CallError> {
-        let mut client = self.connect().await?;
-        self.live.clear();
-        self.is_broken = false;
-        let params = json!({ "conversations": true, "device": self.name, "rewind": REWIND });
-        let subscribed = client.call_hearing("subscribe", params, |text| self.hear(text));
-        let _: IgnoredAny = subscribed.await?;
+        client.become_user(&json!({ "user": user, "device": device }));
+        if !self.polls {
+            self.is_broken = false;
+            let places = self.store.places.values_mut();
+            places.for_each(|place| place.last = None);
+            let params = json!({ "conversations": true, "device": device, "rewind": REWIND });
+            let _: IgnoredAny = self.ask(client, "subscribe", params).await?;
+        }
         loop {
-            self.heard = Instant::now();
-            let pause = Duration::from_millis(100 + self.random.below(400));
+            if self.polls {
+                self.poll(client).await?;
+            } else if self.random.below(4) == 0 {
+                let params = json!({ "device": device, "positions": self.untold() });
+                let _: IgnoredAny = self.ask(client, "position.set", params).await?;
+                self.know();
+            }
+            self.read(client).await?;
+            // Only now: before the first call the answer to the session is still to come.
+            let pause = Duration::from_millis(50 + self.random.below(400));
             if let Ok(lost) = timeout(pause, client.hear(|text| self.hear(text))).await {
                 return Err(CallError::Lost(lost.to_string()));
             }
-            if self.is_through() || self.is_broken || self.random.below(40) == 0 {
+            if self.is_through() || self.is_broken || self.random.below(50) == 0 {
                 return Ok(());
             }
-            if self.random.below(4) == 0 {
-                let params = json!({ "device": self.name, "positions": self.untold() });
-                let set = client.call_hearing("position.set", params, |text| self.hear(text));
-                let _: IgnoredAny = set.await?;
-                self.know();
-            }
-            self.read(&mut client).await?;
         }
     }
 
-    /// One connection's life that polls; without error it ended by itself.
-    async fn poll(&mut self) -> Result<(), CallError> {
-        let mut client = self.connect().await?;
-        loop {
-            let params = json!({
-                "device": self.name,
-                "ack": self.untold(),
-                "rewind": REWIND,
-                "limit": 500,
-                "wait_ms": 300,
-            });
-            let reply: Several = client.call("sync", params).await?;
-            self.heard = Instant::now();
-            self.know();
-            for (name, news) in reply.timelines {
-                match self.room(&name) {
-                    Some(room) => self.synced(room, &news),
-                    None => self.odd(format_args!("a reply with {name}")),
-                }
-            }
-            if self.is_through() || self.random.below(60) == 0 {
-                return Ok(());
-            }
-            self.read(&mut client).await?;
-            sleep(Duration::from_millis(50 + self.random.below(250))).await;
-        }
+    /// Asks, and hears what is pushed meanwhile.
+    async fn ask<R: DeserializeOwned>(
+        &mut self,
+        client: &mut Client,
+        method: &str,
+        params: Value,
+    ) -> Result<R, CallError> {
+        let asked = client.call_hearing(method, params, |text| self.hear(text));
+        let result = asked.await?;
+        self.heard = Instant::now();
+        Ok(result)
     }
 
-    /// What a poll says of a room. All that was stored is acknowledged: only what is behind it may come.
-    fn synced(&mut self, room: usize, news: &News) {
-        let (state, position) = (news.state.as_deref(), self.store.position(room));
+    /// All that is stored is acknowledged: only what is behind it may come.
+    async fn poll(&mut self, client: &mut Client) -> Result<(), CallError> {
+        let params = json!({
+            "device": self.store.device,
+            "ack": self.untold(),
+            "rewind": REWIND,
+            "limit": 500,
+            "wait_ms": 300,
+        });
+        let reply: Several = self.ask(client, "sync", params).await?;
+        self.know();
+        for (name, news) in reply.timelines {
+            if let Err(odd) = self.synced(&name, &news) {
+                self.store.wrong(ALTERED, format_args!("{name}: {odd}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a poll says of a timeline.
+    fn synced(&mut self, name: &str, news: &News) -> Result<(), String> {
+        let room = self.take(name, news)?;
+        let state = news.state.as_deref();
         // Who left sees nothing of it any more.
         let mut stays = self.store.crowd.plan.stays_in(self.store.nick, room);
         let left = state == Some("deleted") && stays.any(|stay| !stay.lasts());
-        if !left && !matches!(state, Some("ok" | "new" | "too_old")) {
-            let what = format!("its state is {state:?}");
-            self.store.wrong(Wrong::Lost, room, what);
+        if left || matches!(state, Some("ok" | "new" | "too_old")) {
+            return Ok(());
         }
-        if let Some(first) = news.messages.first()
-            && first.sequence <= position
-        {
-            let what = format!("{} comes again behind {position}", first.sequence);
-            self.store.wrong(Wrong::Doubled, room, what);
-        }
-        self.take(room, news);
+        Err(format!("its state is {state:?}"))
     }
 
-    fn take(&mut self, room: usize, news: &News) {
+    /// Stores what came of a timeline. Returns its room.
+    fn take(&mut self, name: &str, news: &News) -> Result<usize, String> {
+        let crowd = self.store.crowd;
+        let room = crowd.timelines.number(name);
+        let room = room.ok_or("a timeline of others")?;
         if let Some(epoch) = &news.epoch {
-            self.store.crowd.is_epoch(room, epoch);
+            crowd.is_epoch(room, epoch);
         }
         self.store.take(room, &news.messages);
+        Ok(room)
     }
 
     /// A text that is no answer.
     fn hear(&mut self, text: &[u8]) {
         if let Err(odd) = self.pushed(text) {
             let text = String::from_utf8_lossy(text);
-            self.odd(format_args!("{odd}, with {text:.300}"));
+            let what = format_args!("{odd}, with {text:.300}");
+            self.store.wrong(ALTERED, what);
         }
     }
 
@@ -231,37 +239,29 @@ impl Device<'_> {
             timeline: String,
             resubscribe: bool,
         }
-        let push: Push<'_> = serde_json::from_slice(text).map_err(|odd| odd.to_string())?;
+        let push: Push<'_> = read(text)?;
         let params = push.params.get().as_bytes();
         match &*push.method {
             "message" => {
                 let news: News = read(params)?;
-                let name = news.timeline.as_deref().unwrap_or_default();
-                let room = self.room(name).ok_or("a timeline of others")?;
-                self.in_order(room, &news.messages);
-                self.take(room, &news);
+                let name = news.timeline.as_deref();
+                self.take(name.unwrap_or_default(), &news)?;
             }
             "subscribed" => {
-                let several: Several = read(params)?;
-                for (name, news) in several.timelines {
-                    let room = self.room(&name).ok_or("a timeline of others")?;
-                    if self.live.remove(&room).is_some() {
+                for (name, news) in read::<Several>(params)?.timelines {
+                    if self.ends(&name) {
                         return Err("a second subscription".into());
                     }
-                    let reason = news.reason.as_deref();
-                    if reason.is_some_and(|why| !GONE.contains(&why)) {
+                    if news.reason.is_some() && !news.is_gone() {
                         return Err("refused".into());
                     }
-                    self.in_order(room, &news.messages);
-                    self.take(room, &news);
+                    self.take(&name, &news)?;
                 }
             }
             "subscription.ended" => {
                 let ended: Ended = read(params)?;
                 self.is_broken |= ended.resubscribe;
-                if let Some(room) = self.room(&ended.timeline) {
-                    self.live.remove(&room);
-                }
+                self.ends(&ended.timeline);
             }
             "conversation.changed" | "draining" => {}
             _ => return Err("an unknown push".into()),
@@ -269,21 +269,11 @@ impl Device<'_> {
         Ok(())
     }
 
-    /// A subscription pushes each number once: none comes again, also not below what is stored.
-    fn in_order(&mut self, room: usize, messages: &[Message]) {
-        for message in messages {
-            let next = message.sequence;
-            let Some(last) = self.live.insert(room, next) else {
-                continue;
-            };
-            if next <= last {
-                let what = format!("{next} was pushed behind {last}");
-                self.store.wrong(Wrong::Doubled, room, what);
-            } else if !self.store.follows(room, last, next) {
-                let what = format!("{next} was pushed next to {last}");
-                self.store.wrong(Wrong::Lost, room, what);
-            }
-        }
+    /// Forgets what the subscription of a timeline has brought. Returns whether that was anything.
+    fn ends(&mut self, name: &str) -> bool {
+        let room = self.store.crowd.timelines.number(name);
+        let place = room.and_then(|room| self.store.places.get_mut(&room));
+        place.is_some_and(|place| place.last.take().is_some())
     }
 
     /// What is stored and not known to the server, which is told so.
@@ -310,40 +300,27 @@ impl Device<'_> {
         let any = self.random.below(self.store.places.len() as u64) as usize;
         let is_time = self.random.below(6) == 0;
         let place = self.store.places.iter().nth(any).filter(|_| is_time);
-        let chosen = || place.map(|(room, place)| (*room, place.position));
-        let Some((room, position)) = self.unsettled.or_else(chosen) else {
+        let chosen = place.map(|(room, place)| (*room, place.position));
+        let Some((room, position)) = self.unsettled.or(chosen) else {
             return Ok(());
         };
         self.unsettled = Some((room, position));
         let crowd = self.store.crowd;
         let name = &crowd.timelines[room];
         let params = json!({ "timeline": name, "read": position });
-        let set = client.call_hearing("read.set", params, |text| self.hear(text));
-        let reply: Several = set.await?;
+        let reply: Several = self.ask(client, "read.set", params).await?;
         self.unsettled = None;
-        let Some(News { read, reason, .. }) = reply.timelines.get(name) else {
-            self.odd(format_args!("read.set without {name}"));
-            return Ok(());
-        };
-        if read.is_some_and(|read| read >= position) {
+        let news = reply.timelines.get(name);
+        let read = news.and_then(|news| news.read);
+        if read >= Some(position) {
             let mut reads = crowd.reads.borrow_mut();
             let known = reads.entry((self.store.nick, room)).or_default();
             *known = position.max(*known);
             crowd.run.checks.made("reads", 1);
-        } else if reason.as_deref().is_none_or(|why| !GONE.contains(&why)) {
-            let what = format!("read {position} was answered by {read:?}, {reason:?}");
-            self.store.wrong(Wrong::Unread, room, what);
+        } else if !news.is_some_and(News::is_gone) {
+            let what = format_args!("{name}: read {position} was answered by {news:?}");
+            self.store.wrong(UNREAD, what);
         }
         Ok(())
-    }
-
-    fn room(&self, name: &str) -> Option<usize> {
-        self.store.crowd.timelines.number(name)
-    }
-
-    fn odd(&self, what: std::fmt::Arguments<'_>) {
-        let crowd = self.store.crowd;
-        let (nick, name) = (&crowd.plan.nicks[self.store.nick], self.name);
-        crowd.wrong(Wrong::Altered, format_args!("{nick}, {name}: {what}"));
     }
 }

@@ -1,24 +1,23 @@
 //! The judgement: what the server says at the end of each room and to each nick, beside what the logs say.
 //!
-//! Owns: the questions and the file of answers. Promises: every room is read whole, every nick is asked
-//! for list, count and inbox; what is wrong is asked again for a while before it counts. Must not: know how the lines
-//! were said.
+//! Owns: the questions, the expectations of lists, unread counts and inboxes, the file of answers. Promises: every room
+//! is read whole, every nick is asked for list, count and inbox; what is wrong is asked again for a while before it
+//! counts, and named by its kind. Must not: know how the lines were said.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::fmt::Debug;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::answer::{Answer, Entry};
 use super::plan::Room;
-use super::{Crowd, Wrong};
+use super::{Crowd, DOUBLED, INBOXES, LISTS, LOST, UNREAD};
 use crate::exit::Stop;
-use crate::groups::Part;
+use crate::groups::{Counted, pages};
 use crate::report;
 use crate::rpc::{CallError, Client};
 use crate::tally::{self, Page};
@@ -57,68 +56,42 @@ pub(super) async fn judge(crowd: &Crowd, answers: Option<&Path>) -> Result<(), S
 async fn whole(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), CallError> {
     let Room { name, lines, .. } = &crowd.plan.rooms[room];
     let page: Page = tally::whole(client, name).await?;
-    let (mut last, head, length) = (0, page.head, lines.len() as u64);
     for message in &page.messages {
-        let at = message.sequence;
-        if at != last + 1 {
-            let what = format_args!("{name}: {at} follows {last}");
-            crowd.wrong(lost_or_doubled(last < at), what);
-        }
-        last = at;
         crowd.compare(room, message);
     }
-    let count = page.messages.len() as u64;
-    crowd.run.checks.made("messages read back", count);
-    crowd.is_epoch(room, &page.epoch);
-    if (last, head) != (length, length) {
-        let what = format_args!("{name}: {last}, head {head}, of {length}");
-        crowd.wrong(lost_or_doubled(last < length), what);
+    let (found, due) = (page.messages.len() as u64, lines.len() as u64);
+    let is_short = found < due;
+    let wrong = if is_short { LOST } else { DOUBLED };
+    let sequences = page.messages.iter().map(|one| one.sequence);
+    if let Some(what) = difference(sequences, 1..=due) {
+        crowd.wrong(wrong, format_args!("{name}: number {what}"));
     }
+    if page.head != due {
+        let head = page.head;
+        crowd.wrong(wrong, format_args!("{name}: head {head} of {due}"));
+    }
+    let checks = &crowd.run.checks;
+    checks.made("messages read back", found);
+    crowd.is_epoch(room, &page.epoch);
     Ok(())
-}
-
-fn lost_or_doubled(is_lost: bool) -> Wrong {
-    if is_lost { Wrong::Lost } else { Wrong::Doubled }
 }
 
 /// Compares the members of a room.
 async fn members(crowd: &Crowd, client: &mut Client, room: usize) -> Result<(), CallError> {
-    #[derive(Deserialize)]
-    struct Member {
-        user: String,
-    }
     let name = &crowd.timelines[room];
     let params = json!({ "timeline": name, "limit": PAGE });
-    let members: Vec<Member> = pages(client, "member.list", params).await?;
-    let found: BTreeSet<&str> = members.iter().map(|member| member.user.as_str()).collect();
+    let members: Vec<Value> = pages(client, "member.list", params, "after").await?;
+    let mut found: Vec<_> = members.iter().map(|one| one["user"].as_str()).collect();
     let lasting = |nick: &usize| crowd.plan.stays_in(*nick, room).any(|stay| stay.lasts());
-    let expected = (0..crowd.plan.nicks.len()).filter(lasting);
-    let expected: BTreeSet<&str> = expected.map(|nick| &*crowd.plan.nicks[nick]).collect();
-    if found != expected || members.len() != expected.len() {
-        let differ: Vec<_> = found.symmetric_difference(&expected).take(5).collect();
-        let (found, of) = (members.len(), expected.len());
-        let what = format_args!("{name}: {found} of {of} members, {differ:?}");
-        crowd.wrong(Wrong::List, what);
+    let due = (0..crowd.plan.nicks.len()).filter(lasting);
+    let mut due: Vec<_> = due.map(|nick| Some(&*crowd.plan.nicks[nick])).collect();
+    found.sort_unstable();
+    due.sort_unstable();
+    if let Some(what) = difference(found, due) {
+        crowd.wrong(LISTS, format_args!("{name}: member {what}"));
     }
     crowd.run.checks.made("members", members.len() as u64);
     Ok(())
-}
-
-/// All pages of a list.
-async fn pages<T: DeserializeOwned>(
-    client: &mut Client,
-    method: &str,
-    mut params: Value,
-) -> Result<Vec<T>, CallError> {
-    let mut all = Vec::new();
-    loop {
-        let page: Part<T> = client.insist(method, &params).await?;
-        all.extend(page.of);
-        let Some(next) = page.next else {
-            return Ok(all);
-        };
-        params["after"] = next.into();
-    }
 }
 
 /// Asks for everything of a nick until it is right, or long enough; then it counts.
@@ -150,12 +123,126 @@ async fn asked(
 
 async fn ask(client: &mut Client, nick: &str) -> Result<Answer, CallError> {
     let params = json!({ "limit": PAGE, "columns": [] });
-    let list = pages(client, "conversation.list", params).await?;
+    let list = pages(client, "conversation.list", params, "after").await?;
     let count = client.insist("conversation.count", json!({})).await?;
     // One that was never written to does not exist.
     let inbox = tally::whole(client, &format!("$inbox/{nick}")).await?;
     let inbox = inbox.messages;
     Ok(Answer { list, count, inbox })
+}
+
+/// What the server says to a nick.
+struct Answer {
+    list: Vec<Shown>,
+    count: Counted,
+    inbox: Vec<Inboxed>,
+}
+
+/// One conversation of a list.
+#[derive(Deserialize)]
+struct Shown {
+    timeline: String,
+    unread: u64,
+    members_count: u64,
+    head: u64,
+}
+
+/// One entry of an inbox.
+#[derive(Deserialize)]
+struct Inboxed {
+    /// Its own number.
+    #[serde(rename = "sequence")]
+    at: u64,
+    entry: Entry,
+}
+
+/// The message that an entry leads to.
+#[derive(Deserialize)]
+struct Entry {
+    timeline: String,
+    epoch: String,
+    sequence: u64,
+    timestamp: u64,
+}
+
+impl Answer {
+    /// What is wrong with the answer to a nick.
+    fn wrongs(&self, crowd: &Crowd, nick: usize) -> Vec<(&'static str, String)> {
+        let due = list(crowd, nick);
+        let count = Counted {
+            conversations: due.len() as u64,
+            unread: due.iter().map(|one| one.unread).sum(),
+        };
+        let rooms = |one: &Shown| (one.timeline.clone(), one.members_count, one.head);
+        let unread = |one: &Shown| (one.timeline.clone(), one.unread);
+        let (list, due) = (self.list.iter(), due.iter());
+        let differences = [
+            (
+                LISTS,
+                difference(list.clone().map(rooms), due.clone().map(rooms)),
+            ),
+            (UNREAD, difference(list.map(unread), due.map(unread))),
+            (UNREAD, difference([&self.count], [&count])),
+            (INBOXES, inbox_differs(crowd, nick, &self.inbox)),
+        ];
+        let named = |(wrong, what): (_, Option<String>)| Some((wrong, what?));
+        differences.into_iter().filter_map(named).collect()
+    }
+}
+
+/// Where what was found and what is due differ first, if they do.
+fn difference<T: Debug + PartialEq>(
+    found: impl IntoIterator<Item = T>,
+    due: impl IntoIterator<Item = T>,
+) -> Option<String> {
+    let (mut found, mut due) = (found.into_iter(), due.into_iter());
+    loop {
+        match (found.next(), due.next()) {
+            (None, None) => return None,
+            (found, due) if found == due => {}
+            (found, due) => return Some(format!("{found:?} instead of {due:?}")),
+        }
+    }
+}
+
+/// The list that a nick should have: newest activity first.
+fn list(crowd: &Crowd, nick: usize) -> Vec<Shown> {
+    let (plan, times, reads) = (&crowd.plan, crowd.times.borrow(), crowd.reads.borrow());
+    let lasting = plan.stays[nick].iter().filter(|stay| stay.lasts());
+    let mut lasting = Vec::from_iter(lasting);
+    // Rooms are in the order of their names.
+    lasting.sort_by_key(|stay| (Reverse(times[stay.room].last()), stay.room));
+    let shown = lasting.into_iter().map(|stay| {
+        let (room, read) = (&plan.rooms[stay.room], reads.get(&(nick, stay.room)));
+        let read = read.copied().unwrap_or(0).max(stay.from - 1);
+        Shown {
+            timeline: room.name.clone(),
+            unread: plan.unread(nick, stay.room, read),
+            members_count: room.members,
+            head: room.lines.len() as u64,
+        }
+    });
+    shown.collect()
+}
+
+/// Where an inbox is not each message of the nick's stays once, those of a room in their order.
+fn inbox_differs(crowd: &Crowd, nick: usize, inbox: &[Inboxed]) -> Option<String> {
+    if !inbox.iter().map(|one| one.at).eq(1..=inbox.len() as u64) {
+        return Some("its numbers are not 1, 2, 3 and on".into());
+    }
+    let entries = inbox.iter().map(|one| &one.entry);
+    let rows = entries.map(|one| (&*one.timeline, one.sequence, one.timestamp, &*one.epoch));
+    let mut found = Vec::from_iter(rows);
+    // Stable: those of a room stay as they came.
+    found.sort_by_key(|(name, ..)| *name);
+    let times = crowd.times.borrow();
+    let due = crowd.plan.stays[nick].iter().flat_map(|stay| {
+        let (name, times) = (&*crowd.timelines[stay.room], &times[stay.room]);
+        let epoch = crowd.timelines.epoch(stay.room).unwrap_or_default();
+        let numbers = stay.from..=stay.to.min(times.len() as u64);
+        numbers.map(move |at| (name, at, times[at as usize - 1], epoch))
+    });
+    difference(found, due)
 }
 
 /// The first line of the answers: how many lines the timelines have, and when they were last written to.
@@ -191,4 +278,58 @@ fn shown(crowd: &Crowd, nick: usize, answer: &Answer) -> Value {
         "reads": reads.collect::<serde_json::Map<_, _>>(),
         "inbox": runs.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inbox_has_each_message_of_the_stays_once_in_order() {
+        let lines = [
+            "[09:14] <a> 1",
+            "[09:14] <b> 2",
+            "=== b [x]  has left #c",
+            "[09:14] <b> 4",
+        ];
+        let crowd = Crowd::of_lines(&lines);
+        crowd.is_epoch(0, "e");
+        crowd.times.borrow_mut()[0] = vec![1, 2, 3, 4];
+        let is_right = |sequences: &[u64], alter: fn(&mut Inboxed)| {
+            let entry = |(at, sequence): (u64, &u64)| {
+                let entry = Entry {
+                    timeline: "irc/l".into(),
+                    epoch: "e".into(),
+                    sequence: *sequence,
+                    timestamp: *sequence,
+                };
+                let mut inboxed = Inboxed { at, entry };
+                alter(&mut inboxed);
+                inboxed
+            };
+            let inbox: Vec<_> = (1..).zip(sequences).map(entry).collect();
+            inbox_differs(&crowd, 1, &inbox).is_none()
+        };
+        assert!(is_right(&[2, 4], |_| {}));
+        for wrong in [
+            &[2][..],
+            &[4],
+            &[],
+            &[4, 2],
+            &[2, 2, 4],
+            &[2, 3, 4],
+            &[2, 4, 4],
+        ] {
+            assert!(!is_right(wrong, |_| {}), "{wrong:?}");
+        }
+        let alters: [fn(&mut Inboxed); 4] = [
+            |one| one.at += 1,
+            |one| one.entry.timestamp += 1,
+            |one| one.entry.epoch.push('x'),
+            |one| one.entry.timeline.push('x'),
+        ];
+        for alter in alters {
+            assert!(!is_right(&[2, 4], alter));
+        }
+    }
 }

@@ -4,7 +4,6 @@
 //! Owns: who takes part, when it is over, what was counted. Promises: all rules are in `plan`; every wrong answer is
 //! counted by its kind. Must not: judge (`judge` does), or trust what the server says of members.
 
-mod answer;
 mod device;
 mod judge;
 mod plan;
@@ -21,7 +20,6 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use futures_util::future::{FutureExt as _, try_join_all, try_join4};
 use serde::Serialize;
-use tokio::time::Instant;
 
 use self::plan::{Plan, Stay};
 use crate::exit::Stop;
@@ -72,28 +70,15 @@ enum Mistake {
 }
 
 /// How an answer can be wrong; each is a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wrong {
-    Lost,
-    Doubled,
-    Altered,
-    /// Shown to who is no member.
-    Leaked,
-    Unread,
-    List,
-    Inbox,
-}
-
-/// The figures of these, in their order.
-const WRONGS: [&str; 7] = [
-    "lost",
-    "doubled",
-    "altered",
-    "leaked",
-    "wrong_unread_counts",
-    "wrong_lists",
-    "wrong_inboxes",
-];
+const WRONGS: [&str; 7] = [LOST, DOUBLED, ALTERED, LEAKED, UNREAD, LISTS, INBOXES];
+const LOST: &str = "lost";
+const DOUBLED: &str = "doubled";
+const ALTERED: &str = "altered";
+/// Shown to who is no member.
+const LEAKED: &str = "leaked";
+const UNREAD: &str = "wrong_unread_counts";
+const LISTS: &str = "wrong_lists";
+const INBOXES: &str = "wrong_inboxes";
 
 /// All who take part.
 struct Crowd {
@@ -119,10 +104,10 @@ impl Profile for People {
         crowd.replay(&live, self.kills).await?;
         run.finish().await;
         run.rate("messages_per_second", crowd.acks.count());
-        crowd.settle().await?;
+        run.tell("the relay goes on");
+        settled(run).await?;
         crowd.err(self.mistake);
-        judge::judge(&crowd, self.answers.as_deref()).await?;
-        Ok(())
+        judge::judge(&crowd, self.answers.as_deref()).await
     }
 }
 
@@ -159,16 +144,6 @@ impl Crowd {
         Box::pin(together).await.map(|_| ())
     }
 
-    /// Waits until the relay has written everything everywhere.
-    async fn settle(&self) -> Result<(), Stop> {
-        self.run.tell("the relay goes on");
-        let began = Instant::now();
-        let seconds = (settled(&self.run).await? - began).as_secs_f64();
-        self.run
-            .figure("relay_through_after", seconds, "s", Better::Lower);
-        Ok(())
-    }
-
     /// Makes a mistake in what is expected, if one is asked for.
     fn err(&mut self, mistake: Option<Mistake>) {
         match mistake {
@@ -187,33 +162,30 @@ impl Crowd {
         }
     }
 
-    fn wrong(&self, wrong: Wrong, what: impl Display) {
-        self.run.add(WRONGS[wrong as usize], 1);
-        self.run.checks.fault(format_args!("{wrong:?}: {what}"));
+    fn wrong(&self, wrong: &'static str, what: impl Display) {
+        self.run.add(wrong, 1);
+        self.run.checks.fault(format_args!("{wrong}: {what}"));
     }
 
     /// Compares a message with its line.
     fn compare(&self, room: usize, message: &Message) {
-        let (room_of, at) = (&self.plan.rooms[room], message.sequence as usize - 1);
-        let name = &room_of.name;
-        let Some(line) = room_of.lines.get(at) else {
-            let what = format_args!("{name}: {} is no line", at + 1);
-            return self.wrong(Wrong::Doubled, what);
+        let (name, sequence) = (&self.timelines[room], message.sequence);
+        let at = (sequence as usize).wrapping_sub(1);
+        let Some(line) = self.plan.rooms[room].lines.get(at) else {
+            return self.wrong(DOUBLED, format_args!("{name}: {sequence} is no line"));
         };
         let sender = line.sender.map(|nick| self.plan.nicks[nick].as_str());
         let entry = message.entry.as_ref().map(|entry| entry.get());
         // What announces a change of members has an ID that the server made.
         let is_id = line.is_announced || message.message_id == line.id;
-        if message.sender.as_deref() != sender || entry != Some(line.entry.get()) || !is_id {
-            let what = format_args!("{name}: {} is {entry:?} of {:?}", at + 1, message.sender);
-            self.wrong(Wrong::Altered, what);
-        }
+        let is_said = message.sender.as_deref() == sender && entry == Some(line.entry.get());
         let time = &mut self.times.borrow_mut()[room][at];
         if *time == 0 {
             *time = message.timestamp;
-        } else if *time != message.timestamp {
-            let what = format_args!("{name}: {} changed its time", at + 1);
-            self.wrong(Wrong::Altered, what);
+        }
+        if !(is_said && is_id && *time == message.timestamp) {
+            let what = format_args!("{name}: not what was said: {message:?}");
+            self.wrong(ALTERED, what);
         }
     }
 
@@ -221,7 +193,7 @@ impl Crowd {
     fn is_epoch(&self, room: usize, epoch: &str) {
         if !self.timelines.is_epoch(room, epoch) {
             let name = &self.timelines[room];
-            self.wrong(Wrong::Altered, format_args!("{name} has epoch {epoch}"));
+            self.wrong(ALTERED, format_args!("{name} has epoch {epoch}"));
         }
     }
 }

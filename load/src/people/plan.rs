@@ -13,12 +13,12 @@
 //!
 //! Members see no history (`"none"`): a stay begins with the line that brings it, and ends before the one that ends it.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::irc::{self, Folder, Log};
+use crate::irc::{Folder, Log};
 
 /// All logs, as what is to be done with them.
 #[derive(Default)]
@@ -27,8 +27,6 @@ pub(super) struct Plan {
     pub(super) nicks: Vec<String>,
     /// By nick, in the order of rooms and lines.
     pub(super) stays: Vec<Vec<Stay>>,
-    /// How many lines each nick said.
-    pub(super) said: Vec<u64>,
     numbers: HashMap<String, usize>,
 }
 
@@ -72,40 +70,37 @@ impl Stay {
     }
 }
 
-/// What a line does to members.
-#[derive(Debug, PartialEq, Eq)]
-enum Deed<'a> {
-    Says(&'a str),
-    Joins(&'a str),
-    Leaves(&'a str),
-    Renames(&'a str, &'a str),
-    Nothing,
+/// Who says a line, who leaves before it, and who joins before it: nicks as the line has them.
+type Deed<'a> = [Option<&'a str>; 3];
+
+fn deed(raw: &str) -> Deed<'_> {
+    let Some(notice) = raw.strip_prefix("=== ") else {
+        let says = speaker(raw);
+        return [says, None, says];
+    };
+    if let Some((from, to)) = notice.split_once(" is now known as ") {
+        return [None, Some(from), Some(to)];
+    }
+    let moved = notice.split_once("]  has ").and_then(|(who, what)| {
+        let (nick, _) = who.rsplit_once(" [")?;
+        Some((nick, what.split(' ').next()?))
+    });
+    match moved {
+        Some((nick, "joined")) => [None, None, Some(nick)],
+        Some((nick, "left" | "quit")) => [None, Some(nick), None],
+        _ => [None; 3],
+    }
 }
 
-impl<'a> Deed<'a> {
-    fn of(raw: &'a str) -> Deed<'a> {
-        if let Some(notice) = raw.strip_prefix("=== ") {
-            if let Some((from, to)) = notice.split_once(" is now known as ") {
-                return Deed::Renames(from, to);
-            }
-            let Some((who, what)) = notice.split_once("]  has ") else {
-                return Deed::Nothing;
-            };
-            let Some((nick, _)) = who.rsplit_once(" [") else {
-                return Deed::Nothing;
-            };
-            return match what.split(' ').next() {
-                Some("joined") => Deed::Joins(nick),
-                Some("left" | "quit") => Deed::Leaves(nick),
-                _ => Deed::Nothing,
-            };
-        }
-        let line = irc::parse(raw);
-        match line.nick.filter(|_| line.kind != "system") {
-            Some(nick) => Deed::Says(nick),
-            None => Deed::Nothing,
-        }
-    }
+/// The nick that says or does something in a line that is no notice.
+fn speaker(raw: &str) -> Option<&str> {
+    let clock = raw.strip_prefix('[').and_then(|it| it.split_once("] "));
+    let clock = clock.filter(|(time, _)| time.len() == 5 && time.as_bytes()[2] == b':');
+    let rest = clock.map_or(raw, |(_, rest)| rest);
+    let said = rest.strip_prefix('<').and_then(|it| it.split_once('>'));
+    let done = rest.trim_start_matches(' ').strip_prefix("* ");
+    let doer = || done?.trim_start().split(' ').next();
+    said.map(|(nick, _)| nick).or_else(doer)
 }
 
 impl Plan {
@@ -113,72 +108,50 @@ impl Plan {
     pub(super) fn new(folder: &Folder, logs: &[Log], lines: usize) -> Plan {
         let mut plan = Plan::default();
         for (room, log) in logs.iter().enumerate() {
-            let mut present = HashMap::new();
-            let numbered = log.lines.iter().enumerate().take(lines);
-            let lines = numbered.map(|(at, raw)| plan.line(log, (room, at), raw, &mut present));
-            let lines = lines.collect();
-            let members = present.len() as u64;
-            for (nick, from) in present {
-                let to = u64::MAX;
-                plan.stays[nick].push(Stay { room, from, to });
-            }
+            let indices = 0..log.lines.len().min(lines);
+            let lines = indices.map(|at| plan.line(log, room, at)).collect();
+            let nicks = 0..plan.nicks.len();
+            let members = nicks.filter(|nick| plan.is_member(*nick, room)).count() as u64;
             plan.rooms.push(Room {
                 name: folder.timeline(log),
                 lines,
                 members,
             });
         }
-        let order = |stay: &Stay| (stay.room, stay.from);
-        let stays = plan.stays.iter_mut();
-        stays.for_each(|stays| stays.sort_unstable_by_key(order));
         plan
     }
 
-    /// Takes a line, by its room and index. `present`: who is a member, since which message.
-    fn line(
-        &mut self,
-        log: &Log,
-        (room, at): (usize, usize),
-        raw: &str,
-        present: &mut HashMap<usize, u64>,
-    ) -> Line {
-        let sequence = at as u64 + 1;
-        let (mut sender, mut leaves, mut joins) = (None, None, None);
-        let deed = Deed::of(raw);
-        match deed {
-            Deed::Says(nick) => {
-                sender = self.nick(nick);
-                joins = sender;
-            }
-            Deed::Joins(nick) => joins = self.nick(nick),
-            Deed::Leaves(nick) => leaves = self.nick(nick),
-            Deed::Renames(from, to) => (leaves, joins) = (self.nick(from), self.nick(to)),
-            Deed::Nothing => {}
-        }
+    /// Takes a line of a room, the one behind those that were taken.
+    fn line(&mut self, log: &Log, room: usize, at: usize) -> Line {
+        let deed = deed(&log.lines[at]);
+        let is_one_change = matches!(deed, [None, Some(_), None] | [None, None, Some(_)]);
+        let [sender, leaves, joins] = deed.map(|nick| self.nick(nick?));
         // Who is renamed to the same neither leaves nor joins.
-        let is_same = leaves.is_some() && leaves == joins;
-        let leaves = leaves.filter(|nick| !is_same && present.contains_key(nick));
-        let joins = joins.filter(|nick| !is_same && !present.contains_key(nick));
-        if let Some((nick, from)) = leaves.and_then(|nick| present.remove_entry(&nick)) {
-            let to = sequence - 1;
-            self.stays[nick].push(Stay { room, from, to });
+        let is_same = leaves == joins;
+        let leaves = leaves.filter(|nick| !is_same && self.is_member(*nick, room));
+        let joins = joins.filter(|nick| !is_same && !self.is_member(*nick, room));
+        if let Some(stay) = leaves.and_then(|nick| self.stays[nick].last_mut()) {
+            stay.to = at as u64;
         }
         if let Some(nick) = joins {
-            present.insert(nick, sequence);
-        }
-        if let Some(nick) = sender {
-            self.said[nick] += 1;
+            let (from, to) = (at as u64 + 1, u64::MAX);
+            self.stays[nick].push(Stay { room, from, to });
         }
         Line {
             // Through a map, whose names are sorted: as the server shows it.
-            entry: to_raw_value(&json!(irc::parse(raw))).expect("texts are JSON"),
+            entry: to_raw_value(&log.entry(at)).expect("texts are JSON"),
             id: log.message_id(at),
             sender,
             leaves,
             joins,
-            is_announced: matches!(deed, Deed::Joins(_)) && joins.is_some()
-                || matches!(deed, Deed::Leaves(_)) && leaves.is_some(),
+            is_announced: is_one_change && (leaves.is_some() || joins.is_some()),
         }
+    }
+
+    /// Whether a nick is a member after the lines of the room that were taken so far.
+    fn is_member(&self, nick: usize, room: usize) -> bool {
+        let last = self.stays[nick].last();
+        last.is_some_and(|stay| stay.room == room && stay.lasts())
     }
 
     fn nick(&mut self, text: &str) -> Option<usize> {
@@ -191,15 +164,19 @@ impl Plan {
         if number == next {
             self.nicks.push(nick);
             self.stays.push(Vec::new());
-            self.said.push(0);
         }
         Some(number)
     }
 
-    /// The busiest nicks.
+    /// The nicks that say the most lines.
     pub(super) fn busiest(&self, count: usize) -> Vec<usize> {
-        let mut nicks: Vec<usize> = (0..self.nicks.len()).collect();
-        nicks.sort_by_key(|nick| std::cmp::Reverse(self.said[*nick]));
+        let mut said = vec![0; self.nicks.len()];
+        let lines = self.rooms.iter().flat_map(|room| &room.lines);
+        lines
+            .filter_map(|line| line.sender)
+            .for_each(|nick| said[nick] += 1);
+        let mut nicks: Vec<usize> = (0..said.len()).collect();
+        nicks.sort_by_key(|nick| Reverse(said[*nick]));
         nicks.truncate(count);
         nicks
     }
@@ -227,21 +204,34 @@ mod tests {
 
     #[test]
     fn each_kind_of_line_does_what_the_rules_say() {
-        for (raw, deed) in [
-            ("[09:14] <will> hi", Deed::Says("will")),
-            ("[09:14] <bur[n] er> hi", Deed::Says("bur[n] er")),
-            ("[06:56]  * ghoti waves", Deed::Says("ghoti")),
-            ("=== L0sT [~x@y]  has joined #ubuntu", Deed::Joins("L0sT")),
-            ("=== [N] a [n=[c] x@y]  has joined #c", Deed::Joins("[N] a")),
-            ("=== x [y]  has left #c [\"has joined\"]", Deed::Leaves("x")),
-            ("=== x [y]  has quit", Deed::Leaves("x")),
-            ("=== a[z]  is now known as b", Deed::Renames("a[z] ", "b")),
-            ("=== tsw has also windows now", Deed::Nothing),
-            ("=== x [y]  has joy", Deed::Nothing),
-            ("[05:12] -bot:#ubuntu- hello", Deed::Nothing),
-            ("", Deed::Nothing),
+        let says = |nick| [Some(nick), None, Some(nick)];
+        let joins = |nick| [None, None, Some(nick)];
+        let leaves = |nick| [None, Some(nick), None];
+        for (raw, due) in [
+            ("[09:14] <will> hi", says("will")),
+            ("[09:14] <bur[n] er> hi", says("bur[n] er")),
+            ("[06:56]  * ghoti waves", says("ghoti")),
+            ("=== L0sT [~x@y]  has joined #ubuntu", joins("L0sT")),
+            ("=== [N] a [n=[c] x@y]  has joined #c", joins("[N] a")),
+            ("=== x [y]  has left #c [\"has joined\"]", leaves("x")),
+            ("=== x [y]  has quit", leaves("x")),
+            (
+                "=== a[z]  is now known as b",
+                [None, Some("a[z] "), Some("b")],
+            ),
+            ("=== tsw has also windows now", [None; 3]),
+            ("=== x [y]  has joy", [None; 3]),
+            ("[05:12] -bot:#ubuntu- hello", [None; 3]),
+            ("[09:14] <will> best player: VLC > all", says("will")),
+            ("", [None; 3]),
+            ("[", [None; 3]),
+            ("[09:14]", [None; 3]),
+            ("<", [None; 3]),
+            ("[09:14] <never closed", [None; 3]),
+            ("=== ", [None; 3]),
+            ("[\u{fffd}\u{fffd}] <x> y", [None; 3]),
         ] {
-            assert_eq!(Deed::of(raw), deed, "{raw}");
+            assert_eq!(deed(raw), due, "{raw}");
         }
     }
 

@@ -4,35 +4,27 @@
 //! answered, so members are there before they speak; it is repeated after a lost connection and after a refusal that
 //! allows it. Must not: say a line twice, whatever is repeated, or hide any other refusal.
 
-use std::time::Duration;
-
-use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::plan::Line;
-use super::{Crowd, Wrong};
+use super::{Crowd, DOUBLED, LOST};
 use crate::exit::Stop;
 use crate::rpc::{Appended, CallError, Client};
 use crate::trial::wait;
 
 /// Makes the timelines. What is there already is not ours.
 pub(super) async fn create(crowd: &Crowd) -> Result<(), Stop> {
-    #[derive(Deserialize)]
-    struct Created {
-        created: bool,
-        epoch: String,
-    }
     let mut client = Client::open(&crowd.run.url).await?;
     for (room, name) in crowd.timelines.iter().enumerate() {
         let settings = json!({ "fan_out": "write", "members_only": true });
         let params = json!({ "timeline": name, "settings": settings });
-        let made: Created = client.insist("timeline.create", params).await?;
-        if !made.created {
+        let made: Value = client.insist("timeline.create", params).await?;
+        if made["created"] != true {
             let what = format!("timeline {name} is there: choose another --prefix, or --data");
             return Err(Stop::Occupied(what));
         }
-        crowd.is_epoch(room, &made.epoch);
+        crowd.is_epoch(room, made["epoch"].as_str().unwrap_or_default());
     }
     Ok(())
 }
@@ -47,11 +39,9 @@ pub(super) async fn write(crowd: &Crowd, room: usize) -> Result<(), Stop> {
             match &error {
                 CallError::Refused(refusal) if refusal.may_repeat() => {
                     crowd.run.add("refusals", 1);
-                    let pause = refusal.data.retry_after_ms.unwrap_or(0).min(1_000);
-                    sleep(Duration::from_millis(pause)).await;
                 }
                 CallError::Refused(refusal) => {
-                    crowd.wrong(Wrong::Lost, format_args!("{name}: {sequence}: {refusal}"));
+                    crowd.wrong(LOST, format_args!("{name}: {sequence}: {refusal}"));
                     return Ok(());
                 }
                 CallError::Lost(_) => {
@@ -82,11 +72,6 @@ async fn say(
     (room, sequence): (usize, u64),
     line: &Line,
 ) -> Result<(), CallError> {
-    #[derive(Deserialize)]
-    struct Changed {
-        /// Absent if nothing was announced, or not again.
-        sequence: Option<u64>,
-    }
     let (name, nicks) = (&crowd.timelines[room], &crowd.plan.nicks);
     let Callers { back, front, nick } = match callers {
         Some(callers) => callers,
@@ -96,23 +81,23 @@ async fn say(
             nick: None,
         }),
     };
-    let announced = |mut params: Value| {
+    let mut said = None;
+    let named = |nick: Option<usize>| nick.map(|nick| &nicks[nick]);
+    let leaves = named(line.leaves).map(|user| {
+        let params = json!({ "timeline": name, "users": [user] });
+        ("member.remove", params)
+    });
+    let joins = named(line.joins).map(|user| {
+        let params = json!({ "timeline": name, "members": [{ "user": user }], "history": "none" });
+        ("member.add", params)
+    });
+    for (method, mut params) in leaves.into_iter().chain(joins) {
         if line.is_announced {
             params["announce"] = json!(line.entry);
         }
-        params
-    };
-    let mut said = None;
-    if let Some(nick) = line.leaves {
-        let params = announced(json!({ "timeline": name, "users": [nicks[nick]] }));
-        let changed: Changed = back.call("member.remove", params).await?;
-        said = changed.sequence;
-    }
-    if let Some(nick) = line.joins {
-        let members = json!([{ "user": nicks[nick] }]);
-        let params = json!({ "timeline": name, "members": members, "history": "none" });
-        let changed: Changed = back.call("member.add", announced(params)).await?;
-        said = changed.sequence;
+        let changed: Value = back.call(method, params).await?;
+        // Absent if nothing was announced, or not again.
+        said = changed["sequence"].as_u64();
     }
     if !line.is_announced {
         let params = json!({
@@ -135,7 +120,7 @@ async fn say(
     }
     if said.is_some_and(|said| said != sequence) {
         let what = format_args!("{name}: line {sequence} is {said:?}");
-        crowd.wrong(Wrong::Doubled, what);
+        crowd.wrong(DOUBLED, what);
     }
     Ok(())
 }

@@ -9,10 +9,10 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{ask, is_so};
+use super::{TEXT_BYTES, ask};
 use crate::exit::Stop;
 use crate::generator::{Flow, count};
-use crate::groups::{Part, client, create, filled, settled};
+use crate::groups::{Part, client, create, filled, pages, settled};
 use crate::profile::{Profile, need_files};
 use crate::rpc::{CallError, read};
 use crate::run::Run;
@@ -34,9 +34,6 @@ pub struct Feed {
     /// Messages on a page
     #[arg(long, default_value_t = 20, value_parser = count::<u64>)]
     page: u64,
-    /// Bytes of text in each entry, {"text": …}
-    #[arg(long, default_value_t = 200)]
-    size: usize,
 }
 
 /// A message of a feed, as far as it is checked.
@@ -47,10 +44,8 @@ struct Shown {
     timestamp: u64,
 }
 
-/// Whether a page has so many messages, newest first.
-fn has(page: &Part<Shown>, due: u64) -> bool {
-    let times = page.of.iter().map(|message| message.timestamp);
-    times.is_sorted_by(|a, b| a >= b) && page.of.len() as u64 == due
+fn is_newest_first(shown: &[Shown]) -> bool {
+    shown.is_sorted_by(|a, b| a.timestamp >= b.timestamp)
 }
 
 /// Whether the timeline of this number is fanned out.
@@ -76,7 +71,7 @@ impl Profile for Feed {
         self.followed(run, &tally, users).await?;
         tally.acked.fill(1);
         for _ in 0..self.messages {
-            tally.fill(run, self.size, false).await?;
+            tally.fill(run, TEXT_BYTES, false).await?;
         }
         settled(run).await?;
         let written = (0..self.follows).filter(|number| is_written(*number));
@@ -86,8 +81,10 @@ impl Profile for Feed {
             self.whole(run, user).await?;
         }
         let page = self.page.min(self.follows * u64::from(self.messages));
-        let odd = format!("not {page} messages, newest first");
-        let check = move |result: &[u8]| is_so(result, has(&read(result)?, page), &odd);
+        let check = move |result: &[u8]| {
+            let shown: Part<Shown> = read(result)?;
+            Ok(shown.of.len() as u64 == page && is_newest_first(&shown.of))
+        };
         let params = json!({ "limit": self.page });
         ask(run, &self.flow, "feed.range", |_| params.clone(), check).await
     }
@@ -96,44 +93,33 @@ impl Profile for Feed {
 impl Feed {
     /// Waits until each timeline knows its followers.
     async fn followed(&self, run: &Run, tally: &Tally, users: u64) -> Result<(), Stop> {
-        #[derive(Deserialize)]
-        struct Followers {
-            followers_count: u64,
-        }
         settled(run).await?;
         spread(run, None, self.follows, async |client, number| {
             let params = json!({ "timeline": tally.name(number), "limit": 1 });
-            let found: Followers = client.insist("feed.followers", &params).await?;
-            let found = found.followers_count;
-            let odd = || CallError::Lost(format!("{found} followers of {params}"));
-            (found == users).then_some(()).ok_or_else(odd)
+            let found: Value = client.insist("feed.followers", &params).await?;
+            let odd = || CallError::Lost(format!("not {users} followers of {params}: {found}"));
+            (found["followers_count"] == users)
+                .then_some(())
+                .ok_or_else(odd)
         })
         .await
     }
 
     /// Reads a feed to its end: it has each message once.
     async fn whole(&self, run: &Run, user: u64) -> Result<(), Stop> {
-        let (mut client, mut params) = (client(run, user).await?, json!({ "limit": 1_000 }));
-        let (mut seen, mut last) = (HashSet::new(), u64::MAX);
-        loop {
-            let page: Part<Shown> = client.call("feed.range", &params).await?;
-            for message in page.of {
-                if message.timestamp > last {
-                    run.checks.fault("a feed is not in the order of time");
-                }
-                last = message.timestamp;
-                if !seen.insert((message.timeline, message.sequence)) {
-                    run.checks.fault("a message is in a feed twice");
-                }
-            }
-            match page.next {
-                Some(next) if run.checks.faults() == 0 => params["before"] = next.into(),
-                _ => break,
-            }
+        let (mut client, params) = (client(run, user).await?, json!({ "limit": 1_000 }));
+        let shown: Vec<Shown> = pages(&mut client, "feed.range", params, "before").await?;
+        if !is_newest_first(&shown) {
+            run.checks.fault("a feed is not in the order of time");
         }
-        let (found, due) = (seen.len() as u64, self.follows * u64::from(self.messages));
-        if found != due {
-            let what = format_args!("a feed has {found} messages instead of {due}");
+        let places = shown.iter().map(|one| (&one.timeline, one.sequence));
+        let (found, once) = (
+            shown.len() as u64,
+            HashSet::<_>::from_iter(places).len() as u64,
+        );
+        let due = self.follows * u64::from(self.messages);
+        if (found, once) != (due, due) {
+            let what = format_args!("a feed has {found} messages, {once} different ones, of {due}");
             run.checks.fault(what);
         }
         run.checks.made("messages of feeds", found);

@@ -4,7 +4,6 @@
 //! Owns: the rows by name, and the loop of those that ask one thing over and over. Promises: each answer is checked
 //! against what was set up. Must not: compare a figure with its bar: that is for who reads it, on a quiet machine.
 
-mod crowd;
 mod fan_out;
 mod feed;
 mod lists;
@@ -22,6 +21,9 @@ use crate::rpc::request;
 use crate::run::{Better, Run};
 use crate::template::{SLOT, Template};
 
+/// Bytes of text in each entry, {"text": …}, but for those of lists.
+const TEXT_BYTES: usize = 200;
+
 /// The rows.
 #[derive(clap::Subcommand)]
 #[allow(clippy::large_enum_variant)] // there is one of it in a process
@@ -30,14 +32,14 @@ pub enum Row {
     List(Flags<lists::List>),
     /// `conversation.sync` with nothing new: the server's processor time of a call
     Sync(Flags<lists::Sync>),
-    /// `sync` by device with nothing new: polls per second of the server's processor time, memory of a device
+    /// `sync` by device with nothing new: the server's processor time of a poll, memory of a device
     Device(Flags<lists::Device>),
     /// The first page of a feed of many timelines, half of them read from the source
     Feed(Flags<feed::Feed>),
     /// Messages into the inboxes of groups: entries a second until all are there, each once
     FanOut(Flags<fan_out::FanOut>),
     /// A group with many members, some of them on-line: acks, pushes, inboxes, and the lists of others meanwhile
-    Crowd(Flags<crowd::Crowd>),
+    Crowd(Flags<fan_out::Crowd>),
 }
 
 impl Row {
@@ -58,11 +60,11 @@ impl Row {
 struct Same<C> {
     run: Rc<Run>,
     frame: Template,
-    /// Whether an answer is the right one; the error is a fault.
+    /// Whether an answer is the right one.
     check: Rc<C>,
 }
 
-impl<C: Fn(&[u8]) -> Result<(), String> + 'static> Ask for Same<C> {
+impl<C: Fn(&[u8]) -> Result<bool, String> + 'static> Ask for Same<C> {
     type Asked = ();
 
     fn put(&mut self, out: &mut Vec<u8>, request: u64) {
@@ -71,17 +73,13 @@ impl<C: Fn(&[u8]) -> Result<(), String> + 'static> Ask for Same<C> {
 
     fn take(&mut self, (): (), outcome: Outcome<'_>) -> Result<(), String> {
         self.run.checks.made("answers checked", 1);
-        match outcome {
-            Ok(result) => (self.check)(result),
-            Err(refusal) => Err(format!("refused: {refusal}")),
+        let result = outcome.map_err(|refusal| format!("refused: {refusal}"))?;
+        if (self.check)(result)? {
+            return Ok(());
         }
+        let result = String::from_utf8_lossy(result);
+        Err(format!("not what is due: {result:.300}"))
     }
-}
-
-/// What is not so is a fault that shows the result.
-fn is_so(result: &[u8], is_so: bool, what: &str) -> Result<(), String> {
-    let text = || format!("{what}: {:.300}", String::from_utf8_lossy(result));
-    is_so.then_some(()).ok_or_else(text)
 }
 
 /// Has each connection, as the user of its number, ask the same over and over; enters what a call costs the server.
@@ -90,7 +88,7 @@ async fn ask(
     flow: &Flow,
     method: &str,
     params: impl Fn(usize) -> Value,
-    check: impl Fn(&[u8]) -> Result<(), String> + 'static,
+    check: impl Fn(&[u8]) -> Result<bool, String> + 'static,
 ) -> Result<(), Stop> {
     let (latency, check) = (flow.recorder(run, "call"), Rc::new(check));
     let user = |lane| Some(groups::user(run, lane as u64));
@@ -105,9 +103,6 @@ async fn ask(
     if let Some(used) = run.value("server_cpu_seconds") {
         let per = used * 1_000.0 / count.max(1) as f64;
         run.figure("server_cpu_per_call", per, "ms", Better::Lower);
-        // The clock of processor time ticks every 10 ms.
-        let per = count as f64 / used.max(0.01);
-        run.figure("calls_per_server_cpu_second", per, "1/s", Better::Higher);
     }
     Ok(())
 }

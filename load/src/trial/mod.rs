@@ -26,7 +26,7 @@ use crate::history::{self, History};
 use crate::random::Random;
 use crate::recorder::Recorder;
 use crate::rpc::Client;
-use crate::run::{Better, Counts, Phase, Run};
+use crate::run::{Counts, Phase, Run};
 use crate::tally;
 
 /// Subscribers of each habit, who follow every timeline together.
@@ -135,12 +135,9 @@ impl Trial {
             histories[timeline].sent.push(sent);
         }
         for (name, timelines) in saw {
-            for (timeline, spans) in timelines {
-                for span in &spans {
-                    checks.made("messages pushed or resumed with", span.marks.len() as u64);
-                    self.run.add("resumes", u64::from(span.after > 0));
-                }
-                histories[timeline].watched.push((name.clone(), spans));
+            for (timeline, marks) in timelines {
+                checks.made("messages pushed or resumed with", marks.len() as u64);
+                histories[timeline].watched.push((name.clone(), marks));
             }
         }
         for history in &histories {
@@ -158,7 +155,6 @@ impl Trial {
 pub(crate) async fn kill(run: &Run, kills: u32, all: u64, acks: &Recorder) -> Result<(), Stop> {
     let kills = u64::from(kills);
     let mut random = Random::new(run.seed);
-    let mut slowest = Duration::ZERO;
     for kill in 0..kills {
         let at = (all * kill + random.below(all)) / kills;
         while run.phase() != Phase::Ending && acks.count() < at {
@@ -168,14 +164,10 @@ pub(crate) async fn kill(run: &Run, kills: u32, all: u64, acks: &Recorder) -> Re
         let none = || Stop::Usage("only a server of --binary can be killed".into());
         let (launch, server) = server.ok_or_else(none)?;
         spawn_blocking(|| drop(server)).await?;
-        let began = Instant::now();
         let server = launch.start().await?;
-        slowest = slowest.max(began.elapsed());
         run.server.replace(Some((launch, server)));
+        run.add("kills", 1);
     }
-    let seconds = slowest.as_secs_f64();
-    run.figure("ready_after_kill_max", seconds, "s", Better::Lower);
-    run.figure("kills", kills as f64, "1", Better::Neither);
     Ok(())
 }
 

@@ -12,10 +12,10 @@ use tokio::time::{Instant, interval};
 use super::{SUBSCRIBERS, Trial, wait};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, Place, Stage};
-use crate::history::{Mark, Span};
+use crate::history::Mark;
 use crate::pipe::Way;
 use crate::random::Random;
-use crate::run::Phase;
+use crate::run::{Phase, Run};
 
 /// How often a subscriber looks what is due. It stays out of a timeline that it left for about as long.
 const LOOK: Duration = Duration::from_millis(50);
@@ -33,8 +33,8 @@ pub(super) enum Habit {
     Cut,
 }
 
-/// Who saw something, and the subscriptions by timeline.
-pub(super) type Saw = (String, BTreeMap<usize, Vec<Span>>);
+/// Who saw something, and what, by timeline.
+pub(super) type Saw = (String, BTreeMap<usize, Vec<Mark>>);
 
 struct Subscriber<'a> {
     trial: &'a Trial,
@@ -45,7 +45,8 @@ struct Subscriber<'a> {
     /// All positions together after the writing, and since when they are so.
     quiet: (u64, Instant),
     random: Random,
-    spans: BTreeMap<usize, Vec<Span>>,
+    /// What came, by timeline.
+    marks: BTreeMap<usize, Vec<Mark>>,
 }
 
 /// Follows its share of the timelines, and records everything until all that was written has come, or nothing comes for
@@ -63,7 +64,7 @@ pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Sa
         dues: follows.clone().map(due).collect(),
         quiet: (u64::MAX, trial.began),
         random: Random::new(trial.run.seed_of(number as u64)),
-        spans: follows.map(|timeline| (timeline, Vec::new())).collect(),
+        marks: follows.map(|timeline| (timeline, Vec::new())).collect(),
     };
     let mut heard = Instant::now();
     while !subscriber.is_through() {
@@ -71,7 +72,7 @@ pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Sa
             wait(heard, &error).await?;
         }
     }
-    Ok((format!("{habit:?}-{number}"), subscriber.spans))
+    Ok((format!("{habit:?}-{number}"), subscriber.marks))
 }
 
 impl Subscriber<'_> {
@@ -99,9 +100,9 @@ impl Subscriber<'_> {
         let cutting = self.habit == Habit::Cut && run.phase() != Phase::Ending;
         let mut look = interval(LOOK);
         loop {
-            let (spans, fault) = (&mut self.spans, |what| run.checks.fault(what));
+            let (marks, fault) = (&mut self.marks, |what| run.checks.fault(what));
             tokio::select! {
-                read = self.follower.read(|event| hear(spans, event), fault) => {
+                read = self.follower.read(|event| hear(run, marks, event), fault) => {
                     read?;
                     *heard = Instant::now();
                 }
@@ -124,35 +125,24 @@ impl Subscriber<'_> {
             if place.stage == Stage::Out && is_due {
                 let limit = 1 + self.random.below(200);
                 self.follower.join(at, Some(limit));
-            } else if place.stage == Stage::Live
-                && leave_at
-                    .take_if(|leave_at| place.position >= *leave_at)
-                    .is_some()
-            {
+            }
+            let is_done = |leave_at: &mut u64| place.position >= *leave_at;
+            if place.stage == Stage::Live && leave_at.take_if(is_done).is_some() {
                 self.follower.leave(at);
             }
         }
     }
 }
 
-fn hear(spans: &mut BTreeMap<usize, Vec<Span>>, event: Event<'_>) -> Result<(), String> {
+fn hear(run: &Run, marks: &mut BTreeMap<usize, Vec<Mark>>, event: Event<'_>) -> Result<(), String> {
     match event {
-        Event::Joined {
-            timeline, after, ..
-        } => {
-            let marks = Vec::new();
-            spans
-                .entry(timeline)
-                .or_default()
-                .push(Span { after, marks });
-        }
+        Event::Joined { after, .. } => run.add("resumes", u64::from(after > 0)),
         Event::Heard(heard) => {
-            let span = spans.get_mut(&heard.timeline).and_then(|of| of.last_mut());
-            let span = span.ok_or("messages before a subscription")?;
+            let marks = marks.entry(heard.timeline).or_default();
             for message in heard.messages()? {
                 let mark = Mark::try_from(message).map_err(|odd| odd.to_string())?;
                 let id = String::new();
-                span.marks.push(Mark { id, ..mark });
+                marks.push(Mark { id, ..mark });
             }
         }
         Event::Refused(refusal) if refusal.data.retry => {}

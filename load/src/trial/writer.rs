@@ -4,7 +4,7 @@
 //! go out again with the same IDs. Promises: per timeline the order of the source is kept; a run ends only when every
 //! message of the source is answered, or with the reason. Must not: hide a refusal that the protocol does not allow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
@@ -27,10 +27,10 @@ struct Writer<'a> {
     source: Source,
     /// All messages so far. The request number of a message is its index.
     sent: Wrote,
-    /// Sent and not answered, by index.
-    on_the_way: BTreeMap<usize, Outgoing>,
-    /// Refused, or lost with a connection, by index: nothing new is sent before these went out again.
-    again: BTreeMap<usize, Outgoing>,
+    /// Not acknowledged, by index.
+    open: BTreeMap<usize, Outgoing>,
+    /// Which of these are on the way. While there are others (refused, or lost with a connection) nothing new is sent.
+    on_the_way: BTreeSet<usize>,
     /// The pause before they go out again.
     fence: Duration,
     /// When the next new message may be sent.
@@ -57,8 +57,8 @@ impl<'a> Writer<'a> {
             number,
             source,
             sent: Vec::new(),
-            on_the_way: BTreeMap::new(),
-            again: BTreeMap::new(),
+            open: BTreeMap::new(),
+            on_the_way: BTreeSet::new(),
             fence: Duration::ZERO,
             due: now,
             answered: now,
@@ -68,47 +68,47 @@ impl<'a> Writer<'a> {
     /// One connection's life; it ends without error when all is answered.
     async fn session(&mut self) -> io::Result<()> {
         let Trial { run, timelines, .. } = self.trial;
-        self.again.append(&mut self.on_the_way);
+        self.on_the_way.clear();
         let mut follower = Follower::new(timelines, []);
         follower.user = Some(self.source.user.clone());
         follower.connect(&run.url, Way::Plain).await?;
         loop {
-            if self.on_the_way.is_empty() && !self.again.is_empty() {
+            if self.on_the_way.is_empty() && !self.open.is_empty() {
                 sleep(std::mem::take(&mut self.fence)).await;
                 self.repeat(follower.out());
             }
-            if self.fill(follower.out()) && self.on_the_way.is_empty() {
+            if self.fill(follower.out()) && self.open.is_empty() {
                 return Ok(());
             }
-            let (due, late) = (self.due, self.answered + PATIENCE);
-            let until = if due > Instant::now() {
-                due.min(late)
-            } else {
-                late
-            };
+            let late = self.answered + PATIENCE;
+            let is_early = self.due > Instant::now();
+            let until = if is_early { self.due.min(late) } else { late };
             let fault = |what| run.checks.fault(what);
             let read = follower.read(|event| self.take(&event), fault);
-            timeout_at(until, read).await.unwrap_or(Ok(()))?;
-            if self.answered.elapsed() > PATIENCE {
-                let what = format!("no append was answered for {PATIENCE:?}");
-                run.checks.fault(&what);
-                return Err(io::Error::other(what));
+            match timeout_at(until, read).await {
+                Ok(read) => read?,
+                // No append was answered for so long.
+                Err(silence) if until == late => return Err(silence.into()),
+                Err(_) => {}
             }
         }
     }
 
     /// Sends again, in order, what has to go out again.
     fn repeat(&mut self, out: &mut Vec<u8>) {
-        std::mem::swap(&mut self.on_the_way, &mut self.again);
-        for (index, message) in &self.on_the_way {
+        for (index, message) in &self.open {
             self.put(out, *index, message);
         }
+        self.on_the_way.extend(self.open.keys());
     }
 
     /// Sends new messages while there is room. Returns whether the source has no more.
     fn fill(&mut self, out: &mut Vec<u8>) -> bool {
         let (now, in_flight) = (Instant::now(), self.source.in_flight);
-        while self.again.is_empty() && self.on_the_way.len() < in_flight && self.due <= now {
+        while self.open.len() == self.on_the_way.len()
+            && self.open.len() < in_flight
+            && self.due <= now
+        {
             let Some(message) = self.source.messages.next() else {
                 return true;
             };
@@ -125,7 +125,8 @@ impl<'a> Writer<'a> {
                 refused: false,
             };
             self.sent.push((message.timeline, sent));
-            self.on_the_way.insert(index, message);
+            self.open.insert(index, message);
+            self.on_the_way.insert(index);
         }
         false
     }
@@ -146,11 +147,15 @@ impl<'a> Writer<'a> {
         match event {
             Event::Answered(number, answer, now) => {
                 let index = *number as usize;
-                let message = self.on_the_way.remove(&index);
-                let message = message.ok_or("a reply to what is not on the way")?;
+                if !self.on_the_way.remove(&index) {
+                    return Err("a reply to what is not on the way".into());
+                }
                 match &answer.outcome {
-                    Ok(_) => self.acknowledged(index, &message, &answer.result()?, *now),
-                    Err(refusal) => self.refused(index, message, refusal),
+                    Ok(_) => {
+                        self.open.remove(&index);
+                        self.acknowledged(index, &answer.result()?, *now)
+                    }
+                    Err(refusal) => self.refused(index, refusal),
                 }
             }
             Event::Draining => Ok(()),
@@ -161,52 +166,44 @@ impl<'a> Writer<'a> {
     fn acknowledged(
         &mut self,
         index: usize,
-        message: &Outgoing,
         appended: &Appended,
         now: Instant,
     ) -> Result<(), String> {
         let trial = self.trial;
         self.answered = now;
-        let sent = &mut self.sent[index].1;
+        let (timeline, sent) = &mut self.sent[index];
         sent.ack = Some(Ack {
             sequence: appended.sequence,
             timestamp: appended.timestamp,
             at: now - trial.began,
         });
         trial.acks.record(trial.began + sent.at, now);
-        let acknowledged = &trial.acknowledged[message.timeline];
-        acknowledged.set(acknowledged.get() + 1);
+        trial.acknowledged[*timeline].update(|so_far| so_far + 1);
         trial.run.add("duplicates", u64::from(appended.duplicate));
-        let (id, kept) = (&sent.id, &appended.message_id);
-        if id != kept {
-            return Err(format!("{id} was acknowledged as {kept}"));
-        }
-        let epoch = &appended.epoch;
-        if !trial.timelines.is_epoch(message.timeline, epoch) {
-            return Err(format!("{id} was acknowledged in epoch {epoch}"));
+        let (id, kept, epoch) = (&sent.id, &appended.message_id, &appended.epoch);
+        if id != kept || !trial.timelines.is_epoch(*timeline, epoch) {
+            return Err(format!("{id} was acknowledged as {kept} in epoch {epoch}"));
         }
         Ok(())
     }
 
-    fn refused(
-        &mut self,
-        index: usize,
-        message: Outgoing,
-        refusal: &Refusal,
-    ) -> Result<(), String> {
-        self.sent[index].1.refused = true;
-        let (data, timeline) = (&refusal.data, message.timeline);
+    fn refused(&mut self, index: usize, refusal: &Refusal) -> Result<(), String> {
+        let (timeline, sent) = &mut self.sent[index];
+        sent.refused = true;
+        let data = &refusal.data;
         // A conditional append behind a refused one of its timeline must fail too; it goes out again behind it.
-        let mut before = self.again.range(..index);
+        let mut before = self.open.range(..index);
         let behind = data.reason == "condition_failed"
-            && before.any(|(_, message)| message.timeline == timeline);
+            && before.any(|(index, message)| {
+                message.timeline == *timeline && !self.on_the_way.contains(index)
+            });
         if behind || refusal.may_repeat() {
             self.trial.run.add("refusals", 1);
             self.fence = Duration::from_millis(data.retry_after_ms.unwrap_or(20).min(1_000));
-            self.again.insert(index, message);
             return Ok(());
         }
-        let name = &self.trial.timelines[timeline];
+        self.open.remove(&index);
+        let name = &self.trial.timelines[*timeline];
         Err(format!("{name}: refused: {refusal}"))
     }
 }
