@@ -82,7 +82,8 @@ fn change(before: &Figure, after: &Figure, tolerance: f64) -> Ordering {
 /// The figures side by side, and below what else there is to know.
 fn text(both: &[Outcome; 2], changes: &[Change<'_>]) -> String {
     let [before, after] = both;
-    let label = |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or(other.into());
+    let label =
+        |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or_else(|| other.into());
     let labels = [label(before, "before"), label(after, "after")];
     let mut table = Table::new([&*before.profile, &labels[0], &labels[1], "ratio", ""]);
     for (name, change) in changes {
@@ -98,7 +99,7 @@ fn text(both: &[Outcome; 2], changes: &[Change<'_>]) -> String {
             _ => ABSENT.to_owned(),
         };
         let text = |figure: &Figure| quantity(figure.value, &figure.unit);
-        let [was, is] = figures.map(|figure| figure.map_or(ABSENT.to_owned(), text));
+        let [was, is] = figures.map(|figure| figure.map_or_else(|| ABSENT.into(), text));
         table
             .rows
             .push(vec![(*name).into(), was, is, ratio, word.into()]);

@@ -1,7 +1,8 @@
 //! Figures with their units, tables of them, and what results of many measurements have in common.
 //!
-//! Owns: how a number is shown, everywhere; this part of the files of `growth` and `tideline-peers`. Promises: three digits or
-//! more, and no more than a figure is worth; what could not be measured is a dash. Must not: know what was measured.
+//! Owns: how a number is shown, everywhere; what the files of `growth` and `tideline-peers` have in common. Promises:
+//! three digits or more, and no more than a figure is worth; what could not be measured is a dash. Must not: know what
+//! was measured.
 
 use indicatif::{DecimalBytes, HumanCount};
 use serde::Serialize;

@@ -21,9 +21,9 @@ use rand::distr::weighted::WeightedIndex;
 use serde::Serialize;
 use tideline::wire::tablestore::Operation;
 use tideline::wire::tablestore::proto::{
-    CreateTableRequest, DefinedColumnSchema, DefinedColumnType, DeleteTableRequest,
+    CapacityUnit, CreateTableRequest, DefinedColumnSchema, DefinedColumnType, DeleteTableRequest,
     DeleteTableResponse, IndexMeta, IndexType, IndexUpdateMode, PrimaryKeySchema, PrimaryKeyType,
-    TableMeta, TableOptions,
+    ReservedThroughput, TableMeta, TableOptions,
 };
 
 pub use self::api::Account;
@@ -253,11 +253,18 @@ impl Board {
             ..IndexMeta::default()
         };
         let kinds = [PrimaryKeyType::String, PrimaryKeyType::Integer];
+        let none = CapacityUnit {
+            read: Some(0),
+            write: Some(0),
+        };
         let request = CreateTableRequest {
             table_meta: Some(TableMeta {
                 table_name: Some(self.sheet.name.clone()),
                 primary_key: KEY.into_iter().zip(kinds).map(column).collect(),
                 defined_column: indexed.iter().map(defined).collect(),
+            }),
+            reserved_throughput: Some(ReservedThroughput {
+                capacity_unit: Some(none),
             }),
             table_options: Some(TableOptions {
                 time_to_live: self.args.time_to_live.or(Some(-1)),
