@@ -95,8 +95,9 @@ fn what_can_not_be_measured_is_said() {
         "--columns 1 --row-bytes 2000 --indexes 1",
         "at most 1,024 bytes",
     );
-    refused("--mix update=1,put=1", "not both");
-    refused("--mix transaction=1,put=1", "not both");
+    refused("--mix update=1,put=1", "one kind of writes");
+    refused("--mix transaction=1,put=1", "one kind of writes");
+    refused("--mix transaction=1,update=1", "one kind of writes");
     refused("--mix transaction --connections 9 --rows 8", "of its own");
     refused("--key-secret other", "Signature mismatch");
     refused("--instance elsewhere", "The instance is not found");

@@ -117,14 +117,11 @@ impl Api {
 /// Checks digest and signature of an answer; its body, or nothing if the server is busy.
 pub(super) fn read<'a>(answer: &Answer<'a>, signer: &Signer) -> Result<Option<&'a [u8]>, String> {
     if answer.status != 200 {
-        let status = answer.status;
         let error = proto::Error::decode(answer.body);
-        let error = error.map_err(|error| format!("status {status}: {error}"))?;
-        let proto::Error { code, message } = error;
-        let message = message.unwrap_or_default();
-        return match code == BUSY {
-            true => Ok(None),
-            false => Err(format!("refused: {code}: {message}")),
+        let error = error.map_err(|error| format!("status {}: {error}", answer.status))?;
+        return match &*error.code {
+            BUSY => Ok(None),
+            code => Err(format!("refused: {code}: {}", error.message())),
         };
     }
     let authorization = answer.header(AUTHORIZATION).unwrap_or_default();

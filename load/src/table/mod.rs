@@ -158,7 +158,17 @@ impl Table {
             Ok((pipe, Rows::new(number, board)))
         };
         self.flow.measure(run, &recorders, open).await?;
-        tell(run, board, &recorders);
+        for recorder in &recorders {
+            let name = format!("{}s_per_second", recorder.name());
+            run.rate(&name, recorder.count());
+        }
+        let operations = recorders.iter().map(|recorder| recorder.count()).sum();
+        run.rate("operations_per_second", operations);
+        if let Some(used) = run.value("server_cpu_seconds") {
+            let each = used * 1e6 / operations.max(1) as f64;
+            run.figure("server_cpu_per_operation", each, "µs", Better::Lower);
+        }
+        run.figure("busy", board.busy.get() as f64, "1", Better::Lower);
         if let Err(what) = board.read_back().await {
             run.checks.fault(format_args!("reading back: {what}"));
         }
@@ -181,38 +191,42 @@ impl Table {
         }
     }
 
+    /// How much there is that one connection has for itself: rows or cells to write, partition keys for transactions.
+    fn owned(&self) -> u64 {
+        match self.has(Kind::Transaction) {
+            true => Sheet::partition_keys(self.rows),
+            false => self.rows * (self.columns / self.group()) as u64,
+        }
+    }
+
     /// Refuses what cannot be measured; returns how often each operation of the mix is chosen.
     fn check(&self) -> Result<WeightedIndex<u32>, Stop> {
+        use Kind::{Cell, Put, Transaction, Update};
         let kinds: BTreeSet<Kind> = self.mix.iter().map(|(kind, _)| *kind).collect();
-        let places = self.rows * (self.columns / self.group()) as u64;
-        let partition_keys = Sheet::partition_keys(self.rows);
-        let what = if self.flow.in_flight > 1 {
-            "a connection has one request on the way, as SDKs work"
-        } else if kinds.len() < self.mix.len() {
-            "an operation is in the mix twice"
-        } else if self.value_bytes() < DIGITS {
-            "values have at least 8 bytes: more bytes, or fewer columns"
-        } else if self.group() > COLUMNS_MAX {
-            "at most 1,000 columns if rows are put"
-        } else if self.columns.min(COLUMNS_MAX) * self.value_bytes() > WRITE_BYTES_MAX {
-            "at most 2,000,000 bytes in 1,000 columns"
-        } else if self.flow.connections as u64 > places {
-            "a connection without a row or column of its own"
-        } else if self.time_to_live.is_some() && (self.has(Kind::Update) || self.has(Kind::Cell)) {
-            "update and cell need rows that never expire"
-        } else if self.indexes > self.columns {
-            "an index without a column of its own"
-        } else if self.indexes > 0 && self.value_bytes() > KEY_VALUE_BYTES_MAX {
-            "values that order an index have at most 1,024 bytes"
-        } else if self.has(Kind::Put) && self.has(Kind::Update) {
-            "rows are put or their columns updated, not both in one run"
-        } else if self.has(Kind::Transaction) && (self.has(Kind::Put) || self.has(Kind::Update)) {
-            "rows are written in transactions or without, not both in one run"
-        } else if self.has(Kind::Transaction) && self.flow.connections as u64 > partition_keys {
-            "with transactions, a connection without a partition key of its own"
-        } else {
-            let shares = WeightedIndex::new(self.mix.iter().map(|(_, share)| share));
-            return shares.map_err(|error| Stop::Usage(format!("the mix: {error}")));
+        let writes = [Put, Update, Transaction].map(|kind| self.has(kind));
+        let mixed = writes.iter().filter(|has| **has).count() > 1;
+        let cells = self.has(Update) || self.has(Cell);
+        let expires = self.time_to_live.is_some();
+        let (bytes, most) = (self.value_bytes(), self.columns.min(COLUMNS_MAX));
+        let what = match self.flow.in_flight {
+            2.. => "a connection has one request on the way, as SDKs work",
+            _ if kinds.len() < self.mix.len() => "an operation is in the mix twice",
+            _ if mixed => "a run has one kind of writes: put, update or transaction",
+            _ if bytes < DIGITS => "values have at least 8 bytes: more bytes, or fewer columns",
+            _ if self.group() > COLUMNS_MAX => "at most 1,000 columns if rows are put",
+            _ if most * bytes > WRITE_BYTES_MAX => "at most 2,000,000 bytes in 1,000 columns",
+            _ if self.flow.connections as u64 > self.owned() => {
+                "a connection without a row, column or partition key of its own"
+            }
+            _ if cells && expires => "update and cell need rows that never expire",
+            _ if self.indexes > self.columns => "an index without a column of its own",
+            _ if self.indexes > 0 && bytes > KEY_VALUE_BYTES_MAX => {
+                "values that order an index have at most 1,024 bytes"
+            }
+            _ => {
+                let shares = WeightedIndex::new(self.mix.iter().map(|(_, share)| share));
+                return shares.map_err(|error| Stop::Usage(format!("the mix: {error}")));
+            }
         };
         Err(Stop::Usage(what.to_owned()))
     }
@@ -303,19 +317,4 @@ impl Board {
         DeleteTableResponse::decode(&*reply).map_err(text)?;
         Ok(())
     }
-}
-
-/// Enters what was found.
-fn tell(run: &Run, board: &Board, recorders: &[Rc<Recorder>]) {
-    for recorder in recorders {
-        let name = format!("{}s_per_second", recorder.name());
-        run.rate(&name, recorder.count());
-    }
-    let operations = recorders.iter().map(|recorder| recorder.count()).sum();
-    run.rate("operations_per_second", operations);
-    if let Some(used) = run.value("server_cpu_seconds") {
-        let each = used * 1e6 / operations.max(1) as f64;
-        run.figure("server_cpu_per_operation", each, "µs", Better::Lower);
-    }
-    run.figure("busy", board.busy.get() as f64, "1", Better::Lower);
 }

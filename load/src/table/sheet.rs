@@ -16,7 +16,6 @@ use tideline::wire::tablestore::plainbuffer::{Cell, Row, Variant};
 use super::Table;
 use crate::random::Random;
 
-/// A table.
 pub(super) struct Sheet {
     pub(super) name: String,
     pub(super) rows: u64,
@@ -123,10 +122,6 @@ impl Sheet {
         first..self.rows.min(first + self.rows_per_key)
     }
 
-    pub(super) fn places(&self) -> u64 {
-        self.places.len() as u64
-    }
-
     /// The row and the columns of a place.
     pub(super) fn at(&self, place: u64) -> (u64, Range<usize>) {
         let (cell, width) = (place as usize * self.group, self.columns.len());
@@ -190,10 +185,7 @@ impl Sheet {
 
     /// What is left of the table from a row on.
     pub(super) fn from(&self, row: u64, backward: bool) -> Range<u64> {
-        match backward {
-            true => 0..row + 1,
-            false => row..self.rows,
-        }
+        if backward { 0..row + 1 } else { row..self.rows }
     }
 
     /// How long ago the last acknowledgement came, in seconds; `None` while a write is on the way.
@@ -205,8 +197,8 @@ impl Sheet {
 
     /// Whether a row that is not shown may have expired.
     fn may_be_gone(&self, row: u64) -> bool {
-        let about = |most| self.age(row).is_none_or(|age| age + SLACK_SECONDS >= most);
-        self.time_to_live.is_some_and(about)
+        let expires = |most| self.age(row).is_none_or(|age| age + SLACK_SECONDS >= most);
+        self.time_to_live.is_some_and(expires)
     }
 
     /// What follows the generation in a value.

@@ -39,7 +39,6 @@ pub(super) struct Board {
     pub(super) busy: Cell<u64>,
 }
 
-/// A connection.
 pub(super) struct Rows {
     number: usize,
     board: Rc<Board>,
@@ -65,26 +64,23 @@ impl Rows {
         let Board { args, sheet, .. } = &*self.board;
         let (random, width) = (&mut self.random, sheet.columns.len());
         let (lane, lanes) = (self.number as u64, args.flow.connections as u64);
-        // One of so many that no other connection writes.
-        let own =
-            |of: u64, random: &mut Random| lane + lanes * random.below((of - lane).div_ceil(lanes));
+        // What no other connection writes.
+        let own = lane + lanes * random.below((args.owned() - lane).div_ceil(lanes));
         match kind {
             Kind::Put | Kind::Update => {
-                let (row, columns) = sheet.at(own(sheet.places(), random));
+                let (row, columns) = sheet.at(own);
                 Ask::Write(sheet.send(row, columns), None)
             }
             Kind::Transaction => {
-                let rows = sheet.rows_of(own(Sheet::partition_keys(sheet.rows), random));
+                let rows = sheet.rows_of(own);
                 let row = rows.start + random.below(rows.end - rows.start);
                 Ask::Start(sheet.send(row, 0..width))
             }
             Kind::Get | Kind::Cell => {
                 let row = random.below(sheet.rows);
                 let column = random.below(width as u64) as usize;
-                let columns = match kind {
-                    Kind::Get => 0..width,
-                    _ => column..column + 1,
-                };
+                let whole = kind == Kind::Get;
+                let columns = if whole { 0..width } else { column..column + 1 };
                 Ask::Row(sheet.due(row..row + 1, false, 1, columns))
             }
             Kind::Range => {
@@ -174,7 +170,6 @@ impl Talk for Rows {
     }
 }
 
-/// An operation.
 pub(super) enum Ask {
     /// PutRow of all columns, UpdateRow of some; perhaps in a transaction.
     Write(Write, Option<String>),
@@ -208,7 +203,6 @@ impl Ask {
         matches!(self, Ask::Start(_) | Ask::Write(_, Some(_)))
     }
 
-    /// The request.
     pub(super) fn encode(&self, sheet: &Sheet) -> (Operation, Vec<u8>) {
         let (table_name, width) = (Some(sheet.name.clone()), sheet.columns.len());
         match self {
@@ -272,7 +266,6 @@ impl Ask {
         }
     }
 
-    /// Checks the answer.
     pub(super) fn check(
         self,
         sheet: &Sheet,
