@@ -3,8 +3,6 @@
 //! Owns: the codes, which scripts rely on. Promises: a code's meaning never changes. Must not: be widened to carry
 //! data; what was found belongs into the report.
 
-use std::fmt;
-
 use futures_util::future::try_join_all;
 use tokio::task::{JoinError, JoinHandle};
 
@@ -20,33 +18,23 @@ pub const CODES: &str = "Exit codes:
   7  compare: a figure is worse than the tolerance allows";
 
 /// Why a profile could not do its work. A broken promise is no error here: it is a result.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Stop {
     /// The arguments do not fit together.
+    #[error("{0}")]
     Usage(String),
     /// No connection, or none again.
+    #[error("{0}")]
     Unreachable(String),
     /// The timelines are not empty and hold something else.
+    #[error("{0}")]
     Occupied(String),
     /// Files, limits, child processes.
+    #[error("{0}")]
     Own(String),
-}
-
-impl fmt::Display for Stop {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Stop::Usage(text) | Stop::Unreachable(text) | Stop::Occupied(text) | Stop::Own(text)) =
-            self;
-        out.write_str(text)
-    }
-}
-
-impl std::error::Error for Stop {}
-
-/// A task that panicked is an error of this tool.
-impl From<JoinError> for Stop {
-    fn from(error: JoinError) -> Stop {
-        Stop::Own(format!("a task failed: {error}"))
-    }
+    /// A task of this tool panicked.
+    #[error("a task failed: {0}")]
+    Task(#[from] JoinError),
 }
 
 impl Stop {
@@ -56,7 +44,7 @@ impl Stop {
             Stop::Usage(_) => 2,
             Stop::Unreachable(_) => 3,
             Stop::Occupied(_) => 4,
-            Stop::Own(_) => 5,
+            Stop::Own(_) | Stop::Task(_) => 5,
         }
     }
 }
