@@ -46,7 +46,10 @@ fn a_closed_loop_is_valid_and_says_all_there_is() {
     assert!(!text.contains(&place), "a result tells no paths");
     assert!(outcome.held() && outcome.validity.valid);
     let acks = &outcome.latencies["ack"];
-    assert!(acks.count > 0 && acks.min <= acks.p50 && acks.p99 <= acks.max);
+    let quantiles =
+        ["p50", "p99", "p999", "max"].map(|of| outcome.figures[&format!("ack_{of}")].value);
+    assert!(acks.count > 0 && quantiles[0] > 0.0 && quantiles.is_sorted());
+    assert_eq!(outcome.figures["ack_count"].value, acks.count as f64);
     assert_eq!(acks.curve.last().map(|step| step.2), Some(acks.count));
     let seconds: u64 = outcome.series.latencies["ack"].count.iter().sum();
     assert!(seconds <= acks.count);
@@ -218,6 +221,8 @@ fn growth_leaves_tables_and_pictures_and_no_data() {
     assert_eq!(left.count(), 0);
     let result = std::fs::read_to_string(path("out/growth.json")).expect("a result");
     let result: serde_json::Value = serde_json::from_str(&result).expect("JSON");
-    // 10,000 messages: the size is the first cell of its row.
-    assert_eq!(result["tables"][0]["rows"][0][0][0], 10_000.0, "{result}");
+    let [size, seen] = ["0", "1"].map(|at| result.pointer(&format!("/curve/0/steps/0/{at}")));
+    assert_eq!(size, Some(&10_000.into()), "{result}");
+    let pages = seen.and_then(|seen| seen["history page_p99"].as_f64());
+    assert!(pages.is_some_and(|ms| ms > 0.0), "{result}");
 }

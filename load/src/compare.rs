@@ -4,13 +4,14 @@
 //! never compared silently; a figure is worse only beyond the tolerance. Must not: judge a figure that has no good
 //! direction.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::exit::{Stop, Verdict};
-use crate::figures::{Cell, Table};
+use crate::figures::{ABSENT, Table, quantity};
 use crate::outcome::{Better, Figure, Outcome};
 use crate::report;
 
@@ -26,72 +27,60 @@ pub struct Compare {
     pub tolerance: f64,
 }
 
-/// What became of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Change {
-    /// Beyond the tolerance in the good direction.
-    Better,
-    /// Beyond it in the bad one.
-    Worse,
-    /// Within it, or there is no good direction.
-    Same,
-    /// One result does not have it.
-    Missing,
-}
-
-/// Where it runs and what it is called is no difference of the load.
-const PLACES: [&str; 3] = ["url", "label", "seed"];
-
 /// Reads, compares, prints.
 pub fn run(args: &Compare) -> Result<Verdict, Stop> {
     let both = [Outcome::load(&args.before)?, Outcome::load(&args.after)?];
     let changes = changes(&both, args.tolerance / 100.0)?;
     report::say(&text(&both, &changes));
-    let worse = changes.iter().any(|(_, change)| *change == Change::Worse);
-    let held = both.iter().all(Outcome::held);
-    let valid = both.iter().all(|outcome| outcome.validity.valid);
-    Ok(match Verdict::of(held, valid) {
-        Verdict::Held if worse => Verdict::Worse,
-        verdict => verdict,
-    })
+    let is_worse = |(_, change): &Change<'_>| *change == Some(Ordering::Less);
+    let compared = match changes.iter().any(is_worse) {
+        true => Verdict::Worse,
+        false => Verdict::Held,
+    };
+    Ok(both
+        .iter()
+        .map(Outcome::verdict)
+        .fold(compared, Verdict::max))
 }
 
+/// A figure, and whether it is better (`Greater`), worse (`Less`) or within the tolerance; nothing if one result does
+/// not have it.
+type Change<'a> = (&'a str, Option<Ordering>);
+
 /// What became of every figure that one of the two has. `tolerance` is a share, 0.1 = 10 %.
-fn changes<'a>(both: &'a [Outcome; 2], tolerance: f64) -> Result<Vec<(&'a str, Change)>, Stop> {
-    let [before, after] = both;
-    let (one, other) = (&before.profile, &after.profile);
+fn changes(both: &[Outcome; 2], tolerance: f64) -> Result<Vec<Change<'_>>, Stop> {
+    let [one, other] = both.each_ref().map(|outcome| &outcome.profile);
     if one != other {
         let what = format!("{one} and {other} are different profiles");
         return Err(Stop::Usage(what));
     }
     let names: BTreeSet<&String> = both.iter().flat_map(|one| one.figures.keys()).collect();
-    let changed = |name: &'a String| match figures(both, name) {
-        [Some(before), Some(after)] => (&**name, change(before, after, tolerance)),
-        _ => (&**name, Change::Missing),
+    let changed = |name: &String| {
+        let [before, after] = both.each_ref().map(|one| one.figures.get(name));
+        Some(change(before?, after?, tolerance))
     };
-    Ok(names.into_iter().map(changed).collect())
+    Ok(names
+        .into_iter()
+        .map(|name| (&**name, changed(name)))
+        .collect())
 }
 
-fn figures<'a>(both: &'a [Outcome; 2], name: &str) -> [Option<&'a Figure>; 2] {
-    both.each_ref().map(|outcome| outcome.figures.get(name))
-}
-
-fn change(before: &Figure, after: &Figure, tolerance: f64) -> Change {
+fn change(before: &Figure, after: &Figure, tolerance: f64) -> Ordering {
     let gain = match after.better {
-        Better::Neither => return Change::Same,
+        Better::Neither => return Ordering::Equal,
         Better::Higher => after.value - before.value,
         Better::Lower => before.value - after.value,
     };
     // From 0 every step is beyond any share; to 0 it is 100 %.
     match gain / before.value.abs().max(f64::MIN_POSITIVE) {
-        share if share > tolerance => Change::Better,
-        share if share < -tolerance => Change::Worse,
-        _ => Change::Same,
+        share if share > tolerance => Ordering::Greater,
+        share if share < -tolerance => Ordering::Less,
+        _ => Ordering::Equal,
     }
 }
 
 /// The figures side by side, and below what else there is to know.
-fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
+fn text(both: &[Outcome; 2], changes: &[Change<'_>]) -> String {
     let [before, after] = both;
     let label =
         |outcome: &Outcome, other: &str| outcome.label.clone().unwrap_or_else(|| other.into());
@@ -99,20 +88,21 @@ fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
     let mut table = Table::new([&*before.profile, &labels[0], &labels[1], "ratio", ""]);
     for (name, change) in changes {
         let word = match change {
-            Change::Better => "better",
-            Change::Worse => "WORSE",
-            Change::Missing => "only in one",
-            Change::Same => "",
+            Some(Ordering::Greater) => "better",
+            Some(Ordering::Less) => "WORSE",
+            Some(Ordering::Equal) => "",
+            None => "only in one",
         };
-        let figures = figures(both, name);
+        let figures = both.each_ref().map(|one| one.figures.get(*name));
         let ratio = match figures {
             [Some(was), Some(is)] if was.value != 0.0 => format!("{:.3}", is.value / was.value),
-            _ => Cell::Absent.text(),
+            _ => ABSENT.to_owned(),
         };
-        let cell = |figure: &Figure| Cell::figure(Some(figure.value), &figure.unit);
-        let [was, is] = figures.map(|figure| figure.map_or(Cell::Absent, cell));
-        let row = vec![(*name).into(), was, is, Cell::Text(ratio), word.into()];
-        table.rows.push(row);
+        let text = |figure: &Figure| quantity(figure.value, &figure.unit);
+        let [was, is] = figures.map(|figure| figure.map_or_else(|| ABSENT.into(), text));
+        table
+            .rows
+            .push(vec![(*name).into(), was, is, ratio, word.into()]);
     }
     let mut lines = vec![table.markdown()];
     for (outcome, which) in both.iter().zip(&labels) {
@@ -124,9 +114,11 @@ fn text(both: &[Outcome; 2], changes: &[(&str, Change)]) -> String {
     }
     let names: BTreeSet<&String> = both.iter().flat_map(|one| one.settings.keys()).collect();
     for name in names {
-        let values = both.each_ref().map(|outcome| outcome.settings.get(name));
-        if values[0] != values[1] && !PLACES.contains(&name.as_str()) {
-            let [was, is] = values.map(|value| value.map_or_else(|| "–".into(), Value::to_string));
+        // A flag that was not given is null, or absent where the profile did not have it yet.
+        let [was, is] = both
+            .each_ref()
+            .map(|one| one.settings.get(name).unwrap_or(&Value::Null));
+        if was != is {
             lines.push(format!("other setting: {name} {was} → {is}"));
         }
     }
@@ -175,15 +167,15 @@ mod tests {
         let both = [before, after];
         let found = changes(&both, 0.1).expect("the same profile");
         let expected = [
-            ("cpu", Change::Same),
-            ("gone", Change::Missing),
-            ("new", Change::Missing),
-            ("p99", Change::Better),
-            ("rate", Change::Worse),
+            ("cpu", Some(Ordering::Equal)),
+            ("gone", None),
+            ("new", None),
+            ("p99", Some(Ordering::Greater)),
+            ("rate", Some(Ordering::Less)),
         ];
         assert_eq!(found, expected);
         let lenient = changes(&both, 0.3).expect("the same profile");
-        assert_eq!(lenient[4].1, Change::Same);
+        assert_eq!(lenient[4].1, Some(Ordering::Equal));
         let shown = text(&both, &found);
         assert!(
             shown.contains("WORSE") && shown.contains("0.800"),
@@ -204,8 +196,8 @@ mod tests {
             unit: "1".into(),
             better: Better::Lower,
         };
-        assert_eq!(change(&figure(0.0), &figure(0.0), 0.1), Change::Same);
-        assert_eq!(change(&figure(0.0), &figure(1.0), 0.1), Change::Worse);
-        assert_eq!(change(&figure(1.0), &figure(0.0), 0.1), Change::Better);
+        assert_eq!(change(&figure(0.0), &figure(0.0), 0.1), Ordering::Equal);
+        assert_eq!(change(&figure(0.0), &figure(1.0), 0.1), Ordering::Less);
+        assert_eq!(change(&figure(1.0), &figure(0.0), 0.1), Ordering::Greater);
     }
 }

@@ -1,31 +1,27 @@
-//! Figures with their units, tables of them, and the results that are tables.
+//! Figures with their units, tables of them, and what results of many measurements have in common.
 //!
-//! Owns: how a number is shown, everywhere; the file format of `growth` and `tideline-peers`. Promises: three digits or
-//! more, and no more than a figure is worth; what could not be measured is a dash. Must not: know what was measured.
+//! Owns: how a number is shown, everywhere; what the files of `growth` and `tideline-peers` have in common. Promises:
+//! three digits or more, and no more than a figure is worth; what could not be measured is a dash. Must not: know what
+//! was measured.
 
-use indicatif::HumanCount;
-use serde::{Deserialize, Serialize};
+use indicatif::{DecimalBytes, HumanCount};
+use serde::Serialize;
 
 use crate::exit::Verdict;
 use crate::machine::Machine;
 
-/// A value with its unit, rounded, thousands grouped, bytes in KB, MB or GB.
+/// A value with its unit, rounded, thousands grouped, many bytes in kB, MB or GB.
 pub fn quantity(value: f64, unit: &str) -> String {
     let size = value.abs();
-    let bytes = unit.strip_prefix("bytes").filter(|_| size >= 1e4);
-    if let Some(rest) = bytes {
-        let (scaled, scale) = match size {
-            1e9.. => (value / 1e9, "GB"),
-            1e6.. => (value / 1e6, "MB"),
-            _ => (value / 1e3, "KB"),
-        };
-        return format!("{scaled:.2} {scale}{rest}");
+    let sign = if value < 0.0 { "-" } else { "" };
+    if let Some(rest) = unit.strip_prefix("bytes").filter(|_| size >= 1e4) {
+        return format!("{sign}{}{rest}", DecimalBytes(size as u64));
     }
-    let number = match size {
-        100.0.. => grouped(value),
-        _ if value.fract() == 0.0 => grouped(value),
-        10.0.. => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+    let number = if size >= 100.0 || size.fract() == 0.0 {
+        format!("{sign}{}", HumanCount(size.round() as u64))
+    } else {
+        let digits = if size >= 10.0 { 1 } else { 2 };
+        format!("{value:.digits$}")
     };
     // "1" is the unit of counts, "1/s" that of rates.
     match unit.strip_prefix('1').unwrap_or(unit) {
@@ -34,61 +30,22 @@ pub fn quantity(value: f64, unit: &str) -> String {
     }
 }
 
-/// 1234567.4 → 1,234,567.
-fn grouped(value: f64) -> String {
-    let sign = if value < 0.0 { "-" } else { "" };
-    format!("{sign}{}", HumanCount(value.abs().round() as u64))
+/// As a quantity; what could not be measured is a dash.
+pub fn shown(value: Option<f64>, unit: &str) -> String {
+    let finite = value.filter(|value| value.is_finite());
+    finite.map_or_else(|| ABSENT.to_owned(), |value| quantity(value, unit))
 }
 
-/// What a measurement ran on: 2 cores (AMD EPYC).
-pub fn cores(machine: &Machine) -> String {
-    let processor = machine.processor.as_deref();
-    let processor = processor.unwrap_or("unknown processor");
-    format!("{} cores ({processor})", machine.cores)
-}
+/// Stands for what is not there.
+pub const ABSENT: &str = "–";
 
-/// One place in a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Cell {
-    /// A value and its unit.
-    Figure(f64, String),
-    /// Words.
-    Text(String),
-    /// What could not be measured.
-    Absent,
-}
-
-impl Cell {
-    /// A figure, if there is one.
-    pub fn figure(value: Option<f64>, unit: &str) -> Cell {
-        let finite = value.filter(|value| value.is_finite());
-        finite.map_or(Cell::Absent, |value| Cell::Figure(value, unit.to_owned()))
-    }
-
-    /// As it is shown.
-    pub fn text(&self) -> String {
-        match self {
-            Cell::Figure(value, unit) => quantity(*value, unit),
-            Cell::Text(text) => text.clone(),
-            Cell::Absent => "–".to_owned(),
-        }
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
-    }
-}
-
-/// Rows of cells below titles.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Rows of texts below titles.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Table {
     /// The titles.
     pub columns: Vec<String>,
-    /// As many cells in each as there are titles.
-    pub rows: Vec<Vec<Cell>>,
+    /// As many texts in each as there are titles.
+    pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
@@ -99,33 +56,36 @@ impl Table {
         Table { columns, rows }
     }
 
-    /// As Markdown that can be read in a terminal, too; figures to the right, words to the left.
+    /// As Markdown that can be read in a terminal, too; the first column to the left, the others to the right.
     pub fn markdown(&self) -> String {
         let mut lines = vec!["|".to_owned(); self.rows.len() + 2];
         for (column, title) in self.columns.iter().enumerate() {
-            let cells = || self.rows.iter().map(|row| &row[column]);
-            let is_right = cells().any(|cell| matches!(cell, Cell::Figure(..)));
-            let texts: Vec<String> = cells().map(Cell::text).collect();
-            let sizes = texts.iter().chain([title]).map(|text| text.chars().count());
+            let texts = self.rows.iter().map(|row| &row[column]);
+            let sizes = texts
+                .clone()
+                .chain([title])
+                .map(|text| text.chars().count());
             let width = sizes.max().unwrap_or(0).max(3);
-            let mut rule = "-".repeat(width);
-            if is_right {
-                rule.replace_range(width - 1.., ":");
-            }
-            let all = [title, &rule].into_iter().chain(&texts);
-            for (line, text) in lines.iter_mut().zip(all) {
-                let gap = " ".repeat(width - text.chars().count());
-                let (before, after) = if is_right { (&*gap, "") } else { ("", &*gap) };
-                *line += &format!(" {before}{text}{after} |");
+            let rule = match column {
+                0 => "-".repeat(width),
+                _ => "-".repeat(width - 1) + ":",
+            };
+            for (line, text) in lines
+                .iter_mut()
+                .zip([title, &rule].into_iter().chain(texts))
+            {
+                *line += &match column {
+                    0 => format!(" {text:<width$} |"),
+                    _ => format!(" {text:>width$} |"),
+                };
             }
         }
         lines.join("\n") + "\n"
     }
 }
 
-/// A result that is tables.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+/// What results have in common that are made of many measurements.
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Sheet {
     /// The version of this tool.
     pub tool: String,
@@ -137,12 +97,10 @@ pub struct Sheet {
     pub faults: Vec<String>,
     /// What makes figures unbelievable, with where it happened.
     pub invalid: Vec<String>,
-    /// The tables.
-    pub tables: Vec<Table>,
 }
 
 impl Sheet {
-    /// One without tables.
+    /// One that was measured so, here.
     pub fn new(how: String) -> Sheet {
         Sheet {
             tool: env!("CARGO_PKG_VERSION").to_owned(),
@@ -155,12 +113,6 @@ impl Sheet {
     /// What it is worth.
     pub fn verdict(&self) -> Verdict {
         Verdict::of(self.faults.is_empty(), self.invalid.is_empty())
-    }
-
-    /// The tables, and below them what they are worth.
-    pub fn markdown(&self) -> String {
-        let tables: Vec<String> = self.tables.iter().map(Table::markdown).collect();
-        format!("{}\n{}", tables.join("\n"), self.worth())
     }
 
     /// How it was measured and what went wrong, in a line.
@@ -196,20 +148,17 @@ mod tests {
     fn a_table_is_aligned_and_has_a_dash_for_what_is_absent() {
         let mut table = Table::new(["n: messages", "p99", ""]);
         for (at, p99) in [(10.0, Some(1.5)), (1e6, Some(f64::NAN)), (1.0, None)] {
-            let row = [Cell::figure(Some(at), "1"), Cell::figure(p99, "ms")];
-            table.rows.push([&row[..], &["x".into()]].concat());
+            let row = [shown(Some(at), "1"), shown(p99, "ms"), "x".to_owned()];
+            table.rows.push(row.to_vec());
         }
         let expected = "\
 | n: messages |     p99 |     |
-| ----------: | ------: | --- |
-|          10 | 1.50 ms | x   |
-|   1,000,000 |       – | x   |
-|           1 |       – | x   |
+| ----------- | ------: | --: |
+| 10          | 1.50 ms |   x |
+| 1,000,000   |       – |   x |
+| 1           |       – |   x |
 ";
         assert_eq!(table.markdown(), expected);
-        let json = serde_json::to_string(&table).expect("JSON");
-        let read: Table = serde_json::from_str(&json).expect("the same");
-        assert_eq!(read, table);
     }
 
     #[test]
@@ -220,8 +169,7 @@ mod tests {
         assert_eq!(sheet.verdict(), Verdict::Invalid);
         sheet.faults = vec!["z".into()];
         assert_eq!(sheet.verdict(), Verdict::Broken);
-        let text = sheet.markdown();
         let worth = "Measured here; 1 faults. Not to be believed: x; y.";
-        assert!(text.ends_with(worth), "{text}");
+        assert_eq!(sheet.worth(), worth);
     }
 }

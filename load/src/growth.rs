@@ -8,14 +8,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bench::{self, Bench, Measure};
 use crate::exit::{Stop, Verdict};
-use crate::figures::{Cell, Sheet, Table, cores};
-use crate::machine::Machine;
+use crate::figures::{Sheet, Table, quantity, shown};
 use crate::outcome::Outcome;
-use crate::pictures::{Axis, Line, Panel, Picture};
+use crate::pictures::{Axis, Line, Panel, Picture, Points};
 use crate::{pictures, report};
 
 /// Arguments of `growth`.
@@ -33,40 +32,42 @@ pub struct Growth {
     /// Curves to measure [default: all]
     #[arg(long, value_parser = NAMES, value_delimiter = ',')]
     pub only: Vec<String>,
-    /// The largest history, in messages
+    /// The largest size, of what grows
     #[arg(long, default_value_t = 10_000_000)]
     pub most: u64,
     /// Length of each measurement
     #[arg(long, default_value_t = 8.0)]
     pub seconds: f64,
-    /// Bytes of text in each entry
-    #[arg(long, default_value_t = 200)]
-    pub size: usize,
 }
 
 const NAMES: [&str; 4] = ["timelines", "history", "subscribers", "connections"];
 /// Not a profile: waits until the server has nothing left to flush and merge, and looks at its files.
 const REST: &str = "rest";
-const SMALLEST: u64 = 10_000;
 
 /// What `growth.toml` says: the curves to measure and the pictures of them. It explains its fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plans {
-    curve: Vec<CurvePlan>,
+    curve: Vec<Curve>,
     picture: Vec<PicturePlan>,
 }
 
-#[derive(Deserialize)]
+/// A curve: first what `growth.toml` says, then what was found.
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct CurvePlan {
+struct Curve {
     of: String,
     name: String,
     along: String,
     sizes: Vec<u64>,
     run: Vec<String>,
     figures: Vec<(String, String, String)>,
+    #[serde(skip_deserializing)]
+    steps: Vec<(u64, Seen)>,
 }
+
+/// Figures of the profiles of one size, as `PROFILE FIGURE`.
+type Seen = BTreeMap<String, f64>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -82,6 +83,14 @@ fn plans() -> Plans {
     toml::from_str(include_str!("growth.toml")).expect("a file of this tool, read by a test")
 }
 
+/// What `growth.json` says.
+#[derive(Serialize)]
+struct Grown {
+    #[serde(flatten)]
+    sheet: Sheet,
+    curve: Vec<Curve>,
+}
+
 /// Measures, writes, shows. Blocks.
 pub fn run(args: &Growth, measure: Measure) -> Result<Verdict, Stop> {
     let (seconds, warm_up) = (args.seconds, (args.seconds / 4.0).min(2.0));
@@ -90,84 +99,85 @@ pub fn run(args: &Growth, measure: Measure) -> Result<Verdict, Stop> {
         data: args.data.clone(),
         // The same texts and choices at each size.
         all: format!("--seed 1 --seconds {seconds} --warm-up {warm_up}"),
-        names: [("size".to_owned(), args.size.to_string())].into(),
         ..Bench::default()
     };
-    let machine = cores(&Machine::here());
-    let how =
-        format!("Measured on {machine} with the generator beside the server, {seconds} s a figure");
-    let mut sheet = Sheet::new(how);
-    let Plans { curve, picture } = plans();
-    sheet.tables = bench::until_signal(curves(curve, args, measure, &mut bench))?;
-    (sheet.faults, sheet.invalid) = (bench.faults, bench.invalid);
-    report::save(&sheet, Some(&args.results.join("growth.json")))?;
+    let Plans { mut curve, picture } = plans();
+    curve.retain(|curve| args.only.is_empty() || args.only.contains(&curve.of));
+    bench::until_signal(walk(&mut curve, args.most, measure, &mut bench))?;
+    let how = format!("Measured with the generator beside the server, {seconds} s a figure");
+    let grown = Grown {
+        sheet: Sheet {
+            faults: bench.faults,
+            invalid: bench.invalid,
+            ..Sheet::new(how)
+        },
+        curve,
+    };
+    report::save(&grown, Some(&args.results.join("growth.json")))?;
     for plan in picture {
         let file = args.results.join(&plan.file);
-        pictures::save(&drawn(plan, &sheet), &file)?;
+        pictures::save(&drawn(plan, &grown.curve), &file)?;
     }
-    report::say(&sheet.markdown());
-    for fault in &sheet.faults {
+    for fault in &grown.sheet.faults {
         report::note(&format!("fault: {fault}"));
     }
-    Ok(sheet.verdict())
+    report::say(&grown.sheet.worth());
+    Ok(grown.sheet.verdict())
 }
 
-/// Measures the curves that are asked for: a table of each, a row for each size.
-async fn curves(
-    plans: Vec<CurvePlan>,
-    args: &Growth,
+/// Measures curves, and shows each when it is done.
+async fn walk(
+    curves: &mut [Curve],
+    most: u64,
     measure: Measure,
     bench: &mut Bench,
-) -> Result<Vec<Table>, Stop> {
-    let mut tables = Vec::new();
-    let wanted = |plan: &CurvePlan| args.only.is_empty() || args.only.contains(&plan.of);
-    for plan in plans.into_iter().filter(wanted) {
-        let title = format!("{}: {}", plan.name, plan.along);
-        let figures = plan.figures.iter().map(|(name, ..)| &**name);
+) -> Result<(), Stop> {
+    for curve in curves {
+        curve.sizes.retain(|at| *at <= most);
+        for &at in &curve.sizes {
+            report::note(&format!("{}: {at} {}", curve.name, curve.along));
+            let seen = step(curve, at, measure, bench).await?;
+            curve.steps.push((at, seen));
+        }
+        report::say(&curve.table().markdown());
+    }
+    Ok(())
+}
+
+impl Curve {
+    fn table(&self) -> Table {
+        let title = format!("{}: {}", self.name, self.along);
+        let figures = self.figures.iter().map(|(name, ..)| &**name);
         let mut table = Table::new([&*title].into_iter().chain(figures));
-        for at in sizes(&plan.sizes, args.most) {
-            bench.names.insert("at".into(), at.to_string());
-            bench.names.insert("tenth".into(), (at / 10).to_string());
-            let what = format!("{}, {at} {}", plan.name, plan.along);
-            let seen = step(&plan, at, &what, measure, bench).await?;
-            let figures = plan.figures.iter();
-            let figures =
-                figures.map(|(_, source, unit)| Cell::figure(seen.get(source).copied(), unit));
-            let mut row = vec![Cell::figure(Some(at as f64), "1")];
-            row.extend(figures);
-            let shown: Vec<String> = row.iter().map(Cell::text).collect();
-            report::note(&format!("{}: {}", plan.name, shown.join(", ")));
+        for (at, seen) in &self.steps {
+            let mut row = vec![quantity(*at as f64, "1")];
+            for (_, source, unit) in &self.figures {
+                row.push(shown(seen.get(source).copied(), unit));
+            }
             table.rows.push(row);
         }
-        tables.push(table);
+        table
     }
-    Ok(tables)
-}
 
-fn sizes(planned: &[u64], most: u64) -> Vec<u64> {
-    if !planned.is_empty() {
-        return planned.to_vec();
+    /// A figure against the sizes.
+    fn points(&self, figure: &str, unit: f64) -> Points {
+        let source = self.figures.iter().find(|(name, ..)| name == figure);
+        let point = |(at, seen): &(u64, Seen)| Some((*at as f64, seen.get(&source?.1)? / unit));
+        self.steps.iter().filter_map(point).collect()
     }
-    let next = |size: &u64| Some(size * 10).filter(|next| *next <= most);
-    std::iter::successors(Some(SMALLEST), next).collect()
 }
-
-/// Figures of the profiles of one size, as `PROFILE FIGURE`.
-type Seen = BTreeMap<String, f64>;
 
 /// Measures one size, on a server of its own.
-async fn step(
-    plan: &CurvePlan,
-    at: u64,
-    what: &str,
-    measure: Measure,
-    bench: &mut Bench,
-) -> Result<Seen, Stop> {
+async fn step(curve: &Curve, at: u64, measure: Measure, bench: &mut Bench) -> Result<Seen, Stop> {
+    for (name, value) in [("at", at), ("tenth", at / 10)] {
+        bench.names.insert(name.into(), value.to_string());
+    }
+    let what = format!("{}, {at} {}", curve.name, curve.along);
     // The log is kept up to so much here: by default it would take more of the disk than what is measured.
     let environment = [("TIDELINE_RETENTION_BYTES".to_owned(), (1 << 30).to_string())];
     let ours = bench.start(&environment.into()).await?;
     let mut seen = Seen::new();
-    for line in &plan.run {
+    for line in &curve.run {
         if line == REST {
             match bench::rest(ours.pid).await {
                 Some(rested) => drop(seen.insert("rest seconds".into(), rested.as_secs_f64())),
@@ -179,10 +189,10 @@ async fn step(
             seen.insert("rest image_per_message".into(), image as f64 / at as f64);
             continue;
         }
-        seen.append(&mut figures(&bench.run(line, &ours, what, measure).await?));
-        let profile = line.split(' ').next().unwrap_or_default();
+        let outcome = bench.run(line, &ours, &what, measure).await?;
+        seen.append(&mut figures(&outcome));
         let own = ours.pid.and_then(own_memory);
-        seen.extend(own.map(|own| (format!("{profile} own_memory"), own)));
+        seen.extend(own.map(|own| (format!("{} own_memory", outcome.profile), own)));
     }
     Ok(seen)
 }
@@ -222,54 +232,38 @@ fn disk_bytes(folder: &Path, part: &str) -> u64 {
 }
 
 /// A picture of all curves along one thing, so that they can be compared.
-fn drawn(plan: PicturePlan, sheet: &Sheet) -> Picture {
-    let suffix = format!(": {}", plan.along);
-    let name = |table: &Table| Some(table.columns[0].strip_suffix(&suffix)?.to_owned());
-    let mut curves = Vec::new();
-    for table in &sheet.tables {
-        curves.extend(name(table).map(|name| (name, table)));
-    }
+fn drawn(plan: PicturePlan, curves: &[Curve]) -> Picture {
+    let curves = curves.iter().filter(|curve| curve.along == plan.along);
+    let curves: Vec<&Curve> = curves.collect();
     let mut panels = Vec::new();
-    for (label, figures, unit) in &plan.panels {
+    for (label, figures, unit) in plan.panels {
         let mut lines = Vec::new();
-        for (name, table) in &curves {
+        for curve in &curves {
             lines.extend(figures.iter().map(|figure| {
-                let name = if curves.len() == 1 { figure } else { name };
-                Line(name.clone(), points(table, figure, *unit))
+                let name = if curves.len() == 1 {
+                    figure
+                } else {
+                    &curve.name
+                };
+                Line(name.clone(), curve.points(figure, unit))
             }));
         }
-        panels.push(Panel::new(label, lines));
+        panels.push(Panel(label, lines));
     }
-    let names: Vec<&str> = curves.iter().map(|(name, _)| &**name).collect();
+    let names: Vec<&str> = curves.iter().map(|curve| &*curve.name).collect();
     Picture {
         title: plan.title,
-        subtitle: format!("{}; {} cores", names.join(", "), sheet.machine.cores),
+        subtitle: names.join(", "),
         x: Axis::Size(plan.label),
         panels,
     }
 }
 
-/// A column against the first one.
-fn points(table: &Table, column: &str, unit: f64) -> Vec<(f64, f64)> {
-    let at = table.columns.iter().position(|title| title == column);
-    let point = |row: &Vec<Cell>| match (row.first(), row.get(at?)) {
-        (Some(Cell::Figure(x, _)), Some(Cell::Figure(y, _))) => Some((*x, y / unit)),
-        _ => None,
-    };
-    table.rows.iter().filter_map(point).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::ABSENT;
     use crate::outcome::Better;
-
-    #[test]
-    fn sizes_end_at_the_most() {
-        assert_eq!(sizes(&[], 1_000_000), [10_000, 100_000, 1_000_000]);
-        assert_eq!(sizes(&[], 99_999), [10_000]);
-        assert_eq!(sizes(&[1, 10], 1), [1, 10]);
-    }
 
     #[test]
     fn the_curves_that_come_with_the_tool_can_be_read() {
@@ -278,9 +272,9 @@ mod tests {
             assert!(NAMES.contains(&&*plan.of), "{}", plan.of);
         }
         for picture in &plans.picture {
-            let along = |plan: &&CurvePlan| plan.along == picture.along;
+            let along = |plan: &&Curve| plan.along == picture.along;
             for figure in picture.panels.iter().flat_map(|(_, figures, _)| figures) {
-                let has = |plan: &CurvePlan| plan.figures.iter().any(|(name, ..)| name == figure);
+                let has = |plan: &Curve| plan.figures.iter().any(|(name, ..)| name == figure);
                 assert!(plans.curve.iter().filter(along).all(has), "{figure}");
             }
         }
@@ -321,18 +315,22 @@ mod tests {
 
     #[test]
     fn curves_along_one_thing_are_lines_of_one_picture() {
-        let mut table = Table::new(["few: messages", "appends"]);
-        let row = |at: f64, value| vec![Cell::figure(Some(at), "1"), Cell::figure(value, "1/s")];
-        table.rows = vec![row(1.0, Some(9.0)), row(2.0, None), row(3.0, Some(4.0))];
-        assert_eq!(points(&table, "appends", 2.0), [(1.0, 4.5), (3.0, 2.0)]);
-        assert_eq!(points(&table, "pages", 1.0), []);
-        let mut sheet = Sheet::new(String::new());
-        let mut many = table.clone();
-        many.columns[0] = "many: messages".into();
-        sheet.tables = vec![table, many];
-        let plan = plans().picture.remove(0);
-        let picture = drawn(plan, &sheet);
-        let names = picture.panels[0].1.iter().map(|line| &*line.0);
-        assert_eq!(names.collect::<Vec<_>>(), ["few", "many"]);
+        let Plans {
+            mut curve,
+            mut picture,
+        } = plans();
+        let step = |at, appends: Option<f64>| {
+            let source = "append appends_per_second".to_owned();
+            (at, appends.map(|rate| (source, rate)).into_iter().collect())
+        };
+        curve[0].steps = vec![step(1, Some(9.0)), step(2, None), step(3, Some(4.0))];
+        assert_eq!(curve[0].points("appends", 2.0), [(1.0, 4.5), (3.0, 2.0)]);
+        assert_eq!(curve[0].points("no such figure", 1.0), []);
+        let table = curve[0].table();
+        assert_eq!((&*table.rows[1][0], &*table.rows[1][1]), ("2", ABSENT));
+        let drawn = drawn(picture.remove(0), &curve);
+        let names = drawn.panels[0].1.iter().map(|line| &*line.0);
+        let both = [&*curve[0].name, &*curve[1].name];
+        assert_eq!(names.collect::<Vec<_>>(), both);
     }
 }

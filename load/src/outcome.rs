@@ -8,11 +8,12 @@ use std::fmt::Display;
 use std::fs;
 use std::path::Path;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::checks::Checked;
-use crate::exit::Stop;
+use crate::exit::{Stop, Verdict};
 use crate::machine::Machine;
 use crate::pace::Lateness;
 use crate::recorder::in_one_line;
@@ -38,7 +39,7 @@ pub struct Outcome {
     pub seconds: f64,
     /// Seed of texts, choices and times.
     pub seed: u64,
-    /// All flags, given or default.
+    /// Flags that say what was run, given or default.
     pub settings: Map<String, Value>,
     /// What it ran on.
     pub machine: Machine,
@@ -51,6 +52,7 @@ pub struct Outcome {
     /// Latencies, by kind of operation.
     pub latencies: BTreeMap<String, Latency>,
     /// By the second.
+    #[serde(serialize_with = "in_one_line")]
     pub series: Series,
     /// The server's metrics before and after, by name with labels.
     pub metrics: BTreeMap<String, Moved>,
@@ -105,10 +107,8 @@ pub struct Series {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Samples {
     /// Seconds since the measurement began; negative before.
-    #[serde(serialize_with = "in_one_line")]
     pub at: Vec<f64>,
     /// What it was then.
-    #[serde(serialize_with = "in_one_line")]
     pub value: Vec<f64>,
 }
 
@@ -120,6 +120,14 @@ pub struct Moved {
     /// When it ended.
     pub after: f64,
 }
+
+/// The quantiles that are figures. The maximum is one event, which proves nothing.
+const QUANTILES: [(&str, f64, Better); 4] = [
+    ("p50", 0.5, Better::Lower),
+    ("p99", 0.99, Better::Lower),
+    ("p999", 0.999, Better::Lower),
+    ("max", 1.0, Better::Neither),
+];
 
 impl Outcome {
     /// Enters a figure.
@@ -133,16 +141,17 @@ impl Outcome {
         self.figures.insert(name.to_owned(), figure);
     }
 
-    /// Enters latencies: distribution, seconds, and p50, p99, p99.9 as figures in ms.
-    pub(crate) fn latency(&mut self, name: &str, latency: Latency, seconds: Seconds) {
-        let Latency { p50, p99, p999, .. } = latency;
-        if latency.count > 0 {
-            for (quantile, micros) in [("p50", p50), ("p99", p99), ("p999", p999)] {
-                let (name, ms) = (format!("{name}_{quantile}"), micros as f64 / 1_000.0);
-                self.figure(&name, ms, "ms", Better::Lower);
+    /// Enters latencies, measured in µs: distribution and seconds, and as figures their count and quantiles.
+    pub(crate) fn latency(&mut self, name: &str, total: &Histogram<u64>, seconds: Seconds) {
+        let count = total.len() as f64;
+        self.figure(&format!("{name}_count"), count, "1", Better::Neither);
+        for (quantile, at, better) in QUANTILES {
+            let ms = total.value_at_quantile(at) as f64 / 1_000.0;
+            if count > 0.0 {
+                self.figure(&format!("{name}_{quantile}"), ms, "ms", better);
             }
         }
-        self.latencies.insert(name.to_owned(), latency);
+        self.latencies.insert(name.to_owned(), Latency::of(total));
         self.series.latencies.insert(name.to_owned(), seconds);
     }
 
@@ -151,17 +160,27 @@ impl Outcome {
         self.checks.faults == 0
     }
 
+    /// What the run is worth.
+    pub fn verdict(&self) -> Verdict {
+        Verdict::of(self.held(), self.validity.valid)
+    }
+
+    /// Profile and label, for people.
+    pub(crate) fn title(&self) -> String {
+        match &self.label {
+            Some(label) if *label != self.profile => format!("{} ({label})", self.profile),
+            _ => self.profile.clone(),
+        }
+    }
+
     /// Reads a result file.
     pub fn load(file: &Path) -> Result<Outcome, Stop> {
+        let read = fs::read(file).and_then(|text| Ok(serde_json::from_slice(&text)?));
         let wrong = |what: &dyn Display| Stop::Usage(format!("{}: {what}", file.display()));
-        let text = fs::read_to_string(file).map_err(|error| wrong(&error))?;
-        let value: Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-        match value.get("format").and_then(Value::as_u64) {
-            Some(format) if format == u64::from(FORMAT) => {
-                serde_json::from_value(value).map_err(|error| wrong(&error))
-            }
-            Some(format) => Err(wrong(&format!("format {format}; this tool reads {FORMAT}"))),
-            None => Err(wrong(&"not a result of a profile")),
+        let outcome: Outcome = read.map_err(|error| wrong(&error))?;
+        match outcome.format {
+            FORMAT => Ok(outcome),
+            other => Err(wrong(&format!("format {other}; this tool reads {FORMAT}"))),
         }
     }
 }

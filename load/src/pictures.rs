@@ -5,6 +5,7 @@
 //! apart, units on every axis), and what is in a profile's. Promises: any finite points can be drawn, also none or one.
 //! Must not: smooth or leave out a point.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::ops::Range;
 use std::path::Path;
@@ -14,12 +15,11 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::data::fitting_range;
 use plotters::prelude::*;
 
-use crate::exit::Stop;
+use crate::exit::{Stop, Verdict};
 use crate::figures::quantity;
 use crate::outcome::{Outcome, Samples};
 use crate::report;
 
-/// A picture.
 pub(crate) struct Picture {
     pub(crate) title: String,
     pub(crate) subtitle: String,
@@ -27,13 +27,13 @@ pub(crate) struct Picture {
     pub(crate) panels: Vec<Panel>,
 }
 
-/// What runs to the right, by its logarithm but for time.
+/// What runs to the right.
 pub(crate) enum Axis {
     /// Since the measurement began.
     Seconds,
-    /// 1 / (1 - quantile): each step to the right is a nine more.
+    /// 1 / (1 - quantile), by its logarithm: each step to the right is a nine more.
     Percentile,
-    /// How much of this there is.
+    /// How much of this there is, by its logarithm, and so is what runs up: what grows as this does is a straight line.
     Size(String),
 }
 
@@ -41,12 +41,12 @@ pub(crate) enum Axis {
 pub(crate) struct Panel(pub(crate) String, pub(crate) Vec<Line>);
 
 /// One line: its name and its points.
-pub(crate) struct Line(pub(crate) String, pub(crate) Vec<(f64, f64)>);
+pub(crate) struct Line(pub(crate) String, pub(crate) Points);
+
+pub(crate) type Points = Vec<(f64, f64)>;
 
 /// Lines of no more points than this show each of them.
 const DOTTED: usize = 12;
-/// Values that are further apart than this are drawn by their logarithm.
-const SPREAD: f64 = 30.0;
 const WIDTH: u32 = 900;
 const TITLE: u32 = 56;
 const LEGEND: u32 = 22;
@@ -70,14 +70,6 @@ type Drawn = Result<(), Box<dyn Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 impl Panel {
-    pub(crate) fn new(label: &str, lines: impl IntoIterator<Item = Line>) -> Panel {
-        let mut lines: Vec<Line> = lines.into_iter().collect();
-        for line in &mut lines {
-            line.1.retain(|(x, y)| x.is_finite() && y.is_finite());
-        }
-        Panel(label.to_owned(), lines)
-    }
-
     /// Lines with their colours.
     fn lines(&self) -> impl Iterator<Item = (&Line, RGBColor)> {
         let colours = COLOURS.iter().map(|[r, g, b]| RGBColor(*r, *g, *b));
@@ -92,7 +84,7 @@ impl Panel {
     }
 }
 
-/// Draws a picture into a file, if it has lines.
+/// Draws a picture into a file, if its panels have lines.
 pub(crate) fn save(picture: &Picture, file: &Path) -> Result<(), Stop> {
     if picture.panels.iter().all(|panel| panel.1.is_empty()) {
         return Ok(());
@@ -103,9 +95,8 @@ pub(crate) fn save(picture: &Picture, file: &Path) -> Result<(), Stop> {
 }
 
 fn svg(picture: &Picture) -> Result<String, Box<dyn Error>> {
-    let panels = picture.panels.iter().filter(|panel| !panel.1.is_empty());
-    let panels: Vec<&Panel> = panels.collect();
-    let count = panels.len().max(1);
+    let panels = &picture.panels;
+    let count = panels.len();
     let height = TITLE + PANEL[count.min(PANEL.len()) - 1] * count as u32;
     let mut out = String::new();
     {
@@ -133,20 +124,16 @@ fn draw_panel(panel: &Panel, axis: &Axis, last: bool, area: &Area<'_>) -> Drawn 
         let low = if span.start > 0.0 { span.start } else { 1.0 };
         (low / 1.15..span.end.max(low * 1.5) * 1.15).log_scale()
     };
-    let is_spread = y.start > 0.0 && y.end > y.start * SPREAD;
-    // What lies below a logarithmic panel lies on its edge.
-    let least = if is_spread { y.start } else { 0.0 };
-    let frame = (panel, axis, last, least);
-    match (axis, is_spread) {
-        (Axis::Seconds, false) => draw_lines(frame, &area, linear(&x), linear(&y)),
-        (Axis::Seconds, true) => draw_lines(frame, &area, linear(&x), log(&y)),
-        (_, false) => draw_lines(frame, &area, log(&x), linear(&y)),
-        (_, true) => draw_lines(frame, &area, log(&x), log(&y)),
+    let frame = (panel, axis, last);
+    match axis {
+        Axis::Seconds => draw_lines(frame, &area, linear(&x), linear(&y)),
+        Axis::Percentile => draw_lines(frame, &area, log(&x), linear(&y)),
+        Axis::Size(_) => draw_lines(frame, &area, log(&x), log(&y)),
     }
 }
 
 fn draw_lines<X, Y>(
-    (panel, axis, last, least): (&Panel, &Axis, bool, f64),
+    (panel, axis, last): (&Panel, &Axis, bool),
     area: &Area<'_>,
     x: impl AsRangedCoord<CoordDescType = X, Value = f64>,
     y: impl AsRangedCoord<CoordDescType = Y, Value = f64>,
@@ -171,7 +158,7 @@ where
     chart
         .configure_mesh()
         .x_desc(if last { label } else { "" })
-        .y_desc(panel.0.clone() + if least > 0.0 { " (log)" } else { "" })
+        .y_desc(&panel.0)
         .x_label_formatter(&|value| match axis {
             Axis::Percentile => percentile(*value),
             _ => quantity(*value, "1"),
@@ -186,7 +173,7 @@ where
         .axis_desc_style(text(13.0, INK))
         .draw()?;
     for (line, colour) in panel.lines() {
-        let points = || line.1.iter().map(|(x, y)| (*x, y.max(least)));
+        let points = || line.1.iter().copied();
         chart.draw_series(LineSeries::new(points(), colour.stroke_width(2)))?;
         if line.1.len() <= DOTTED {
             chart.draw_series(points().map(|at| Circle::new(at, 3, colour.filled())))?;
@@ -221,45 +208,29 @@ fn percentile(above: f64) -> String {
 /// Draws what a result has data for: `latency.svg`, `time.svg`, `resources.svg`.
 pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
     use Axis::{Percentile, Seconds};
-    let label = outcome.label.as_ref();
-    let label = label.filter(|label| **label != outcome.profile);
-    let label = label.map_or_else(String::new, |label| format!(" ({label})"));
-    let draw = |file: &str, what: &str, x: Axis, panels: fn(&Outcome) -> Vec<Panel>| {
-        let picture = Picture {
-            title: format!("{}{label}: {what}", outcome.profile),
-            subtitle: load(outcome),
-            x,
-            panels: panels(outcome),
-        };
-        save(&picture, &folder.join(file).with_extension("svg"))
+    let worth = match outcome.verdict() {
+        Verdict::Broken => ", FAULTS",
+        Verdict::Invalid => ", INVALID",
+        Verdict::Held | Verdict::Worse => "",
     };
-    draw("latency", "latency by percentile", Percentile, latency)?;
-    draw("time", "over time", Seconds, time)?;
-    draw("resources", "what it used", Seconds, resources)
-}
-
-/// What the load was, and what is wrong with the run.
-fn load(outcome: &Outcome) -> String {
-    let number = |name: &str| outcome.settings.get(name)?.as_f64();
-    // Messages on the way are no choice of an open loop.
-    let loops = number("rate").map_or("in_flight", |_| "rate");
-    let mut parts = Vec::new();
-    for name in ["connections", loops, "subscribers", "timelines", "size"] {
-        let value = number(name).map(|value| quantity(value, "1"));
-        parts.extend(value.map(|value| format!("{} {value}", name.replace('_', " "))));
-    }
-    parts.push(format!("{} cores", outcome.machine.cores));
-    if !outcome.validity.valid {
-        parts.push("INVALID".to_owned());
-    }
-    if !outcome.held() {
-        parts.push(format!("{} FAULTS", outcome.checks.faults));
-    }
-    parts.join(", ")
-}
-
-fn ms(micros: &u64) -> f64 {
-    *micros as f64 / 1_000.0
+    let (seconds, cores) = (outcome.seconds, outcome.machine.cores);
+    let draw = |file: &str, what: &str, x: Axis, panels: Vec<Panel>| {
+        let picture = Picture {
+            title: format!("{}: {what}", outcome.title()),
+            subtitle: format!("{seconds:.0} s, {cores} cores{worth}"),
+            x,
+            panels,
+        };
+        save(&picture, &folder.join(file))
+    };
+    draw(
+        "latency.svg",
+        "latency by percentile",
+        Percentile,
+        latency(outcome),
+    )?;
+    draw("time.svg", "over time", Seconds, time(outcome))?;
+    draw("resources.svg", "what it used", Seconds, resources(outcome))
 }
 
 fn latency(outcome: &Outcome) -> Vec<Panel> {
@@ -268,66 +239,58 @@ fn latency(outcome: &Outcome) -> Vec<Panel> {
         let least = 1.0 / latency.count.max(1) as f64;
         let above = |quantile: f64| 1.0 / (1.0 - quantile).max(least);
         let points = latency.curve.iter();
-        let points = points.map(|(quantile, value, _)| (above(*quantile), ms(value)));
+        let points =
+            points.map(|(quantile, micros, _)| (above(*quantile), *micros as f64 / 1_000.0));
         Line(name.clone(), points.collect())
     });
     let lines = lines.filter(|line| !line.1.is_empty());
-    vec![Panel::new("latency, ms", lines)]
+    vec![Panel("latency, ms".into(), lines.collect())]
 }
 
 fn time(outcome: &Outcome) -> Vec<Panel> {
     // A second's values stand at its end, when it is known.
-    let line = |name: String, values: &[u64], of: fn(&u64) -> f64| {
+    let line = |name: &str, values: &[u64], unit: f64| {
         let ends = (1..).map(f64::from);
-        Line(name, ends.zip(values.iter().map(of)).collect())
+        let values = values.iter().map(|value| *value as f64 / unit);
+        Line(name.to_owned(), ends.zip(values).collect())
     };
-    let series = &outcome.series.latencies;
     let (mut rates, mut latencies) = (Vec::new(), Vec::new());
-    for (name, seconds) in series {
-        rates.push(line(name.clone(), &seconds.count, |count| *count as f64));
-        latencies.push(line(format!("{name} p99"), &seconds.p99, ms));
-        // Of several kinds of operations only one line each.
-        if series.len() == 1 {
-            latencies.push(line(format!("{name} p50"), &seconds.p50, ms));
-            latencies.push(line(format!("{name} max"), &seconds.max, ms));
-        }
+    for (name, seconds) in &outcome.series.latencies {
+        rates.push(line(name, &seconds.count, 1.0));
+        latencies.push(line(name, &seconds.p99, 1_000.0));
     }
     vec![
-        Panel::new("operations a second", rates),
-        Panel::new("latency, ms", latencies),
+        Panel("operations a second".into(), rates),
+        Panel("p99 of the second, ms".into(), latencies),
     ]
 }
 
 fn resources(outcome: &Outcome) -> Vec<Panel> {
-    let mut panels = [
-        "processor, % of one core",
-        "resident memory, MB",
-        "open files, sockets too",
-        "counted by the load",
-    ]
-    .map(|label| Panel::new(label, []));
-    let [processor, memory, files, counted] = &mut panels;
+    let mut panels = BTreeMap::<&str, Vec<Line>>::new();
     for (name, samples) in &outcome.series.samples {
-        let line = |name: &str, unit: f64| {
+        let points = |unit: f64| {
             let points = samples.at.iter().zip(&samples.value);
-            let points = points.map(|(at, value)| (*at, value / unit));
-            Line(name.to_owned(), points.collect())
+            points.map(|(at, value)| (*at, value / unit)).collect()
         };
-        let who = name.split('_').next().unwrap_or_default();
-        let what = name.trim_start_matches("server_");
-        match what.trim_start_matches("generator_") {
-            "cpu_seconds" => processor.1.push(Line(who.to_owned(), shares(samples))),
-            "resident_bytes" => memory.1.push(line(who, 1e6)),
-            "descriptors" => files.1.push(line(who, 1.0)),
-            "written_bytes" => {}
-            _ => counted.1.push(line(&name.replace('_', " "), 1.0)),
-        }
+        let (who, what) = name.split_once('_').unwrap_or((name, ""));
+        let (panel, points) = match what {
+            "cpu_seconds" => ("processor, % of one core", shares(samples)),
+            "resident_bytes" => ("resident memory, MB", points(1e6)),
+            "descriptors" => ("open files, sockets too", points(1.0)),
+            "written_bytes" => continue,
+            _ => ("counted by the load", points(1.0)),
+        };
+        let line = Line(who.to_owned(), points);
+        panels.entry(panel).or_default().push(line);
     }
-    panels.into()
+    let panels = panels.into_iter();
+    panels
+        .map(|(label, lines)| Panel(label.into(), lines))
+        .collect()
 }
 
 /// Seconds of processor time so far → per cent of one core between two samples.
-fn shares(used: &Samples) -> Vec<(f64, f64)> {
+fn shares(used: &Samples) -> Points {
     let at = used.at.windows(2).zip(used.value.windows(2));
     at.filter(|(at, _)| at[1] - at[0] > 0.2)
         .map(|(at, value)| (at[1], (value[1] - value[0]) * 100.0 / (at[1] - at[0])))
@@ -349,7 +312,7 @@ mod tests {
         for points in [
             vec![],
             vec![(1.0, 0.0)],
-            vec![(0.0, f64::NAN), (3.0, 1e12), (4.0, 1e-9), (5.0, -1.0)],
+            vec![(0.0, 0.0), (3.0, 1e12), (4.0, 1e-9), (5.0, -1.0)],
         ] {
             for x in [Axis::Seconds, Axis::Percentile, Axis::Size("n".into())] {
                 let line = Line("a <b> & c".into(), points.clone());
@@ -357,7 +320,7 @@ mod tests {
                     title: "t".into(),
                     subtitle: String::new(),
                     x,
-                    panels: vec![Panel::new("y", [line])],
+                    panels: vec![Panel("y".into(), vec![line])],
                 };
                 let svg = svg(&picture).expect("drawn");
                 assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));

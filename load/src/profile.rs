@@ -80,7 +80,7 @@ impl<P: Profile> Load for Flags<P> {
         if let Some(folder) = &self.setup.pictures {
             pictures::draw(&outcome, folder)?;
         }
-        Ok(Verdict::of(outcome.held(), outcome.validity.valid))
+        Ok(outcome.verdict())
     }
 }
 

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 use tokio::time::Instant;
 
 /// What belongs to the measurement.
@@ -95,8 +96,7 @@ struct Inner {
     total: Histogram<u64>,
     /// The second that is not yet in `seconds`.
     second: Histogram<u64>,
-    /// Count, median, 99th percentile and maximum of each.
-    seconds: Vec<[u64; 4]>,
+    seconds: Seconds,
 }
 
 /// An hour: what takes longer counts as this.
@@ -114,7 +114,7 @@ impl Recorder {
             inner: RefCell::new(Inner {
                 total: histogram.clone(),
                 second: histogram,
-                seconds: Vec::new(),
+                seconds: Seconds::default(),
             }),
         }
     }
@@ -131,15 +131,14 @@ impl Recorder {
             Counts::Ended => ended.is_some(),
             Counts::Scheduled => self.window.offset(from).is_some(),
         };
-        let took = now.saturating_duration_since(from).as_micros();
-        let micros = u64::try_from(took).unwrap_or(u64::MAX).max(1);
+        let micros = now.saturating_duration_since(from).as_micros().max(1) as u64;
         let mut inner = self.inner.borrow_mut();
         if counts {
             inner.total.saturating_record_n(micros, count);
         }
         if let Some(offset) = ended {
             let second = offset.as_secs() as usize;
-            if second > inner.seconds.len() {
+            if second > inner.seconds.count.len() {
                 inner.roll(second);
             }
             inner.second.saturating_record_n(micros, count);
@@ -156,65 +155,42 @@ impl Recorder {
         &self.name
     }
 
-    /// All of it, up to now, and by the second.
-    pub(crate) fn recorded(&self) -> (Latency, Seconds) {
-        let mut inner = self.inner.borrow_mut();
-        // A last part of a second would show as a drop of the rate; what is almost a second counts as one.
-        let seconds = (self.window.length().as_millis() as usize + 100) / 1_000;
-        let next = seconds.max(inner.seconds.len() + 1);
+    /// All of it, up to now, in µs, and by the second.
+    pub(crate) fn recorded(&self) -> (Histogram<u64>, Seconds) {
+        let inner = &mut *self.inner.borrow_mut();
+        let next = inner.seconds.count.len() + 1;
         inner.roll(next);
-        let column = |at: usize| {
-            let seconds = inner.seconds[..seconds].iter();
-            seconds.map(|second| second[at]).collect()
-        };
-        let series = Seconds {
-            count: column(0),
-            p50: column(1),
-            p99: column(2),
-            max: column(3),
-        };
-        (Latency::of(&inner.total), series)
+        // A last part of a second would show as a drop of the rate; what is almost a second counts as one.
+        let whole = (self.window.length().as_millis() as usize + 100) / 1_000;
+        let mut seconds = inner.seconds.clone();
+        seconds.resize(whole);
+        (inner.total.clone(), seconds)
     }
 }
 
 impl Inner {
     /// Closes the seconds before `next`.
     fn roll(&mut self, next: usize) {
-        let second = &mut self.second;
-        let [p50, p99] = [0.5, 0.99].map(|at| second.value_at_quantile(at));
-        self.seconds.push([second.len(), p50, p99, second.max()]);
-        second.reset();
-        self.seconds.resize(next, [0; 4]);
+        self.seconds.count.push(self.second.len());
+        self.seconds.p99.push(self.second.value_at_quantile(0.99));
+        self.second.reset();
+        self.seconds.resize(next);
     }
 }
 
-/// A distribution of latencies, µs.
+/// A distribution of latencies; its quantiles are figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Latency {
     /// How many.
     pub count: u64,
-    /// Their mean.
-    pub mean: f64,
-    /// The shortest.
-    pub min: u64,
-    /// Half are at or below this.
-    pub p50: u64,
-    /// Nine in ten.
-    pub p90: u64,
-    /// 99 in 100.
-    pub p99: u64,
-    /// 999 in 1,000.
-    pub p999: u64,
-    /// The worst.
-    pub max: u64,
-    /// (quantile, value, how many up to here), closer together towards the worst: enough to draw it again.
+    /// (quantile, value in µs, how many up to here), closer together towards the worst: enough to draw it again.
     #[serde(serialize_with = "in_one_line")]
     pub curve: Vec<(f64, u64, u64)>,
 }
 
 impl Latency {
-    /// Reads them off a histogram of µs.
-    pub fn of(histogram: &Histogram<u64>) -> Latency {
+    /// Reads it off a histogram of µs.
+    pub(crate) fn of(histogram: &Histogram<u64>) -> Latency {
         let mut up_to = 0;
         let curve = histogram.iter_quantiles(5).map(|step| {
             up_to += step.count_since_last_iteration();
@@ -222,41 +198,34 @@ impl Latency {
         });
         Latency {
             count: histogram.len(),
-            mean: histogram.mean(),
-            min: histogram.min(),
-            p50: histogram.value_at_quantile(0.5),
-            p90: histogram.value_at_quantile(0.9),
-            p99: histogram.value_at_quantile(0.99),
-            p999: histogram.value_at_quantile(0.999),
-            max: histogram.max(),
             curve: curve.filter(|_| !histogram.is_empty()).collect(),
         }
     }
 }
 
-/// The seconds of a measurement, one kind of operation; µs.
+/// The seconds of a measurement, one kind of operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Seconds {
-    /// Ended in each second.
-    #[serde(serialize_with = "in_one_line")]
+    /// How many ended in each second.
     pub count: Vec<u64>,
-    /// Their median.
-    #[serde(serialize_with = "in_one_line")]
-    pub p50: Vec<u64>,
-    /// Their 99th percentile.
-    #[serde(serialize_with = "in_one_line")]
+    /// Their 99th percentile, µs.
     pub p99: Vec<u64>,
-    /// Their maximum.
-    #[serde(serialize_with = "in_one_line")]
-    pub max: Vec<u64>,
 }
 
-/// Long columns would fill the file with lines of one number each.
-pub(crate) fn in_one_line<T: Serialize, S: serde::Serializer>(
+impl Seconds {
+    /// Cuts it to so many seconds, or adds ones without operations.
+    fn resize(&mut self, seconds: usize) {
+        self.count.resize(seconds, 0);
+        self.p99.resize(seconds, 0);
+    }
+}
+
+/// For long columns: each number would have a line of its own in the file.
+pub(crate) fn in_one_line<T: Serialize, S: Serializer>(
     rows: &T,
     out: S,
 ) -> Result<S::Ok, S::Error> {
-    let text = serde_json::value::to_raw_value(rows).map_err(serde::ser::Error::custom)?;
+    let text = serde_json::value::to_raw_value(rows).map_err(S::Error::custom)?;
     text.serialize(out)
 }
 
@@ -285,8 +254,8 @@ mod tests {
         window.end(at(began, 3_000));
         assert_eq!(record(2_900, 3_100), (1, 1), "ended behind the end");
         assert_eq!(record(3_100, 3_200), (1, 1), "sent behind the end");
-        let (latency, _) = scheduled.recorded();
-        assert!((190_000..=210_000).contains(&latency.max));
+        let (total, _) = scheduled.recorded();
+        assert!((190_000..=210_000).contains(&total.max()));
     }
 
     #[test]
@@ -299,9 +268,9 @@ mod tests {
             recorder.record(at(began, millis - 2), at(began, millis));
         }
         window.end(at(began, 5_000));
-        let (latency, seconds) = recorder.recorded();
+        let (total, seconds) = recorder.recorded();
         assert_eq!(seconds.count, [3, 0, 1, 0, 1]);
-        assert!((1_900..=2_100).contains(&seconds.p50[0]));
-        assert_eq!(latency.count, 5);
+        assert!((1_900..=2_100).contains(&seconds.p99[0]));
+        assert_eq!(total.len(), 5);
     }
 }

@@ -49,25 +49,14 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), Stop> {
 
 /// A result as lines.
 pub fn text(outcome: &Outcome) -> String {
-    let (profile, validity, checks) = (&outcome.profile, &outcome.validity, &outcome.checks);
-    let label = outcome.label.as_ref();
-    let label = label.map_or_else(String::new, |label| format!(" ({label})"));
-    let (seconds, seed) = (outcome.seconds, outcome.seed);
-    let first = format!("{profile}{label}: {seconds:.1} s measured, seed {seed}");
-    let mut lines = vec![first];
+    let (validity, checks) = (&outcome.validity, &outcome.checks);
+    let (title, seconds, seed) = (outcome.title(), outcome.seconds, outcome.seed);
+    let mut lines = vec![format!("{title}: {seconds:.1} s measured, seed {seed}")];
     let reasons = validity.reasons.iter();
     lines.extend(reasons.map(|reason| format!("INVALID: {reason}")));
     for (name, figure) in &outcome.figures {
         let shown = quantity(figure.value, &figure.unit);
         lines.push(format!("  {name:<32} {shown}"));
-    }
-    for (name, latency) in &outcome.latencies {
-        // The other quantiles are figures.
-        let [p90, worst] = [latency.p90, latency.max].map(|of| quantity(of as f64 / 1e3, "ms"));
-        let count = latency.count;
-        lines.push(format!(
-            "  {name}: {count} measured, p90 {p90}, worst {worst}"
-        ));
     }
     if let Some(lateness) = validity.lateness {
         let (share, worst) = (lateness.share() * 100.0, lateness.worst_micros as f64 / 1e3);
@@ -77,11 +66,8 @@ pub fn text(outcome: &Outcome) -> String {
         ));
     }
     let made = checks.made.iter();
-    let made: Vec<String> = made
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect();
-    let (made, faults) = (made.join(", "), checks.faults);
-    lines.push(format!("  checked: {made}; {faults} faults"));
+    let made = Vec::from_iter(made.map(|(kind, count)| format!("{count} {kind}"))).join(", ");
+    lines.push(format!("  checked: {made}; {} faults", checks.faults));
     lines.extend(checks.told.iter().map(|fault| format!("FAULT: {fault}")));
     lines.join("\n")
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -67,9 +67,7 @@ impl Run {
             true => ProgressBar::hidden(),
             false => ProgressBar::no_length(),
         };
-        // The template is a constant that parses; without it the plain bar does.
-        let style =
-            ProgressStyle::with_template("{prefix} {elapsed}: {pos} so far, {per_sec} {msg}");
+        let style = ProgressStyle::with_template(PROGRESS).expect("a constant that parses");
         Rc::new(Run {
             url,
             seed,
@@ -92,7 +90,7 @@ impl Run {
                 machine: Machine::here(),
                 ..Outcome::default()
             }),
-            bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
+            bar: bar.with_style(style),
         })
     }
 
@@ -184,10 +182,8 @@ impl Run {
 
     /// Enters something that is neither figure nor setting: prefix, counts by kind.
     pub fn detail(&self, name: &str, value: impl Serialize) {
-        if let Ok(value) = serde_json::to_value(value) {
-            let details = &mut self.outcome.borrow_mut().details;
-            details.insert(name.to_owned(), value);
-        }
+        let details = &mut self.outcome.borrow_mut().details;
+        details.insert(name.to_owned(), json!(value));
     }
 
     /// Says on the progress line what is going on.
@@ -339,12 +335,13 @@ impl Run {
         outcome.validity.valid = outcome.validity.reasons.is_empty();
         outcome.checks = self.checks.checked();
         for recorder in self.recorders.borrow().iter() {
-            let (latency, seconds) = recorder.recorded();
-            outcome.latency(recorder.name(), latency, seconds);
+            let (total, seconds) = recorder.recorded();
+            outcome.latency(recorder.name(), &total, seconds);
         }
         Ok(outcome)
     }
 }
 
+const PROGRESS: &str = "{prefix} {elapsed}: {pos} so far, {per_sec} {msg}";
 /// Whose use of the machine is looked at.
 const PROCESSES: [&str; 2] = ["generator", "server"];

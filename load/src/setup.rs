@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Flags of every profile; flatten it into a profile's own. Paths and process IDs are not told in results: they say
-/// where a run was made, not what was run, and results are passed on.
+/// Flags of every profile; flatten it into a profile's own. Addresses, paths and process IDs are not told in results:
+/// they say where a run was made, not what was run, and results are passed on. Seed and label are told beside them.
 #[derive(Clone, Debug, clap::Parser, Serialize)]
 pub struct Setup {
     /// The server; with wss:// it is reached over TLS
     #[arg(long, default_value = "ws://127.0.0.1:7070/v1/connect")]
+    #[serde(skip)]
     pub url: String,
     /// Authorities, in PEM, whose certificates it may have, instead of the system's
     #[arg(long)]
@@ -49,9 +50,11 @@ pub struct Setup {
     pub late_ms: f64,
     /// Seed of texts, choices and times [default: another for each run, told in the result]
     #[arg(long)]
+    #[serde(skip)]
     pub seed: Option<u64>,
     /// A name for this run in its result and pictures
     #[arg(long)]
+    #[serde(skip)]
     pub label: Option<String>,
     /// Write the result as JSON into this file
     #[arg(long)]

@@ -82,9 +82,11 @@ fn plan() -> Plan {
 pub struct Outcome {
     /// All rows that were asked for are there.
     pub whole: bool,
-    /// The table, and what is wrong.
+    /// How it was measured, and what is wrong.
     #[serde(flatten)]
     pub sheet: Sheet,
+    /// The table.
+    pub table: Table,
     /// The rows with their runs.
     pub rows: Vec<Row>,
 }
@@ -95,7 +97,7 @@ impl Outcome {
             let why = row.why().unwrap_or_default();
             self.sheet.invalid.push(format!("{}: {why}", row.name));
         }
-        self.sheet.tables[0].rows.push(row.cells());
+        self.table.rows.push(row.cells());
         self.rows.push(row.clone());
     }
 
@@ -127,9 +129,9 @@ async fn measure(args: Peers, show: &mut dyn FnMut(&Row, &Outcome)) -> Result<Ou
     let mut outcome = Outcome {
         whole: false,
         sheet: Sheet::new(how),
+        table: Table::new(COLUMNS),
         rows: Vec::new(),
     };
-    outcome.sheet.tables = vec![Table::new(COLUMNS)];
     let Plan {
         mut names,
         contestant,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tideline_load::exit::Stop;
-use tideline_load::figures::{Cell, quantity};
+use tideline_load::figures::{ABSENT, quantity, shown};
 use tideline_load::outcome::Outcome;
 
 /// What a row has to reach: its ratio, or Tideline's value if nobody is beside it.
@@ -181,22 +181,23 @@ impl Row {
 
     /// The row as a line of the table; under it what is missing or wrong.
     pub fn text(&self) -> String {
-        let cells: Vec<String> = self.cells().iter().map(Cell::text).collect();
         let why = self.why().map(|why| format!("\n  {}: {why}", self.name));
-        format!("| {} |{}", cells.join(" | "), why.unwrap_or_default())
+        format!(
+            "| {} |{}",
+            self.cells().join(" | "),
+            why.unwrap_or_default()
+        )
     }
 
     /// In the order of [`COLUMNS`].
-    pub(crate) fn cells(&self) -> Vec<Cell> {
+    pub(crate) fn cells(&self) -> Vec<String> {
         let ratios = || self.pairs.iter().filter_map(Pair::ratio);
         let (least, most) = (ratios().reduce(f64::min), ratios().reduce(f64::max));
-        let shown =
+        let texts =
             [self.ratio(), least, most].map(|ratio| ratio.map(|ratio| format!("{ratio:.2}")));
-        let ratio = match shown {
-            [Some(ratio), Some(least), Some(most)] => {
-                Cell::Text(format!("{ratio} ({least} to {most})"))
-            }
-            _ => Cell::Absent,
+        let ratio = match texts {
+            [Some(ratio), Some(least), Some(most)] => format!("{ratio} ({least} to {most})"),
+            _ => ABSENT.to_owned(),
         };
         let unit = self.beside.as_ref().map_or(&*self.unit, |_| "×");
         let bar = self.bar.map(|bar| match bar {
@@ -204,13 +205,13 @@ impl Row {
             Bar::AtMost(bar) => format!("≤ {}", quantity(bar, unit)),
         });
         vec![
-            (*self.what).into(),
-            Cell::figure(self.tideline(), &self.unit),
-            (*self.peer).into(),
-            Cell::figure(self.other(), &self.unit),
+            self.what.clone(),
+            shown(self.tideline(), &self.unit),
+            self.peer.clone(),
+            shown(self.other(), &self.unit),
             ratio,
-            bar.map_or(Cell::Absent, Cell::Text),
-            self.verdict().text().into(),
+            bar.unwrap_or_else(|| ABSENT.to_owned()),
+            self.verdict().text().to_owned(),
         ]
     }
 }
