@@ -184,18 +184,22 @@ impl Outbox {
     /// Writes once, as many frames together as there are places for.
     fn poll_some(&self, socket: &mut Socket, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut headers = [([0; HEADER_BYTES_MAX], 0); TOGETHER_MAX];
+        let (mut frames, mut bytes) = (0, 0);
         for (header, frame) in headers.iter_mut().zip(&self.queue) {
+            bytes += frame.len();
+            if frames > 0 && bytes > TOGETHER_BYTES {
+                break;
+            }
             *header = frame.header();
+            frames += 1;
         }
         let mut slices = [IoSlice::new(&[]); 2 * TOGETHER_MAX];
-        let pieces = headers.iter().zip(&self.queue);
+        let pieces = headers[..frames].iter().zip(&self.queue);
         let pieces = pieces.flat_map(|((header, len), frame)| [&header[..*len], &frame.payload]);
-        let mut count = 0;
         for (slice, piece) in slices.iter_mut().zip(pieces) {
             *slice = IoSlice::new(piece);
-            count += 1;
         }
-        let mut slices = &mut slices[..count];
+        let mut slices = &mut slices[..2 * frames];
         IoSlice::advance_slices(&mut slices, self.sent);
         Pin::new(socket).poll_write_vectored(context, slices)
     }
@@ -219,8 +223,11 @@ const ROOM_BYTES: usize = 64 << 10;
 const FRAME_BYTES: usize = 32 << 10;
 /// Without a mask.
 const HEADER_BYTES_MAX: usize = 10;
-/// Frames that are written together, at most.
+/// Frames that are written together, at most ...
 const TOGETHER_MAX: usize = 32;
+/// ... and bytes, but for the first frame's: a socket with a small buffer takes more, and then waits for the peer to
+/// confirm a segment that is not full, which it does late.
+const TOGETHER_BYTES: usize = FRAME_BYTES;
 
 #[cfg(test)]
 mod tests {
