@@ -40,7 +40,7 @@ impl Hold {
             bytes: AtomicU64::new(0),
             above: std::array::from_fn(|_| AtomicU64::new(above)),
         };
-        hold.set(Holder::Reshape, None);
+        hold.let_go(Holder::Reshape);
         hold
     }
 
@@ -52,10 +52,14 @@ impl Hold {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// From now on everything above a position is kept for this holder; `None` = nothing is.
-    pub(super) fn set(&self, holder: Holder, above: Option<Position>) {
-        let above = above.unwrap_or(NOTHING);
-        self.above[holder as usize].store(above.0, Ordering::Release);
+    /// From now on everything above `position` is kept for this holder.
+    pub(super) fn set(&self, holder: Holder, position: Position) {
+        self.above[holder as usize].store(position.0, Ordering::Release);
+    }
+
+    /// From now on nothing is kept for this holder.
+    pub(super) fn let_go(&self, holder: Holder) {
+        self.set(holder, NOTHING);
     }
 
     /// Who holds the log, and above which position.

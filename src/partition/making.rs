@@ -106,7 +106,7 @@ impl Making {
             // In this order: else more log would seem to be left than there is.
             let read = partition.tail();
             let read_bytes = partition.hold.published_bytes();
-            partition.hold.set(Holder::Reshape, Some(read));
+            partition.hold.set(Holder::Reshape, read);
             let share = map.share(*id).expect("it is live").clone();
             making.parents.push(Parent {
                 share,
@@ -249,10 +249,7 @@ impl Making {
                 }
             }
             parent.read_bytes += bytes - before;
-            parent
-                .partition
-                .hold
-                .set(Holder::Reshape, Some(parent.read));
+            parent.partition.hold.set(Holder::Reshape, parent.read);
         }
         Ok(bytes)
     }
@@ -394,7 +391,7 @@ impl Drop for Making {
     fn drop(&mut self) {
         self.hold_back(0);
         for parent in &self.parents {
-            parent.partition.hold.set(Holder::Reshape, None);
+            parent.partition.hold.let_go(Holder::Reshape);
         }
         // Their files are closed before they are cleared away.
         self.children.clear();

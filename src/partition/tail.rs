@@ -82,7 +82,10 @@ impl Tail {
     /// call; `None` = the holder needs nothing of it. See [`Options::holds_log`] for the time before the first one.
     pub fn hold(&self, holder: Holder, above: Option<Position>) {
         if let Of::Live(partition) = &self.of {
-            partition.hold.set(holder, above);
+            match above {
+                Some(above) => partition.hold.set(holder, above),
+                None => partition.hold.let_go(holder),
+            }
         }
     }
 

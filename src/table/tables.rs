@@ -81,10 +81,7 @@ impl Tables {
             self.check_free(name).await?;
         }
         let _streams = self.begin_streams().await;
-        if new.stream.is_some() {
-            self.hold_for_now();
-        }
-        let tails = self.tails();
+        let tails = self.tails(new.stream.is_some());
         self.change(Purpose::Adds, move |txn| {
             let now = txn.now_ms() * 1_000;
             let mut table = Definition {
@@ -140,10 +137,7 @@ impl Tables {
             return Err(Error::NoOptions);
         }
         let _streams = self.begin_streams().await;
-        if update.stream.is_some() {
-            self.hold_for_now();
-        }
-        let tails = self.tails();
+        let tails = self.tails(update.stream.is_some());
         self.redefine(name, move |table, now_us| {
             if let Some(asked) = update.stream {
                 table.stream = Stream::asked(table.stream.take(), asked, now_us, tails);

@@ -384,6 +384,8 @@ def test_a_wait_ends_with_the_first_line_that_is_asked_for(own_server):
         assert time.monotonic() - begun < 5
         assert [line["level"] for line in waited["lines"]] == ["warn"] and waited["next"] > after
         number = other.ask("log.tail", after=waited["next"], wait_ms=20_000)
+        # Calls begin in order: with this answer the wait has begun.
+        other.call("ping")
         server.process.terminate()
         assert "stopping" in [line["message"] for line in other.take(number)["lines"]]
 

@@ -94,8 +94,8 @@ impl Tables {
         }
     }
 
-    /// Has the logs keep all they have until the next look at what streams need: for streams and cursors that begin, and
-    /// for exports, which have no place that the look could find.
+    /// Has the logs keep all they have until the next look at what streams need: for streams and cursors that begin,
+    /// and for exports, which have no place that the look could find.
     pub(crate) fn hold_for_now(&self) {
         for partition in self.partitions().ids() {
             let tail = self.partitions().tail(partition);

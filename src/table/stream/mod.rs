@@ -254,8 +254,12 @@ impl Tables {
         }
     }
 
-    /// Up to where the logs are: a stream that is enabled now begins behind.
-    pub(super) fn tails(&self) -> Vec<u64> {
+    /// Up to where the logs are: a stream that is enabled now begins behind, if one `is_asked`, and until the next look
+    /// at what streams need the logs keep all of it.
+    pub(super) fn tails(&self, is_asked: bool) -> Vec<u64> {
+        if is_asked {
+            self.hold_for_now();
+        }
         let partitions = self.partitions();
         let tail = |partition| (partition, partitions.tail(partition).position());
         Stream::all_behind(partitions.ids().map(tail))
