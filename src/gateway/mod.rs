@@ -246,19 +246,7 @@ impl Gateway {
             sessions: TaskTracker::new(),
             renewal: Arc::default(),
         };
-        let (sweeping, stopped) = (Arc::clone(&gateway.shared), gateway.accepting.clone());
-        gateway.acceptor.spawn(async move {
-            if let Some(door) = &sweeping.door {
-                stopped.run_until_cancelled(door.sweep()).await;
-            }
-        });
-        if let Some(certificate) = gateway.shared.options.certificate.clone() {
-            let (wake, metrics) = (&gateway.renewal, &gateway.shared.metrics);
-            let renew = renewal::renew(certificate, Arc::clone(wake), Arc::clone(metrics));
-            let stop = gateway.accepting.clone();
-            let renewing = async move { stop.run_until_cancelled(renew).await };
-            gateway.acceptor.spawn(renewing);
-        }
+        gateway.look_after();
         gateway.acceptor.spawn(listener::accept(
             listener,
             Arc::clone(&gateway.shared),
@@ -278,6 +266,23 @@ impl Gateway {
     pub fn reload(&self, per_client: LimitOptions) {
         self.shared.per_client.set(per_client);
         self.renewal.notify_one();
+    }
+
+    /// Begins what is done beside connections, until no more are taken: sweeping the door, renewing the certificate.
+    fn look_after(&self) {
+        let (sweeping, stopped) = (Arc::clone(&self.shared), self.accepting.clone());
+        self.acceptor.spawn(async move {
+            if let Some(door) = &sweeping.door {
+                stopped.run_until_cancelled(door.sweep()).await;
+            }
+        });
+        if let Some(certificate) = self.shared.options.certificate.clone() {
+            let (wake, metrics) = (&self.renewal, &self.shared.metrics);
+            let renew = renewal::renew(certificate, Arc::clone(wake), Arc::clone(metrics));
+            let stop = self.accepting.clone();
+            let renewing = async move { stop.run_until_cancelled(renew).await };
+            self.acceptor.spawn(renewing);
+        }
     }
 
     /// Stops taking connections and closes the listening socket.

@@ -228,7 +228,7 @@ fn hold(
     tail.hold(Holder::Streams, above);
     Ok(Held {
         partition,
-        above: above.unwrap_or(tail.position()),
+        above: above.unwrap_or_else(|| tail.position()),
         bytes: above.map_or(0, |above| bytes_above(&pieces, above)),
         is_cut: wanted.is_some_and(|wanted| wanted < lowest),
     })
