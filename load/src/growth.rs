@@ -248,7 +248,7 @@ fn drawn(plan: PicturePlan, curves: &[Curve]) -> Picture {
                 Line(name.clone(), curve.points(figure, unit))
             }));
         }
-        panels.push(Panel(label, lines));
+        panels.push(Panel::new(&label, lines));
     }
     let names: Vec<&str> = curves.iter().map(|curve| &*curve.name).collect();
     Picture {

@@ -38,7 +38,7 @@ pub(crate) enum Axis {
 }
 
 /// One panel: its label and its lines.
-pub(crate) struct Panel(pub(crate) String, pub(crate) Vec<Line>);
+pub(crate) struct Panel(String, pub(crate) Vec<Line>);
 
 /// One line: its name and its points.
 pub(crate) struct Line(pub(crate) String, pub(crate) Points);
@@ -70,6 +70,13 @@ type Drawn = Result<(), Box<dyn Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 impl Panel {
+    pub(crate) fn new(label: &str, mut lines: Vec<Line>) -> Panel {
+        for line in &mut lines {
+            line.1.retain(|(x, y)| x.is_finite() && y.is_finite());
+        }
+        Panel(label.to_owned(), lines)
+    }
+
     /// Lines with their colours.
     fn lines(&self) -> impl Iterator<Item = (&Line, RGBColor)> {
         let colours = COLOURS.iter().map(|[r, g, b]| RGBColor(*r, *g, *b));
@@ -208,16 +215,10 @@ fn percentile(above: f64) -> String {
 /// Draws what a result has data for: `latency.svg`, `time.svg`, `resources.svg`.
 pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
     use Axis::{Percentile, Seconds};
-    let worth = match outcome.verdict() {
-        Verdict::Broken => ", FAULTS",
-        Verdict::Invalid => ", INVALID",
-        Verdict::Held | Verdict::Worse => "",
-    };
-    let (seconds, cores) = (outcome.seconds, outcome.machine.cores);
     let draw = |file: &str, what: &str, x: Axis, panels: Vec<Panel>| {
         let picture = Picture {
             title: format!("{}: {what}", outcome.title()),
-            subtitle: format!("{seconds:.0} s, {cores} cores{worth}"),
+            subtitle: load(outcome),
             x,
             panels,
         };
@@ -233,6 +234,25 @@ pub fn draw(outcome: &Outcome, folder: &Path) -> Result<(), Stop> {
     draw("resources.svg", "what it used", Seconds, resources(outcome))
 }
 
+/// What the load was, and what is wrong with the run.
+fn load(outcome: &Outcome) -> String {
+    let number = |name: &str| outcome.settings.get(name)?.as_f64();
+    // Messages on the way are no choice of an open loop.
+    let loops = number("rate").map_or("in_flight", |_| "rate");
+    let mut parts = Vec::new();
+    for name in ["connections", loops, "subscribers", "timelines", "size"] {
+        let value = number(name).map(|value| quantity(value, "1"));
+        parts.extend(value.map(|value| format!("{} {value}", name.replace('_', " "))));
+    }
+    parts.push(format!("{} cores", outcome.machine.cores));
+    parts.extend(match outcome.verdict() {
+        Verdict::Broken => Some("FAULTS".to_owned()),
+        Verdict::Invalid => Some("INVALID".to_owned()),
+        Verdict::Held | Verdict::Worse => None,
+    });
+    parts.join(", ")
+}
+
 fn latency(outcome: &Outcome) -> Vec<Panel> {
     let lines = outcome.latencies.iter().map(|(name, latency)| {
         // Up to where the share above is one operation: beyond, the curve is its maximum for ever.
@@ -244,7 +264,7 @@ fn latency(outcome: &Outcome) -> Vec<Panel> {
         Line(name.clone(), points.collect())
     });
     let lines = lines.filter(|line| !line.1.is_empty());
-    vec![Panel("latency, ms".into(), lines.collect())]
+    vec![Panel::new("latency, ms", lines.collect())]
 }
 
 fn time(outcome: &Outcome) -> Vec<Panel> {
@@ -260,8 +280,8 @@ fn time(outcome: &Outcome) -> Vec<Panel> {
         latencies.push(line(name, &seconds.p99, 1_000.0));
     }
     vec![
-        Panel("operations a second".into(), rates),
-        Panel("p99 of the second, ms".into(), latencies),
+        Panel::new("operations a second", rates),
+        Panel::new("p99 of the second, ms", latencies),
     ]
 }
 
@@ -285,7 +305,7 @@ fn resources(outcome: &Outcome) -> Vec<Panel> {
     }
     let panels = panels.into_iter();
     panels
-        .map(|(label, lines)| Panel(label.into(), lines))
+        .map(|(label, lines)| Panel::new(label, lines))
         .collect()
 }
 
@@ -312,7 +332,7 @@ mod tests {
         for points in [
             vec![],
             vec![(1.0, 0.0)],
-            vec![(0.0, 0.0), (3.0, 1e12), (4.0, 1e-9), (5.0, -1.0)],
+            vec![(0.0, f64::NAN), (3.0, 1e12), (4.0, 1e-9), (5.0, -1.0)],
         ] {
             for x in [Axis::Seconds, Axis::Percentile, Axis::Size("n".into())] {
                 let line = Line("a <b> & c".into(), points.clone());
@@ -320,7 +340,7 @@ mod tests {
                     title: "t".into(),
                     subtitle: String::new(),
                     x,
-                    panels: vec![Panel("y".into(), vec![line])],
+                    panels: vec![Panel::new("y", vec![line])],
                 };
                 let svg = svg(&picture).expect("drawn");
                 assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));

@@ -44,7 +44,7 @@ pub(super) struct Flusher {
     pub(super) full: Option<Full>,
     /// How many steps in a row the system refused without a reason.
     pub(super) failures: u32,
-    /// The last one, until its memory can be used again.
+    /// The last flushed memtable, until its memory can be used again.
     pub(super) flushed: Option<Arc<Memtable>>,
     /// When it was flushed.
     pub(super) flushed_at: Instant,
@@ -64,8 +64,7 @@ const LOG_UPKEEP: Duration = Duration::from_millis(50);
 /// Between two looks at age, retention and space when nothing else happens.
 const TICK: Duration = Duration::from_millis(200);
 
-/// So long after a flush its memory is kept for the next memtable: longer than a memtable takes to fill while the
-/// memory's faults count.
+/// A flushed memtable's memory is kept for so long. Where the next one takes longer to fill, page faults cost little.
 const SPARE_KEPT: Duration = Duration::from_secs(10);
 
 /// Without room a step is tried again when there are so many bytes more ...
@@ -109,7 +108,7 @@ impl Flusher {
     }
 
     /// Hands the memory of the last flushed memtable on, once the batch and the reads that saw it have ended. If little
-    /// is written, the system has it back.
+    /// is written, the system gets it back.
     fn recycle(&mut self) {
         if let Some(flushed) = self.flushed.take() {
             match Arc::try_unwrap(flushed) {

@@ -175,13 +175,12 @@ impl dyn Dialect {
     }
 
     /// Encodes the answers of calls that were done together, each as a frame of its own; they share one buffer.
-    /// `count`: how many there are, at most.
     #[must_use]
     pub fn encode_all<'a>(
         &self,
         answers: impl Iterator<Item = (&'a Id, Result<Reply, Failure>)>,
-        count: usize,
     ) -> Vec<Bytes> {
+        let count = answers.size_hint().1.unwrap_or_default();
         let mut ends = Vec::with_capacity(count);
         let mut out = Vec::with_capacity(count * ANSWER_BYTES);
         for (id, answer) in answers {

@@ -47,6 +47,8 @@ pub(crate) enum Writers {
 pub(crate) struct Account {
     pub(crate) run: Rc<Run>,
     pub(crate) timelines: Arc<Timelines>,
+    /// Messages go out by the clock.
+    pub(super) by_clock: bool,
     pub(super) writers: Writers,
     /// Appends an entry.
     append: Template,
@@ -112,6 +114,7 @@ impl Account {
         let account = Rc::new(Account {
             run: Rc::clone(run),
             timelines,
+            by_clock: measured == Some(recorder::Counts::Scheduled),
             writers,
             append: Template::append(REQUEST, prefix, Some(&run.tag), &text),
             entry: json!({ "text": text }).to_string(),

@@ -111,7 +111,7 @@ impl Bundle {
             shared.counters.count(Some(asked.method()), result, took);
             Some((id.as_ref()?, outcome))
         });
-        Poll::Ready(self.dialect.encode_all(outcomes, self.calls.len()))
+        Poll::Ready(self.dialect.encode_all(outcomes))
     }
 }
 

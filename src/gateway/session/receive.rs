@@ -99,7 +99,7 @@ impl Session {
         self.jobs.submit(&self.shared, self.form.dialect);
     }
 
-    /// `bytes` becomes larger by those of the messages that were taken.
+    /// Adds the length of each message that it takes to `bytes`.
     fn poll_frames(&mut self, context: &mut Context<'_>, bytes: &mut usize) -> Result<bool, End> {
         let mut received = false;
         if let Some((incoming, of_frame)) = self.unparked() {

@@ -254,10 +254,10 @@ impl Tables {
         }
     }
 
-    /// Up to where the logs are: a stream that is enabled now begins behind, if one `is_asked`, and until the next look
-    /// at what streams need the logs keep all of it.
-    pub(super) fn tails(&self, is_asked: bool) -> Vec<u64> {
-        if is_asked {
+    /// The ends of the logs: a stream that is enabled now begins behind them. If one `is_asked_for`, the logs keep all
+    /// they have until the next look at what streams need.
+    pub(super) fn tails(&self, is_asked_for: bool) -> Vec<u64> {
+        if is_asked_for {
             self.hold_for_now();
         }
         let partitions = self.partitions();

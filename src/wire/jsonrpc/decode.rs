@@ -67,7 +67,7 @@ fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
         // Not a request at all, so not a notification either: it is answered.
         (Ok(id), Err(failure)) => (Some(id.unwrap_or(Id::Null)), Err(failure)),
         (Ok(id), Ok(method)) => match envelope.early {
-            // No deeper than its type, which every limit of the depth allows.
+            // Not too deep, or it would not have been read on the way.
             Some(Early::Sync(params)) => (id, sync(params, asked, limits)),
             Some(Early::Append(params)) => (id, append(params, limits)),
             None => {

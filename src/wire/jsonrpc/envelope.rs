@@ -38,9 +38,9 @@ pub(super) enum Early {
 pub(super) enum Reads {
     /// None: all are taken as pieces.
     Nothing,
-    /// Those that are no deeper than their type.
+    /// Those of `sync`: they are no deeper than their type, which every limit of the depth allows.
     Syncs,
-    /// Also those of appends: nothing is too deep here.
+    /// Also those of `message.append`, whose entry may be deep: the object is known to be within the limit.
     All,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Envelope<'a> {
 struct Members(Reads);
 
 impl Members {
-    /// Reads the parameters on the way, if that is what this method's are for.
+    /// Reads the parameters on the way, if the method is one of those whose are; `None` = nothing was read.
     fn early<'de, A: MapAccess<'de>>(
         &self,
         method: Option<&str>,
