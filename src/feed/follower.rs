@@ -3,7 +3,8 @@
 //! Owns: the position up to which watchers were told of everything, and a bounded queue of functions that run once a
 //! position was announced. Promises: a push that is never stored (a signal, presence) goes out after everything that
 //! was committed before it was asked for, so it reaches nobody whom an earlier change shuts out. Such pushes keep their
-//! order; one goes out at once if nothing is left to announce. Must not: read a log, or know what the functions do.
+//! order; one goes out at once if nothing is left to announce. Must not: read a log, know what the functions do, or hold
+//! a lock while one runs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -33,9 +34,16 @@ pub(super) struct Follower {
 #[derive(Default)]
 struct Told {
     position: AtomicU64,
-    waiting: Mutex<VecDeque<Waiting>>,
-    /// The length of `waiting`: most callers see without the lock that it is empty.
+    queue: Mutex<Queue>,
+    /// 0 = nothing waits or runs: most callers see that without the lock.
     waiting_count: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    /// One thread runs what is due, and looks again before it leaves.
+    is_running: bool,
 }
 
 /// A function that runs once everything up to a position is announced.
@@ -112,7 +120,7 @@ impl Told {
     fn tell(&self, position: Position) {
         self.position.store(position.0, Ordering::SeqCst);
         if self.waiting_count.load(Ordering::SeqCst) > 0 {
-            self.run_due(&mut lock(&self.waiting));
+            self.run_due();
         }
     }
 
@@ -123,30 +131,54 @@ impl Told {
             run();
             return true;
         }
-        let mut waiting = lock(&self.waiting);
-        if waiting.len() >= WAITING_MAX {
-            return false;
+        {
+            let waiting = &mut lock(&self.queue).waiting;
+            if waiting.len() >= WAITING_MAX {
+                return false;
+            }
+            waiting.push_back(Waiting {
+                committed,
+                run: Box::new(run),
+            });
+            self.waiting_count.store(waiting.len(), Ordering::SeqCst);
         }
-        waiting.push_back(Waiting {
-            committed,
-            run: Box::new(run),
-        });
-        self.waiting_count.store(waiting.len(), Ordering::SeqCst);
         // The tailer may have looked at the queue before this was in it.
-        self.run_due(&mut waiting);
+        self.run_due();
         true
     }
 
-    /// The count is lowered after the functions have run, so that nothing newer runs before them.
-    fn run_due(&self, waiting: &mut VecDeque<Waiting>) {
-        let told = self.position.load(Ordering::SeqCst);
-        let is_due = |next: &Waiting| next.committed.0 <= told;
-        while waiting.front().is_some_and(is_due) {
-            if let Some(Waiting { run, .. }) = waiting.pop_front() {
-                run();
-            }
+    /// The count is lowered after a function has run, so that nothing newer runs before it.
+    fn run_due(&self) {
+        if std::mem::replace(&mut lock(&self.queue).is_running, true) {
+            return;
         }
-        self.waiting_count.store(waiting.len(), Ordering::SeqCst);
+        let _running = Running(self);
+        while let Some(run) = self.next_due() {
+            run();
+        }
+    }
+
+    /// What is to run next. If there is nothing, another thread may run what comes from now on.
+    fn next_due(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        let mut queue = lock(&self.queue);
+        self.waiting_count
+            .store(queue.waiting.len(), Ordering::SeqCst);
+        let told = self.position.load(Ordering::SeqCst);
+        let is_due = |next: &mut Waiting| next.committed.0 <= told;
+        let next = queue.waiting.pop_front_if(is_due);
+        queue.is_running = next.is_some();
+        next.map(|next| next.run)
+    }
+}
+
+/// Lets another thread run what is due, also after a panic.
+struct Running<'t>(&'t Told);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.queue).is_running = false;
+        }
     }
 }
 

@@ -16,8 +16,8 @@ pub(super) struct Held {
     told: u64,
     /// When readers were last told of nothing but reactions.
     last: Option<Instant>,
-    /// Somebody will call [`Held::release`].
-    is_due: bool,
+    /// When [`Held::release`] is to be called, as somebody was told; `None` = nothing is held back.
+    due: Option<Instant>,
 }
 
 impl Held {
@@ -43,21 +43,20 @@ impl Held {
         }
         let at = self.last.map_or(now, |last| last + PAUSE);
         if at <= now {
-            (self.told, self.last) = (change, Some(now));
+            // It overtook the release, which then has nothing to do: what is held back from now on has one of its own.
+            (self.told, self.last, self.due) = (change, Some(now), None);
             return None;
         }
-        let is_new = !std::mem::replace(&mut self.is_due, true);
-        is_new.then_some(at)
+        match self.due.replace(at) {
+            Some(_) => None,
+            None => Some(at),
+        }
     }
 
-    /// Lets readers have what was held back, once it is time; whether there is anything.
+    /// Lets readers have what was held back, if it is time; whether there is anything.
     pub(super) fn release(&mut self, now: Instant) -> bool {
-        let is_time = self.last.is_none_or(|last| last + PAUSE <= now);
-        if !self.is_due || !is_time {
-            return false;
-        }
-        self.is_due = false;
-        let has_some = self.told < self.heard;
+        let is_due = self.due.take_if(|due| *due <= now).is_some();
+        let has_some = is_due && self.told < self.heard;
         if has_some {
             (self.told, self.last) = (self.heard, Some(now));
         }
@@ -90,5 +89,55 @@ mod tests {
         assert!(!held.release(at(2_000)));
         assert_eq!(held.hear(6, true, at(5_000)), None);
         assert_eq!(held.told(), 6);
+    }
+
+    #[test]
+    fn one_that_overtakes_the_release_leaves_none_behind() {
+        let mut held = Held::default();
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        assert_eq!(held.hear(1, true, at(0)), None);
+        assert_eq!(held.hear(2, true, at(10)), Some(at(1_000)));
+        // The log is told before the release, which comes too late to have anything to do.
+        assert_eq!((held.hear(3, true, at(1_001)), held.told()), (None, 3));
+        assert!(!held.release(at(1_002)));
+        assert_eq!(held.hear(4, true, at(1_500)), Some(at(2_001)));
+        assert!(held.release(at(2_001)) && held.told() == 4);
+    }
+
+    /// Whatever comes when, and however late the releases are: in the end readers are told of everything, and between
+    /// two pushes of reactions alone is a second.
+    #[test]
+    fn nothing_is_held_back_for_good() {
+        let mut random = 1u64;
+        let mut next = |below: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % below
+        };
+        for _ in 0..2_000 {
+            let (mut held, mut now) = (Held::default(), Instant::now());
+            let (mut due, mut change, mut pushed) = (Vec::new(), 0, None::<Instant>);
+            for _ in 0..next(40) {
+                now += Duration::from_millis(next(700));
+                let (before, is_edit) = (held.told(), next(9) == 0);
+                let releases = next(3) == 0;
+                if releases {
+                    due.pop_if(|at| *at <= now).map(|_| held.release(now));
+                } else {
+                    change += 1;
+                    due.extend(held.hear(change, !is_edit, now));
+                }
+                if held.told() > before && (releases || !is_edit) {
+                    assert!(pushed.is_none_or(|at| now >= at + PAUSE));
+                    pushed = Some(now);
+                }
+            }
+            due.into_iter().for_each(|at| {
+                held.release(at.max(now));
+            });
+            assert_eq!(held.told(), change);
+        }
     }
 }

@@ -91,7 +91,11 @@ impl Schedule {
         match caught("gathering of pushes", || topic.gather(now)) {
             Some(Some(at)) => self.add(at, topic),
             Some(None) => {}
-            None => metrics.server.panics.increment(1),
+            None => {
+                metrics.server.panics.increment(1);
+                // What was due then is so still.
+                self.add(now + AFTER_PANIC, topic);
+            }
         }
         metrics
             .feed
@@ -117,3 +121,4 @@ impl Schedule {
 
 /// How long a gathering is put off if too much waits for the follower.
 const LATER: Duration = Duration::from_millis(100);
+const AFTER_PANIC: Duration = Duration::from_secs(1);

@@ -23,6 +23,9 @@ pub struct Receipt {
 pub(super) struct Membership {
     /// As far as it is known.
     standing: Standing,
+    /// Up to which incarnation and version the log was heard, or the first look at the store has shown it: who asks
+    /// later sees more there, and must not hide from those before what the log is still to tell them.
+    heard: Option<(u64, u64)>,
     /// Who changed; `None` = they have left.
     changed: BTreeMap<String, Option<MemberRow>>,
     /// Who has read; only of those who are members.
@@ -34,7 +37,7 @@ pub(super) struct Membership {
 impl Membership {
     /// What a look at the store showed.
     pub(super) fn learn(&mut self, standing: Standing) {
-        let place = |at: Standing| (at.incarnation, at.version);
+        self.heard.get_or_insert(place(standing));
         if place(standing) >= place(self.standing) {
             self.standing = standing;
         }
@@ -42,11 +45,7 @@ impl Membership {
 
     /// Takes in what one batch did to members. `standing` is that behind the batch, if it changed.
     pub(super) fn apply(&mut self, changes: Vec<MemberChange>, standing: Option<Standing>) {
-        let Standing {
-            incarnation,
-            version,
-            ..
-        } = self.standing;
+        let heard = self.heard.unwrap_or_default();
         for MemberChange {
             user,
             row,
@@ -56,7 +55,7 @@ impl Membership {
         {
             let row = match row {
                 // A member's marks move without a new version.
-                Some(row) if (of, row.version) <= (incarnation, version) => {
+                Some(row) if (of, row.version) <= heard => {
                     self.receipt(user, &row);
                     continue;
                 }
@@ -72,6 +71,7 @@ impl Membership {
             }
         }
         if let Some(standing) = standing {
+            self.heard = self.heard.max(Some(place(standing)));
             self.learn(standing);
         }
     }
@@ -111,6 +111,10 @@ impl Membership {
             receipts: Some(receipts.into_values().collect()),
         })
     }
+}
+
+fn place(at: Standing) -> (u64, u64) {
+    (at.incarnation, at.version)
 }
 
 /// With more changes in one push only the numbers are there.
@@ -184,6 +188,23 @@ mod tests {
             .collect();
         assert_eq!(read, [("ada".to_owned(), 8), ("ben".to_owned(), 4)]);
         assert!(!gathered.has_news() && gathered.take_changes().is_none());
+    }
+
+    /// The log is behind what a second reader has seen in the store; the first one knows it from the log only.
+    #[test]
+    fn a_second_reader_hides_nothing_from_the_first() {
+        let mut gathered = Membership::default();
+        gathered.learn(standing(5, 3));
+        gathered.learn(standing(7, 5));
+        gathered.apply(vec![change("ben", 6, 0)], Some(standing(6, 4)));
+        gathered.apply(vec![change("cleo", 7, 0)], Some(standing(7, 5)));
+        let Some(Body::Members { changes, .. }) = gathered.take_changes() else {
+            panic!("members joined")
+        };
+        assert_eq!(changes.unwrap().len(), 2);
+        assert!(gathered.take_receipts().is_none());
+        gathered.apply(vec![change("cleo", 7, 4)], None);
+        assert!(gathered.take_changes().is_none() && gathered.take_receipts().is_some());
     }
 
     #[test]
