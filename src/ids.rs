@@ -1,11 +1,12 @@
 //! Newtypes that every layer names: partitions, positions, tables, histories; and the clock.
 //!
 //! Owns: identity and time. Promises: each type is a plain number with a fixed text form; nothing here allocates a
-//! store or touches a disk. Must not: import anything of the project.
+//! store or touches a disk. Must not: import anything of the project, or log: the clock is read under locks, and by what
+//! writes the log.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// One partition of a data directory, numbered from 0.
@@ -134,18 +135,53 @@ impl Clock {
         if ahead_ms.abs() <= JITTER_MS && self.is_settled.load(Ordering::Acquire) {
             return wall_ms;
         }
-        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps = self.steps();
         let offset_ms = steps.offset(wall_ms, steady_ms);
         self.offset_ms.store(offset_ms, Ordering::Relaxed);
         let is_settled = steps.doubt.is_none();
         self.is_settled.store(is_settled, Ordering::Release);
         steady_ms + offset_ms
     }
+
+    /// Looks at the system's clock, and gives what it did since this was asked last: for one who logs it.
+    #[must_use]
+    pub fn stepped(&self) -> Vec<Stepped> {
+        let _ = self.now_ms();
+        std::mem::take(&mut self.steps().news)
+    }
+
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A step of the system's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stepped {
+    /// Which one.
+    pub step: Step,
+    /// What the system's clock says.
+    pub wall_ms: i64,
+    /// What [`Clock`] said until then.
+    pub clock_ms: i64,
+}
+
+/// The kinds of steps that are worth a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It jumped forward, and is not followed yet.
+    Jumped,
+    /// It is back from its jump.
+    Undone,
+    /// It keeps to its jump, and is followed.
+    Kept,
+    /// It was set back, and is followed.
+    Back,
 }
 
 /// Two readings that are so far apart differ only by the time between them.
 const JITTER_MS: i64 = 5;
-/// A larger step is a jump: it is logged, and forward it is not followed at once.
+/// A larger step is a jump: it is news, and forward it is not followed at once.
 const JUMP_MS: i64 = 60_000;
 /// So long the system's clock must keep to a jump forward.
 const DOUBT_MS: i64 = 10_000;
@@ -159,6 +195,8 @@ struct Steps {
     /// That is followed; `None` before the first reading.
     offset_ms: Option<i64>,
     doubt: Option<Doubt>,
+    /// What nobody has asked for yet.
+    news: Vec<Stepped>,
 }
 
 /// A jump that may be an error.
@@ -174,21 +212,23 @@ impl Steps {
         let read_ms = wall_ms - steady_ms;
         let known_ms = *self.offset_ms.get_or_insert(read_ms);
         let by_ms = read_ms - known_ms;
-        let clock_ms = steady_ms + known_ms;
+        let mut note = |step| {
+            let clock_ms = steady_ms + known_ms;
+            let stepped = Stepped {
+                step,
+                wall_ms,
+                clock_ms,
+            };
+            if self.news.len() < NEWS_MAX {
+                self.news.push(stepped);
+            }
+        };
         if by_ms <= JUMP_MS {
             if self.doubt.take().is_some() {
-                tracing::warn!(
-                    wall_ms,
-                    clock_ms,
-                    "the system's clock is back from its jump"
-                );
+                note(Step::Undone);
             }
             if by_ms < -JUMP_MS {
-                tracing::warn!(
-                    wall_ms,
-                    clock_ms,
-                    "the system's clock was set back; followed"
-                );
+                note(Step::Back);
             }
             return *self.offset_ms.insert(read_ms);
         }
@@ -197,21 +237,13 @@ impl Steps {
                 (doubt.offset_ms, doubt.since_ms) = (read_ms, steady_ms);
             }
             Some(doubt) if steady_ms - doubt.since_ms >= DOUBT_MS => {
-                tracing::warn!(
-                    wall_ms,
-                    clock_ms,
-                    "the system's clock keeps to its jump; followed"
-                );
+                note(Step::Kept);
                 self.doubt = None;
                 return *self.offset_ms.insert(read_ms);
             }
             Some(_) => {}
             None => {
-                tracing::error!(
-                    wall_ms,
-                    clock_ms,
-                    "the system's clock jumped forward; not followed for {DOUBT_MS} ms"
-                );
+                note(Step::Jumped);
                 self.doubt = Some(Doubt {
                     offset_ms: read_ms,
                     since_ms: steady_ms,
@@ -220,6 +252,16 @@ impl Steps {
         }
         known_ms
     }
+}
+
+/// Steps that are kept for the log: far more than there are between two looks.
+const NEWS_MAX: usize = 16;
+
+/// What the system's clock says, whatever it was set to, ms since 1970. For the log, whose lines standard error has with
+/// this time too, and it takes no lock; all else asks [`Clock`].
+#[must_use]
+pub fn unchecked_ms() -> u64 {
+    wall_ms().max(0).cast_unsigned()
 }
 
 #[allow(clippy::disallowed_methods)] // the one place that asks the system
@@ -269,6 +311,10 @@ mod tests {
             assert_eq!(off(&clock, second, YEARS + second * 2 * JUMP_MS), 0);
         }
         assert_eq!(off(&clock, 200, 3), 3);
+        for second in 201..300 {
+            assert_eq!(off(&clock, second, second % 2 * YEARS), 0);
+        }
+        assert_eq!(clock.steps().news.len(), NEWS_MAX, "bounded");
     }
 
     #[test]
@@ -282,6 +328,10 @@ mod tests {
         }
         assert_eq!(off(&clock, 15, YEARS), YEARS);
         assert_eq!(off(&clock, 16, 0), 0);
+        let news = std::mem::take(&mut clock.steps().news);
+        let steps: Vec<_> = news.iter().map(|news| news.step).collect();
+        assert_eq!(steps, [Step::Jumped, Step::Kept, Step::Back]);
+        assert_eq!(news[0].wall_ms - news[0].clock_ms, YEARS);
         // A clock that was wrong at the start is set right by the network.
         let clock = Clock::system();
         assert_eq!(off(&clock, 0, -YEARS), -YEARS);

@@ -2,7 +2,8 @@
 //!
 //! Owns: a ring of lines, and the layer of `tracing` that fills it with what standard error gets too. Promises: its
 //! memory is bounded, by lines and by bytes; a line that is too long is cut and says so; what is no secret to the log
-//! is none here. Must not: log, or it would feed itself. There is one for the process, as there is one subscriber.
+//! is none here. Must not: log or call anything that may, or it would feed itself and wait for itself. There is one for
+//! the process, as there is one subscriber.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +15,7 @@ use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 
-use crate::ids::Clock;
+use crate::ids::unchecked_ms;
 
 /// Lines that are kept at most.
 pub const LINES_MAX: usize = 2_000;
@@ -71,7 +72,6 @@ pub struct Lines {
 
 /// The ring.
 pub struct Journal {
-    clock: Clock,
     ring: Mutex<Ring>,
     newest: watch::Sender<u64>,
 }
@@ -83,7 +83,7 @@ struct Ring {
     bytes: usize,
 }
 
-static JOURNAL: LazyLock<Journal> = LazyLock::new(|| Journal::new(Clock::system()));
+static JOURNAL: LazyLock<Journal> = LazyLock::new(|| Journal::new(unchecked_ms()));
 
 /// That of this process.
 #[must_use]
@@ -98,16 +98,15 @@ pub fn layer<S: Subscriber>() -> impl Layer<S> {
 }
 
 impl Journal {
-    fn new(clock: Clock) -> Journal {
+    fn new(now_ms: u64) -> Journal {
         // Microseconds: no process writes a line in each, so the next process begins above this one's last.
-        let first = clock.now_ms() * 1_000;
+        let first = now_ms * 1_000;
         let ring = Ring {
             first,
             lines: VecDeque::new(),
             bytes: 0,
         };
         Journal {
-            clock,
             ring: Mutex::new(ring),
             newest: watch::Sender::new(first),
         }
@@ -155,13 +154,14 @@ impl Journal {
     }
 
     fn push(&self, level: Level, target: &'static str, said: Said) {
+        let at = unchecked_ms();
         let mut ring = self.ring();
         let number = ring.lines.back().map_or(ring.first, |line| line.number + 1);
         let bytes = LINE_BYTES + said.message.len() + said.bytes;
         ring.bytes += bytes;
         ring.lines.push_back(Line {
             number,
-            at: self.clock.now_ms(),
+            at,
             level,
             target,
             message: said.message,
@@ -172,7 +172,10 @@ impl Journal {
             let gone = ring.lines.pop_front();
             ring.bytes -= gone.map_or(0, |line| line.bytes);
         }
-        self.newest.send_replace(number);
+        drop(ring);
+        // Of two that push at once the later one may come first.
+        self.newest
+            .send_modify(|newest| *newest = number.max(*newest));
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -265,7 +268,7 @@ mod tests {
     use super::*;
 
     fn logged(write: impl FnOnce()) -> &'static Journal {
-        let journal: &'static Journal = Box::leak(Box::new(Journal::new(Clock::fixed(1_000))));
+        let journal: &'static Journal = Box::leak(Box::new(Journal::new(1_000)));
         let subscriber = tracing_subscriber::registry().with(Recorder(journal));
         tracing::subscriber::with_default(subscriber, write);
         journal
@@ -287,9 +290,10 @@ mod tests {
         let read = all(journal, None);
         let line = &read.lines[0];
         assert_eq!(
-            (line.number, line.at, line.level, &line.message[..]),
-            (1_000_000, 1_000, Level::WARN, "slowed 1")
+            (line.number, line.level, &line.message[..]),
+            (1_000_000, Level::WARN, "slowed 1")
         );
+        assert!(line.at > 1_700_000_000_000 && line.at <= unchecked_ms());
         let fields = serde_json::json!({
             "partition": 3, "share": 0.5, "big": "18446744073709551615", "name": "a\"b", "flag": true, "error": "no room"
         });

@@ -37,7 +37,7 @@ use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
 use judging::judge;
-use telling::{say_where, say_who_may_come, settled, show_limits};
+use telling::{say_what_the_clock_does, say_where, say_who_may_come, settled, show_limits};
 
 /// A running server.
 pub struct Server {
@@ -193,6 +193,8 @@ impl Server {
         let health = Health::new(&partitions, scrape, &clock, data, settled(config, &clock));
         let (looking, stop) = (health.clone(), streams.clone());
         tasks.spawn(async move { stop.run_until_cancelled(looking.run()).await });
+        let (saying, stop) = (say_what_the_clock_does(Arc::clone(&clock)), streams.clone());
+        tasks.spawn(async move { stop.run_until_cancelled(saying).await });
         let gateway = Gateway::start(
             listener,
             GatewayOptions {

@@ -4,6 +4,8 @@
 //! once; only files that git tracks are looked at, because users keep theirs beside them. Must not: repeat what
 //! rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded channels).
 
+mod locks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -695,6 +697,27 @@ fn unsafe_and_printing_stay_in_their_places() {
         }
     }
     report("unsafe or printing in the wrong place", &breaches);
+}
+
+/// The files of what writes the log, and of what is read under locks.
+const QUIET: &[&str] = &["src/ids.rs", "src/journal.rs", "src/metrics/"];
+
+#[test]
+fn nothing_is_logged_or_waited_for_under_a_lock() {
+    let files = rust_files("src");
+    let files = files.iter().filter(|file| !file.test_only);
+    let texts: Vec<locks::Text<'_>> = files
+        .map(|file| (file.path.as_str(), file.code().collect()))
+        .collect();
+    report(
+        "logged or waited for under a lock",
+        &locks::breaches(&texts),
+    );
+    let is_quiet = |path: &str| QUIET.iter().any(|quiet| path.starts_with(quiet));
+    report(
+        "logged by what writes the log",
+        &locks::loud_lines(&texts, is_quiet),
+    );
 }
 
 #[test]

@@ -238,6 +238,11 @@ impl Image {
         Ok(())
     }
 
+    /// Damage that was met in slots that were to be cleared, and are left alone; each place once.
+    pub(crate) fn damage(&self) -> Vec<String> {
+        std::mem::take(&mut self.inner.state_unchecked().slots.damage)
+    }
+
     /// Bytes that may still be written on the image's disk; `None` if unknown.
     pub(crate) fn left(&self) -> Option<u64> {
         self.inner.store.left()

@@ -30,6 +30,8 @@ enum Use {
 pub(super) struct Slots {
     uses: Vec<Use>,
     left: SlotsLeft,
+    /// Of slots that are lost, where it was met: for one who logs it once the lock is free.
+    pub(super) damage: Vec<String>,
 }
 
 /// How many slots could still be taken, for those who don't hold the lock.
@@ -47,6 +49,7 @@ impl Slots {
     pub(super) fn new(store: &Store, txn: &RoTxn<'_>, catalog: &Catalog) -> Result<Slots, Error> {
         let mut slots = Slots {
             uses: Vec::new(),
+            damage: Vec::new(),
             left: SlotsLeft(Arc::new(AtomicUsize::new(usize::from(SLOTS_MAX)))),
         };
         for slot in 0..store.slot_count() {
@@ -112,7 +115,7 @@ impl Slots {
 
 impl Inner {
     /// Clears one dirty slot, in a transaction of its own. Whether there was one. One whose pages LMDB must
-    /// not follow is logged, and left alone.
+    /// not follow is noted, and left alone.
     pub(super) fn clear_one(&self, slots: &mut Slots) -> Result<bool, Error> {
         let Some(slot) = slots.dirty() else {
             return Ok(false);
@@ -120,7 +123,7 @@ impl Inner {
         if let Some(db) = self.store.slot(slot) {
             match self.check_slot(slot) {
                 Err(Error::Damaged(place)) => {
-                    tracing::error!(%place, "damage: a slot that was to be cleared is left alone");
+                    slots.damage.push(place);
                     slots.set(slot, Use::Lost);
                     return Ok(true);
                 }

@@ -275,6 +275,9 @@ impl Flusher {
         if let Some(place) = &done.damaged {
             tracing::error!(%place, "compaction met damage; what it concerns stays as it is, and reads of it fail");
         }
+        for place in self.image.damage() {
+            tracing::error!(%place, "damage: a slot that was to be cleared is left alone");
+        }
         let metrics = &self.shared.metrics.compaction;
         metrics.surveyed.increment(done.rows_surveyed);
         if done.rows_read > 0 {

@@ -44,12 +44,15 @@ impl Reserve {
 
     /// Gives the room back to the disk; whether there was any.
     pub(super) fn give_back(&self) -> bool {
-        let mut is_held = self.held();
-        if self.bytes == 0 || !*is_held {
-            return false;
-        }
-        *is_held = false;
-        match fs::remove_file(&self.path) {
+        let removed = {
+            let mut is_held = self.held();
+            if self.bytes == 0 || !*is_held {
+                return false;
+            }
+            *is_held = false;
+            fs::remove_file(&self.path)
+        };
+        match removed {
             Ok(()) => {
                 tracing::warn!(
                     "the disk is full: the reserve is used to make room, other writes wait"
@@ -67,9 +70,22 @@ impl Reserve {
     /// merged it takes plenty, for that needs room too. Afterwards half of it will do. Where the image has as much in
     /// free pages of its own, which it never gives back to the disk, nothing is needed: what is left is the log's.
     pub(super) fn take(&self, is_idle: bool, image_free: u64) -> bool {
+        let (is_held, refused) = self.try_take(is_idle, image_free);
+        match refused {
+            Some(error) if is_unsupported(&error) => {
+                tracing::info!("this file system keeps no reserve for a full disk");
+            }
+            Some(error) => tracing::debug!(%error, "no room for the whole reserve yet"),
+            None => {}
+        }
+        is_held
+    }
+
+    /// The same, with the last error of the file system.
+    fn try_take(&self, is_idle: bool, image_free: u64) -> (bool, Option<io::Error>) {
         let mut is_held = self.held();
         if *is_held {
-            return true;
+            return (true, None);
         }
         let folder = self.path.parent().unwrap_or(&self.path);
         let there = fs::metadata(&self.path).map_or(0, |file| file.len());
@@ -79,27 +95,25 @@ impl Reserve {
             false => self.bytes.saturating_mul(2),
         };
         let mut bytes = match disk::left(folder, 0) {
-            Some(left) if left < needed && there < needed / 2 => return is_in_image,
+            Some(left) if left < needed && there < needed / 2 => return (is_in_image, None),
             Some(left) => self.bytes.min((left / 2).max(there)),
             None => self.bytes,
         };
+        let mut refused = None;
         // A file system keeps some of what it calls free for itself.
         while bytes >= (needed / 8).max(1) && !*is_held {
-            *is_held = match self.fill(bytes) {
-                Ok(()) => true,
-                Err(error) if error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
-                    tracing::info!("this file system keeps no reserve for a full disk");
-                    true
-                }
-                Err(error) => {
-                    tracing::debug!(%error, bytes, "no room for the reserve yet");
-                    let _ = fs::remove_file(&self.path);
-                    false
-                }
-            };
+            if let Err(error) = self.fill(bytes) {
+                *is_held = is_unsupported(&error);
+                refused = Some(error);
+            } else {
+                *is_held = true;
+            }
+            if !*is_held {
+                let _ = fs::remove_file(&self.path);
+            }
             bytes /= 2;
         }
-        *is_held || is_in_image
+        (*is_held || is_in_image, refused)
     }
 
     /// Whether room is being made: then the reserve is there to be used.
@@ -132,6 +146,11 @@ impl Reserve {
     fn held(&self) -> MutexGuard<'_, bool> {
         self.is_held.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The file system can't set room aside; then none is held.
+fn is_unsupported(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error())
 }
 
 #[cfg(test)]

@@ -1,14 +1,16 @@
-//! What a start says: where the server is, who may come, which limits are in force, what its settings leave open.
+//! What a start says: where the server is, who may come, which limits are in force, what its settings leave open; and
+//! what the system's clock does from then on.
 //!
 //! Owns: these lines of the log, these gauges and notices. Promises: an operator who reads them knows what is open to
 //! others. Must not: decide anything.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::config::Config;
 use crate::health::{Notice, Severity};
-use crate::ids::Clock;
+use crate::ids::{Clock, Step, Stepped};
 use crate::metrics::Metrics;
 use crate::partition::{FROZEN_MAX, READS_MAX};
 
@@ -55,6 +57,45 @@ pub(super) fn say_who_may_come(config: &Config) {
         );
     }
 }
+
+/// Logs the steps of the system's clock. It never ends by itself. The clock is looked at also while nobody asks for
+/// anything, so that a jump is doubted from when it happened.
+pub(super) async fn say_what_the_clock_does(clock: Arc<Clock>) {
+    loop {
+        for Stepped {
+            step,
+            wall_ms,
+            clock_ms,
+        } in clock.stepped()
+        {
+            match step {
+                Step::Jumped => tracing::error!(
+                    wall_ms,
+                    clock_ms,
+                    "the system's clock jumped forward; not followed before it keeps to that"
+                ),
+                Step::Undone => tracing::warn!(
+                    wall_ms,
+                    clock_ms,
+                    "the system's clock is back from its jump"
+                ),
+                Step::Kept => tracing::warn!(
+                    wall_ms,
+                    clock_ms,
+                    "the system's clock keeps to its jump; followed"
+                ),
+                Step::Back => tracing::warn!(
+                    wall_ms,
+                    clock_ms,
+                    "the system's clock was set back; followed"
+                ),
+            }
+        }
+        tokio::time::sleep(CLOCK_LOOK).await;
+    }
+}
+
+const CLOCK_LOOK: Duration = Duration::from_secs(1);
 
 /// What is wrong with the settings themselves.
 pub(super) fn settled(config: &Config, clock: &Clock) -> Vec<Notice> {

@@ -29,6 +29,8 @@ pub struct Timer {
     from_ms: [u64; KINDS.len()],
     /// When the next row may be due.
     wakes_at_ms: u64,
+    /// When the last step was. If the clock was set back since, it says nothing of how long a pause has been.
+    stepped_at_ms: u64,
     /// Rows that were noted and that a view may not show yet.
     unseen: Option<Noted>,
     /// Over timelines whose policy may have changed.
@@ -75,6 +77,7 @@ impl Timelines {
             from_ms: [0; KINDS.len()],
             // What a restart finds.
             wakes_at_ms: 0,
+            stepped_at_ms: 0,
             unseen: None,
             walk: Walk::Unknown,
         }
@@ -124,7 +127,7 @@ impl Timer {
         loop {
             self.hear();
             let now = self.timelines.now_ms();
-            if self.wakes_at_ms <= now {
+            if self.wakes_at_ms <= now || now < self.stepped_at_ms {
                 return;
             }
             alarm.arm(self.wakes_at_ms);
@@ -145,6 +148,7 @@ impl Timer {
         let is_seen = self.settle_in().await;
         let (partition, from_ms) = (self.partition, self.from_ms);
         let now_ms = self.timelines.now_ms();
+        self.stepped_at_ms = now_ms;
         let gate = self.timelines.inner.gate.get().cloned();
         let work = self
             .timelines
