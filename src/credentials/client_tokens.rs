@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::authority::Authority;
 use super::credential::{Credential, Refused, Source};
-use super::tokens::{Named, grants, is_user, part, time};
+use super::tokens::{Named, grants, is_user, milliseconds, part, time};
 use crate::access::{Grants, Identity, Who};
 
 /// By what the tokens of this dialect are verified: a secret of its own, the keys of `[auth]`, or both.
@@ -344,10 +344,8 @@ impl Verified {
     /// `expire_at` counts before `exp`; not above 0, it is never.
     fn expires_at(&self, expire_at: Option<i64>) -> Result<Option<u64>, Refused> {
         match expire_at {
-            Some(at) => Ok(u64::try_from(at)
-                .ok()
-                .filter(|at| *at > 0)
-                .map(|at| at.saturating_mul(1_000))),
+            Some(at @ 1..) => milliseconds(&at.into()).map(Some).ok_or(Refused::Claims),
+            Some(_) => Ok(None),
             None => time(&self.claims, "exp"),
         }
     }

@@ -257,14 +257,14 @@ pub(super) fn is_user(user: &str) -> bool {
         && !user.contains(char::is_control)
 }
 
-/// A NumericDate (RFC 7519) in ms.
-fn milliseconds(value: &Value) -> Option<u64> {
-    if let Some(seconds) = value.as_u64() {
-        return Some(seconds.saturating_mul(1_000));
-    }
-    let seconds = value.as_f64().filter(|seconds| *seconds >= 0.0)?;
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates
-    Some((seconds * 1_000.0) as u64)
+/// A NumericDate (RFC 7519) in ms. Times stay below 2^53.
+pub(super) fn milliseconds(value: &Value) -> Option<u64> {
+    let ms = match value.as_u64() {
+        Some(seconds) => seconds.saturating_mul(1_000),
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates
+        None => (value.as_f64().filter(|seconds| *seconds >= 0.0)? * 1_000.0) as u64,
+    };
+    (ms < 1 << 53).then_some(ms)
 }
 
 /// One of the two JSON parts of a token that has three parts.

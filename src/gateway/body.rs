@@ -5,7 +5,9 @@
 //! not: know what a body means, or how a refusal is said.
 
 use http_body_util::BodyExt as _;
+use hyper::Request;
 use hyper::body::{Body as _, Incoming};
+use hyper::header::CONTENT_ENCODING;
 use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
@@ -22,6 +24,8 @@ pub(super) struct Body {
 /// Why there is none.
 pub(super) enum Unread {
     TooLarge,
+    /// It is compressed.
+    Encoded,
     /// It ended before its end.
     Broken,
     TooSlow,
@@ -29,12 +33,20 @@ pub(super) enum Unread {
     Busy,
 }
 
-/// Reads a body of at most so many bytes.
+/// Reads the body of a request, of at most so many bytes.
 pub(super) async fn read(
-    body: &mut Incoming,
+    request: &mut Request<Incoming>,
     bytes_max: usize,
     shared: &Shared,
 ) -> Result<Body, Unread> {
+    let encodings = request.headers().get_all(CONTENT_ENCODING);
+    if encodings
+        .iter()
+        .any(|name| !name.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
+        return Err(Unread::Encoded);
+    }
+    let body = request.body_mut();
     let announced = body.size_hint();
     if announced.lower() > bytes_max as u64 {
         return Err(Unread::TooLarge);

@@ -1,13 +1,14 @@
 //! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
 //!
 //! Owns: which path answers what. Promises: heads, bodies and the reading of responses have deadlines; every refusal
-//! has the right status and a line that says why, and arrives whatever the client still sends; the connection's task is
-//! the session's task. Must not: decode a request's meaning.
+//! has the right status and a line that says why, and arrives whatever the client still sends, or if it has said that it
+//! sends no more; the connection's task is the session's task. Must not: decode a request's meaning.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use hyper::header::{CONNECTION, EXPECT, HeaderMap, HeaderValue, WWW_AUTHENTICATE
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioTimer;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::timeout;
 
 use super::arrival::Arrival;
@@ -87,6 +88,7 @@ async fn serve_http(
 ) -> (Socket, Bytes) {
     let options = &shared.options;
     let io = Impatient::new(socket, options.request_time_max);
+    let answers = io.answers();
     let service = {
         let shared = Arc::clone(&shared);
         service_fn(
@@ -95,8 +97,14 @@ async fn serve_http(
                     ends.arrival.arrived();
                 }
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
-                let ends = ends.clone();
-                Box::pin(async move { Ok(answer(request, &ends, &shared, &upgraded).await) })
+                let (ends, answers) = (ends.clone(), Arc::clone(&answers));
+                // From now on: hyper looks at the socket before it begins with this.
+                answers.store(true, Ordering::Relaxed);
+                Box::pin(async move {
+                    let answer = answer(request, &ends, &shared, &upgraded).await;
+                    answers.store(false, Ordering::Relaxed);
+                    Ok(answer)
+                })
             },
         )
     };
@@ -106,7 +114,7 @@ async fn serve_http(
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .half_close(false)
-        .serve_connection(io, service);
+        .serve_connection(TokioIo::new(io), service);
     let ended = tokio::select! {
         ended = poll_fn(|context| connection.poll_without_shutdown(context)) => ended,
         () = shared.draining.cancelled() => {
@@ -118,7 +126,7 @@ async fn serve_http(
         tracing::debug!(%error, "an HTTP connection ended early");
     }
     let parts = connection.into_parts();
-    (parts.io.into_inner(), parts.read_buf)
+    (parts.io.into_inner().into_inner(), parts.read_buf)
 }
 
 /// The answer to a request, and what becomes of an unread body: a small one is read, so that the connection
@@ -172,7 +180,10 @@ async fn route(
         let why = "without TLS only trusted proxies are served; see [tls] and trusted_proxies";
         return say(StatusCode::FORBIDDEN, why);
     }
-    let admitted = match shared.origins.admit(request.headers(), ends.local) {
+    let admitted = match shared
+        .origins
+        .admit(request.uri(), request.headers(), ends.local)
+    {
         Ok(admitted) => admitted,
         Err(foreign) => {
             shared.metrics.gateway.refused_origin.increment(1);

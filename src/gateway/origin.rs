@@ -7,8 +7,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use hyper::HeaderMap;
-use hyper::header::{FORWARDED, HOST, HeaderName, HeaderValue, ORIGIN, VIA};
+use hyper::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, VIA};
+use hyper::http::Uri;
 
 use super::address::FORWARDED_FOR;
 use super::seldom::Seldom;
@@ -91,13 +91,21 @@ impl Allowed {
         }
     }
 
-    /// Looks at a request that came in on `local`.
-    pub(super) fn admit(&self, headers: &HeaderMap, local: IpAddr) -> Result<Admitted, Foreign> {
+    /// Looks at a request that came in on `local`. A name in its target (`GET http://name/`) counts in place of `Host`,
+    /// as RFC 9112 says.
+    pub(super) fn admit(
+        &self,
+        target: &Uri,
+        headers: &HeaderMap,
+        local: IpAddr,
+    ) -> Result<Admitted, Foreign> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return Err(Foreign::NoHost);
         };
-        let host = host.to_str().map_err(|_| Foreign::NoHost)?.to_lowercase();
+        let host = host.to_str().map_err(|_| Foreign::NoHost)?;
+        let named = target.authority().map(|authority| authority.as_str());
+        let host = named.unwrap_or(host).to_lowercase();
         let is_own = is_own_address(&host, local);
         if !is_own && !self.is_listed(&host) {
             return Err(Foreign::Host(shown(&host)));
@@ -211,7 +219,7 @@ mod tests {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
         let local = "192.0.2.7".parse().unwrap();
-        allowed.admit(&headers, local).is_ok()
+        allowed.admit(&Uri::default(), &headers, local).is_ok()
     }
 
     #[test]
@@ -274,12 +282,29 @@ mod tests {
         let nothing = Allowed::new(&[], &[], true);
         let local = "127.0.0.1".parse().unwrap();
         let mut headers = HeaderMap::new();
-        let refused = |headers: &HeaderMap| nothing.admit(headers, local).err();
+        let refused = |headers: &HeaderMap| nothing.admit(&Uri::default(), headers, local).err();
         assert_eq!(refused(&headers), Some(Foreign::NoHost));
         headers.append(HOST, "localhost".parse().unwrap());
         assert_eq!(refused(&headers), None);
         headers.append(HOST, "localhost".parse().unwrap());
         assert_eq!(refused(&headers), Some(Foreign::NoHost));
+    }
+
+    #[test]
+    fn a_name_in_the_target_counts_in_place_of_host() {
+        let nothing = Allowed::new(&[], &[], true);
+        let local = "127.0.0.1".parse().unwrap();
+        let permits = |target: &str, host: &str| {
+            let headers = HeaderMap::from_iter([(HOST, host.parse().unwrap())]);
+            nothing
+                .admit(&target.parse().unwrap(), &headers, local)
+                .is_ok()
+        };
+        assert!(permits("/healthz", "localhost"));
+        assert!(permits("http://localhost:7070/healthz", "evil.example"));
+        assert!(!permits("http://evil.example/healthz", "localhost"));
+        assert!(!permits("http://localhost@evil.example/", "localhost"));
+        assert!(!permits("evil.example:80", "localhost"));
     }
 
     #[test]
@@ -296,7 +321,10 @@ mod tests {
                 headers.insert(name, "192.0.2.1".parse().unwrap());
             }
             let local = "127.0.0.1".parse().unwrap();
-            allowed.admit(&headers, local).unwrap().is_direct
+            allowed
+                .admit(&Uri::default(), &headers, local)
+                .unwrap()
+                .is_direct
         };
         assert!(is_direct("127.0.0.1:7070", None));
         assert!(is_direct("localhost", Some("x-request-id")));
@@ -313,7 +341,9 @@ mod tests {
             headers.insert(HOST, "localhost".parse().unwrap());
             headers.insert(header, "192.0.2.1".parse().unwrap());
             let allowed = Allowed::new(&[], &[], takes_proxied);
-            allowed.admit(&headers, "127.0.0.1".parse().unwrap()).err()
+            allowed
+                .admit(&Uri::default(), &headers, "127.0.0.1".parse().unwrap())
+                .err()
         };
         for header in ["forwarded", "via", "x-forwarded-for"] {
             assert_eq!(refused(false, header), Some(Foreign::Proxied), "{header}");

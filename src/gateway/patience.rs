@@ -1,16 +1,17 @@
-//! How long an HTTP connection is waited for: while its client takes an answer, and when it is closed.
+//! How long an HTTP connection is waited for: while its client takes an answer, after it has ended its own side, and
+//! when it is closed.
 //!
-//! Owns: the least speed of a reader, and the way in which a socket is closed so that the last answer arrives.
-//! Promises: each wait ends. Must not: know what is sent.
+//! Owns: the least speed of a reader, what becomes of a client that has said all, and the way in which a socket is
+//! closed so that the last answer arrives. Promises: each wait ends. Must not: know what is sent.
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep, timeout, timeout_at};
 
 use super::socket::Socket;
@@ -24,28 +25,43 @@ pub(super) fn is_late(due: Instant) -> bool {
 const LATE: Duration = Duration::from_millis(250);
 
 /// A socket whose writes do not wait for ever: a client that stops reading a response, or reads it by the byte, gives
-/// its place free.
+/// its place free. One that has ended its side behind a request still gets the answer: hyper hears of the end later, for
+/// it would drop the request.
 pub(super) struct Impatient {
-    socket: TokioIo<Socket>,
+    socket: Socket,
     patience: Duration,
     /// Runs from the moment at which the socket takes nothing until it has taken a step.
     stalled: Option<Pin<Box<Sleep>>>,
     /// Bytes taken since then.
     taken: usize,
+    /// A request is being answered.
+    answers: Arc<AtomicBool>,
+    /// Not all that was written is on its way.
+    is_writing: bool,
+    /// The client has ended its side. It may be gone: this runs until that is believed, anew whenever it takes something.
+    ended: Option<Pin<Box<Sleep>>>,
 }
 
 impl Impatient {
     pub(super) fn new(socket: Socket, patience: Duration) -> Impatient {
         Impatient {
-            socket: TokioIo::new(socket),
+            socket,
             patience,
             stalled: None,
             taken: 0,
+            answers: Arc::default(),
+            is_writing: false,
+            ended: None,
         }
     }
 
     pub(super) fn into_inner(self) -> Socket {
-        self.socket.into_inner()
+        self.socket
+    }
+
+    /// To be set while a request is being answered.
+    pub(super) fn answers(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.answers)
     }
 
     /// Passes on what a write said, and times out one that has been too slow.
@@ -54,7 +70,11 @@ impl Impatient {
         written: Poll<io::Result<usize>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
+        self.is_writing = true;
         if let Poll::Ready(result) = written {
+            if let Some(ended) = &mut self.ended {
+                ended.as_mut().reset(Instant::now() + ENDED_TIME);
+            }
             self.taken += *result.as_ref().unwrap_or(&0);
             if self.taken >= STEP_BYTES {
                 self.over();
@@ -83,17 +103,31 @@ impl Impatient {
     }
 }
 
-impl Read for Impatient {
+impl AsyncRead for Impatient {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
+        buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(context, buffer)
+        if self.ended.is_none() {
+            let before = buffer.filled().len();
+            ready!(Pin::new(&mut self.socket).poll_read(context, buffer))?;
+            if buffer.filled().len() > before {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let is_owed = self.is_writing || self.answers.load(Ordering::Relaxed);
+        let ended = self
+            .ended
+            .get_or_insert_with(|| Box::pin(sleep(ENDED_TIME)));
+        match is_owed {
+            true => ended.as_mut().poll(context).map(Ok),
+            false => Poll::Ready(Ok(())),
+        }
     }
 }
 
-impl Write for Impatient {
+impl AsyncWrite for Impatient {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -106,7 +140,9 @@ impl Write for Impatient {
     /// Hyper flushes when it has written all that it has: a new response begins with new patience.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.over();
-        Pin::new(&mut self.socket).poll_flush(context)
+        ready!(Pin::new(&mut self.socket).poll_flush(context))?;
+        self.is_writing = false;
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -147,6 +183,9 @@ pub(super) async fn farewell(mut socket: impl AsyncRead + AsyncWrite + Unpin, ti
     .await;
 }
 
+/// So long an answer is owed to a client that has ended its side and takes nothing: it may as well be gone, and what it
+/// has asked for may be a burden.
+const ENDED_TIME: Duration = Duration::from_secs(3);
 /// So much a client has to take in the time for a body, or the rest of the response.
 const STEP_BYTES: usize = 1 << 20;
 const WASTE_BYTES: usize = 16 << 10;

@@ -12,8 +12,8 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{
-    ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, REFERRER_POLICY,
-    RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
+    REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 
@@ -97,6 +97,13 @@ pub(super) fn not_read(why: &Unread) -> Answer {
             StatusCode::PAYLOAD_TOO_LARGE,
             "larger than inbound_frame_bytes_max",
         ),
+        Unread::Encoded => {
+            let why = "send the body as it is, without a content-encoding";
+            let mut answer = say(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+            let taken = HeaderValue::from_static("identity");
+            answer.headers_mut().insert(ACCEPT_ENCODING, taken);
+            answer
+        }
         Unread::Broken => say(StatusCode::BAD_REQUEST, "the body ended early"),
         Unread::TooSlow => say(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
         Unread::Busy => busy(),

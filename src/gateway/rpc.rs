@@ -37,7 +37,7 @@ pub(super) async fn serve(
     }
     let limits = &shared.options.limits;
     let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
-    let Body { bytes, share } = match body::read(request.body_mut(), bytes_max, shared).await {
+    let Body { bytes, share } = match body::read(request, bytes_max, shared).await {
         Ok(body) => body,
         Err(why) => return not_read(&why),
     };

@@ -1,6 +1,11 @@
 """PROTOCOL.md, `POST /v1/rpc`: the same bodies over HTTP."""
 
 import json
+import socket
+import time
+import zlib
+
+import pytest
 
 JSON = {"Content-Type": "application/json"}
 
@@ -93,3 +98,93 @@ def test_other_methods_and_paths(server):
 def test_the_post_of_another_site_is_refused(server):
     headers = {**JSON, "Origin": "https://evil.example"}
     assert post(server, request("ping"), headers)[0] == 403
+
+
+CENTRIFUGE = """
+[centrifuge]
+http_api.key = "the key of the back ends of these tests"
+http_stream.enabled = true
+"""
+
+
+@pytest.mark.parametrize("path", ["/v1/rpc", "/api/publish", "/api/batch", "/connection/http_stream", "/emulation"])
+def test_a_compressed_body_is_refused_as_such(own_server, path):
+    own_server.config = CENTRIFUGE
+    own_server.start()
+    headers = {**JSON, "X-API-Key": "the key of the back ends of these tests"}
+    packed = zlib.compress(json.dumps(request("ping")).encode())
+    for encoding in ["gzip", "deflate", "br", "identity, gzip"]:
+        status, told, said = own_server.http("POST", path, packed, {**headers, "Content-Encoding": encoding})
+        assert status == 415 and told["Accept-Encoding"] == "identity", said
+    status, _, _ = own_server.http("POST", path, json.dumps(request("ping")), {**headers, "Content-Encoding": "identity"})
+    assert status != 415
+
+
+# A client that has ended its side of the connection.
+
+
+def half_closed(server, head, body=b"", pause=0.0):
+    """Sends a request, ends the own side, and reads all there is; gives it and how long it took."""
+    with socket.create_connection(("127.0.0.1", server.port), 10) as raw:
+        raw.sendall(head.replace("\n", "\r\n").encode() + b"\r\n" + body)
+        began = time.monotonic()
+        raw.shutdown(socket.SHUT_WR)
+        time.sleep(pause)
+        answer = b""
+        while part := raw.recv(1 << 16):
+            answer += part
+        return answer, time.monotonic() - began
+
+
+def half_closed_call(server, pause=0.0, **call):
+    body = json.dumps(request(**call)).encode()
+    head = f"POST /v1/rpc HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: {len(body)}\n"
+    answer, took = half_closed(server, head, body, pause)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 "), answer
+    return json.loads(body)["result"], took
+
+
+def test_who_has_said_all_is_answered(server, name):
+    for sequence in [1, 2, 3]:
+        result, took = half_closed_call(server, method="message.append", timeline=name, entry={"text": "x"})
+        assert result["sequence"] == sequence
+    answer, _ = half_closed(server, "GET /healthz HTTP/1.1\nHost: localhost\n")
+    assert answer.startswith(b"HTTP/1.1 200 ") and answer.endswith(b"ok\n")
+    # Two at once, and then the end.
+    answer, _ = half_closed(server, "GET /healthz HTTP/1.1\nHost: localhost\n\nGET /readyz HTTP/1.1\nHost: localhost\n")
+    assert answer.count(b"HTTP/1.1 200 ") == 2
+
+
+def test_it_is_answered_after_a_wait_and_at_its_own_pace(server, name):
+    post(server, request("message.append", timeline=name, entry={"n": 1}))
+    result, took = half_closed_call(server, method="sync", positions={name: 1}, wait_ms=1000)
+    assert result["timelines"] == {} and took > 0.9
+    # More than the buffers of two sockets take, and a reader that begins late.
+    for _ in range(12):
+        post(server, request("message.append", timeline=name, entry={"text": "x" * 200_000}))
+    result, _ = half_closed_call(server, 1.0, method="message.range", timeline=name, limit=20)
+    assert len(result["messages"]) > 1 and result["messages"][-1]["entry"]["text"].endswith("xx")
+
+
+def test_who_may_be_gone_is_not_waited_for_long(server, name):
+    post(server, request("message.append", timeline=name, entry={"n": 1}))
+    body = json.dumps(request("sync", positions={name: 1}, wait_ms=30_000)).encode()
+    head = f"POST /v1/rpc HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: {len(body)}\n"
+    answer, took = half_closed(server, head, body)
+    assert answer == b"" and 2 < took < 20
+    # An end behind half a request is one.
+    answer, took = half_closed(server, head, body[:-1])
+    assert b" 200 " not in answer and took < 20
+
+
+def test_a_foreign_name_in_the_target_is_refused(server):
+    for target, host, status in [
+        ("/healthz", "localhost", 200),
+        (f"http://localhost:{server.port}/healthz", "evil.example", 200),
+        ("http://evil.example/healthz", "localhost", 403),
+        ("http://evil.example/v1/connect", f"localhost:{server.port}", 403),
+        ("http://localhost@evil.example/healthz", "localhost", 403),
+    ]:
+        answer, _ = half_closed(server, f"GET {target} HTTP/1.1\nHost: {host}\n")
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode()), (target, answer)

@@ -142,7 +142,7 @@ pub(in crate::gateway) async fn serve(
 async fn read(request: &mut Request<Incoming>, shared: &Shared) -> Result<Read, Unread> {
     let bytes_max = shared.options.limits.inbound_frame_bytes_max;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    body::read(request.body_mut(), bytes_max, shared).await
+    body::read(request, bytes_max, shared).await
 }
 
 /// Begins a session with its first commands.

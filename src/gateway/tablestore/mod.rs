@@ -206,11 +206,11 @@ async fn perform(
         return Err(wrong);
     }
     let operation = Operation::of_path(path)?;
-    let body = body::read(request.body_mut(), operation.body_bytes_max(), shared);
+    let body = body::read(request, operation.body_bytes_max(), shared);
     let body = body.await.map_err(|why| {
         Failure::new(match why {
             Unread::TooLarge => Code::RequestBodyTooLarge,
-            Unread::Broken => Code::ParameterInvalid,
+            Unread::Encoded | Unread::Broken => Code::ParameterInvalid,
             Unread::TooSlow => Code::RequestTimeout,
             Unread::Busy => Code::ServerBusy,
         })

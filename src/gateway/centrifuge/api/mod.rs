@@ -80,7 +80,7 @@ pub(in crate::gateway) async fn serve(
     }
     let bytes_max = shared.options.limits.inbound_frame_bytes_max;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let Body { bytes, share } = match body::read(request.body_mut(), bytes_max, shared).await {
+    let Body { bytes, share } = match body::read(request, bytes_max, shared).await {
         Ok(body) => body,
         Err(why) => return not_read(&why),
     };
