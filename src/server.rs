@@ -74,8 +74,8 @@ pub enum StartError {
     Store(StoreFailure),
     /// A thread can't be started.
     Thread(io::Error),
-    /// A webhook can't work as it is configured.
-    Webhook(String),
+    /// What a setting names can't be used.
+    Setting(String),
     /// Credentials can't be judged as it is configured.
     Auth(String),
 }
@@ -95,7 +95,7 @@ impl fmt::Display for StartError {
                 write!(out, "cannot listen on {address}: {error}")
             }
             StartError::Store(error) => write!(out, "{error}"),
-            StartError::Webhook(why) => write!(out, "{why}"),
+            StartError::Setting(why) => write!(out, "{why}"),
             StartError::Auth(why) => write!(out, "[auth]: {why}"),
             StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
         }
@@ -155,7 +155,7 @@ impl Server {
         let backfill = Backfill::start(&tables, &metrics, &tasks);
         let streams = hold_for_streams(config, &tables, &tasks);
         let configured = config.webhooks();
-        let configured = configured.map_err(|error| StartError::Webhook(error.0))?;
+        let configured = configured.map_err(|error| StartError::Setting(error.0))?;
         let webhooks = Webhooks::start(
             configured,
             (&partitions, &tables, &timelines),
@@ -165,7 +165,7 @@ impl Server {
             &tasks,
         );
         let webhooks = webhooks
-            .map_err(|error| StartError::Webhook(format!("the system's certificates: {error}")))?;
+            .map_err(|error| StartError::Setting(format!("the system's certificates: {error}")))?;
         let reshaper = Reshaper::start(
             (&partitions, &tables),
             (&relay, &jobs, &feed),
@@ -195,13 +195,15 @@ impl Server {
         tasks.spawn(async move { stop.run_until_cancelled(looking.run()).await });
         let (saying, stop) = (say_what_the_clock_does(Arc::clone(&clock)), streams.clone());
         tasks.spawn(async move { stop.run_until_cancelled(saying).await });
+        let options = config.gateway_options(&metrics);
+        let options = options.map_err(|error| StartError::Setting(error.0))?;
         let gateway = Gateway::start(
             listener,
             GatewayOptions {
                 connections_max,
                 dialects,
                 certificate: certificate.map(Arc::new),
-                ..config.gateway_options(&metrics)
+                ..options
             },
             (timelines, people),
             (tables, webhooks.clone(), reshaper.clone(), access.clone()),

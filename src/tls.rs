@@ -1,12 +1,11 @@
 //! TLS: from PEM files to what rustls serves and connects with.
 //!
-//! Owns: the choice of crypto, protocol versions and ALPN; who may read a private key; when a certificate ends.
+//! Owns: the choice of crypto, protocol versions and ALPN; when a certificate ends.
 //! Promises: what is served has a key that fits its certificate; no byte of a key is in an error. Must not:
 //! know sockets.
 
 use std::fmt::Display;
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +16,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::secret;
 
 /// Chooses the crypto of all TLS in this process, once; what is installed already stays.
 pub fn install_crypto() {
@@ -94,7 +95,7 @@ impl Certificate {
 impl Files {
     /// Reads the files; `None` = they still have the digest `before`.
     fn load(&self, before: Option<u128>) -> Result<Option<Loaded>, Unfit> {
-        check_private(&self.key)?;
+        secret::check_closed(&self.key).map_err(|why| unfit(&self.key, why))?;
         let read = |path: &Path| std::fs::read(path).map_err(|error| unfit(path, error));
         let (certificate, key) = (read(&self.certificate)?, read(&self.key)?);
         let client_ca = self.client_ca.as_deref().map(read).transpose()?;
@@ -143,18 +144,6 @@ impl Files {
             ends_at,
             digest,
         }))
-    }
-}
-
-/// A private key's file that every user of the machine can read holds no secret.
-fn check_private(path: &Path) -> Result<(), Unfit> {
-    let metadata = std::fs::metadata(path).map_err(|error| unfit(path, error))?;
-    match metadata.permissions().mode() & 0o007 {
-        0 => Ok(()),
-        _ => Err(unfit(
-            path,
-            "others may read or change it; chmod o-rwx it, or make a new key",
-        )),
     }
 }
 

@@ -30,6 +30,18 @@ fn the_page_is_made_from_the_document() {
 }
 
 #[test]
+fn only_what_says_nothing_has_no_results() {
+    let page = page(openrpc());
+    for section in page.split("\n### `").skip(1) {
+        if section.contains("No results.") {
+            let name = section.split('`').next().unwrap();
+            let says = "\"result\":{}}";
+            assert!(section.contains(says), "{name} has results");
+        }
+    }
+}
+
+#[test]
 fn the_page_has_a_section_with_an_example_for_each_method_and_push() {
     let page = page(openrpc());
     let sections: Vec<&str> = page.split("\n### ").skip(1).collect();
@@ -68,8 +80,11 @@ fn page(document: &Value) -> String {
         write!(out, "\n### `{name}`\n\n{}.\n", text(method, "summary")).unwrap();
         let params = method["params"].as_array().unwrap();
         table(&mut out, "parameter", params.iter().map(param).collect());
-        let result = &method["result"]["schema"];
-        table(&mut out, "result", members(result));
+        results(
+            &mut out,
+            &method["result"]["schema"],
+            &document["components"]["schemas"],
+        );
         example(&mut out, name, &["request", "reply", "error"]);
     }
     out.push_str("\n## Pushes\n\nNotifications of the server, over a WebSocket only.\n");
@@ -133,6 +148,23 @@ fn table(out: &mut String, title: &str, mut rows: Vec<Row>) {
             name, kind, about, ..
         } = row;
         writeln!(out, "| `{name}` | {kind} | {required} | {about} |").unwrap();
+    }
+}
+
+/// The members of a result; of one that has several forms, those of each.
+fn results(out: &mut String, result: &Value, schemas: &Value) {
+    let Some(forms) = result.get("anyOf").or_else(|| result.get("oneOf")) else {
+        return table(out, "result", members(result));
+    };
+    for (at, form) in forms.as_array().unwrap().iter().enumerate() {
+        let name = text(form, "$ref").rsplit('/').next().unwrap_or_default();
+        let named = &schemas[name];
+        let about = [form, named].map(|one| text(one, "description"));
+        let about = about.into_iter().find(|about| !about.is_empty());
+        let either = if at == 0 { "Either" } else { "Or" };
+        let about = one_line(about.unwrap_or_default());
+        write!(out, "\n{either} [{name}](#{}): {about}\n", section(name)).unwrap();
+        table(out, "result", members(named));
     }
 }
 

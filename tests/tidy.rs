@@ -15,13 +15,15 @@ use std::sync::OnceLock;
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
     ("access", &["faults", "ids", "metrics", "model"]),
+    ("decode", &[]),
     ("disk", &[]),
     ("entry", &[]),
     ("faults", &[]),
     ("ids", &[]),
     ("journal", &["ids"]),
     ("ordered", &[]),
-    ("tls", &[]),
+    ("secret", &[]),
+    ("tls", &["secret"]),
     ("metrics", &[]),
     ("model", &["ids"]),
     ("log", STORE),
@@ -92,7 +94,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "credentials",
-        &["access", "ids", "ordered", "metrics", "model", "table"],
+        &[
+            "access", "decode", "ids", "ordered", "metrics", "model", "secret", "table",
+        ],
     ),
     (
         "reshape",
@@ -113,11 +117,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("gateway", SIX),
     ("admin", &["gateway", "health"]),
 ];
-const ZERO: &[&str] = &["access", "ids", "ordered", "metrics", "model"];
+const ZERO: &[&str] = &["access", "decode", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
     "access",
     "credentials",
+    "decode",
     "ids",
     "ordered",
     "metrics",
@@ -718,6 +723,32 @@ fn nothing_is_logged_or_waited_for_under_a_lock() {
         "logged by what writes the log",
         &locks::loud_lines(&texts, is_quiet),
     );
+}
+
+/// What comes from outside is read by `decode`, whose rules no type can forget: not by serde's own readers.
+#[test]
+fn what_comes_from_outside_is_read_in_one_way() {
+    const READERS: &[&str] = &["serde_json::from_", "toml::from_", "rmp_serde::from_"];
+    const OUTSIDE: &[&str] = &["wire", "gateway", "credentials", "config"];
+    let mut breaches = Vec::new();
+    for file in rust_files("src") {
+        let is_outside = |module: &String| OUTSIDE.contains(&module.as_str());
+        if file.test_only || !file.module.first().is_some_and(is_outside) {
+            continue;
+        }
+        for (line, code) in file.code() {
+            // Its own description, made of files of the project.
+            let is_ours = code.contains("method.example()");
+            // What a decoder that was called by `decode` does with what it was given.
+            let goes_on =
+                code.contains("::deserialize(from)") || file.path.starts_with("src/wire/");
+            let by_type = code.contains("::deserialize(") && !goes_on;
+            if by_type || !is_ours && READERS.iter().any(|reader| code.contains(reader)) {
+                breaches.push(format!("{}:{line}: use crate::decode", file.path));
+            }
+        }
+    }
+    report("serde's readers take arrays for objects", &breaches);
 }
 
 #[test]

@@ -32,7 +32,7 @@ def type_of(schema):
         target = SCHEMAS[name]
         if name in ("entry", "patch"):
             return "dict[str, Any]"
-        if name == "value":
+        if name in ("value", "scalar"):
             return "Any"
         if named(target):
             shape(camel(name), target)
@@ -69,7 +69,7 @@ def shape(name, schema):
     members = {one: type_of(value) for one, value in schema["properties"].items()}
     required = {one for one in members if one in schema.get("required", ())}
     about = sentence(schema.get("description"))
-    if any(keyword.iskeyword(one) for one in members):
+    if any(keyword.iskeyword(one) or not one.isidentifier() for one in members):
         inner = ", ".join(f'"{one}": "{kind}"' for one, kind in members.items())
         shapes[name] = f'#: {about}\n{name} = TypedDict("{name}", {{{inner}}}, total={len(required) == len(members)})\n'
         return

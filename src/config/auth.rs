@@ -15,6 +15,7 @@ use super::key::Key;
 use super::{Config, ConfigError};
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::credentials::{TokenRules, TokenSources};
+use crate::decode;
 
 /// `[auth]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +62,7 @@ impl Key for Option<AuthKey> {
     fn read(value: &Value) -> Result<Option<AuthKey>, String> {
         match value {
             Value::Boolean(false) => Ok(None),
-            Value::Table(_) => AuthKey::deserialize(value.clone())
+            Value::Table(_) => decode::from::<AuthKey, _>(value.clone())
                 .map(Some)
                 .map_err(|error| error.message().to_owned()),
             _ => Err(format!("expected [auth] or false, found {value}")),

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -15,6 +16,8 @@ use toml::{Table, Value};
 use super::key::Key;
 use super::secrets::HIDDEN;
 use super::{Config, ConfigError, unsupported};
+use crate::decode::Strict;
+use crate::secret;
 
 /// `[centrifuge]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +57,9 @@ pub struct TokenKey {
     /// Verifies HS256, HS384 and HS512, beside the keys of `[auth]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hmac_secret_key: Option<Hidden>,
+    /// A file that holds it in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hmac_secret_key_file: Option<PathBuf>,
 }
 
 /// `[centrifuge.http_api]`.
@@ -63,6 +69,12 @@ pub struct HttpApiKey {
     /// What back ends show; without it API keys count (`tideline key`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<Hidden>,
+    /// A file that holds it in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+    /// Whether back ends may show a key as `?api_key=` too. Proxies log URLs.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub key_in_url: bool,
 }
 
 /// Something that is off unless it is enabled.
@@ -168,7 +180,10 @@ impl<'de> Deserialize<'de> for Hidden {
             HIDDEN => Err(de::Error::custom(
                 "is hidden, as `tideline config` prints it: put the secret in its place",
             )),
-            _ => Ok(Hidden(text)),
+            _ => match secret::check(text.as_bytes()) {
+                Ok(()) => Ok(Hidden(text)),
+                Err(why) => Err(de::Error::custom(why)),
+            },
         }
     }
 }
@@ -210,7 +225,7 @@ impl Key for Option<CentrifugeKey> {
         match value {
             Value::Boolean(false) => Ok(None),
             Value::Table(_) => {
-                let read = serde_path_to_error::deserialize(value.clone());
+                let read = serde_path_to_error::deserialize(Strict::<_>::new(value.clone()));
                 read.map(Some).map_err(|error| refused(&error))
             }
             _ => Err("expected [centrifuge] or false".to_owned()),
@@ -256,11 +271,41 @@ pub fn schema() -> schemars::Schema {
     schemars::schema_for!(CentrifugeKey)
 }
 
-/// Names of channels that can be, each once, and what is known of deltas.
+impl CentrifugeKey {
+    /// Whether it holds a secret itself, and not the name of a file.
+    pub(super) fn holds_secret(&self) -> bool {
+        self.client.token.hmac_secret_key.is_some() || self.http_api.key.is_some()
+    }
+
+    fn check_secrets(&self) -> Result<(), ConfigError> {
+        let TokenKey {
+            hmac_secret_key,
+            hmac_secret_key_file,
+        } = &self.client.token;
+        let HttpApiKey { key, key_file, .. } = &self.http_api;
+        for (name, own, file) in [
+            (
+                "client.token.hmac_secret_key",
+                hmac_secret_key,
+                hmac_secret_key_file,
+            ),
+            ("http_api.key", key, key_file),
+        ] {
+            if own.is_some() && file.is_some() {
+                let why = format!("centrifuge.{name}: set it or {name}_file, not both");
+                return Err(ConfigError(why));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Secrets once, names of channels that can be, each once, and what is known of deltas.
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     let Some(section) = &config.centrifuge else {
         return Ok(());
     };
+    section.check_secrets()?;
     let refuse = |at: &str, why: &str| Err(ConfigError(format!("centrifuge.channel.{at}: {why}")));
     let ChannelKey {
         without_namespace,

@@ -2,22 +2,26 @@
 //!
 //! Owns: which option reaches which of them. Promises: what is kept of a channel is a policy of its timeline, beside
 //! which everything counts that [[policy]] says of it; where nobody is asked who they are, clients of this dialect are
-//! not asked either. Must not: read or check a value.
+//! not asked either. Must not: check a value.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::centrifuge::{CentrifugeKey, ChannelOptionsKey};
+use super::centrifuge::{CentrifugeKey, ChannelOptionsKey, Hidden, TokenKey};
 use super::{Config, ConfigError};
 use crate::credentials::ClientTokens;
 use crate::gateway::centrifuge::{Allow, ChannelOptions, Channels, Options};
+use crate::secret;
 use crate::timeline::{Kept, Policy, Settings};
 
 impl Config {
     /// How the Centrifuge dialect is served; `None` = not at all.
-    #[must_use]
-    pub fn centrifuge_options(&self) -> Option<Arc<Options>> {
+    ///
+    /// # Errors
+    /// A secret that can't be read.
+    pub fn centrifuge_options(&self) -> Result<Option<Arc<Options>>, ConfigError> {
         let Some(section) = &self.centrifuge else {
-            return self.auth.is_none().then(|| Arc::new(Options::open()));
+            return Ok(self.auth.is_none().then(|| Arc::new(Options::open())));
         };
         let CentrifugeKey {
             client,
@@ -26,16 +30,21 @@ impl Config {
             http_stream,
             sse,
         } = section;
-        let secret = client.token.hmac_secret_key.as_ref();
+        let TokenKey {
+            hmac_secret_key,
+            hmac_secret_key_file,
+        } = &client.token;
+        let secret = secret_of(hmac_secret_key, hmac_secret_key_file)?;
         let namespaces = channel.namespaces.iter();
-        Some(Arc::new(Options {
+        Ok(Some(Arc::new(Options {
             insecure: client.insecure,
             anonymous: client.allow_anonymous_connect_without_token,
             personal_channel: client.subscribe_to_user_personal_channel.enabled,
-            api_key: http_api.key.as_ref().map(|key| key.0.clone()),
+            api_key: secret_of(&http_api.key, &http_api.key_file)?,
+            api_key_in_url: http_api.key_in_url,
             http_stream: http_stream.enabled,
             sse: sse.enabled,
-            tokens: ClientTokens::new(secret.map(|secret| secret.0.as_str())),
+            tokens: ClientTokens::new(secret.as_deref()),
             channels: Channels {
                 plain: options(&channel.without_namespace),
                 namespaces: namespaces
@@ -43,7 +52,7 @@ impl Config {
                     .collect(),
                 takes_any: false,
             },
-        }))
+        })))
     }
 
     /// The policies that keep the history of channels within its limits. Each takes from `[[policy]]` what that one
@@ -107,6 +116,15 @@ fn kept(options: &ChannelOptionsKey) -> Option<Kept> {
     Some(kept).filter(|kept| *kept != Kept::default())
 }
 
+/// A secret, or the one in the file that stands in its place.
+fn secret_of(own: &Option<Hidden>, file: &Option<PathBuf>) -> Result<Option<String>, ConfigError> {
+    match (own, file) {
+        (Some(own), _) => Ok(Some(own.0.clone())),
+        (None, Some(file)) => secret::read_text(file).map(Some).map_err(ConfigError),
+        (None, None) => Ok(None),
+    }
+}
+
 fn options(key: &ChannelOptionsKey) -> ChannelOptions {
     let allow = |client, subscriber, anonymous| Allow {
         client,
@@ -149,7 +167,7 @@ mod tests {
 
     const TOKENS: &str = r#"
         [centrifuge.client]
-        token.hmac_secret_key = "canary"
+        token.hmac_secret_key = "canary-canary-canary-canary-canary"
         subscribe_to_user_personal_channel.enabled = true
         [centrifuge.channel.without_namespace]
         presence = true
@@ -168,12 +186,12 @@ mod tests {
 
     const INSECURE: &str = r#"
         [centrifuge]
-        http_api.key = "canary"
+        http_api.key = "canary-canary-canary-canary-canary"
         http_stream.enabled = true
         sse.enabled = true
         [centrifuge.client]
         insecure = true
-        token.hmac_secret_key = "canary"
+        token.hmac_secret_key = "canary-canary-canary-canary-canary"
         [centrifuge.channel.without_namespace]
         presence = true
         [[centrifuge.channel.namespaces]]
@@ -190,10 +208,10 @@ mod tests {
         for text in [TOKENS, INSECURE] {
             let config = read(text).unwrap();
             let shown = config.to_toml();
-            let options = config.centrifuge_options().unwrap();
+            let options = config.centrifuge_options().unwrap().unwrap();
             let written = format!(
                 "{shown}{config:?}{options:?}{:?}",
-                config.gateway_options(&std::sync::Arc::default())
+                config.gateway_options(&std::sync::Arc::default()).unwrap()
             );
             assert!(!written.contains("canary"), "{written}");
             assert!(shown.contains("hmac_secret_key = \"(hidden)\""), "{shown}");
@@ -201,7 +219,7 @@ mod tests {
             let mut again = Config::default();
             let why = again.set("centrifuge", &table["centrifuge"]).unwrap_err().0;
             assert!(why.contains("hidden"), "{why}");
-            let shown = shown.replace("(hidden)", "canary");
+            let shown = shown.replace("(hidden)", "canary-canary-canary-canary-canary");
             let table: toml::Table = shown.parse().unwrap();
             again.set("centrifuge", &table["centrifuge"]).unwrap();
             assert_eq!(again.centrifuge, config.centrifuge);
@@ -210,7 +228,7 @@ mod tests {
             by_text.set_text("centrifuge", &text).unwrap();
             assert_eq!(by_text.centrifuge, config.centrifuge);
         }
-        let options = read(TOKENS).unwrap().centrifuge_options().unwrap();
+        let options = read(TOKENS).unwrap().centrifuge_options().unwrap().unwrap();
         assert!(options.personal_channel && !options.insecure && options.api_key.is_none());
         assert!(options.allows(Ask::Publish, "x", "ann", true));
         assert!(!options.allows(Ask::Publish, "x", "ann", false));
@@ -316,13 +334,19 @@ mod tests {
 
     #[test]
     fn without_the_section_it_is_as_open_as_the_server() {
-        let open = Config::default().centrifuge_options().unwrap();
+        let open = Config::default().centrifuge_options().unwrap().unwrap();
         assert!(open.insecure && open.api_key.is_none());
-        assert!(read("[auth]\n").unwrap().centrifuge_options().is_none());
+        assert!(
+            read("[auth]\n")
+                .unwrap()
+                .centrifuge_options()
+                .unwrap()
+                .is_none()
+        );
         let off = read("[auth]\n[centrifuge]\n").unwrap();
-        assert!(!off.centrifuge_options().unwrap().insecure);
+        assert!(!off.centrifuge_options().unwrap().unwrap().insecure);
         let strict = read("[centrifuge]\n").unwrap();
-        assert!(!strict.centrifuge_options().unwrap().insecure);
+        assert!(!strict.centrifuge_options().unwrap().unwrap().insecure);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use toml::{Table, Value};
 
 use super::ConfigError;
 use super::key::Key;
+use crate::decode;
 use crate::gateway::{CallerLimits, LimitOptions};
 use crate::tls::Files;
 
@@ -78,7 +79,7 @@ macro_rules! tables {
     ($($kind:ty)+) => { $(
         impl Key for $kind {
             fn read(value: &Value) -> Result<$kind, String> {
-                <$kind>::deserialize(value.clone()).map_err(|error| error.message().to_owned())
+                decode::from::<$kind, _>(value.clone()).map_err(|error| error.message().to_owned())
             }
             fn parse(text: &str) -> Result<$kind, String> {
                 let table: Table = format!("table = {text}")

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Config, DEVELOPMENT};
+use super::{Config, ConfigError, DEVELOPMENT};
 use crate::metrics::Metrics;
 use crate::tls::{Certificate, Unfit};
 use crate::{feed, gateway, partition, relay, reshape, timeline, wire};
@@ -141,9 +141,11 @@ impl Config {
     }
 
     /// For the gateway.
-    #[must_use]
-    pub fn gateway_options(&self, metrics: &Arc<Metrics>) -> gateway::Options {
-        gateway::Options {
+    ///
+    /// # Errors
+    /// A secret that can't be read.
+    pub fn gateway_options(&self, metrics: &Arc<Metrics>) -> Result<gateway::Options, ConfigError> {
+        Ok(gateway::Options {
             limits: self.wire_limits(),
             inbound_bytes_max: self.inbound_bytes_max,
             answers_bytes_max: self.answers_bytes_max,
@@ -160,9 +162,9 @@ impl Config {
             certificate: None,
             dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),
-            centrifuge: self.centrifuge_options(),
+            centrifuge: self.centrifuge_options()?,
             metrics: Arc::clone(metrics),
-        }
+        })
     }
 
     /// What addresses and users may take.
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(ids("127.0.0.1:7070", &[DEVELOPMENT]), ["development"]);
         assert_eq!(ids("[::1]:7070", &[DEVELOPMENT]), ["development"]);
         assert!(ids("0.0.0.0:7070", &[DEVELOPMENT]).is_empty());
-        let own = ["me:a:b", DEVELOPMENT];
+        let own = ["me:a:b, which is as long as it must be", DEVELOPMENT];
         for listen in ["0.0.0.0:7070", "127.0.0.1:7070"] {
             assert_eq!(ids(listen, &own), ["me"]);
         }

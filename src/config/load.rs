@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::{Config, ConfigError};
+use crate::secret;
 
 /// Where a command that needs few settings finds them.
 #[derive(Debug, clap::Args)]
@@ -96,7 +97,11 @@ fn read_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
             )));
         }
     }
-    Ok(())
+    match config.holds_secret() {
+        true => secret::check_closed(path)
+            .map_err(|why| ConfigError(format!("{shown}: {why}; or name a file of its own"))),
+        false => Ok(()),
+    }
 }
 
 /// The parser draws the place over several lines; the operator gets one.

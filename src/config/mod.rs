@@ -350,6 +350,14 @@ impl Config {
         Ok(())
     }
 
+    /// Whether a setting is a secret itself, and not the name of a file with one.
+    fn holds_secret(&self) -> bool {
+        let mut credentials = self.tablestore_credentials.0.iter();
+        let of_centrifuge = self.centrifuge.as_ref();
+        of_centrifuge.is_some_and(CentrifugeKey::holds_secret)
+            || credentials.any(|credential| credential != DEVELOPMENT)
+    }
+
     fn check_tablestore(&self) -> Result<(), ConfigError> {
         if self.auth.is_some() && self.tablestore_credentials.0 != [DEVELOPMENT] {
             return Err(ConfigError(
@@ -377,6 +385,15 @@ impl Config {
                     at + 1
                 )));
             }
+            let secret = credential.split_once(':').map_or("", |(_, secret)| secret);
+            if secret.len() < TABLESTORE_SECRET_BYTES_MIN && credential != DEVELOPMENT {
+                return Err(ConfigError(format!(
+                    "tablestore_credentials: number {} has a secret of {} bytes, but it must have \
+                     {TABLESTORE_SECRET_BYTES_MIN} or more",
+                    at + 1,
+                    secret.len()
+                )));
+            }
         }
         for instance in &self.tablestore_instances {
             let is_fit = (3..=16).contains(&instance.len())
@@ -392,6 +409,9 @@ impl Config {
         Ok(())
     }
 }
+
+/// As long as those of Alibaba Cloud, which are brought along.
+const TABLESTORE_SECRET_BYTES_MIN: usize = 30;
 
 fn is_key_id(id: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);

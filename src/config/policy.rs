@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde::Deserialize as _;
 use toml::{Table, Value};
 
 use super::key::Key;
 use super::{Config, ConfigError};
 use crate::access::{PolicyRights, Right, Rights};
+use crate::wire::parameters;
 use crate::wire::settings::SettingsPatch;
 
 /// One `[[policy]]`.
@@ -45,7 +45,7 @@ impl PolicyKey {
         };
         let named = |why: String| format!("the policy of {prefix:?}: {why}");
         let rights = take_rights(&mut table, &prefix).map_err(named)?;
-        let settings = SettingsPatch::deserialize(Value::Table(table));
+        let settings: Result<SettingsPatch, _> = parameters(Value::Table(table));
         let settings = settings.map_err(|error| named(error.message().to_owned()))?;
         Ok(PolicyKey {
             prefix,

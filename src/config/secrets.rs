@@ -61,7 +61,10 @@ mod tests {
     fn a_secret_is_shown_nowhere() {
         let mut config = Config::default();
         config
-            .set_text("tablestore_credentials", "me:canary, you:canary")
+            .set_text(
+                "tablestore_credentials",
+                "me:canary-canary-canary-canary-canary, you:canary-canary-canary-canary-canary",
+            )
             .unwrap();
         config.check().unwrap();
         let printed = config.to_toml();

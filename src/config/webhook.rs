@@ -13,6 +13,8 @@ use toml::{Table, Value};
 
 use super::key::Key;
 use super::{Config, ConfigError};
+use crate::decode;
+use crate::secret;
 use crate::table::Followed;
 use crate::webhook::Webhook;
 
@@ -67,7 +69,7 @@ impl Key for Vec<WebhookKey> {
         let webhooks = value.as_array();
         let webhooks = webhooks.ok_or_else(|| format!("expected [[webhook]], found {value}"))?;
         let read = |one: &Value| {
-            WebhookKey::deserialize(one.clone()).map_err(|error| error.message().to_owned())
+            decode::from::<WebhookKey, _>(one.clone()).map_err(|error| error.message().to_owned())
         };
         webhooks.iter().map(read).collect()
     }
@@ -144,12 +146,7 @@ impl Config {
         let read = |webhook: &WebhookKey| {
             let refused =
                 |why: String| ConfigError(format!("the webhook {:?}: {why}", webhook.name));
-            let path = webhook.secret_file.display();
-            let secret = std::fs::read_to_string(&webhook.secret_file)
-                .map_err(|error| refused(format!("cannot read {path}: {error}")))?;
-            if secret.trim().is_empty() {
-                return Err(refused(format!("{path} is empty")));
-            }
+            let secret = secret::read_text(&webhook.secret_file).map_err(refused)?;
             Ok(Webhook {
                 name: webhook.name.clone(),
                 url: url(&webhook.url).map_err(|why| refused(why.to_owned()))?,
@@ -227,9 +224,11 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_shown() {
+        use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("secret");
-        std::fs::write(&file, "whsec_c2VjcmV0\n").unwrap();
+        std::fs::write(&file, "whsec_c2VjcmV0c2VjcmV0c2VjcmV0\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         let path = file.display().to_string();
         let config = read(&WHOLE.replace("\"s\"", &format!("{path:?}"))).unwrap();
         let webhooks = config.webhooks().unwrap();
@@ -237,6 +236,6 @@ mod tests {
         let told = format!("{:?} {:?} {}", webhooks, config, config.to_toml());
         assert!(!told.contains("c2VjcmV0"));
         std::fs::write(&file, "\n").unwrap();
-        assert!(config.webhooks().unwrap_err().0.contains("is empty"));
+        assert!(config.webhooks().unwrap_err().0.contains("0 bytes"));
     }
 }

@@ -22,6 +22,7 @@ use super::authority::Authority;
 use super::credential::{Credential, Refused, Source};
 use super::tokens::{Named, grants, is_user, milliseconds, part, time};
 use crate::access::{Grants, Identity, Who};
+use crate::decode;
 
 /// By what the tokens of this dialect are verified: a secret of its own, the keys of `[auth]`, or both.
 pub struct ClientTokens {
@@ -338,7 +339,7 @@ impl ClientTokens {
 
 impl Verified {
     fn raw<'v, T: Deserialize<'v>>(&'v self) -> Result<T, Refused> {
-        serde_json::from_slice(&self.text).map_err(|_| Refused::Claims)
+        decode::from_slice(&self.text).map_err(|_| Refused::Claims)
     }
 
     /// `expire_at` counts before `exp`; not above 0, it is never.

@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use hyper::Uri;
 use super::jwks::{self, Origin};
 use super::tokens::{TokenKeys, TokenRules};
 use super::verifying_key::VerifyingKey;
+use crate::secret;
 
 /// What the configuration says of tokens.
 #[derive(Clone, Debug, Default)]
@@ -45,12 +45,8 @@ impl TokenSources {
         let mut keys = Vec::new();
         for path in &self.secret_files {
             let of_file = |why: String| format!("{}: {why}", path.display());
-            check_owner_only(path).map_err(of_file)?;
-            let secret = fs::read(path).map_err(|error| of_file(error.to_string()))?;
-            // Editors and echo end a file with a newline, which is no part of the secret.
-            let secret = secret.strip_suffix(b"\n").unwrap_or(&secret);
-            let secret = secret.strip_suffix(b"\r").unwrap_or(secret);
-            keys.push(VerifyingKey::secret(Some(id_of(path)?), secret).map_err(of_file)?);
+            let secret = secret::read(path)?;
+            keys.push(VerifyingKey::secret(Some(id_of(path)?), &secret).map_err(of_file)?);
         }
         for path in &self.public_key_files {
             let of_file = |why: String| format!("{}: {why}", path.display());
@@ -71,7 +67,7 @@ impl TokenSources {
                 tracing::warn!(path = %path.display(), why, "a key does not count");
             }
             if of_set.iter().any(VerifyingKey::is_secret) {
-                check_owner_only(path).map_err(of_file)?;
+                secret::check_closed(path).map_err(of_file)?;
             }
             keys.extend(of_set);
         }
@@ -82,24 +78,6 @@ impl TokenSources {
         })
     }
 }
-
-/// Refuses a file of a secret that others can read or write.
-pub fn check_owner_only(path: &Path) -> Result<(), String> {
-    let mode = fs::metadata(path)
-        .map_err(|error| error.to_string())?
-        .mode();
-    if mode & OTHERS != 0 {
-        return Err(format!(
-            "others can read or write this file (mode {:o}), and it holds a secret: chmod 600",
-            mode & 0o777
-        ));
-    }
-    Ok(())
-}
-
-/// What those have who are neither the owner nor of the file's group: a secret that a group of the operator's choice
-/// shares is common where containers run.
-const OTHERS: u32 = 0o006;
 
 fn id_of(path: &Path) -> Result<String, String> {
     let id = path.file_stem().and_then(|stem| stem.to_str());

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::verifying_key::VerifyingKey;
+use crate::decode;
 
 /// Where a set comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub(super) fn parse(
         return Err(format!("more than {SET_BYTES_MAX} bytes"));
     }
     // The error would quote what it found.
-    let set: Set = serde_json::from_slice(bytes).map_err(|_| "not a JWKS".to_owned())?;
+    let set: Set = decode::from_slice(bytes).map_err(|_| "not a JWKS".to_owned())?;
     if set.keys.len() > KEYS_MAX {
         let count = set.keys.len();
         return Err(format!("{count} keys, but there may be {KEYS_MAX}"));

@@ -28,7 +28,7 @@ pub use client_tokens::{
     ChannelClaim, ClientTokens, Connection, Overrides, Subscriber, Subscription, TokenRefused,
 };
 pub use credential::{Credential, Refused};
-pub use files::{TokenSources, check_owner_only};
+pub use files::TokenSources;
 pub use seal::{SEALED, seal, unseal};
 pub use signing::named_id;
 pub use stored::{StoredCredentials, StoredError, verify_stored};

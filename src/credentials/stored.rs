@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use super::api_key::{ApiKey, KeySecret, user_pattern};
 use crate::access::{GrantText, Grants, GrantsFrom};
+use crate::decode;
 use crate::ids::PartitionId;
 use crate::model::ValueRef;
 use crate::ordered::Reader;
@@ -255,7 +256,7 @@ fn read_key(columns: &[u8], value: &[u8]) -> Result<ApiKey, Malformed> {
         let cell = cell?;
         match (cell.name, cell.value) {
             (ACT_AS, ValueRef::String(text)) => {
-                let texts: Vec<String> = serde_json::from_str(text).map_err(|_| Malformed)?;
+                let texts: Vec<String> = decode::from_str(text).map_err(|_| Malformed)?;
                 let patterns = texts.iter().map(|text| user_pattern(text));
                 act_as = patterns.collect::<Option<_>>().ok_or(Malformed)?;
             }
@@ -265,7 +266,7 @@ fn read_key(columns: &[u8], value: &[u8]) -> Result<ApiKey, Malformed> {
             }
             (NAME, ValueRef::String(text)) => name = Some(text.into()),
             (RIGHTS, ValueRef::String(text)) => {
-                let texts: Vec<GrantText> = serde_json::from_str(text).map_err(|_| Malformed)?;
+                let texts: Vec<GrantText> = decode::from_str(text).map_err(|_| Malformed)?;
                 let grants = Grants::parse(&texts, GrantsFrom::Key).map_err(|_| Malformed)?;
                 rights = Some(Arc::new(grants));
             }

@@ -8,9 +8,11 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
+use crate::decode;
+
 /// An object; `None` = it is none, or has a member twice at any depth.
 pub(super) fn object(bytes: &[u8]) -> Option<Map<String, Value>> {
-    match serde_json::from_slice(bytes) {
+    match decode::from_slice(bytes) {
         Ok(Strict(Value::Object(object))) => Some(object),
         _ => None,
     }

@@ -10,7 +10,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Validation, decode};
-use serde::Deserialize as _;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
@@ -18,6 +17,7 @@ use super::credential::Refused;
 use super::strict_json::object;
 use super::verifying_key::{Mark, VerifyingKey, name_of};
 use crate::access::{GrantText, Grants, GrantsFrom, Identity, Who};
+use crate::decode;
 
 /// What tokens must say, whoever signed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -213,7 +213,7 @@ pub(super) fn grants(claims: &Map<String, Value>) -> Result<Grants, Refused> {
     let Some(rights) = claims.get("rights") else {
         return Ok(Grants::default());
     };
-    let texts = Vec::<GrantText>::deserialize(rights).map_err(|_| Refused::Rights)?;
+    let texts: Vec<GrantText> = decode::from(rights).map_err(|_| Refused::Rights)?;
     Grants::parse(&texts, GrantsFrom::User).map_err(|_| Refused::Rights)
 }
 

@@ -21,20 +21,13 @@ pub(super) struct VerifyingKey {
     pub(super) mark: Mark,
 }
 
-/// Of a shared secret, at least: as long as what HS256 makes of it.
-const SECRET_BYTES_MIN: usize = 32;
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;
 const POINT_BYTES: usize = 32;
 
 impl VerifyingKey {
     /// A shared secret.
     pub(super) fn secret(id: Option<String>, secret: &[u8]) -> Result<VerifyingKey, String> {
-        let bytes = secret.len();
-        if bytes < SECRET_BYTES_MIN {
-            return Err(format!(
-                "the secret has {bytes} bytes, but must have {SECRET_BYTES_MIN} or more"
-            ));
-        }
+        crate::secret::check(secret)?;
         let key = DecodingKey::from_secret(secret);
         Ok(VerifyingKey::new(id, Algorithm::HS256, key, &[secret]))
     }

@@ -4,7 +4,7 @@
 //! the machine.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -12,6 +12,7 @@ use rustix::process::geteuid;
 
 use super::{Finding, State, now};
 use crate::config::{Config, ConfigError};
+use crate::secret::check_closed;
 use crate::tls::Unfit;
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
@@ -19,7 +20,11 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
     let keys = config.tls.key_file.iter();
     let shared = config.auth.iter().flat_map(|auth| &auth.hs256_secret_files);
     let webhooks = config.webhook.iter().map(|webhook| &webhook.secret_file);
-    let secrets = keys.chain(shared).chain(webhooks);
+    let of_centrifuge = config.centrifuge.iter().flat_map(|section| {
+        let of_tokens = &section.client.token.hmac_secret_key_file;
+        of_tokens.iter().chain(&section.http_api.key_file)
+    });
+    let secrets = keys.chain(shared).chain(webhooks).chain(of_centrifuge);
     findings.extend(secrets.map(|path| secret(path)));
     findings.extend(certificate(config));
     findings.extend(policies(config));
@@ -93,13 +98,12 @@ fn secret(path: &Path) -> Finding {
             );
         }
     };
-    if found.permissions().mode() & 0o007 != 0 {
-        let told = format!("other users of this machine may read {shown}");
+    if let Err(why) = check_closed(path) {
         return Finding::of(
             NAME,
             State::Fail,
-            told,
-            "chmod o-rwx it, or make a new secret",
+            format!("{shown}: {why}"),
+            "the server would not start",
         );
     }
     let owner = found.uid();

@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use super::{Clock, ExportError, Operation, wrong};
+use crate::secret;
 use crate::tls;
 use crate::wire::tablestore::signature::{
     AUTHORIZATION, SignedHeaders, Signer, check_answer, request_headers,
@@ -39,21 +40,30 @@ pub struct Account {
     /// Key that requests are signed with
     #[arg(long, default_value = "development")]
     pub key_id: String,
-    /// Its secret
-    #[arg(
-        long,
-        env = "TIDELINE_KEY_SECRET",
-        hide_env_values = true,
-        default_value = "development"
-    )]
-    pub key_secret: String,
+    /// File with its secret, in place of TIDELINE_KEY_SECRET; no argument, which others see, is the secret itself
+    #[arg(long, value_name = "FILE")]
+    pub key_secret_file: Option<PathBuf>,
     /// Name of the instance; all names lead to the same tables
     #[arg(long, default_value = "tideline")]
     pub instance: String,
 }
 
+impl Account {
+    /// The secret of the key: that of the file, of the environment, or the one that everybody knows.
+    fn key_secret(&self) -> Result<String, ExportError> {
+        match &self.key_secret_file {
+            Some(file) => String::from_utf8(secret::content(file).map_err(wrong)?).map_err(wrong),
+            None => Ok(std::env::var(KEY_SECRET).unwrap_or_else(|_| "development".to_owned())),
+        }
+    }
+}
+
+/// Where the secret of the key is taken from, unless a file is named.
+const KEY_SECRET: &str = "TIDELINE_KEY_SECRET";
+
 pub(super) struct Client {
     account: Account,
+    key_secret: String,
     runtime: Runtime,
     http: Http<HttpsConnector<HttpConnector>, Full<Bytes>>,
     /// Its URL, up to the path.
@@ -81,6 +91,7 @@ impl Client {
         let connector = connector.https_or_http().enable_http1().build();
         Ok(Client {
             account: account.clone(),
+            key_secret: account.key_secret()?,
             runtime,
             http: Http::builder(TokioExecutor::new()).build(connector),
             server,
@@ -96,7 +107,7 @@ impl Client {
     ) -> Result<(u16, Bytes), ExportError> {
         let path = format!("/{}", operation.name());
         let account = &self.account;
-        let signer = Signer::new(&account.key_id, &account.key_secret, &path);
+        let signer = Signer::new(&account.key_id, &self.key_secret, &path);
         let mut request = Request::post(format!("{}{path}", self.server));
         for (name, value) in request_headers(&signer, &account.instance, self.clock.now_ms(), &body)
         {

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use super::{Asking, ExportError, wrong};
 use crate::model::KeyValue;
@@ -167,6 +168,7 @@ fn unnamed_file() -> io::Result<File> {
         .read(true)
         .write(true)
         .create_new(true)
+        .mode(0o600)
         .open(&path)?;
     std::fs::remove_file(&path)?;
     Ok(file)
@@ -187,6 +189,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn nobody_else_can_open_what_is_kept_beside() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = unnamed_file().unwrap().metadata().unwrap().permissions();
+        assert_eq!(mode.mode() & 0o777, 0o600);
+    }
 
     fn row(key: (u8, i64), text: &str) -> Row {
         let first = Variant::String(char::from(b'a' + key.0).to_string());

@@ -12,15 +12,19 @@ use super::check::{self, Check};
 use super::entry::Entry;
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{objects, yes, yes_or};
+use super::params::yes;
+use super::rules;
 
 /// Appends one message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "message.append.params")]
+#[schemars(
+    rename = "message.append.params",
+    transform = rules::not_beside("deliver_at", ["expect_head"]),
+)]
 pub struct Append {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// What the message holds.
     pub entry: Entry<'static>,
@@ -42,7 +46,7 @@ pub struct Append {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deliver_at: Option<u64>,
     /// Make the timeline if there is none, also if the message comes later; default `true`.
-    #[serde(default = "yes", deserialize_with = "yes_or")]
+    #[serde(default = "yes")]
     pub create: bool,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,10 +58,8 @@ impl Check for Append {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::timeline_to_write(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("expect_head", self.expect_head)?;
         check::message_id(|| "message_id".to_owned(), self.message_id.as_deref())?;
         check::expires_in(|| "expires_in_ms".to_owned(), self.expires_in_ms)?;
-        check::number("deliver_at", self.deliver_at)?;
         if self.deliver_at.is_some() && self.expect_head.is_some() {
             let failure = Failure::invalid("expect_head", "not together with deliver_at");
             return Err(failure);
@@ -109,17 +111,16 @@ pub struct Appended {
 #[schemars(rename = "message.append_batch.params")]
 pub struct AppendBatch {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// In order; at least one.
-    #[serde(deserialize_with = "objects")]
     #[schemars(length(min = 1))]
     pub messages: Vec<BatchMessage>,
     /// Refuse unless this is the last sequence; not tested if all message IDs are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_head: Option<u64>,
     /// Make the timeline if there is none; default `true`.
-    #[serde(default = "yes", deserialize_with = "yes_or")]
+    #[serde(default = "yes")]
     pub create: bool,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,7 +149,6 @@ impl Check for AppendBatch {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::timeline_to_write(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("expect_head", self.expect_head)?;
         let count = self.messages.len() as u64;
         if count == 0 {
             return Err(Failure::invalid("messages", "must not be empty"));

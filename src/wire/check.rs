@@ -110,22 +110,12 @@ pub(crate) fn epoch(field: &str, epoch: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A sequence, change number, version or time.
-pub(crate) fn number(field: &str, number: impl Into<Option<u64>>) -> Result<(), Failure> {
-    match number.into() {
-        Some(number) if number > NUMBER_MAX => {
-            Err(Failure::invalid(field, "not below 2^53").over(NUMBER_MAX, number))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// A sequence that names a message.
 pub(crate) fn sequence(sequence: u64) -> Result<(), Failure> {
-    if sequence == 0 {
-        return Err(Failure::invalid("sequence", "sequences start at 1"));
+    match sequence {
+        0 => Err(Failure::invalid("sequence", "sequences start at 1")),
+        _ => Ok(()),
     }
-    number("sequence", sequence)
 }
 
 /// Refuses 0, clamps to the maximum.

@@ -11,7 +11,8 @@ use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
-use super::params::{or_default, page_default, page_limit};
+use super::params::page_default;
+use super::rules;
 
 /// Bytes of a cursor.
 const CURSOR_BYTES_MAX: usize = 4 << 10;
@@ -50,15 +51,15 @@ pub struct List {
     #[schemars(length(max = 4096))]
     pub after: Option<String>,
     /// Conversations at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Which of them.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     pub filter: Filter,
     /// Only these names of the last messages.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
 }
 
@@ -152,7 +153,7 @@ pub struct Sync {
     #[schemars(length(max = 4096))]
     pub cursor: Option<String>,
     /// Conversations at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Wait up to this long until there is something, ms; clamped; not in a batch.
@@ -160,7 +161,7 @@ pub struct Sync {
     pub wait_ms: Option<u64>,
     /// Only these names of the last messages.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
 }
 
@@ -196,7 +197,7 @@ pub struct Synced {
 #[schemars(rename = "conversation.count.params")]
 pub struct Count {
     /// Which of them.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     pub filter: Filter,
 }
 
@@ -229,7 +230,7 @@ pub struct Counted {
 #[schemars(rename = "conversation.get.params")]
 pub struct Get {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
 }
 
@@ -253,7 +254,7 @@ pub struct Got {
 #[schemars(rename = "conversation.direct.params")]
 pub struct Direct {
     /// The other user, 1 to 128 bytes.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: String,
 }
 
@@ -279,26 +280,21 @@ pub struct DirectMade {
 /// until when, ms since 1970).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "conversation.update.params")]
+#[schemars(
+    rename = "conversation.update.params",
+    transform = rules::some_of([rules::said("set"), rules::said("remove")]),
+)]
 pub struct Update {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// What to set. Once checked only its `put` is filled; what it removes is in `remove`.
     #[schemars(description = "What to set; `null` removes the name.")]
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Patch::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "Patch::is_empty")]
     pub set: Patch,
     /// What to remove; no name that is also in `set`.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    #[schemars(length(max = 128))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub remove: Vec<String>,
 }
 
@@ -324,7 +320,7 @@ pub struct Updated {
 #[schemars(rename = "conversation.hide.params")]
 pub struct Hide {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
 }
 

@@ -17,6 +17,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use super::nested;
+use crate::decode;
 use crate::model::{Value, json_text_bytes};
 
 /// Names and values.
@@ -70,7 +71,18 @@ impl Patch {
 }
 
 /// How integers beyond ±(2^53−1) come back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Integers {
     /// As numbers, exactly.
@@ -78,15 +90,6 @@ pub enum Integers {
     Number,
     /// As `{"$integer": "<decimal>"}`, for JavaScript.
     Text,
-}
-
-impl<'de> Deserialize<'de> for Integers {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Integers, D::Error> {
-        super::params::one_of(
-            from,
-            &[("number", Integers::Number), ("text", Integers::Text)],
-        )
-    }
 }
 
 /// Integers up to this, either way, are held exactly by a double.
@@ -274,7 +277,7 @@ fn string(text: &str) -> Result<String, Cow<'static, str>> {
     if !inner.as_bytes().contains(&b'\\') {
         return Ok(inner.to_owned());
     }
-    serde_json::from_str(text).map_err(|error| error.to_string().into())
+    decode::from_str(text).map_err(|error| error.to_string().into())
 }
 
 fn number(text: &str) -> Result<Value, Cow<'static, str>> {

@@ -1,16 +1,15 @@
 //! JSON Schemas of what serde reads by hand: entries, patches, values.
 //!
-//! Owns: those three schemas. Promises: as strict as JSON Schema can say; byte lengths and duplicate names it can't.
+//! Owns: those three schemas. Promises: as strict as JSON Schema can say; byte lengths, 64 bits and duplicate names it can't.
 //! Must not: be used to check input; `check.rs` and `entry.rs` do.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
+use serde_json::{Value, json};
 
 use super::entry::{Entry, OneValue, Patch};
-
-/// Not empty, not starting with `$` or `__`; without look-ahead, which not every validator has.
-const NAME_PATTERN: &str = "^([^$_]|_[^_]|_$)";
+use super::rules;
 
 impl JsonSchema for Entry<'_> {
     fn schema_name() -> Cow<'static, str> {
@@ -23,7 +22,7 @@ impl JsonSchema for Entry<'_> {
             "description": "Name to value. Names: 1 to 255 bytes, not starting with `$` or `__`.",
             "type": "object",
             "maxProperties": 128,
-            "propertyNames": { "pattern": NAME_PATTERN, "maxLength": 255 },
+            "propertyNames": { "pattern": rules::NAME, "maxLength": 255 },
             "additionalProperties": value,
         })
     }
@@ -40,19 +39,25 @@ impl JsonSchema for Patch {
             "description": "Name to its new value, or to `null`, which removes it. Names as in an entry.",
             "type": "object",
             "maxProperties": 128,
-            "propertyNames": { "pattern": NAME_PATTERN, "maxLength": 255 },
+            "propertyNames": { "pattern": rules::NAME, "maxLength": 255 },
             "additionalProperties": { "anyOf": [value, { "type": "null" }] },
         })
     }
 }
 
+/// One that is not nested.
 impl JsonSchema for OneValue<'_> {
     fn schema_name() -> Cow<'static, str> {
-        AnyValue::schema_name()
+        "scalar".into()
     }
 
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        AnyValue::json_schema(generator)
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let [binary, integer] = typed();
+        schemars::json_schema!({
+            "description": "String, 64-bit integer, double, boolean, or a typed value: binary, or an integer as decimal \
+                            text. In MessagePack binary is bin.",
+            "anyOf": [{ "type": ["string", "number", "boolean"] }, binary, integer],
+        })
     }
 }
 
@@ -65,23 +70,14 @@ impl JsonSchema for AnyValue {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let [binary, integer] = typed();
         schemars::json_schema!({
             "description": "String, 64-bit integer, double, boolean, nested array or object, or a typed value: binary, or an \
                             integer as decimal text. In MessagePack binary is bin.",
             "anyOf": [
                 { "type": ["string", "number", "boolean", "array"] },
-                {
-                    "type": "object",
-                    "properties": { "$binary": { "type": "string", "contentEncoding": "base64" } },
-                    "required": ["$binary"],
-                    "additionalProperties": false,
-                },
-                {
-                    "type": "object",
-                    "properties": { "$integer": { "type": "string", "pattern": "^-?[0-9]{1,19}$" } },
-                    "required": ["$integer"],
-                    "additionalProperties": false,
-                },
+                binary,
+                integer,
                 {
                     "type": "object",
                     "description": "Nested, and not interpreted; a single name that starts with `$` is refused.",
@@ -95,3 +91,29 @@ impl JsonSchema for AnyValue {
         })
     }
 }
+
+/// Binary, and an integer as text.
+fn typed() -> [Value; 2] {
+    [
+        json!({
+            "type": "object",
+            "properties": {
+                "$binary": { "type": "string", "contentEncoding": "base64", "pattern": BASE64 },
+            },
+            "required": ["$binary"],
+            "additionalProperties": false,
+        }),
+        json!({
+            "type": "object",
+            "properties": {
+                "$integer": { "type": "string", "pattern": "^(0|-?[1-9][0-9]{0,18})$" },
+            },
+            "required": ["$integer"],
+            "additionalProperties": false,
+        }),
+    ]
+}
+
+/// What is left of the last character is 0.
+const BASE64: &str =
+    "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";

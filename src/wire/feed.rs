@@ -4,13 +4,14 @@
 //! Must not: know whether a message comes from an inbox or from its timeline.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
-use super::params::{page_default, page_limit};
+use super::params::page_default;
+use super::rules;
 
 /// Earlier messages of a timeline that a feed takes over if the client does not say.
 const COPY_DEFAULT: u64 = 100;
@@ -21,20 +22,16 @@ fn copy_default() -> u64 {
     COPY_DEFAULT
 }
 
-fn copy<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or(COPY_DEFAULT))
-}
-
 /// Brings a timeline into the caller's feed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "feed.follow.params")]
 pub struct Follow {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// So many of its last messages come into the feed too; clamped to the page limit.
-    #[serde(default = "copy_default", deserialize_with = "copy")]
+    #[serde(default = "copy_default")]
     pub copy: u64,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +64,7 @@ pub struct Followed {
 #[schemars(rename = "feed.unfollow.params")]
 pub struct Unfollow {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
 }
 
@@ -95,7 +92,7 @@ pub struct Following {
     #[schemars(length(max = 255))]
     pub after: Option<String>,
     /// Timelines at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }
@@ -134,14 +131,14 @@ pub struct FollowedTimeline {
 #[schemars(rename = "feed.followers.params")]
 pub struct Followers {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only users after this one: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub after: Option<String>,
     /// Users at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
@@ -182,7 +179,7 @@ pub struct Range {
     #[schemars(length(max = 4096))]
     pub before: Option<String>,
     /// Messages at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }

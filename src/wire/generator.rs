@@ -37,7 +37,9 @@ pub(super) fn below_2_53(schema: &mut Value) {
                 .is_some_and(|format| format == "uint64")
             {
                 members.remove("format");
-                members.insert("maximum".to_owned(), json!(NUMBER_MAX));
+                members
+                    .entry("maximum")
+                    .or_insert_with(|| json!(NUMBER_MAX));
             }
             members.values_mut().for_each(below_2_53);
         }

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{or_default, page_default, page_limit};
+use super::params::page_default;
 use super::reason::Reason;
+use super::rules;
 
 /// Messages that a member can hide.
 const HIDES_MAX: u64 = 10_000;
@@ -21,7 +22,7 @@ const HIDES_MAX: u64 = 10_000;
 #[schemars(rename = "message.hide.params")]
 pub struct Hide {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The messages' numbers; a member can hide up to 10,000 messages.
     #[schemars(length(min = 1, max = 10_000), inner(range(min = 1)))]
@@ -66,13 +67,13 @@ pub struct Hid {
 #[schemars(rename = "message.hidden.params")]
 pub struct Hidden {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only what was hidden after so many: `next` of the page before, or the `hides` of a conversation.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     pub after: u64,
     /// Messages at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
@@ -85,7 +86,6 @@ impl Check for Hidden {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::timeline(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("after", self.after)?;
         check::page_limit(&mut self.limit, limits)
     }
 }
@@ -107,7 +107,7 @@ pub struct HiddenPage {
 #[schemars(rename = "conversation.clear.params")]
 pub struct Clear {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The first sequence to keep; default: none is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,8 +121,7 @@ pub struct Clear {
 impl Check for Clear {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
         check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("before", self.before)
+        check::epoch("epoch", self.epoch.as_deref())
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
+use super::rules;
 
 /// A token or a key.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +43,7 @@ pub struct Grant {
 #[schemars(rename = "key.create.params")]
 pub struct Create {
     /// Its name, 1 to 64 letters, digits, `.`, `_` and `-`; several keys may share one.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::KEY_NAME))]
     pub name: String,
     /// What it may do.
     pub rights: Vec<Grant>,

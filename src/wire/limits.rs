@@ -84,6 +84,12 @@ impl Limits {
     /// Room for one short answer in the array that answers a batch, bytes; see [`Limits::batch_calls_max`].
     pub const BATCH_ANSWER_BYTES: usize = 1_280;
 
+    /// How deep the value of a name in an entry may be: around it are the request, its parameters and the entry.
+    #[must_use]
+    pub fn value_depth_max(&self) -> u64 {
+        self.json_depth_max - 3
+    }
+
     /// Calls of one JSON-RPC batch at most: they are in flight together, and in the array that answers them, which is
     /// one frame, there is room for a short answer to each.
     #[must_use]
@@ -101,5 +107,6 @@ const _: () = {
     let limits = Limits::DEFAULT;
     assert!(limits.entry_bytes_max <= Limits::ENTRY_BYTES_LARGEST);
     assert!(limits.entry_bytes_max * ENTRY_GROWTH <= limits.outbound_frame_bytes_max);
+    assert!(limits.json_depth_max > 3);
     assert!(limits.batch_bytes_max <= limits.inbound_frame_bytes_max / 2);
 };

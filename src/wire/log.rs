@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{page_default, page_limit};
+use super::params::page_default;
 
 /// Asks for lines of the server's log. It keeps the newest 2,000. Those of the target `audit` are for administrators.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,14 +27,13 @@ pub struct Tail {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// Lines at most.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }
 
 impl Check for Tail {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::number("after", self.after)?;
         self.wait_ms = self.wait_ms.map(|wait_ms| wait_ms.min(limits.wait_ms_max));
         check::page_limit(&mut self.limit, limits)
     }

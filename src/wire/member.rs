@@ -13,7 +13,8 @@ use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::new_member::{History, NewMember, attributes_size, count, new_members, role};
-use super::params::{objects, page_default, page_limit};
+use super::params::page_default;
+use super::rules;
 use crate::model::json_bytes;
 
 /// Adds members, all or none; those who are members already stay as they are.
@@ -22,10 +23,9 @@ use crate::model::json_bytes;
 #[schemars(rename = "member.add.params")]
 pub struct Add {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Who; up to 10,000, nobody twice.
-    #[serde(deserialize_with = "objects")]
     #[schemars(length(min = 1, max = 10_000))]
     pub members: Vec<NewMember>,
     /// How many earlier messages they see: `"all"` (the default), `"none"` or a number.
@@ -48,9 +48,6 @@ impl Check for Add {
             return Err(Failure::invalid("members", "must not be empty"));
         }
         new_members(&self.members, limits)?;
-        if let Some(History::Last(count)) = self.history {
-            check::number("history", count)?;
-        }
         announcement(self.announce.as_ref(), limits)
     }
 }
@@ -80,13 +77,16 @@ pub struct Added {
 /// Changes a member's role and attributes: a value sets its name, `null` removes it, other names stay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "member.update.params")]
+#[schemars(
+    rename = "member.update.params",
+    transform = rules::some_of([rules::given("role"), rules::given("attributes")]),
+)]
 pub struct Update {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Whose, 1 to 128 bytes.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: String,
     /// The new role, 1 to 64 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +113,7 @@ pub struct AttributesPatch {
     pub set: Option<Entry<'static>>,
     /// Names that go away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub remove: Vec<String>,
 }
 
@@ -122,7 +123,6 @@ impl Check for Update {
         check::epoch("epoch", self.epoch.as_deref())?;
         check::user("user", &self.user)?;
         role(self.role.as_deref())?;
-        check::number("expect_version", self.expect_version)?;
         if self.role.is_none() && self.attributes.is_none() {
             return Err(Failure::invalid("attributes", "nothing to change"));
         }
@@ -174,10 +174,10 @@ pub struct Updated {
 #[schemars(rename = "member.remove.params")]
 pub struct Remove {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Who; up to 10,000, nobody twice.
-    #[schemars(length(min = 1, max = 10_000))]
+    #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL)))]
     pub users: Vec<String>,
     /// A message that is appended behind in the same batch, if anybody was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,10 +229,10 @@ pub struct Removed {
 #[schemars(rename = "member.get.params")]
 pub struct Get {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Who, 1 to 128 bytes.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: String,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,10 +259,10 @@ pub struct Got {
 /// Asks for the members in the order of their users' bytes, or for what changed among them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "member.list.params")]
+#[schemars(rename = "member.list.params", transform = rules::not_beside("since", ["after"]))]
 pub struct List {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only what changed after this version; not with `after`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -276,7 +276,7 @@ pub struct List {
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
     /// Members at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
@@ -289,7 +289,6 @@ impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::timeline(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("since", self.since)?;
         check::text_bytes("after", self.after.as_deref(), check::USER_BYTES_MAX)?;
         role(self.role.as_deref())?;
         if self.since.is_some() && self.after.is_some() {

@@ -6,14 +6,15 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
 use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{one_of, or_default, page_default, page_limit};
+use super::params::page_default;
 use super::reaction::{self, Reactions};
+use super::rules;
 use crate::model::json_text_bytes;
 
 pub use super::append::{
@@ -101,7 +102,7 @@ impl Message<'_> {
 #[schemars(rename = "message.get.params")]
 pub struct Get {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The message's number.
     #[schemars(range(min = 1))]
@@ -129,7 +130,7 @@ pub struct Got {
 }
 
 /// In which order a range is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Oldest first.
@@ -139,25 +140,13 @@ pub enum Direction {
     Backward,
 }
 
-impl<'de> Deserialize<'de> for Direction {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Direction, D::Error> {
-        one_of(
-            from,
-            &[
-                ("forward", Direction::Forward),
-                ("backward", Direction::Backward),
-            ],
-        )
-    }
-}
-
 /// Asks for a page of messages. `from` is inclusive and `to` exclusive in both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "message.range.params")]
 pub struct Range {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The first sequence; default: the floor forward, the head backward.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,15 +155,15 @@ pub struct Range {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
     /// Messages at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Default `forward`.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     pub direction: Direction,
     /// Only these columns of each entry.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
+    #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,8 +175,6 @@ impl Check for Range {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::timeline(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("from", self.from)?;
-        check::number("to", self.to)?;
         check::name_list("columns", self.columns.as_deref().unwrap_or_default())?;
         check::page_limit(&mut self.limit, limits)
     }
@@ -215,29 +202,24 @@ pub struct Page {
 /// Edits a message: names in `set` get their value (`null` removes), those in `remove` go, others stay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "message.update.params")]
+#[schemars(
+    rename = "message.update.params",
+    transform = rules::some_of([rules::said("set"), rules::said("remove")]),
+)]
 pub struct Update {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The message's number.
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// What to set. Once checked only its `put` is filled; what it removes is in `remove`.
     #[schemars(description = "What to set; `null` removes the name.")]
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Patch::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "Patch::is_empty")]
     pub set: Patch,
     /// What to remove; no name that is also in `set`.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
-    #[schemars(length(max = 128))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub remove: Vec<String>,
     /// Refuse unless this is the message's change number (0 = never changed).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,7 +235,6 @@ impl Check for Update {
         check::timeline_to_write(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
         check::sequence(self.sequence)?;
-        check::number("expect_change", self.expect_change)?;
         check::set_and_remove(&mut self.set, &mut self.remove, limits)
     }
 }
@@ -264,7 +245,7 @@ impl Check for Update {
 #[schemars(rename = "message.delete.params")]
 pub struct Delete {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The message's number.
     #[schemars(range(min = 1))]
@@ -289,7 +270,7 @@ impl Check for Delete {
 #[schemars(rename = "message.recall.params")]
 pub struct Recall {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The message's number.
     #[schemars(range(min = 1))]

@@ -12,6 +12,8 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
+use crate::decode;
+
 /// Makes well-formed JSON text compact, and checks what JSON's grammar leaves open.
 pub(crate) fn compact(text: &str) -> Result<String, Cow<'static, str>> {
     let bytes = text.as_bytes();
@@ -51,7 +53,7 @@ fn string_end(text: &str, start: usize) -> Result<usize, Cow<'static, str>> {
     }
     let end = at + 1;
     // The grammar allows half a surrogate pair; no text can hold one.
-    if unicode && serde_json::from_str::<String>(&text[start..end]).is_err() {
+    if unicode && decode::from_str::<String>(&text[start..end]).is_err() {
         return Err("half a surrogate pair".into());
     }
     Ok(end)
@@ -86,7 +88,7 @@ pub(crate) fn only_dollar_name(text: &str) -> Option<(String, Option<&str>)> {
     if !first.starts_with("\"$") && !first.starts_with("\"\\") {
         return None;
     }
-    let Pairs(pairs) = serde_json::from_str(text).ok()?;
+    let Pairs(pairs) = decode::from_str(text).ok()?;
     let (name, inner) = pairs.first()?;
     if !name.starts_with('$') || pairs.iter().any(|(other, _)| other != name) {
         return None;
@@ -123,12 +125,12 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 /// no decoder of ours lets in, goes out as a string, so that one bad value can't spoil a page.
 pub(crate) fn serialize<S: Serializer>(text: &str, into: S) -> Result<S::Ok, S::Error> {
     if into.is_human_readable() {
-        match serde_json::from_str::<&RawValue>(text) {
+        match decode::from_str::<&RawValue>(text) {
             Ok(raw) => raw.serialize(into),
             Err(_) => into.serialize_str(text),
         }
     } else {
-        match serde_json::from_str::<Tree>(text) {
+        match decode::from_str::<Tree>(text) {
             Ok(tree) => tree.serialize(into),
             Err(_) => into.serialize_str(text),
         }

@@ -4,15 +4,18 @@
 //! are checked when they leave here, and nobody is named twice. Must not: know who is a member.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::{self, IntoDeserializer as _, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::check;
 use super::entry::Entry;
 use super::failure::Failure;
 use super::limits::Limits;
 use super::reason::Reason;
+use super::rules;
 use crate::model::json_bytes;
 
 /// Members that one call adds or removes.
@@ -27,7 +30,7 @@ const ATTRIBUTES_BYTES_MAX: u64 = 4 << 10;
 #[serde(deny_unknown_fields)]
 pub struct NewMember {
     /// Who, 1 to 128 bytes.
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: String,
     /// Free text, 1 to 64 bytes; default `member`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,8 +70,6 @@ impl NewMember {
     fn check(&self, limits: &Limits) -> Result<(), Failure> {
         check::user("user", &self.user)?;
         role(self.role.as_deref())?;
-        check::number("read", self.read)?;
-        check::number("visible_from", self.visible_from)?;
         if self.visible_from == Some(0) {
             return Err(Failure::invalid("visible_from", "sequences start at 1"));
         }
@@ -107,13 +108,36 @@ pub(super) fn count(field: &'static str, count: usize) -> Result<(), Failure> {
 }
 
 /// How many earlier messages new members see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum History {
     /// The last so many.
     Last(u64),
     /// In a word.
     Word(HistoryWord),
+}
+
+// Derived, it would be read by way of serde's own memory of it, which is not strict.
+impl<'de> Deserialize<'de> for History {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<History, D::Error> {
+        struct NumberOrWord;
+        impl Visitor<'_> for NumberOrWord {
+            type Value = History;
+
+            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str("a number, `all` or `none`")
+            }
+
+            fn visit_u64<E>(self, count: u64) -> Result<History, E> {
+                Ok(History::Last(count))
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<History, E> {
+                HistoryWord::deserialize(word.into_deserializer()).map(History::Word)
+            }
+        }
+        from.deserialize_any(NumberOrWord)
+    }
 }
 
 /// All or none of the earlier messages.

@@ -32,15 +32,21 @@ fn document() -> Value {
     let methods: Vec<Value> = Method::ALL
         .iter()
         .map(|method| {
-            json!({
+            let params = method.params(&mut reading);
+            let mut described = json!({
                 "name": method.name(),
                 "summary": method.summary(),
                 "x-right": method.needs().text(),
                 "paramStructure": "by-name",
-                "params": members(&method.params(&mut reading)),
+                "params": members(&params),
                 "result": { "name": "result", "schema": method.result(&mut writing) },
                 "examples": [example(*method)],
-            })
+            });
+            // What is said of several parameters at once.
+            if let Some(rules) = params.get("allOf") {
+                described["x-params-rules"] = rules.clone();
+            }
+            described
         })
         .collect();
     let pushes: Vec<Value> = PUSHES

@@ -10,7 +10,8 @@ use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
-use super::params::{page_default, page_limit};
+use super::params::page_default;
+use super::rules;
 
 macro_rules! pin_params {
     ($(#[$doc:meta])* $params:ident, $name:literal) => {
@@ -20,7 +21,7 @@ macro_rules! pin_params {
         #[schemars(rename = $name)]
         pub struct $params {
             /// The timeline's ID, 1 to 255 bytes.
-            #[schemars(length(min = 1, max = 255))]
+            #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
             pub timeline: String,
             /// The message's number.
             #[schemars(range(min = 1))]
@@ -72,13 +73,13 @@ pub struct Removed {
 #[schemars(rename = "pin.list.params")]
 pub struct List {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only those above this sequence: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// Messages at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
@@ -91,7 +92,6 @@ impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::timeline(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("after", self.after)?;
         check::page_limit(&mut self.limit, limits)
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::or_default;
+use super::rules;
 
 pub use super::positions::Positions;
 
@@ -36,13 +36,13 @@ pub struct Place {
 #[schemars(rename = "position.set.params")]
 pub struct Set {
     /// The device's name, 1 to 64 bytes. One that is new is added; a user has up to 100.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: String,
     /// Positions by timeline; up to 10,000 of a device.
-    #[schemars(with = "BTreeMap<String, Place>")]
+    #[schemars(with = "BTreeMap<String, Place>", transform = rules::timelines)]
     pub positions: Positions,
     /// Also backwards, and without a change number where none is given.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     pub force: bool,
 }
 
@@ -96,10 +96,8 @@ pub(super) fn positions_at(
     let mut seen = HashSet::with_capacity_and_hasher(positions.len(), RandomState::default());
     for position in positions.iter() {
         let timeline = position.timeline;
-        let valid = check::timeline_at("", timeline)
-            .and_then(|()| check::number(".after", position.after))
-            .and_then(|()| check::epoch(".epoch", position.epoch))
-            .and_then(|()| check::number(".changes_after", position.changes_after));
+        let valid =
+            check::timeline_at("", timeline).and_then(|()| check::epoch(".epoch", position.epoch));
         if let Err(failure) = valid {
             let within = failure.field.clone().unwrap_or_default();
             return Err(failure.about(format!("{field}.{timeline}{within}")));
@@ -125,11 +123,14 @@ pub struct Stored {
 /// Asks for a device's positions, or for the devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "position.list.params")]
+#[schemars(
+    rename = "position.list.params",
+    transform = rules::not_without("device", ["after"]),
+)]
 pub struct List {
     /// The device's name; without it the devices are listed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: Option<String>,
     /// Only timelines after this one: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -180,7 +181,7 @@ pub struct Device {
 #[schemars(rename = "position.remove.params")]
 pub struct Remove {
     /// The device's name, 1 to 64 bytes.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: String,
 }
 

@@ -141,7 +141,9 @@ impl JsonSchema for Positions {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        BTreeMap::<String, Position<'_>>::json_schema(generator)
+        let mut schema = BTreeMap::<String, Position<'_>>::json_schema(generator);
+        super::rules::timelines(&mut schema);
+        schema
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{page_default, page_limit};
+use super::params::page_default;
 use super::timeline::AFTER_BYTES_MAX;
 
 /// Asks for one level of the IDs that start with a prefix.
@@ -30,7 +30,7 @@ pub struct Prefixes {
     #[schemars(length(max = 512))]
     pub after: Option<String>,
     /// Entries at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }

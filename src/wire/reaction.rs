@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{page_default, page_limit};
+use super::params::page_default;
+use super::rules;
 use crate::model::json_text_bytes;
 
 /// Bytes of the name of a reaction: an emoji with all its modifiers takes 35.
@@ -55,13 +56,13 @@ macro_rules! reaction_params {
         #[schemars(rename = $name)]
         pub struct $params {
             /// The timeline's ID, 1 to 255 bytes.
-            #[schemars(length(min = 1, max = 255))]
+            #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
             pub timeline: String,
             /// The message's number.
             #[schemars(range(min = 1))]
             pub sequence: u64,
             /// The name of the reaction, mostly an emoji: 1 to 64 bytes without control characters.
-            #[schemars(length(min = 1, max = 64))]
+            #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
             pub reaction: String,
             /// Refuse unless this is the current one.
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,21 +105,21 @@ pub struct Reacted {
 #[schemars(rename = "reaction.list.params")]
 pub struct List {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The message's number.
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// All users of this one, in the order of their names; absent = every reaction with its last users.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub reaction: Option<String>,
     /// Only users above this one: `next` of the page before. Only with `reaction`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub after: Option<String>,
     /// Users at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.

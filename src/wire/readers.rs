@@ -4,11 +4,12 @@
 //! subscriptions.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
+use super::rules;
 
 /// Asks for those who are subscribed to a timeline. Needs the right to read the timeline besides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,10 +17,10 @@ use super::limits::Limits;
 #[schemars(rename = "timeline.readers.params")]
 pub struct Readers {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Of the slowest at most so many; clamped to 1,000.
-    #[serde(default = "slowest_default", deserialize_with = "slowest_limit")]
+    #[serde(default = "slowest_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }
@@ -40,10 +41,6 @@ const SLOWEST_DEFAULT: u64 = 20;
 
 fn slowest_default() -> u64 {
     SLOWEST_DEFAULT
-}
-
-fn slowest_limit<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or(SLOWEST_DEFAULT))
 }
 
 /// The live subscriptions of a timeline.

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{by_timeline, or_default, page_default, page_limit};
+use super::params::{by_timeline, page_default};
 use super::reason::Reason;
+use super::rules;
 
 /// Timelines of one `read.set`.
 const POSITIONS_MAX: u64 = 1_000;
@@ -20,11 +21,16 @@ const POSITIONS_MAX: u64 = 1_000;
 /// Says how far the user has read and received: of one timeline, or of several in `positions`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "read.set.params")]
+#[schemars(
+    rename = "read.set.params",
+    transform = rules::one_of([rules::given("timeline"), rules::said("positions")]),
+    transform = rules::only_with(rules::given("timeline"), rules::any_given(["read", "received"])),
+    transform = rules::not_without("timeline", ["read", "received", "epoch"]),
+)]
 pub struct ReadSet {
     /// The timeline's ID, 1 to 255 bytes; not with `positions`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: Option<String>,
     /// Up to here the user has read; clamped to the head.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,19 +48,17 @@ pub struct ReadSet {
         deserialize_with = "by_timeline",
         skip_serializing_if = "BTreeMap::is_empty"
     )]
+    #[schemars(transform = rules::timelines)]
     pub positions: BTreeMap<String, ReadPosition>,
     /// Set it back too: what was read is unread again.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
 }
 
 /// How far the user has come in one timeline; at least one of `read` and `received`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = rules::some_of([rules::given("read"), rules::given("received")]))]
 pub struct ReadPosition {
     /// Up to here the user has read; clamped to the head.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,8 +122,6 @@ impl ReadPosition {
     fn check(&self, within: &str) -> Result<(), Failure> {
         let field = |name| format!("{within}{name}");
         check::epoch(&field("epoch"), self.epoch.as_deref())?;
-        check::number(&field("read"), self.read)?;
-        check::number(&field("received"), self.received)?;
         if self.read.or(self.received).is_none() {
             let message = "neither read nor received says anything";
             return Err(Failure::invalid(field("read"), message));
@@ -162,17 +164,17 @@ pub enum ReadState {
 #[schemars(rename = "receipt.list.params")]
 pub struct List {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The message's number.
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Only users after this one: `next` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub after: Option<String>,
     /// Members at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.

@@ -6,15 +6,16 @@
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::changes::RowColumn;
 use super::check::{self, Check};
 use super::entry::{Entry, OneValue};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{one_of, or_default, page_default, page_limit};
-use super::row_filter::{Filter, filter};
+use super::params::page_default;
+use super::row_filter::Filter;
+use super::rules;
 use super::table::{column_name, table};
 use crate::model::Value;
 use crate::model::limits::{COLUMNS_MAX, KEY_COLUMNS_MAX, WRITE_BYTES_MAX};
@@ -34,6 +35,8 @@ impl JsonSchema for Cells {
         schemars::json_schema!({
             "description": "Name to value, none nested. Names: 1 to 255 bytes, not starting with `#`.",
             "type": "object",
+            "maxProperties": COLUMNS_MAX,
+            "propertyNames": { "minLength": 1, "maxLength": 255, "pattern": rules::COLUMN },
             "additionalProperties": value,
         })
     }
@@ -75,16 +78,12 @@ fn columns(names: &[String]) -> Result<(), Failure> {
 fn versions(versions: u64) -> Result<(), Failure> {
     match versions {
         0 => Err(Failure::invalid("versions", "must be at least 1")),
-        _ => check::number("versions", versions),
+        _ => Ok(()),
     }
 }
 
 fn one() -> u64 {
     1
-}
-
-fn one_or<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or(1))
 }
 
 /// Asks for one row.
@@ -93,20 +92,16 @@ fn one_or<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
 #[schemars(rename = "row.get.params")]
 pub struct Get {
     /// The table, or an index.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::TABLE))]
     pub table: String,
     /// The whole primary key.
     pub key: Cells,
     /// Only these columns; none = all.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "or_default"
-    )]
-    #[schemars(length(max = 1024))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024), inner(length(min = 1, max = 255), regex(pattern = rules::COLUMN)))]
     pub columns: Vec<String>,
     /// So many of the newest versions of each column; 1 if it is left out.
-    #[serde(default = "one", deserialize_with = "one_or")]
+    #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub versions: u64,
 }
@@ -148,7 +143,7 @@ pub struct Row {
 #[schemars(rename = "row.range.params")]
 pub struct Range {
     /// The table, or an index.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::TABLE))]
     pub table: String,
     /// Only rows whose key begins with these values of its first columns; not of all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,30 +156,22 @@ pub struct Range {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Cells>,
     /// From the highest key to the lowest.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     pub backward: bool,
     /// Rows at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Only these columns; none = all.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "or_default"
-    )]
-    #[schemars(length(max = 1024))]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024), inner(length(min = 1, max = 255), regex(pattern = rules::COLUMN)))]
     pub columns: Vec<String>,
     /// So many of the newest versions of each column; 1 if it is left out.
-    #[serde(default = "one", deserialize_with = "one_or")]
+    #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub versions: u64,
     /// Only rows that it is true of.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "filter"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Box<Filter>>,
 }
 
@@ -228,7 +215,7 @@ pub struct Page {
 #[schemars(rename = "row.put.params")]
 pub struct Put {
     /// The table; not an index.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::TABLE))]
     pub table: String,
     /// The whole primary key. A column that the server numbers is left out, and the row is new.
     pub key: Cells,
@@ -262,7 +249,7 @@ impl Check for Put {
 }
 
 /// What has to be so of a row that is put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "row_expect")]
 pub enum Expect {
@@ -270,15 +257,6 @@ pub enum Expect {
     Exist,
     /// It is not there.
     Absent,
-}
-
-impl<'de> Deserialize<'de> for Expect {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Expect, D::Error> {
-        one_of(
-            from,
-            &[("exist", Expect::Exist), ("absent", Expect::Absent)],
-        )
-    }
 }
 
 /// The row was put.

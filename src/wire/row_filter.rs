@@ -4,11 +4,11 @@
 //! Must not: know what a comparison means; `model/filter.rs` does.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::entry::OneValue;
 use super::failure::Failure;
-use super::params::{Object, objects, one_of, or_default};
+use super::rules;
 use super::table::column_name;
 use crate::model::Value;
 use crate::model::limits::FILTER_NODES_MAX;
@@ -16,11 +16,16 @@ use crate::model::limits::FILTER_NODES_MAX;
 /// What has to hold of a row: a comparison, or one of `all`, `any` and `not`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "row_filter")]
+#[schemars(
+    rename = "row_filter",
+    transform = rules::one_of(
+        [rules::compares(), rules::said("all"), rules::said("any"), rules::given("not")]
+    ),
+)]
 pub struct Filter {
     /// The column that is compared, also one of the key. Any of the versions that are asked for may fulfil it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::COLUMN))]
     pub column: Option<String>,
     /// How it is compared.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,38 +34,19 @@ pub struct Filter {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<OneValue<'static>>,
     /// Whether it holds of rows that have no such column.
-    #[serde(
-        default,
-        skip_serializing_if = "std::ops::Not::not",
-        deserialize_with = "or_default"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub if_missing: bool,
     /// All of these hold; two at least.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "objects"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = rules::not_just_one)]
     pub all: Vec<Filter>,
     /// One of these holds; two at least.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "objects"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = rules::not_just_one)]
     pub any: Vec<Filter>,
     /// This does not hold.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "filter"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not: Option<Box<Filter>>,
-}
-
-pub(super) fn filter<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<Filter>>, D::Error> {
-    let read = Option::<Object<Filter>>::deserialize(from)?;
-    Ok(read.map(|read| Box::new(read.0)))
 }
 
 impl Filter {
@@ -113,7 +99,7 @@ fn missing(field: &str, name: &str) -> Failure {
 }
 
 /// How a column is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "filter_op")]
 pub enum Op {
     /// Is it.
@@ -134,18 +120,4 @@ pub enum Op {
     /// Is it or below.
     #[serde(rename = "<=")]
     AtMost,
-}
-
-impl<'de> Deserialize<'de> for Op {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Op, D::Error> {
-        let all = [
-            ("=", Op::Equal),
-            ("!=", Op::NotEqual),
-            (">", Op::Above),
-            (">=", Op::AtLeast),
-            ("<", Op::Below),
-            ("<=", Op::AtMost),
-        ];
-        one_of(from, &all)
-    }
 }

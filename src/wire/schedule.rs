@@ -10,8 +10,9 @@ use super::check::{self, Check};
 use super::entry::Entry;
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{page_default, page_limit};
+use super::params::page_default;
 use super::reason::Reason;
+use super::rules;
 
 /// Asks for the messages that the caller has scheduled in a timeline with `message.append {deliver_at}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,14 +20,14 @@ use super::reason::Reason;
 #[schemars(rename = "schedule.list.params")]
 pub struct List {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// What the page before gave as `next`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub after: Option<String>,
     /// Messages at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
@@ -82,7 +83,7 @@ pub struct Listed {
 #[schemars(rename = "schedule.cancel.params")]
 pub struct Cancel {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The message ID that `message.append` gave as `scheduled`.
     #[schemars(length(min = 1, max = 64))]

@@ -13,6 +13,7 @@ use super::entry::Integers;
 use super::failure::Failure;
 use super::key::Secret;
 use super::limits::Limits;
+use super::rules;
 
 /// Names the user, and how the client wants to be answered. Optional while no authentication is configured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,11 +26,11 @@ pub struct Open {
     pub token: Option<Secret>,
     /// The user who sends, 1 to 128 bytes. An API key may act for some; beside a token it must be its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: Option<String>,
     /// Names the device, 1 to 64 bytes; others see it in presence and signals.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: Option<String>,
     /// Name and version of the client's software, up to 255 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +113,18 @@ impl JsonSchema for Discovered {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({ "type": "object", "description": "An OpenRPC document." })
+        schemars::json_schema!({
+            "type": "object",
+            "description": "An OpenRPC document.",
+            "properties": {
+                "openrpc": { "type": "string", "description": "The version of OpenRPC." },
+                "info": { "type": "object", "description": "What this is." },
+                "methods": { "type": "array", "description": "Parameters, result and an example of each method." },
+                "components": { "type": "object", "description": "What they name, and the errors." },
+                "x-pushes": { "type": "array", "description": "Each push." },
+                "x-close-codes": { "type": "array", "description": "Why connections are closed." },
+            },
+            "required": ["openrpc", "info", "methods", "components", "x-pushes", "x-close-codes"],
+        })
     }
 }

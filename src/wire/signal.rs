@@ -12,8 +12,9 @@ use super::check::{self, Check};
 use super::entry::Entry;
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{page_default, page_limit};
+use super::params::page_default;
 use super::reason::Reason;
+use super::rules;
 
 /// Sends something in passing to those who subscribe with `signals`. It is never stored and may be dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,7 +22,7 @@ use super::reason::Reason;
 #[schemars(rename = "signal.params")]
 pub struct Signal {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// What to say: names and values as in an entry, up to 4 KiB as compact JSON text.
     pub signal: Entry<'static>,
@@ -48,10 +49,10 @@ pub struct Signalled {}
 #[schemars(rename = "presence.get.params")]
 pub struct Get {
     /// The timelines' IDs, up to 100, none twice.
-    #[schemars(length(max = 100), inner(length(min = 1, max = 255)))]
+    #[schemars(length(max = 100), inner(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL)))]
     pub timelines: Vec<String>,
     /// Users per timeline at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }

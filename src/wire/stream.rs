@@ -4,13 +4,14 @@
 //! names, positions and limits are checked when they leave here. Must not: know what a position holds.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{one_of, or_default, page_default, page_limit};
+use super::params::page_default;
 use super::reason::Reason;
+use super::rules;
 
 /// Bytes of a cursor's name.
 const CURSOR_BYTES_MAX: usize = 64;
@@ -20,15 +21,19 @@ pub(super) const POSITION_BYTES_MAX: usize = 4 << 10;
 /// Follows all changes of many timelines, or of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "stream.open.params")]
+#[schemars(
+    rename = "stream.open.params",
+    transform = rules::one_of([rules::given("timelines"), rules::given("table")]),
+    transform = rules::not_beside("position", ["from", "cursor"]),
+)]
 pub struct Open {
     /// The timelines whose IDs begin so; empty = all. None of the server's own (`$…`). Or `table`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 255))]
+    #[schemars(length(max = 255), regex(pattern = rules::NOT_OURS))]
     pub timelines: Option<String>,
     /// The rows of this table, which must have a stream.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::TABLE))]
     pub table: Option<String>,
     /// Where to begin: `"now"` (the default), or `"start"`, the first change that the log keeps.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,12 +44,12 @@ pub struct Open {
     pub position: Option<String>,
     /// At the named cursor, 1 to 64 bytes. One that is not there is made first, at `from`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NOT_OURS))]
     pub cursor: Option<String>,
 }
 
 /// Where a stream begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "stream_from")]
 pub enum From {
@@ -52,12 +57,6 @@ pub enum From {
     Start,
     /// Behind all that there is.
     Now,
-}
-
-impl<'de> Deserialize<'de> for From {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<From, D::Error> {
-        one_of(from, &[("start", From::Start), ("now", From::Now)])
-    }
 }
 
 impl Check for Open {
@@ -120,7 +119,7 @@ pub struct Close {
 
 impl Check for Close {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::number("stream", self.stream)
+        Ok(())
     }
 }
 
@@ -135,13 +134,13 @@ pub struct Closed {}
 #[schemars(rename = "stream.commit.params")]
 pub struct Commit {
     /// The cursor's name.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NOT_OURS))]
     pub cursor: String,
     /// The position of a push of a stream of the same source.
     #[schemars(length(min = 1, max = 4096))]
     pub position: String,
     /// Also back; without it the further place counts.
-    #[serde(default, deserialize_with = "or_default")]
+    #[serde(default)]
     pub force: bool,
 }
 
@@ -170,7 +169,7 @@ pub struct Cursors {
     #[schemars(length(max = 64))]
     pub after: Option<String>,
     /// Cursors at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }
@@ -223,7 +222,7 @@ pub struct Cursor {
 #[schemars(rename = "stream.forget.params")]
 pub struct Forget {
     /// The cursor's name.
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NOT_OURS))]
     pub cursor: String,
 }
 

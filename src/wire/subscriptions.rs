@@ -13,10 +13,12 @@ use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
 use super::reason::Reason;
+use super::rules;
 
 /// Where one of many subscriptions begins. Neither `after` nor `rewind`: from now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(transform = rules::not_beside("after", ["rewind"]))]
 pub struct Start {
     /// Everything above this sequence; not with `rewind`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,9 +39,6 @@ impl Start {
     /// `at` is the path of the object whose members these are, with a dot behind it.
     pub(super) fn check(&self, at: &str) -> Result<(), Failure> {
         check::epoch("epoch", self.epoch.as_deref())
-            .and_then(|()| check::number("after", self.after))
-            .and_then(|()| check::number("rewind", self.rewind))
-            .and_then(|()| check::number("changes_after", self.changes_after))
             .and_then(|()| match (self.after, self.rewind) {
                 (Some(_), Some(_)) => Err(Failure::invalid("rewind", "either after or rewind")),
                 _ => Ok(()),

@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::message::Message;
-use super::params::{one_of, or_default, page_default, page_limit, yes, yes_or};
+use super::params::{page_default, yes};
 use super::position::{Place, places, positions_at};
 
 pub use super::positions::{Position, Positions};
+use super::rules;
 pub use super::subscriptions::{
     Following, Start, State, Subscribed, SubscribedMany, SubscribedOne,
 };
@@ -24,24 +25,28 @@ use super::subscriptions::{check_count, check_starts};
 /// Asks for what is new in many timelines, and may wait for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "sync.params")]
+#[schemars(
+    rename = "sync.params",
+    transform = rules::one_of([rules::given("positions"), rules::given("device")]),
+    transform = rules::not_without("device", ["ack", "rewind"]),
+)]
 pub struct Sync {
     /// The reader's positions, by timeline; or `device`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub positions: Option<Positions>,
     /// The user's device whose stored positions count, in all of the user's conversations; 1 to 64 bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: Option<String>,
     /// Positions that the device has stored: they are set first, as by `position.set`. Nothing else moves them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<BTreeMap<String, Place>>")]
+    #[schemars(with = "Option<BTreeMap<String, Place>>", transform = rules::timelines)]
     pub ack: Option<Positions>,
     /// So many of the newest messages of a conversation in which the device has no position; default 20.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rewind: Option<u64>,
     /// Messages per timeline at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Wait up to this long until there is something, ms; clamped; not in a batch.
@@ -68,7 +73,6 @@ impl Check for Sync {
                 if let Some(ack) = &self.ack {
                     places("ack", ack, limits)?;
                 }
-                check::number("rewind", self.rewind)?;
             }
             _ => return Err(Failure::invalid("positions", "either positions or device")),
         }
@@ -116,21 +120,33 @@ pub struct SyncedTimeline {
 /// Resumes a timeline and follows it, or many. Neither `after` nor `rewind`: from now.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "subscribe.params")]
+#[schemars(
+    rename = "subscribe.params",
+    transform = rules::one_of(
+        [rules::given("timeline"), rules::given("timelines"), rules::given("conversations")]
+    ),
+    transform = rules::not_beside("after", ["rewind"]),
+    transform = rules::not_without("timeline", ["after", "epoch", "changes_after"]),
+    transform = rules::not_beside("rewind", ["timelines"]),
+    transform = rules::not_without("conversations", ["device"]),
+    transform = rules::only_with(rules::given("conversations"), rules::lacks("with", "presence")),
+)]
 pub struct Subscribe {
     /// The timeline's ID, 1 to 255 bytes; or `timelines`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: Option<String>,
     /// Many at once, each for itself: where it begins, by timeline.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(transform = rules::timelines)]
     pub timelines: Option<BTreeMap<String, Start>>,
     /// All conversations of the user, also those that they join later; `subscribed` pushes tell those with news.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = [true, null]))]
     pub conversations: Option<bool>,
     /// With `conversations`: from the positions of this device; else from now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
+    #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: Option<String>,
     /// Everything above this sequence; not with `rewind`, and not with `timelines`, which have their own.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,23 +163,19 @@ pub struct Subscribe {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_after: Option<u64>,
     /// Messages of a timeline in the reply at most; clamped to the page limit. The rest follows as pushes.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Make a timeline if there is none; default `true`.
-    #[serde(default = "yes", deserialize_with = "yes_or")]
+    #[serde(default = "yes")]
     pub create: bool,
     /// Pushes of this subscription that come only if they are asked for.
-    #[serde(
-        default,
-        deserialize_with = "or_default",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<With>,
 }
 
 /// Pushes that a subscription asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum With {
     /// `signal`: what users say in passing.
@@ -174,20 +186,6 @@ pub enum With {
     Members,
     /// `receipt`: how far members have read.
     Receipts,
-}
-
-impl<'de> Deserialize<'de> for With {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<With, D::Error> {
-        one_of(
-            from,
-            &[
-                ("signals", With::Signals),
-                ("presence", With::Presence),
-                ("members", With::Members),
-                ("receipts", With::Receipts),
-            ],
-        )
-    }
 }
 
 impl Subscribe {
@@ -255,17 +253,25 @@ fn one_of_three<T>(
 /// Ends a subscription, or many.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "unsubscribe.params")]
+#[schemars(
+    rename = "unsubscribe.params",
+    transform = rules::one_of(
+        [rules::given("timeline"), rules::given("timelines"), rules::given("conversations")]
+    ),
+    transform = rules::not_without("timeline", ["epoch"]),
+)]
 pub struct Unsubscribe {
     /// The timeline's ID, 1 to 255 bytes; or `timelines`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: Option<String>,
     /// Many at once.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(inner(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL)))]
     pub timelines: Option<Vec<String>>,
     /// All conversations, as they were subscribed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = [true, null]))]
     pub conversations: Option<bool>,
     /// The epoch that is thought to be current; another one is refused. Only with `timeline`.
     #[serde(skip_serializing_if = "Option::is_none")]

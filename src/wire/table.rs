@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
+use super::rules;
 use crate::model::limits::NAME_BYTES_MAX;
 use crate::model::{check_column_name, check_table_name};
 
@@ -51,7 +52,7 @@ pub struct Named {
 #[schemars(rename = "table.get.params")]
 pub struct Get {
     /// Its name, or an index's.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::TABLE))]
     pub table: String,
 }
 

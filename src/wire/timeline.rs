@@ -11,7 +11,8 @@ use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
 use super::new_member::{NewMember, new_members};
-use super::params::{objects, page_default, page_limit};
+use super::params::page_default;
+use super::rules;
 use super::settings::{Settings, SettingsPatch};
 
 /// Makes a timeline, or finds it.
@@ -20,7 +21,7 @@ use super::settings::{Settings, SettingsPatch};
 #[schemars(rename = "timeline.create.params")]
 pub struct Create {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Its meta, if it is made now.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,11 +30,7 @@ pub struct Create {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsPatch>,
     /// Its members, if it is made now; up to 10,000, nobody twice.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "objects"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000))]
     pub members: Vec<NewMember>,
     /// Refuse unless this is the current one.
@@ -62,7 +59,7 @@ impl Check for Create {
 #[schemars(rename = "timeline.configure.params")]
 pub struct Configure {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// What to set, and what to give back.
     pub settings: SettingsPatch,
@@ -79,7 +76,6 @@ impl Check for Configure {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
         check::timeline_to_write(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("expect_version", self.expect_version)?;
         self.settings.check()
     }
 }
@@ -114,7 +110,7 @@ pub struct Created {
 #[schemars(rename = "timeline.get.params")]
 pub struct Get {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,7 +164,7 @@ pub struct Info {
 #[schemars(rename = "timeline.update.params")]
 pub struct Update {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// What to set and remove.
     pub meta: Patch,
@@ -185,7 +181,6 @@ impl Check for Update {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::timeline_to_write(&self.timeline)?;
         check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("expect_version", self.expect_version)?;
         check::patch("meta", &self.meta, limits)
     }
 }
@@ -207,7 +202,7 @@ pub struct Updated {
 #[schemars(rename = "timeline.delete.params")]
 pub struct Delete {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Refuse unless this is the current one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -236,7 +231,7 @@ pub struct Deleted {
 #[schemars(rename = "timeline.trim.params")]
 pub struct Trim {
     /// The timeline's ID, 1 to 255 bytes.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The first sequence to keep.
     pub before: u64,
@@ -249,8 +244,7 @@ pub struct Trim {
 impl Check for Trim {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
         check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
-        check::number("before", self.before)
+        check::epoch("epoch", self.epoch.as_deref())
     }
 }
 
@@ -276,7 +270,7 @@ pub struct List {
     #[schemars(length(max = 512))]
     pub after: Option<String>,
     /// Timelines at most; clamped to the page limit.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }

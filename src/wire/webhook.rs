@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::check::{self, Check};
 use super::failure::Failure;
 use super::limits::Limits;
-use super::params::{page_default, page_limit};
+use super::params::page_default;
+use super::rules;
 use super::stream::POSITION_BYTES_MAX;
 
 /// Bytes of a webhook's name.
@@ -87,7 +88,7 @@ pub struct Dead {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// Dead letters at most; clamped to 50.
-    #[serde(default = "page_default", deserialize_with = "page_limit")]
+    #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
 }
@@ -95,7 +96,6 @@ pub struct Dead {
 impl Check for Dead {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::bytes_between("name", &self.name, NAME_BYTES_MAX)?;
-        check::number("after", self.after)?;
         check::page_limit(&mut self.limit, limits)?;
         // Each has two positions, and a page fits into a frame.
         self.limit = self.limit.min(50);
@@ -137,7 +137,10 @@ pub struct DeadLetter {
 /// Has a webhook post again: everything behind a position, or one dead letter, which goes away when it is taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "webhook.replay.params")]
+#[schemars(
+    rename = "webhook.replay.params",
+    transform = rules::one_of([rules::given("position"), rules::given("dead")]),
+)]
 pub struct Replay {
     /// The webhook's name.
     #[schemars(length(min = 1, max = 40))]
@@ -154,7 +157,6 @@ pub struct Replay {
 impl Check for Replay {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
         check::bytes_between("name", &self.name, NAME_BYTES_MAX)?;
-        check::number("dead", self.dead)?;
         match (&self.position, self.dead) {
             (Some(position), None) => {
                 check::bytes_between("position", position, POSITION_BYTES_MAX)

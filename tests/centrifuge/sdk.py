@@ -11,8 +11,8 @@ from centrifuge import Client, ClientEventHandler, SubscriptionEventHandler
 
 from server import Server
 
-SECRET = "secret"
-KEY = "api_key"
+SECRET = "what tokens of these set-ups are signed with"
+KEY = "what back ends of these set-ups show"
 NUMBERS = itertools.count(1)
 
 INSECURE = f"""

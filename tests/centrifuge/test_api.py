@@ -1,6 +1,7 @@
 """The HTTP API, as back ends of Centrifugo's users call it."""
 
 import json
+from urllib.parse import quote
 
 from sdk import KEY, name
 
@@ -14,7 +15,8 @@ def test_a_key_is_needed(insecure):
     assert status(Authorization="apikey other") == 401
     assert status(**{"X-API-Key": KEY}) == 200
     assert status(Authorization=f"apikey {KEY}") == 200
-    assert status(f"/api/info?api_key={KEY}") == 200
+    # URLs are logged by proxies: no key counts there unless the configuration says so.
+    assert status(f"/api/info?api_key={quote(KEY)}") == 401
     assert status("/api/nothing", **{"X-API-Key": KEY}) == 404
     assert insecure.get("/api/info", {"X-API-Key": KEY})[0] == 405
     assert insecure.http("POST", "/api/batch", "[", {"X-API-Key": KEY})[0] == 400

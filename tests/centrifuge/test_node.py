@@ -44,6 +44,8 @@ def test_the_scripts_of_the_page_run_as_printed(tmp_path, language):
     page = PAGE.read_text().split("\n## Begin\n", 1)[1].split("\n## ", 1)[0]
     (config,) = re.findall(r"```toml\n(.*?)```", page, re.S)
     (script,) = re.findall(rf"```{language}\n(.*?)```", page, re.S)
+    (shell,) = re.findall(r"```console\n\$ (.*?)\n```", page, re.S)
+    subprocess.run(["bash", "-c", shell], cwd=tmp_path, check=True)
     (printed,) = re.findall(r"```text\n(.*?)```", page, re.S)
     assert len(script.splitlines()) <= 60 and script.count("127.0.0.1:7070") == 1
     (tmp_path / "centrifuge.toml").write_text(config)

@@ -277,7 +277,11 @@ def cut(name, value, text):
     raise AssertionError(f"{name} is not in {text}")
 
 
-def token(secret="secret", **claims):
+# What these tests sign such tokens with.
+SECRET = "a secret of the Centrifuge dialect"
+
+
+def token(secret=SECRET, **claims):
     encode = lambda data: base64.urlsafe_b64encode(data).rstrip(b"=").decode()
     head = encode(json.dumps({"alg": "HS256", "typ": "JWT"}).encode())
     text = f"{head}.{encode(json.dumps(claims).encode())}"

@@ -54,7 +54,7 @@ class Guarded(Server):
             f"limits = {self.limits}\n{self.before}\n[auth]\nissuer = \"me\"\naudience = [\"chat\"]\nleeway_s = 1\n"
             f"hs256_secret_files = {paths}\n{auth}\n"
         )
-        with open(self.config_path, "w") as file:
+        with open(os.open(self.config_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(self.config)
 
     @property

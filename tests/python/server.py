@@ -42,7 +42,8 @@ class Server:
         command = [self.binary, "serve", "--data", self.data, "--listen", f"{self.listen}:{self.port}"]
         if self.config is not None:
             path = os.path.join(self.directory, "tideline.toml")
-            with open(path, "w") as file:
+            # A configuration may hold secrets.
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
                 file.write(self.config)
             command += ["--config", path]
         with open(os.path.join(self.directory, "server.log"), "ab") as log:

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from centrifuge_wire import Peer, token, varint
+from centrifuge_wire import SECRET, Peer, token, varint
 from client import Client
 from server import Server
 
-TOKENS = """
+TOKENS = f"""
 [centrifuge.client.token]
-hmac_secret_key = "secret"
+hmac_secret_key = "{SECRET}"
 [centrifuge.client.subscribe_to_user_personal_channel]
 enabled = true
 [centrifuge.channel.without_namespace]

@@ -12,8 +12,8 @@ from centrifuge_wire import token as dialect_token
 from client import Refused
 from guarded import MESSAGE, OTHER, POLICIES, Guarded, token, who
 
-BACK_END = "the key of back ends"
-OURS = "a secret of this dialect"
+BACK_END = "the key that back ends show the API"
+OURS = "a secret of this dialect for tokens"
 CENTRIFUGE = f"""
 [centrifuge]
 http_api.key = "{BACK_END}"

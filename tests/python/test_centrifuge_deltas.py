@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from centrifuge_wire import Peer, token
+from centrifuge_wire import SECRET, Peer, token
 from server import Server
 
-DELTAS = """
+DELTAS = f"""
 [centrifuge.client]
-token.hmac_secret_key = "secret"
+token.hmac_secret_key = "{SECRET}"
 insecure = true
 [[centrifuge.channel.namespaces]]
 name = "delta"

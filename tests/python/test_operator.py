@@ -128,7 +128,7 @@ def test_an_address_that_others_reach_has_to_be_wanted(own_server, tmp_path):
     for listen in ["127.0.0.1:0", "localhost:0"]:
         code, said = start(listen)
         assert code == 0 and "WARN" not in said and "key development" in said, said
-    code, said = start("127.0.0.1:0", TIDELINE_TABLESTORE_CREDENTIALS="me:secret")
+    code, said = start("127.0.0.1:0", TIDELINE_TABLESTORE_CREDENTIALS="me:a-secret-of-thirty-bytes-or-more")
     assert code == 0 and "key development" not in said, said
 
 

@@ -173,7 +173,7 @@ def test_what_can_not_be_served_refuses_the_start(authority, tmp_path):
     assert "tls: " in refused(settings((pair[0], authority.issue("other")[1])))
     os.chmod(pair[1], 0o644)
     why = refused(settings(pair))
-    assert "server.key: others may read" in why
+    assert "server.key: others can read" in why
     with open(pair[1]) as key:
         assert not any(line in why for line in key.read().splitlines())
 

@@ -105,6 +105,7 @@ def receiver():
 def hooked(own_server, receiver, tmp_path):
     """A server with a webhook for `room/`, started."""
     (tmp_path / "secret").write_text("whsec_" + base64.b64encode(SECRET).decode() + "\n")
+    (tmp_path / "secret").chmod(0o600)
     own_server.config = f"""
 [[webhook]]
 name = "search"

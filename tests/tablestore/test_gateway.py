@@ -31,20 +31,24 @@ def configured(tmp_path):
         server.kill()
 
 
+COLONS = "a:secret:with:colons:in:all:of:it"
+OTHER = "another-secret-of-thirty-bytes"
+
+
 def test_own_keys_and_instances_replace_the_development_ones(configured):
     server = configured(
-        tablestore_credentials="first:secret:with:colons,second:other", tablestore_instances="harbour,another-one"
+        tablestore_credentials=f"first:{COLONS},second:{OTHER}", tablestore_instances="harbour,another-one"
     )
-    for key_id, secret in [("first", "secret:with:colons"), ("second", "other")]:
+    for key_id, secret in [("first", COLONS), ("second", OTHER)]:
         for instance in ["harbour", "another-one"]:
             for options in [{}, {"region": "somewhere"}]:
                 assert connect(server, key_id, secret, instance, **options).list_table()
     with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
         connect(server).list_table()
     with refused("OTSAuthFailed", "Signature mismatch."):
-        connect(server, "first", "other", "harbour").list_table()
+        connect(server, "first", OTHER, "harbour").list_table()
     with refused("OTSAuthFailed", "The instance is not found."):
-        connect(server, "first", "secret:with:colons", "tideline").list_table()
+        connect(server, "first", COLONS, "tideline").list_table()
 
 
 def test_the_development_key_is_for_this_machine_alone(configured):
@@ -64,8 +68,8 @@ def test_the_development_key_is_for_this_machine_alone(configured):
     assert "tablestore_credentials" in server.log()
     # One's own keys count there, and nobody else's beside them.
     server.kill()
-    server = configured(tablestore_credentials="me:secret,development:development")
-    assert connect(server, "me", "secret").list_table()
+    server = configured(tablestore_credentials=f"me:{OTHER},development:development")
+    assert connect(server, "me", OTHER).list_table()
     with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
         connect(server).list_table()
 

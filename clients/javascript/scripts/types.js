@@ -7,7 +7,8 @@ const DOCUMENT = new URL("../../../schemas/openrpc.json", import.meta.url);
 const OUTPUT = new URL("../protocol.d.ts", import.meta.url);
 
 // What values.js makes of the wire's values.
-const VALUE = "string | number | bigint | boolean | Uint8Array | unknown[] | { [name: string]: unknown }";
+const SCALAR = "string | number | bigint | boolean | Uint8Array";
+const VALUES = { scalar: SCALAR, value: `${SCALAR} | unknown[] | { [name: string]: unknown }` };
 
 export function made() {
   const { components, methods, "x-pushes": pushes } = JSON.parse(readFileSync(DOCUMENT, "utf8"));
@@ -18,7 +19,7 @@ export function made() {
   const typeOrName = (schema, indent) => known.get(JSON.stringify(schema)) ?? type(schema, indent);
   for (const name of names) {
     const schema = components.schemas[name];
-    out.push(`${comment(schema, "")}export type ${typeName(name)} = ${name === "value" ? VALUE : type(schema, "")};\n`);
+    out.push(`${comment(schema, "")}export type ${typeName(name)} = ${VALUES[name] ?? type(schema, "")};\n`);
   }
   out.push("/** Parameters and result of each method, by its name. */", "export interface Methods {");
   for (const { name, params, result, summary } of methods) {

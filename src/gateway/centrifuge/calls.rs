@@ -41,7 +41,7 @@ pub(in crate::gateway) fn append(
         tags,
         message_id,
     } = published;
-    let columns = centrifuge::columns(&data, &info, &tags, limits.json_depth_max);
+    let columns = centrifuge::columns(&data, &info, &tags, limits.value_depth_max());
     centrifuge::check_append(channel, &columns, message_id.as_deref(), limits)?;
     Ok(Append {
         timeline: channel.to_owned(),

@@ -19,6 +19,8 @@ pub struct Options {
     pub personal_channel: bool,
     /// What back ends show to the HTTP API; `None` = only API keys count.
     pub api_key: Option<String>,
+    /// Whether back ends may show a key in the URL.
+    pub api_key_in_url: bool,
     /// Whether connections over HTTP streams are taken.
     pub http_stream: bool,
     /// Whether connections over server-sent events are taken.
@@ -107,6 +109,7 @@ impl Options {
             anonymous: false,
             personal_channel: false,
             api_key: None,
+            api_key_in_url: false,
             http_stream: false,
             sse: false,
             tokens: ClientTokens::new(None),

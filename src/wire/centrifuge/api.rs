@@ -15,6 +15,7 @@ use super::codes::Code;
 use super::commands::StreamPosition;
 use super::payload;
 use super::replies::Error;
+use crate::decode;
 use crate::wire::params::or_default;
 
 /// What a back end may ask for.
@@ -196,7 +197,7 @@ impl ApiClose {
     /// Whether SDKs understand it: they take a reason that is JSON for something else, and know their codes.
     pub(crate) fn is_fit(&self) -> bool {
         let is_reason = !self.reason.is_empty() && self.reason.len() <= REASON_BYTES_MAX;
-        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&self.reason).is_ok();
+        let is_json = decode::from_str::<serde::de::IgnoredAny>(&self.reason).is_ok();
         (3_000..5_000).contains(&self.code) && is_reason && !is_json
     }
 }

@@ -7,6 +7,7 @@ use prost::Message;
 use serde::Deserialize;
 
 use super::framing::Encoding;
+use crate::decode;
 
 /// A post: commands for a session.
 #[derive(Clone, PartialEq, Message)]
@@ -31,7 +32,7 @@ impl EmulationRequest {
         match encoding {
             Encoding::Protobuf => EmulationRequest::decode(body).ok(),
             Encoding::Json => {
-                let text: Text = serde_json::from_slice(&body).ok()?;
+                let text: Text = decode::from_slice(&body).ok()?;
                 Some(EmulationRequest {
                     node: text.node,
                     session: text.session,

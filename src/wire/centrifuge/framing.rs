@@ -9,6 +9,7 @@ use prost::Message as _;
 
 use super::commands::Command;
 use super::replies::Reply;
+use crate::decode;
 
 /// How messages become bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,11 +60,7 @@ impl Commands {
         };
         let bytes = message.len();
         let command = match self.encoding {
-            Encoding::Json => match message.trim_ascii_start().first() {
-                // Structs would be read from arrays, too.
-                Some(b'{') => serde_json::from_slice(&message).map_err(|_| Malformed),
-                _ => Err(Malformed),
-            },
+            Encoding::Json => decode::from_slice(&message).map_err(|_| Malformed),
             Encoding::Protobuf => Command::decode(message).map_err(|_| Malformed),
         };
         Some(command.map(|command| (command, bytes)))

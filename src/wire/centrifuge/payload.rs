@@ -2,7 +2,8 @@
 //!
 //! Owns: that such a field is JSON text in its place, neither a string nor base64. Promises: what is written is one
 //! line of valid JSON whatever the bytes are; JSON text comes out as it came in, but for line ends between its parts;
-//! bytes that are no JSON are `{"$binary": …}`, as they are natively. Must not: interpret a payload.
+//! bytes that are no JSON, or too deep for some client, are
+//! `{"$binary": …}`, as they are natively. Must not: interpret a payload.
 
 use std::borrow::Cow;
 
@@ -12,23 +13,31 @@ use bytes::Bytes;
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 use serde_json::value::RawValue;
 
-/// The text of bytes that are JSON.
-pub(crate) fn json_text(bytes: &[u8]) -> Option<&str> {
+use crate::decode;
+
+/// The text of bytes that are JSON and not deeper.
+pub(crate) fn json_text(bytes: &[u8], depth_max: u64) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
-    let raw: &RawValue = serde_json::from_str(text).ok()?;
+    if decode::deeper_than(depth_max, bytes).is_some() {
+        return None;
+    }
+    let raw: &RawValue = decode::from_str(text).ok()?;
     Some(raw.get())
 }
 
 /// One line of JSON, whatever the bytes are.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     let is_break = |one| matches!(one, '\n' | '\r');
-    match json_text(bytes) {
+    match json_text(bytes, DEPTH_MAX) {
         None => format!(r#"{{"$binary":"{}"}}"#, BASE64.encode(bytes)).into(),
         // Outside of strings, where these can't be, they are white space.
         Some(text) if text.contains(is_break) => text.replace(is_break, " ").into(),
         Some(text) => text.into(),
     }
 }
+
+/// Decoders of SDKs recurse; deeper JSON is bytes to them.
+const DEPTH_MAX: u64 = 100;
 
 /// Whether a field is left out.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -37,7 +46,7 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 pub(super) fn serialize<S: Serializer>(bytes: &Bytes, into: S) -> Result<S::Ok, S::Error> {
     let text = text(bytes);
-    let raw = serde_json::from_str::<&RawValue>(&text);
+    let raw = decode::from_str::<&RawValue>(&text);
     raw.map_err(serde::ser::Error::custom)?.serialize(into)
 }
 

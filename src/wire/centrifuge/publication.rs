@@ -11,6 +11,7 @@ use bytes::Bytes;
 
 use super::payload::json_text;
 use super::replies::{ClientInfo, Publication};
+use crate::decode;
 use crate::model::Value;
 use crate::wire::check;
 use crate::wire::entry::{Columns, Entry};
@@ -43,8 +44,8 @@ pub(crate) fn columns(
             client: String::new(),
             ..info.clone()
         };
-        let text = serde_json::to_string(&shown).expect("texts, into memory");
-        columns.push((INFO_COLUMN.to_owned(), Value::Json(text)));
+        let text = serde_json::to_vec(&shown).expect("texts, into memory");
+        columns.push((INFO_COLUMN.to_owned(), value(&text.into(), depth_max)));
     }
     if !tags.is_empty() {
         let text = serde_json::to_string(tags).expect("a map of texts, into memory");
@@ -56,25 +57,12 @@ pub(crate) fn columns(
 /// JSON for native readers, where they can take it as it is: on one line, not deep, and nothing that they would refuse.
 fn value(data: &Bytes, depth_max: u64) -> Value {
     let is_line = !data.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
-    let text = Some(data).filter(|data| is_line && is_flat(data, depth_max));
-    let text = text.and_then(|data| json_text(data).filter(|text| text.len() == data.len()));
-    match text {
+    let text = Some(data).filter(|_| is_line);
+    let text = text.and_then(|data| json_text(data, depth_max));
+    match text.filter(|text| text.len() == data.len()) {
         Some(text) if nested::compact(text).is_ok() => Value::Json(text.to_owned()),
         _ => Value::Binary(data.clone()),
     }
-}
-
-/// Whether no more brackets are open at once, wherever they stand.
-fn is_flat(data: &[u8], depth_max: u64) -> bool {
-    let mut depth = 0u64;
-    data.iter().all(|byte| {
-        match byte {
-            b'[' | b'{' => depth += 1,
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        depth <= depth_max
-    })
 }
 
 /// Refuses what could not be appended as an entry.
@@ -127,15 +115,11 @@ pub(crate) fn shown(message: &Message<'_>) -> Option<Publication> {
     match of(COLUMN) {
         Some(data) if entry.columns.iter().all(is_ours) => {
             publication.data = bytes(data);
-            let json = |name| match of(name) {
-                Some(Value::Json(text)) => Some(text),
-                _ => None,
-            };
-            let tags = json(TAGS_COLUMN).map(|text| serde_json::from_str(text).ok());
+            let tags = of(TAGS_COLUMN).map(|tags| decode::from_slice(&bytes(tags)).ok());
             publication.tags = tags.flatten().unwrap_or_default();
             let client = client_of(&message.message_id);
             publication.info = client.map(|client| {
-                let info = json(INFO_COLUMN).map(|text| serde_json::from_str(text).ok());
+                let info = of(INFO_COLUMN).map(|info| decode::from_slice(&bytes(info)).ok());
                 let info: ClientInfo = info.flatten().unwrap_or_default();
                 let sender = message.sender.as_deref().unwrap_or_default();
                 ClientInfo {

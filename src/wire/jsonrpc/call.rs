@@ -12,6 +12,7 @@ use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::message::Append;
 use crate::wire::methods::{Method, Params, Request};
+use crate::wire::params::{Reading, parameters};
 use crate::wire::reason::Reason;
 use crate::wire::sync::Sync;
 
@@ -153,14 +154,17 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {
     if !text.starts_with('{') {
         return Err(Failure::invalid("params", "params must be an object"));
     }
-    serde_json::from_str(text).map_err(|_| explained::<T>(text))
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let params: Result<T, _> = parameters(&mut reader);
+    let params = params.and_then(|params| reader.end().map(|()| params));
+    params.map_err(|_| explained::<T>(text))
 }
 
 /// Reads parameters that were refused once more, to say what is wrong and where.
 #[cold]
 fn explained<'a, T: Deserialize<'a>>(text: &'a str) -> Failure {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(Reading::new(&mut reader)) else {
         return Failure::invalid("params", "not to be read");
     };
     let path = error.path().to_string();

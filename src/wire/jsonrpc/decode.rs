@@ -12,6 +12,7 @@ use super::call::{
 };
 use super::envelope::{Batch, BatchUpTo, Early, Envelope, Reads};
 use super::{Body, Call, Id};
+use crate::decode;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::methods::Method;
@@ -24,7 +25,7 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     };
     if !text.trim_ascii_start().starts_with('[') {
         // The parameters are one deeper than the object.
-        let reads = match openings(text) <= limits.json_depth_max {
+        let reads = match decode::openings(text.as_bytes()) <= limits.json_depth_max {
             true => Reads::All,
             false => Reads::Syncs,
         };
@@ -90,7 +91,7 @@ fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
 /// Reads an id: text up to 64 bytes or a 64-bit integer.
 fn id(text: &str) -> Result<Id, Failure> {
     let id = match text.as_bytes().first() {
-        Some(b'"') => serde_json::from_str(text).ok().map(Id::Text),
+        Some(b'"') => decode::from_str(text).ok().map(Id::Text),
         // `-0` would not be echoed as it is.
         Some(b'-' | b'0'..=b'9') if text != "-0" => {
             let unsigned = || text.parse().ok().map(Id::Unsigned);
@@ -107,7 +108,7 @@ fn method<'a>(envelope: &Envelope<'a>) -> Result<Cow<'a, str>, Failure> {
         let text = text?;
         match text.strip_prefix('"')?.strip_suffix('"') {
             Some(plain) if !plain.contains('\\') => Some(Cow::Borrowed(plain)),
-            _ => serde_json::from_str(text).ok().map(Cow::Owned),
+            _ => decode::from_str(text).ok().map(Cow::Owned),
         }
     };
     let version = text(envelope.jsonrpc);
@@ -121,45 +122,13 @@ fn method<'a>(envelope: &Envelope<'a>) -> Result<Cow<'a, str>, Failure> {
 /// Refuses nesting beyond the limit. The request object itself is depth 1, its parameters 2.
 pub(super) fn depth_within(params: &str, limits: &Limits) -> Result<(), Failure> {
     let limit = limits.json_depth_max;
-    // Nearly every call ends here.
-    if openings(params) < limit {
-        return Ok(());
-    }
-    let (mut depth, mut deepest) = (1, 1);
-    let (mut in_text, mut escaped) = (false, false);
-    for byte in params.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' => in_text = !in_text,
-            _ if in_text => {}
-            b'{' | b'[' => {
-                depth += 1;
-                deepest = depth.max(deepest);
-            }
-            b'}' | b']' => depth -= 1,
-            _ => {}
-        }
-    }
-    if deepest > limit {
-        return Err(Failure::too_large(
+    match decode::deeper_than(limit - 1, params.as_bytes()) {
+        Some(depth) => Err(Failure::too_large(
             "params",
             "json_depth_max",
             limit,
-            deepest,
-        ));
+            depth + 1,
+        )),
+        None => Ok(()),
     }
-    Ok(())
 }
-
-/// How often an object or array begins, those within texts too. Counted a vector at a time, each stretch in a byte.
-fn openings(text: &str) -> u64 {
-    let count = |bytes: &[u8]| {
-        let more = |count: u8, byte: &u8| count.wrapping_add(u8::from(matches!(byte, b'{' | b'[')));
-        u64::from(bytes.iter().fold(0, more))
-    };
-    text.as_bytes().chunks(STRETCH_BYTES).map(count).sum()
-}
-
-/// A byte can count them.
-const STRETCH_BYTES: usize = 240;

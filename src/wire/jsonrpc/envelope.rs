@@ -4,6 +4,7 @@
 //! copied. Must not: judge the members; `decode.rs` does.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -11,7 +12,7 @@ use serde::de::{
 use serde_json::value::RawValue;
 
 use crate::wire::message::Append;
-use crate::wire::params::Object;
+use crate::wire::params::Reading;
 use crate::wire::sync::Sync;
 
 /// The members of a request object as they are. Others are ignored, as JSON-RPC leaves them open.
@@ -101,10 +102,10 @@ impl Members {
     ) -> Result<Option<Early>, A::Error> {
         Ok(Some(match method {
             Some("\"sync\"") if self.0 != Reads::Nothing => {
-                Early::Sync(map.next_value::<Object<Sync>>()?.0)
+                Early::Sync(map.next_value_seed(Reading::new(PhantomData))?)
             }
             Some("\"message.append\"") if self.0 == Reads::All => {
-                Early::Append(map.next_value::<Object<Append>>()?.0)
+                Early::Append(map.next_value_seed(Reading::new(PhantomData))?)
             }
             _ => return Ok(None),
         }))

@@ -26,6 +26,7 @@ use super::super::respond::{Answer, busy, counted, full, not_allowed, not_read, 
 use super::{ChannelOptions, Options};
 use crate::access::{Asker, Right};
 use crate::credentials::{Credential, Shown};
+use crate::decode;
 use crate::wire::centrifuge::{ApiBatch, ApiError, ApiMethod, Code};
 
 /// Who calls, and what is called.
@@ -66,7 +67,8 @@ pub(in crate::gateway) async fn serve(
     let Some(options) = &shared.options.centrifuge else {
         return say(StatusCode::NOT_FOUND, "no [centrifuge] here");
     };
-    let key = key_of(request.headers(), request.uri().query().unwrap_or_default());
+    let query = request.uri().query().filter(|_| options.api_key_in_url);
+    let key = key_of(request.headers(), query.unwrap_or_default());
     let backend = match enter(key.as_deref(), options, visitor, shared) {
         Ok(backend) => backend,
         Err(answer) => return answer,
@@ -102,7 +104,7 @@ pub(in crate::gateway) async fn serve(
             }
         }
         None => {
-            let Ok(batch) = serde_json::from_str(text) else {
+            let Ok(batch) = decode::from_str(text) else {
                 return say(StatusCode::BAD_REQUEST, "the body is no batch");
             };
             let _inside = inside;
@@ -229,7 +231,7 @@ fn enter<'s>(
     })
 }
 
-/// The key of a request: `X-API-Key`, `Authorization: apikey` (or `bearer`), or `api_key` in the query.
+/// The key of a request: `X-API-Key`, `Authorization: apikey` (or `bearer`), or, where that is on, `api_key` in the query.
 fn key_of(headers: &HeaderMap, query: &str) -> Option<String> {
     if let Some(key) = headers.get("x-api-key") {
         return key.to_str().ok().map(str::to_owned);

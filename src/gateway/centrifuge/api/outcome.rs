@@ -9,10 +9,11 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use super::Outcome;
+use crate::decode;
 use crate::wire::centrifuge::{ApiError, Code};
 
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
-    serde_json::from_str(text).map_err(|_| Code::BadRequest.into())
+    decode::from_str(text).map_err(|_| Code::BadRequest.into())
 }
 
 pub(super) fn result(result: &impl Serialize) -> Outcome {
