@@ -22,7 +22,7 @@ def test_create_and_get(client, name):
 def test_create_again_leaves_the_meta_untouched(client, name):
     first = client.call("timeline.create", timeline=name, meta={"a": 1})
     again = client.call("timeline.create", timeline=name, meta={"a": 2})
-    assert again == {**first, "created": False}
+    assert again == {**first, "created": False, "differs": ["meta"]}
     assert client.call("timeline.get", timeline=name)["meta"] == {"a": 1}
 
 
