@@ -162,6 +162,8 @@ pub struct Asker {
     claim: Option<Arc<Claim>>,
     /// Any of these is enough; empty = to read.
     needs: Rights,
+    /// What they are given without a credential is about timelines that exist.
+    makes_nothing: bool,
 }
 
 impl Asker {
@@ -172,6 +174,7 @@ impl Asker {
             user: user.into(),
             claim: None,
             needs: Rights::NONE,
+            makes_nothing: false,
         }
     }
 
@@ -182,6 +185,16 @@ impl Asker {
             user: claim.identity.user().unwrap_or_default().into(),
             claim: Some(claim),
             needs,
+            makes_nothing: false,
+        }
+    }
+
+    /// The same caller, who is believed, and makes no timeline.
+    #[must_use]
+    pub fn making_nothing(&self) -> Asker {
+        Asker {
+            makes_nothing: true,
+            ..self.clone()
         }
     }
 
@@ -228,6 +241,7 @@ impl Asker {
         match &self.claim {
             Some(claim) => claim.rights(name, membership),
             None if membership.shuts_out(&self.user) => Rights::NONE,
+            None if self.makes_nothing => Rights::ALL.without(Right::Create),
             None => Rights::ALL,
         }
     }
@@ -285,7 +299,8 @@ impl Asker {
 impl PartialEq for Asker {
     fn eq(&self, other: &Asker) -> bool {
         let claim = |asker: &Asker| asker.claim.as_ref().map(Arc::as_ptr);
-        self.user == other.user && self.needs == other.needs && claim(self) == claim(other)
+        let asked = |asker: &Asker| (asker.needs, asker.makes_nothing);
+        self.user == other.user && asked(self) == asked(other) && claim(self) == claim(other)
     }
 }
 

@@ -292,6 +292,10 @@ impl ClientTokens {
             Some(_) => return Err(Refused::User.into()),
         };
         let issued_at = time(&claims, "iat")?;
+        // It would outlive every revocation until then.
+        if issued_at.is_some_and(|at| at > now_ms.saturating_add(leeway_ms.max(AHEAD_MS))) {
+            return Err(Refused::NotYetValid.into());
+        }
         if authority.is_some_and(|authority| authority.is_revoked(Some(&user), issued_at)) {
             return Err(Refused::Revoked.into());
         }
@@ -375,6 +379,8 @@ fn bytes_of(json: Option<&RawValue>, base64: Option<String>) -> Result<Option<By
 
 /// For so long after its end a connection may still be refreshed.
 const GRACE_MS: u64 = 25_000;
+/// How far the clocks of those who issue tokens may be ahead.
+const AHEAD_MS: u64 = 30_000;
 
 #[cfg(test)]
 mod tests {

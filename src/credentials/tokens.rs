@@ -223,6 +223,10 @@ fn read_claims(signed: &Signed, now_ms: u64) -> Result<Token, Refused> {
         key,
         leeway_ms,
     } = signed;
+    // It lets its user subscribe to that channel of the Centrifuge dialect, and do nothing else.
+    if claims.get("channel").is_some_and(|channel| channel != "") {
+        return Err(Refused::Claims);
+    }
     let user = claims.get("sub").and_then(Value::as_str);
     let user = user.ok_or(Refused::Claims)?;
     let expires_at = time(claims, "exp")?.ok_or(Refused::Claims)?;

@@ -109,6 +109,11 @@ impl Door {
         }
     }
 
+    /// Whether a policy says who may do what with timelines of this name.
+    pub(super) fn has_policy(&self, name: &[u8]) -> bool {
+        self.gate.rules().policy(name).is_some()
+    }
+
     /// The credential of a request, by its headers.
     pub(super) async fn admit(
         &self,

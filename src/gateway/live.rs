@@ -25,6 +25,7 @@ pub(super) struct Live {
     pub(super) peer: Peer,
     pub(super) opened_at: u64,
     state: Mutex<State>,
+    users: Arc<Users>,
     /// A [`Pulse`].
     pulse: AtomicU64,
     /// It is to close.
@@ -51,6 +52,43 @@ struct State {
     user: Option<String>,
     device: Option<String>,
     client: Option<String>,
+    /// While its user counts as online.
+    there: Option<There>,
+}
+
+/// How many sessions each user has.
+#[derive(Default)]
+struct Users(Mutex<HashMap<Arc<str>, usize>>);
+
+/// One session of a user.
+struct There {
+    user: Arc<str>,
+    users: Arc<Users>,
+}
+
+impl There {
+    fn of(user: &str, users: &Arc<Users>) -> There {
+        let user: Arc<str> = user.into();
+        *users.all().entry(Arc::clone(&user)).or_default() += 1;
+        let users = Arc::clone(users);
+        There { user, users }
+    }
+}
+
+impl Drop for There {
+    fn drop(&mut self) {
+        let mut all = self.users.all();
+        match all.get_mut(&self.user) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => drop(all.remove(&self.user)),
+        }
+    }
+}
+
+impl Users {
+    fn all(&self) -> MutexGuard<'_, HashMap<Arc<str>, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What is known of a session.
@@ -116,7 +154,9 @@ impl Live {
 
     /// The user that it says to be.
     pub(super) fn believe(&self, user: Option<String>) {
-        self.state().user = user;
+        let there = user.as_deref().map(|user| There::of(user, &self.users));
+        let mut state = self.state();
+        (state.user, state.there) = (user, there);
     }
 
     /// How the client calls itself.
@@ -157,6 +197,7 @@ impl Live {
 /// All of them.
 pub(super) struct Sessions {
     live: Mutex<HashMap<String, Arc<Live>>>,
+    users: Arc<Users>,
     gauge: Gauge,
 }
 
@@ -178,6 +219,7 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         self.live.end();
+        self.live.state().there = None;
         self.sessions.all().remove(&self.live.id);
     }
 }
@@ -186,6 +228,7 @@ impl Sessions {
     pub(super) fn new(gauge: Gauge) -> Arc<Sessions> {
         Arc::new(Sessions {
             live: Mutex::default(),
+            users: Arc::default(),
             gauge,
         })
     }
@@ -219,6 +262,8 @@ impl Sessions {
         opened_at: u64,
     ) -> Kept {
         let counted = shown.is_some().then(|| self.gauge.hold(1));
+        let user = shown.as_ref().and_then(|(shown, _)| shown.identity.user());
+        let there = user.map(|user| There::of(user, &self.users));
         let live = Arc::new(Live {
             id: uuid::Uuid::new_v4().simple().to_string(),
             peer,
@@ -228,7 +273,9 @@ impl Sessions {
                 user: None,
                 device: None,
                 client: None,
+                there,
             }),
+            users: Arc::clone(&self.users),
             pulse: AtomicU64::default(),
             over: CancellationToken::new(),
         });
@@ -243,6 +290,11 @@ impl Sessions {
 
     pub(super) fn get(&self, id: &str) -> Option<Arc<Live>> {
         self.all().get(id).cloned()
+    }
+
+    /// Whether a user has a session.
+    pub(super) fn has_one_of(&self, user: &str) -> bool {
+        self.users.all().contains_key(user)
     }
 
     /// All, in no order.

@@ -5,12 +5,15 @@
 //!
 //! ```text
 //! conversation  the attributes' columns, $at (of joining, ms), $cleared, $hidden (head + 1), $hides, $inc, $joined,
-//!               $pos (where in the log this was written), $read, $removed (ms)          absent = 0
+//!               $pos (where in the log this was written), $read, $removed (ms), $role (its hash), $roles (1 = there
+//!               were others)          absent = 0; role: the default one
 //! ```
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::model::{Value, ValueRef};
 use crate::table::{Malformed, Row, RowWriter};
-use crate::timeline::{Columns, MemberRow};
+use crate::timeline::{Columns, DEFAULT_ROLE, MemberRow};
 
 /// What is stored of a conversation at its user.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,6 +24,8 @@ pub(super) struct ConversationRow {
     pub(super) joined_at: u64,
     /// What the member's row at the timeline said when it was relayed.
     pub(super) marks: Marks,
+    /// The member has had another role before.
+    pub(super) had_others: bool,
     /// Off the list until a message comes above `hidden - 1`; 0 = on it.
     pub(super) hidden: u64,
     /// When the membership ended, ms; 0 = it has not.
@@ -44,6 +49,8 @@ pub(super) struct Marks {
     pub(super) read: u64,
     pub(super) cleared: u64,
     pub(super) hides: u64,
+    /// Which role, as a hash; 0 = the default one.
+    pub(super) role: u64,
 }
 
 impl Marks {
@@ -52,6 +59,10 @@ impl Marks {
             read: member.read,
             cleared: member.cleared,
             hides: member.hides,
+            role: match member.role.as_str() {
+                DEFAULT_ROLE => 0,
+                role => xxh3_64(role.as_bytes()),
+            },
         }
     }
 }
@@ -70,6 +81,8 @@ const JOINED: &str = "$joined";
 const POSITION: &str = "$pos";
 const READ: &str = "$read";
 const REMOVED: &str = "$removed";
+const ROLE: &str = "$role";
+const HAD_OTHERS: &str = "$roles";
 
 impl ConversationRow {
     pub(super) fn new(membership: Membership, joined_at: u64, marks: Marks) -> ConversationRow {
@@ -115,6 +128,7 @@ impl ConversationRow {
             read,
             cleared,
             hides,
+            role,
         } = self.marks;
         for (name, number) in [
             (JOINED_AT, self.joined_at),
@@ -126,6 +140,8 @@ impl ConversationRow {
             (POSITION, self.position),
             (READ, read),
             (REMOVED, self.removed),
+            (ROLE, role),
+            (HAD_OTHERS, u64::from(self.had_others)),
         ] {
             if number != 0 {
                 row.put(name, ValueRef::Integer(number.cast_signed()));
@@ -139,6 +155,7 @@ impl ConversationRow {
 
     pub(super) fn decode(value: &[u8]) -> Result<ConversationRow, Malformed> {
         let mut row = ConversationRow::default();
+        let mut had_others = 0;
         for cell in Row::parse(value)?.columns() {
             let cell = cell?;
             if !cell.name.starts_with('$') {
@@ -159,10 +176,13 @@ impl ConversationRow {
                 POSITION => &mut row.position,
                 READ => &mut row.marks.read,
                 REMOVED => &mut row.removed,
+                ROLE => &mut row.marks.role,
+                HAD_OTHERS => &mut had_others,
                 _ => return Err(Malformed),
             };
             *place = number.cast_unsigned();
         }
+        row.had_others = had_others > 0;
         Ok(row)
     }
 }
@@ -185,16 +205,17 @@ mod tests {
         #[test]
         fn conversations_come_back(
             attributes in arbitrary::columns(),
-            numbers in any::<[u32; 9]>(),
+            numbers in any::<[u32; 10]>(),
+            had_others: bool,
             bytes: Vec<u8>,
         ) {
-            let [incarnation, joined, joined_at, read, cleared, hides, hidden, removed, position] =
+            let [incarnation, joined, joined_at, read, cleared, hides, role, hidden, removed, position] =
                 numbers.map(u64::from);
             let row = ConversationRow {
                 membership: Membership { incarnation, joined },
                 joined_at,
-                marks: Marks { read, cleared, hides },
-                hidden, removed, position, attributes,
+                marks: Marks { read, cleared, hides, role },
+                had_others, hidden, removed, position, attributes,
             };
             let value = row.encode().finish(7);
             prop_assert_eq!(ConversationRow::decode(&value), Ok(row));

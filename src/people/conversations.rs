@@ -103,6 +103,7 @@ pub(super) fn relay(
                 return Ok(());
             }
             ConversationRow {
+                had_others: row.had_others || row.marks.role != joined.marks.role,
                 marks: joined.marks,
                 removed: 0,
                 ..row

@@ -10,6 +10,7 @@ use crate::access::Asker;
 use crate::table::View;
 use crate::timeline::{Error, SyncAsker, SyncPosition, SyncState, Synced};
 
+use super::list::Found;
 use super::places::{PlaceRef, Places};
 use super::positions::{self, SetPositions};
 use super::tables::Home;
@@ -50,17 +51,17 @@ impl People {
         let synced = self
             .timelines
             .sync(&positions, asker, sync.bytes_max, start);
-        let (synced, more) = synced.await?;
-        let gone = |one: &&Synced| matches!(one.state, SyncState::Deleted | SyncState::Forbidden);
-        let gone: Vec<&str> = synced
-            .iter()
-            .filter(gone)
-            .map(|one| one.timeline.as_str())
-            .collect();
+        let (mut synced, more) = synced.await?;
+        let is_gone = |one: &Synced| matches!(one.state, SyncState::Deleted | SyncState::Forbidden);
+        let gone = synced.iter().filter(|one| is_gone(one));
+        let gone: Vec<&str> = gone.map(|one| one.timeline.as_str()).collect();
         if !gone.is_empty() {
             // Who meets a membership that has ended marks it, so that it is not met again.
-            self.shown(&sync.asker, &gone, Some(&[]), &Vec::new())
-                .await?;
+            let any = Vec::new();
+            let found = self.shown(&sync.asker, &gone, Some(&[]), &any).await?;
+            let mut found = found.into_iter();
+            // A member who may not read there does not hear what happens there.
+            synced.retain(|one| !is_gone(one) || !matches!(found.next(), Some(Found::Unfit)));
         }
         Ok((synced, more))
     }

@@ -1,7 +1,7 @@
 //! The ID of the direct conversation of two users.
 //!
 //! Owns: its text, and how it is made. Promises: two users have one ID, whoever asks, and no other two have it. Must
-//! not: bring back one who has left, but the caller.
+//! not: make the conversation; the timelines do.
 //!
 //! ```text
 //! direct/ANN/BEN        both names in their order, `/` and `%` in them as %2F and %25
@@ -11,59 +11,13 @@
 use sha2::{Digest as _, Sha256};
 
 use super::People;
-use crate::access::{Asker, Decision, Membership};
-use crate::timeline::{
-    AddMembers, Columns, Create, DIRECT, Error, NewMember, SettingsPatch, Target, TimelineInfo,
-};
+use crate::timeline::DIRECT;
 
 impl People {
     /// The ID of the conversation of these two.
     #[must_use]
     pub fn direct_id(user: &str, other: &str) -> String {
         id_of(user, other)
-    }
-
-    /// Makes the conversation of a user with another, of which both are members and which only they may read; or finds
-    /// it, and sees to it that the user is a member. Whether it was made now.
-    pub async fn direct(&self, asker: &Asker, other: &str) -> Result<(TimelineInfo, bool), Error> {
-        let user = asker.user();
-        let id = id_of(user, other);
-        match asker.decide(asker.rights(id.as_bytes(), Membership::default())) {
-            Decision::Allowed => {}
-            Decision::Forbidden => return Err(Error::NoRight),
-            Decision::Hidden => return Err(Error::ConversationNotFound),
-        }
-        let members_only = SettingsPatch {
-            members_only: Some(Some(true)),
-            ..SettingsPatch::default()
-        };
-        // As a back end: who has left may not read it.
-        let create = Create {
-            settings: members_only,
-            members: vec![member(user), member(other)],
-            ..Create::from(Target::from(id.as_str()))
-        };
-        let (info, created) = self.timelines.create(create).await?;
-        if !created {
-            let add = AddMembers {
-                target: Target::from(id.as_str()),
-                members: vec![member(user)],
-                history: None,
-                announce: None,
-            };
-            self.timelines.add_members(add).await?;
-        }
-        Ok((info, created))
-    }
-}
-
-fn member(user: &str) -> NewMember {
-    NewMember {
-        user: user.to_owned(),
-        role: None,
-        attributes: Columns::new(),
-        visible_from: None,
-        read: None,
     }
 }
 

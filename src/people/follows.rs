@@ -266,22 +266,8 @@ impl Kept for Followed {
 }
 
 impl People {
-    /// Has a user follow a timeline that they may read, beginning with its last `copy` messages. Gives the first
-    /// sequence in the feed; of one that they follow already, that of then.
-    pub async fn follow(
-        &self,
-        asker: &Asker,
-        timeline: &str,
-        epoch: Option<String>,
-        copy: u64,
-    ) -> Result<u64, Error> {
-        let target = Target {
-            timeline: timeline.to_owned(),
-            epoch,
-            asker: asker.clone(),
-        };
-        let user = asker.user();
-        let (incarnation, head) = self.timelines.incarnation(target).await?;
+    /// Whether a user may follow one timeline more, or follows it already.
+    pub async fn may_follow(&self, user: &str, timeline: &str) -> Result<(), Error> {
         let follows = self.follows(user).await?;
         let count = follows.all.len() as u64;
         if count >= FOLLOWS_MAX && follows.find(timeline).is_err() {
@@ -291,23 +277,35 @@ impl People {
                 actual: count + 1,
             });
         }
-        // Memory would have to copy them to take the new one in.
-        drop(follows);
+        Ok(())
+    }
+
+    /// Has a user follow a timeline that was found with this incarnation and head, beginning with its last `copy`
+    /// messages. Gives the first sequence in the feed; of one that they follow already, that of then.
+    pub fn follow(
+        &self,
+        user: &str,
+        timeline: &str,
+        (incarnation, head): (u64, u64),
+        copy: u64,
+    ) -> impl Future<Output = Result<u64, Error>> + Send + use<> {
         let from = (head + 1).saturating_sub(copy).max(1);
         let (home, timeline) = (Home::new(user), timeline.to_owned());
         self.submit(Purpose::Adds, &home.clone(), SMALL_BYTES, move |txn| {
             Ok(follow(txn, &home, timeline, (incarnation, from))?)
         })
-        .await
     }
 
     /// Has a user follow a timeline no longer; `false` if they did not.
-    pub async fn unfollow(&self, user: &str, timeline: &str) -> Result<bool, Error> {
+    pub fn unfollow(
+        &self,
+        user: &str,
+        timeline: &str,
+    ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
         self.submit(Purpose::MakesRoom, &home.clone(), SMALL_BYTES, move |txn| {
             Ok(unfollow(txn, &home, &timeline)?)
         })
-        .await
     }
 
     /// All timelines that a user follows, in the order of their names; also those that were deleted or made again

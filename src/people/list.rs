@@ -16,6 +16,7 @@ use crate::timeline::{Columns, Conversation, Error, Looked, Pulse};
 use super::conversation_row::{ConversationRow, Membership, has_all};
 use super::conversations;
 use super::cursor::{Behind, Read, Since};
+use super::filter::Filter;
 use super::memberships::{Entry, Mine};
 use super::tables::Home;
 use super::{People, SMALL_BYTES, direct};
@@ -50,15 +51,6 @@ impl Shown {
     pub(super) fn json_bytes_max(&self) -> usize {
         self.conversation.json_bytes_max() + json_bytes(&self.attributes)
     }
-}
-
-/// Which conversations.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only those with something unread, or only those without.
-    pub unread: Option<bool>,
-    /// Only those whose own attributes have these values.
-    pub attributes: Columns,
 }
 
 /// Asks for a page of a user's list.
@@ -159,6 +151,7 @@ impl People {
             let read = self.shown(&asker, &chunk, columns.as_deref(), &filter.attributes);
             for one in read.await? {
                 if let Found::Shown(one) = one
+                    && filter.muted.is_none_or(|muted| muted == one.muted)
                     && filter
                         .unread
                         .is_none_or(|unread| unread == (one.conversation.unread.unread > 0))
@@ -196,11 +189,9 @@ impl People {
         let names = places.iter().map(|place| place.name).collect();
         let hidden = self.hidden(asker, names).await?;
         places.retain(|place| !hidden.contains(place.name));
-        if !filter.attributes.is_empty() {
+        if filter.asks_the_row() {
             let names: Vec<&str> = places.iter().map(|place| place.name).collect();
-            let fits = self
-                .that_fit(asker.user(), &names, &filter.attributes)
-                .await?;
+            let fits = self.that_fit(asker.user(), &names, &filter).await?;
             let mut fits = fits.into_iter();
             places.retain(|_| fits.next().unwrap_or(false));
         }
@@ -363,13 +354,8 @@ impl People {
         names: &[&str],
     ) -> Result<Vec<Option<ConversationRow>>, Error> {
         let home = Home::new(user);
-        let (of, names) = (
-            home.clone(),
-            names
-                .iter()
-                .map(|name| (*name).to_owned())
-                .collect::<Vec<_>>(),
-        );
+        let of = home.clone();
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         self.read(&home, move |view, _| {
             let row = |name: &String| conversations::load(view, &of, name);
             Ok(names.iter().map(row).collect::<Result<Vec<_>, _>>()?)
@@ -381,12 +367,13 @@ impl People {
         &self,
         user: &str,
         names: &[&str],
-        attributes: &Columns,
+        filter: &Filter,
     ) -> Result<Vec<bool>, Error> {
+        let now_ms = self.timelines.now_ms();
         let mut fits = Vec::with_capacity(names.len());
         for chunk in names.chunks(COUNTED_MAX) {
             let rows = self.rows(user, chunk).await?;
-            fits.extend(rows.iter().map(|row| has_all(row.as_ref(), attributes)));
+            fits.extend(rows.iter().map(|row| filter.fits(row.as_ref(), now_ms)));
         }
         Ok(fits)
     }

@@ -36,6 +36,7 @@ const _: () = assert!(size_of::<Entry>() == 40);
 
 const PINNED: u8 = 1;
 const ENDED: u8 = 2;
+const HAD_OTHERS: u8 = 4;
 
 impl Entry {
     pub(super) fn is_pinned(&self) -> bool {
@@ -44,6 +45,12 @@ impl Entry {
 
     pub(super) fn is_ended(&self) -> bool {
         self.flags & ENDED != 0
+    }
+
+    /// Whether the member has had another role before: of one who has not, and may not read, the conversation was
+    /// never shown.
+    pub(super) fn had_other_roles(&self) -> bool {
+        self.flags & HAD_OTHERS != 0
     }
 
     /// Whether it is on the list, beside its timeline as memory knows it. A timeline that was made again has none of
@@ -93,10 +100,11 @@ impl Mine {
         };
         let pinned = if row.is_pinned() { PINNED } else { 0 };
         let ended = if row.removed > 0 { ENDED } else { 0 };
+        let had_others = if row.had_others { HAD_OTHERS } else { 0 };
         let entry = Entry {
             at,
             name_bytes: u8::try_from(timeline.len()).expect("a name has up to 255 bytes"),
-            flags: pinned | ended,
+            flags: pinned | ended | had_others,
             mark: mark(row.membership.incarnation),
             position: row.position,
             read: row.marks.read,

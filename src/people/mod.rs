@@ -11,6 +11,7 @@ mod device;
 mod direct;
 mod dump;
 mod feed;
+mod filter;
 mod followers;
 mod follows;
 mod hidden;
@@ -44,7 +45,7 @@ use crate::table::{
     Catalog, DropContext, Entry, Owner, Partitions, Purpose, ReadError, Retention, Rules,
     TableRules, Txn, View, owner_of_text,
 };
-use crate::timeline::{Columns, Error, Limits, Timelines};
+use crate::timeline::{Columns, Error, Limits, MemberRow, Timelines};
 
 use conversations::OwnChange;
 use cursor::Ends;
@@ -59,14 +60,24 @@ use tables::Home;
 pub use device::SyncDevice;
 pub use dump::{DumpedPerson, StoredConversation, dump_people};
 pub use feed::{FeedPage, FeedRange};
+pub use filter::Filter;
 pub use follows::{Follow, Followed};
 pub use jobs::Jobs;
-pub use list::{Count, Filter, ListConversations, ListedConversations, Shown};
+pub use list::{Count, ListConversations, ListedConversations, Shown};
 pub use own_side::{OwnPosition, OwnSide};
 pub use positions::{DEVICES_MAX, SetPositions};
 pub use stored::{Device, DevicePosition, Place};
 pub use sync::{SyncConversations, SyncedConversations};
 pub use verify::{Changed, Report, StoredPartition, StoredPeople, VerifiedPeople};
+
+/// A user's membership, as its timeline has just confirmed it.
+pub struct Own {
+    home: Home,
+    timeline: String,
+    incarnation: u64,
+    member: MemberRow,
+    head: u64,
+}
 
 /// What lies at the users of a data directory. Cheap to clone.
 ///
@@ -199,39 +210,54 @@ impl People {
         }
     }
 
-    /// Asks a timeline for the user's membership, and changes their own attributes of it. Gives all of them.
-    pub async fn update_attributes(
+    /// Asks a timeline for the user's membership, behind the writes that were queued there before.
+    pub fn own(
         &self,
         asker: &Asker,
         timeline: &str,
+    ) -> impl Future<Output = Result<Own, Error>> + Send + use<> {
+        let asked = self.timelines.membership_in_turn(asker, timeline);
+        let (home, timeline) = (Home::new(asker.user()), timeline.to_owned());
+        async move {
+            let found = asked.await?;
+            let (incarnation, member, head) = found.ok_or(Error::ConversationNotFound)?;
+            Ok(Own {
+                home,
+                timeline,
+                incarnation,
+                member,
+                head,
+            })
+        }
+    }
+
+    /// Changes the user's own attributes of a conversation. Gives all of them.
+    pub fn update_attributes(
+        &self,
+        own: Own,
         set: Columns,
         remove: Vec<String>,
-    ) -> Result<Columns, Error> {
-        self.change_own(asker, timeline, |_| OwnChange::Attributes { set, remove })
-            .await
+    ) -> impl Future<Output = Result<Columns, Error>> + Send + use<> {
+        self.change_own(own, OwnChange::Attributes { set, remove })
     }
 
     /// Takes a conversation off the list until a message comes.
-    pub async fn hide(&self, asker: &Asker, timeline: &str) -> Result<(), Error> {
-        let change = self.change_own(asker, timeline, |head| OwnChange::Hide { head });
-        change.await.map(drop)
+    pub fn hide(&self, own: Own) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let head = own.head;
+        let change = self.change_own(own, OwnChange::Hide { head });
+        async move { change.await.map(drop) }
     }
 
-    async fn change_own(
+    fn change_own(
         &self,
-        asker: &Asker,
-        timeline: &str,
-        change: impl FnOnce(u64) -> OwnChange,
-    ) -> Result<Columns, Error> {
-        let user = asker.user();
-        let found = self.timelines.membership(asker, timeline).await?;
-        let (incarnation, member, head) = found.ok_or(Error::ConversationNotFound)?;
-        let (home, timeline, change) = (Home::new(user), timeline.to_owned(), change(head));
-        let (of, bytes) = (home.clone(), SMALL_BYTES + change.bytes());
+        own: Own,
+        change: OwnChange,
+    ) -> impl Future<Output = Result<Columns, Error>> + Send + use<> {
+        let (home, bytes) = (own.home.clone(), SMALL_BYTES + change.bytes());
         self.submit(Purpose::Adds, &home, bytes, move |txn| {
-            conversations::change_own(txn, &of, &timeline, (incarnation, &member), change)
+            let membership = (own.incarnation, &own.member);
+            conversations::change_own(txn, &own.home, &own.timeline, membership, change)
         })
-        .await
     }
 
     fn history(&self) -> HistoryId {

@@ -10,6 +10,7 @@ use crate::timeline::{Columns, Error};
 
 use super::People;
 use super::list::{Found, Shown};
+use super::memberships::Entry;
 use super::stored::Place;
 use super::tables::Home;
 
@@ -31,6 +32,8 @@ pub struct OwnSide {
     pub shown: Vec<Shown>,
     /// Conversations that have ended.
     pub removed: Vec<String>,
+    /// Conversations that the user may read no more.
+    pub hidden: Vec<String>,
     /// What to ask with next.
     pub reached: OwnPosition,
     /// There is more.
@@ -68,7 +71,7 @@ impl People {
             side.current = current.collect();
             return Ok(side);
         };
-        let mut changed: Vec<(OwnPosition, bool)> = Vec::new();
+        let mut changed: Vec<(OwnPosition, Entry)> = Vec::new();
         for (name, entry) in mine
             .iter()
             .filter(|(_, one)| one.position >= after.position)
@@ -78,22 +81,27 @@ impl People {
                 name: name.to_owned(),
             };
             if at > *after {
-                changed.push((at, entry.is_ended()));
+                changed.push((at, *entry));
             }
         }
-        changed.sort_unstable();
+        changed.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         let mut bytes = 0;
         for chunk in changed.chunks(CHUNK) {
-            let current = chunk.iter().filter(|(_, is_ended)| !is_ended);
+            let current = chunk.iter().filter(|(_, entry)| !entry.is_ended());
             let names: Vec<&str> = current.map(|(at, _)| at.name.as_str()).collect();
             let shown = self.shown(asker, &names, None, &Columns::new()).await?;
             let mut shown = shown.into_iter();
-            for (at, is_ended) in chunk {
-                match (!is_ended).then(|| shown.next()).flatten() {
+            for (at, entry) in chunk {
+                match (!entry.is_ended()).then(|| shown.next()).flatten() {
                     Some(Found::Shown(one)) => {
                         bytes += one.json_bytes_max();
                         side.current.push((at.name.clone(), place(&at.name)));
                         side.shown.push(*one);
+                    }
+                    Some(Found::Unfit) if !entry.had_other_roles() => {}
+                    Some(Found::Unfit) => {
+                        bytes += 2 * at.name.len() + 8;
+                        side.hidden.push(at.name.clone());
                     }
                     _ => {
                         bytes += 2 * at.name.len() + 8;

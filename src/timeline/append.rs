@@ -166,8 +166,7 @@ impl Prepared {
         let found = HeadRow::load_to_write(txn, &self.name)?;
         let existing = found.filter(|head| !head.dropped);
         let epoch = self.epoch.as_deref();
-        let may_create = (self.create, epoch);
-        site.check_asker(txn, &self.name, existing.as_ref(), &self.asker, may_create)?;
+        site.check_asker(txn, &self.name, existing.as_ref(), &self.asker, self.create)?;
         site.check_epoch_or_create(&self.name, &existing, self.create, epoch)?;
         let mut head = existing.unwrap_or_else(|| new_head(txn, found));
         if let When::Delivery(incarnation) = self.when

@@ -9,18 +9,39 @@ use crate::table::Txn;
 use super::head::HeadRow;
 use super::members::settings_row::SettingsRow;
 use super::members::{
-    Create, NewMember, SettingsPatch, change, checked, configure, rights_to_make,
+    Create, MemberRow, NewMember, Settings, SettingsPatch, change, checked, configure,
+    rights_to_make,
 };
 use super::tables::Name;
 use super::write::{Site, new_head, put_head, put_new_meta, sort};
-use super::{Columns, Error, TimelineInfo};
+use super::{Columns, Error, Meta, TimelineInfo};
+
+/// What became of a call that makes a timeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// It was made now.
+    pub created: bool,
+    /// What of the call is not so in the timeline that was there.
+    pub differs: Vec<Part>,
+}
+
+/// A part of such a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A name of the meta.
+    Meta,
+    /// A setting.
+    Settings,
+    /// Who is a member, and in which role.
+    Members,
+}
 
 impl Site {
     pub(super) fn create(
         &self,
         txn: &mut Txn<'_>,
         create: Create,
-    ) -> Result<(TimelineInfo, bool), Error> {
+    ) -> Result<(TimelineInfo, Made), Error> {
         let Create {
             target,
             mut meta,
@@ -35,8 +56,7 @@ impl Site {
         let asker = &target.asker;
         let by_name = || rights_to_make(&name, asker, Membership::default());
         if existing.is_some() || implicit {
-            let create = (implicit, epoch);
-            match self.check_asker(txn, &name, existing.as_ref(), asker, create) {
+            match self.check_asker(txn, &name, existing.as_ref(), asker, implicit) {
                 // Who may create learns which names are taken.
                 Err(Error::TimelineNotFound)
                     if asker.claim().is_some()
@@ -57,7 +77,11 @@ impl Site {
                 Err(Error::TimelineNotFound) => return Err(Error::NoRight),
                 reader => reader?.sees(head),
             };
-            return Ok((self.info(txn, target.timeline, &seen)?, false));
+            let info = self.info(txn, target.timeline, &seen)?;
+            let asked = (&meta, &settings, members);
+            let differs = self.differs(txn, (&name, &head), (asker, &info.meta), asked)?;
+            let created = false;
+            return Ok((info, Made { created, differs }));
         }
         let members = self.check_creation(&name, asker, &settings, members)?;
         let mut head = new_head(txn, found);
@@ -67,7 +91,42 @@ impl Site {
         change::add(txn, &name, &mut head, members, None)?;
         self.turn(txn, &name, &mut head)?;
         put_head(txn, &name, &head);
-        Ok((self.info(txn, target.timeline, &head)?, true))
+        let made = Made {
+            created: true,
+            differs: Vec::new(),
+        };
+        Ok((self.info(txn, target.timeline, &head)?, made))
+    }
+
+    /// What of a call is not so in the timeline that is there.
+    fn differs(
+        &self,
+        txn: &Txn<'_>,
+        (name, head): (&Name, &HeadRow),
+        (asker, meta): (&Asker, &Meta),
+        (asked, settings, members): (&Meta, &SettingsPatch, Vec<NewMember>),
+    ) -> Result<Vec<Part>, Error> {
+        let mut differs = Vec::new();
+        if !asked.iter().all(|one| meta.contains(one)) {
+            differs.push(Part::Meta);
+        }
+        let own = SettingsRow::load(txn, name, head)?.settings;
+        let in_force = self.in_force(name, own.clone());
+        if self.in_force(name, settings.apply(own)) != in_force {
+            differs.push(Part::Settings);
+        }
+        if !members.is_empty() {
+            let members = self.with_creator(name, asker, settings, members);
+            let mut known = 0;
+            for member in &members {
+                let row = MemberRow::load(txn, name, head, &member.user)?;
+                known += u32::from(row.is_some_and(|row| row.role == member.role()));
+            }
+            if known != head.members || members.len() as u64 != u64::from(known) {
+                differs.push(Part::Members);
+            }
+        }
+        Ok(differs)
     }
 
     /// Members and settings of a new timeline are decided as if its creator set them afterwards, in the role that
@@ -77,7 +136,7 @@ impl Site {
         name: &Name,
         asker: &Asker,
         settings: &SettingsPatch,
-        mut members: Vec<NewMember>,
+        members: Vec<NewMember>,
     ) -> Result<Vec<NewMember>, Error> {
         let creator = creator(name, asker);
         let role = creator.as_ref().and_then(|creator| creator.role.as_deref());
@@ -93,16 +152,36 @@ impl Site {
             return Err(Error::NoRight);
         }
         change::check_roles(name, asker, rights, members.iter().map(NewMember::role))?;
-        if let Some(creator) = creator {
-            match members
-                .iter_mut()
-                .find(|member| member.user == creator.user)
-            {
-                Some(member) => member.role = creator.role,
-                None => members.insert(0, creator),
-            }
+        Ok(self.with_creator(name, asker, settings, members))
+    }
+
+    /// The members of a new timeline with its creator, if there is a role for them. Where nothing is decided, who makes
+    /// one that only members may read is a member, or could not read it.
+    fn with_creator(
+        &self,
+        name: &Name,
+        asker: &Asker,
+        settings: &SettingsPatch,
+        mut members: Vec<NewMember>,
+    ) -> Vec<NewMember> {
+        let by_role = creator(name, asker);
+        let is_closed = || {
+            let settings = self.in_force(name, settings.apply(Settings::default()));
+            settings.members_only == Some(true)
+        };
+        let is_locked_out = asker.claim().is_none() && !asker.user().is_empty() && is_closed();
+        let Some(creator) = by_role.or_else(|| is_locked_out.then(|| member(asker.user(), None)))
+        else {
+            return members;
+        };
+        let known = members
+            .iter_mut()
+            .find(|member| member.user == creator.user);
+        match known {
+            Some(member) => member.role = creator.role.or_else(|| member.role.take()),
+            None => members.insert(0, creator),
         }
-        Ok(members)
+        members
     }
 
     /// Who creates a timeline by writing to it becomes a member, too, if there is a role for that.
@@ -123,11 +202,15 @@ impl Site {
 fn creator(name: &Name, asker: &Asker) -> Option<NewMember> {
     let role = asker.creator_role(name.id())?;
     let user = asker.user();
-    (!user.is_empty()).then(|| NewMember {
+    (!user.is_empty()).then(|| member(user, Some(role)))
+}
+
+fn member(user: &str, role: Option<String>) -> NewMember {
+    NewMember {
         user: user.to_owned(),
-        role: Some(role),
+        role,
         attributes: Columns::new(),
         visible_from: None,
         read: None,
-    })
+    }
 }

@@ -40,6 +40,8 @@ pub enum Error {
     MemberNotFound,
     /// The caller may read the timeline, but has no right to do this.
     NoRight,
+    /// The timeline of a direct conversation has other members than its two users.
+    OfOthers,
     /// The timeline's settings do not let this user do it, or not any more.
     Forbidden,
     /// A message is to be appended in the past, or further ahead than one may be scheduled.

@@ -59,6 +59,7 @@ pub use append::Prepared;
 #[cfg(test)]
 pub(crate) use changes::PLANTED_PAGE_BYTES;
 pub use changes::{ChangesPage, TimelineChange, What};
+pub use create::{Made, Part};
 pub use dump::{Dumped, StoredName, StoredTimelines};
 pub use error::Error;
 pub use inbox::{
@@ -68,10 +69,10 @@ pub use inbox::{
 pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
 pub(crate) use members::INBOX;
 pub use members::{
-    AddMembers, Configured, Conversation, Create, DIRECT, Edit, EditBy, FAN_OUT_MEMBERS_MAX,
-    FanOut, Kept, ListMembers, ListedMembers, Looked, Member, MemberChange, MemberRow,
-    MembersChanged, NewMember, NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings,
-    SettingsPatch, UpdateMember, memberships,
+    AddMembers, Configured, Conversation, Create, DEFAULT_ROLE, DIRECT, Edit, EditBy,
+    FAN_OUT_MEMBERS_MAX, FanOut, Kept, ListMembers, ListedMembers, Looked, Member, MemberChange,
+    MemberRow, MembersChanged, NewMember, NextMembers, Policies, Policy, Pulse, RemoveMembers,
+    Settings, SettingsPatch, UpdateMember, memberships,
 };
 pub use message::{
     Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
@@ -247,11 +248,11 @@ impl Timelines {
         }
     }
 
-    /// Makes a timeline; `false` if it existed already (and stays as it is).
+    /// Makes a timeline, or finds it, and leaves it as it is then.
     pub fn create(
         &self,
         create: Create,
-    ) -> impl Future<Output = Result<(TimelineInfo, bool), Error>> + Send + use<> {
+    ) -> impl Future<Output = Result<(TimelineInfo, Made), Error>> + Send + use<> {
         let meta = crate::model::json_bytes(&create.meta);
         let bytes = meta + members::call::members_bytes(&create.members);
         let partition = self.place(&create.target.timeline);

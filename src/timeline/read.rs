@@ -6,25 +6,36 @@
 
 use crate::access::Asker;
 use crate::model::{Direction, json_bytes};
-use crate::table::{Key, View, scan};
+use crate::table::{Key, Purpose, Source, Txn, View, scan};
 
 use super::admitted::Roles;
 use super::covered;
 use super::edit::load;
 use super::head::HeadRow;
+use super::marks::look_up_own;
 use super::members::Reader;
 use super::page::{Room, Run};
 use super::tables::{HEADS, Name};
 use super::time::shown;
 use super::unread;
 use super::write::Site;
-use super::{Error, List, Listed, Message, Page, Range, Standing, Target, TimelineInfo, Timelines};
+use super::{
+    Error, List, Listed, Message, Page, Range, SMALL_BYTES, Standing, Target, TimelineInfo,
+    Timelines,
+};
 
 /// Head rows that one view looks at, at most: deleted timelines are skipped.
 /// Tests go through the cut with few.
 pub(super) const HEADS_SCANNED_MAX: usize = if cfg!(test) { 2 } else { 4_096 };
 
 impl Site {
+    /// Which of its name a timeline is, and its head.
+    fn incarnation(&self, rows: &impl Source, target: &Target) -> Result<(u64, u64), Error> {
+        let name = Name::new(&target.timeline);
+        let (head, _) = self.admit(rows, &name, target.epoch.as_deref(), &target.asker)?;
+        Ok((head.incarnation, head.last))
+    }
+
     /// The head of a timeline as a user sees it, and the user.
     fn seen(
         &self,
@@ -54,6 +65,7 @@ impl Site {
         let (head, reader) = self.seen(view, &name, epoch, &target.asker)?;
         let mut message = shown(load(view, &name, &head, sequence)?, &self.time);
         let reader = (target.asker.user(), &reader);
+        look_up_own(view, (&name, &head), reader.0, [&mut message])?;
         unread::mask(view, (&name, &head), reader, [&mut message])?;
         Ok(message)
     }
@@ -89,6 +101,7 @@ impl Site {
         };
         let (mut messages, next) = run.read(view, &mut room, &self.time)?;
         let reader = (range.asker.user(), &reader);
+        look_up_own(view, (&name, &head), reader.0, &mut messages)?;
         unread::mask(view, (&name, &head), reader, &mut messages)?;
         Ok(Page {
             messages,
@@ -172,12 +185,33 @@ impl Timelines {
     pub async fn incarnation(&self, target: Target) -> Result<(u64, u64), Error> {
         let partition = self.place(&target.timeline);
         let site = self.site(partition);
-        self.read(partition, move |view| {
-            let name = Name::new(&target.timeline);
-            let (head, _) = site.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
-            Ok((head.incarnation, head.last))
+        self.read(partition, move |view| site.incarnation(view, &target))
+            .await
+    }
+
+    /// Reads in the writer's turn: behind the writes that were queued before, and in front of those that come after.
+    pub(super) fn read_in_turn<R, F>(
+        &self,
+        timeline: &str,
+        read: F,
+    ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
+        let partition = self.place(timeline);
+        self.submit(Purpose::Adds, partition, SMALL_BYTES, |txn, site| {
+            read(txn, site)
         })
-        .await
+    }
+
+    /// The same, behind the writes that were queued before.
+    pub fn incarnation_in_turn(
+        &self,
+        target: Target,
+    ) -> impl Future<Output = Result<(u64, u64), Error>> + Send + use<> {
+        let timeline = target.timeline.clone();
+        self.read_in_turn(&timeline, move |txn, site| site.incarnation(txn, &target))
     }
 
     /// What is known of a timeline.

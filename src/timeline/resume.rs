@@ -10,6 +10,7 @@ use crate::table::{ReadError, View, damaged, scan};
 use super::admitted::Roles;
 use super::edit::load_held;
 use super::head::HeadRow;
+use super::marks::look_up_own;
 use super::page::{Room, Run};
 use super::stored::changed_sequence;
 use super::tables::Name;
@@ -106,6 +107,7 @@ impl Site {
         let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
         page.admission = self.admission(&name, &head, &reader);
         let asker = (resume.asker.user(), &reader);
+        look_up_own(view, (&name, &head), asker.0, page.shown_mut())?;
         unread::mask(view, (&name, &head), asker, page.shown_mut())?;
         Ok(page)
     }

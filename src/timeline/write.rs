@@ -80,12 +80,6 @@ impl Site {
         }
     }
 
-    /// The answer to a user who is shut out from what might create a timeline: that of a name that nobody used.
-    pub(super) fn as_unknown(&self, name: &Name, create: bool, epoch: Option<&str>) -> Error {
-        let checked = self.check_epoch_or_create(name, &None, create, epoch);
-        checked.err().unwrap_or(Error::TimelineNotFound)
-    }
-
     pub(super) fn update(
         &self,
         txn: &mut Txn<'_>,

@@ -30,6 +30,9 @@ pub struct Filter {
     /// Only those whose own attributes have all of these values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attributes: Option<Entry<'static>>,
+    /// Only those that are muted now; `false`: only the others, so that no muted one counts at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub muted: Option<bool>,
 }
 
 impl Filter {
@@ -207,7 +210,7 @@ impl Check for Count {
     }
 }
 
-/// What the list holds. Muted conversations count by their mentions only.
+/// What the list holds. Muted conversations count by their mentions only; with a filter of `muted: false` not at all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "conversation.count.result")]
 pub struct Counted {

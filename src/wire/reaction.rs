@@ -31,6 +31,9 @@ pub struct Reaction<'a> {
     /// The last ten, newest first, or all if there are fewer. While there are more than 1,000, one who takes it back is
     /// not replaced until others come. In the answer to a `reaction.list` of one reaction: a page of all, by name.
     pub users: Vec<Cow<'a, str>>,
+    /// The caller has it too, and is not among the users that are named. Pushes, which many share, do not say it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mine: bool,
 }
 
 /// At most so many bytes in any encoding.
@@ -38,7 +41,7 @@ pub(super) fn encoded_bytes_max(reactions: &Reactions<'_>) -> usize {
     let text = |text: &str| json_text_bytes(text) + 5;
     let one = |(name, reaction): (&Cow<'_, str>, &Reaction<'_>)| {
         let users: usize = reaction.users.iter().map(|user| text(user)).sum();
-        44 + text(name) + users
+        56 + text(name) + users
     };
     18 + reactions.iter().map(one).sum::<usize>()
 }

@@ -43,7 +43,8 @@ const SIGNAL_BYTES_MAX: u64 = 4 << 10;
 #[schemars(rename = "signal.result")]
 pub struct Signalled {}
 
-/// Asks who is online in some timelines.
+/// Asks who is online in some timelines: whose connections subscribe to them, and for 5 s after, or with `anywhere`
+/// which of their members are connected at all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "presence.get.params")]
@@ -55,6 +56,10 @@ pub struct Get {
     #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
+    /// Members who have a connection, whatever it subscribes to, in place of those who subscribe to the timeline.
+    /// Devices are not named then, and of a timeline with more than 1,000 members the answer is `too_many`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anywhere: bool,
 }
 
 impl Check for Get {
@@ -96,7 +101,7 @@ pub enum Presence {
     Refused(Refused),
 }
 
-/// Whose connections subscribe.
+/// Whose connections subscribe to the timeline, and for 5 s after; with `anywhere` which members are connected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Online {
     /// How many users; one with many connections counts once, connections without a user do not.

@@ -102,6 +102,22 @@ pub struct Created {
     pub created: bool,
     /// ms since 1970.
     pub created_at: u64,
+    /// What of the call is not so in the timeline that was there already; absent = nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<Differs>,
+}
+
+/// A part of a `timeline.create`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "timeline.differs")]
+pub enum Differs {
+    /// A name in the meta is missing or has another value.
+    Meta,
+    /// Other settings are in force.
+    Settings,
+    /// Others are members too, or one is missing or has another role.
+    Members,
 }
 
 /// Asks for one timeline.

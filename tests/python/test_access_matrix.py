@@ -1,18 +1,21 @@
-"""The matrix A1 of credentials and rights: every verb of the list of methods, on every transport and encoding.
+"""The matrix of doors, credentials and what is asked for: every verb, on every transport and encoding.
 
-The verbs are those of schemas/examples, which has one for each method. Beside each refusal is a twin that is allowed.
+The verbs are those of schemas/examples, which has one for each method. Beside each refusal is a twin that is allowed. What
+is there (methods, paths, operations) is asked of the server or looked for in its sources, so that nothing new is left out.
 """
 
 import http.client
 import json
 import os
+import re
 import threading
 import time
 
 import pytest
 
+from centrifuge_wire import Peer
 from client import Client, Refused, until
-from guarded import ALL, BAD, Guarded, closed, house_in, said, token, who, without_names
+from guarded import ALL, BAD, MESSAGE, POLICIES, Guarded, closed, house_in, said, signed, token, who, without_names
 
 SCHEMAS = os.path.join(os.path.dirname(__file__), "..", "..", "schemas")
 
@@ -69,14 +72,17 @@ def what_there_is(server):
 class Bodies:
     """Calls over one connection of HTTP that stays open."""
 
-    def __init__(self, server, bearer):
+    def __init__(self, server, bearer, user=None):
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
         self.headers = {"content-type": "application/json"}
         if bearer is not None:
             self.headers["authorization"] = f"Bearer {bearer}"
+        if user is not None:
+            self.headers["tideline-user"] = user
 
-    def call(self, method, params):
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    def call(self, method, params, batch=False):
+        call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        body = json.dumps([call] if batch else call)
         self.connection.request("POST", "/v1/rpc", body=body, headers=self.headers)
         response = self.connection.getresponse()
         return response.status, response.read()
@@ -155,6 +161,219 @@ def house(tmp_path_factory):
     running.kill()
 
 
+# What a timeline hides, by every door
+
+
+CENTRIFUGE = """
+[centrifuge]
+client.token.hmac_secret_key = "a secret of this dialect, long enough"
+channel.without_namespace = { presence = true }
+"""
+HIDDEN, MISSING = "room/1", "room/no"
+# Methods that are about no timeline that the caller names; other tests look at what they tell.
+ELSEWHERE = """
+conversation.count conversation.direct conversation.list conversation.sync feed.following feed.range key.create key.list
+key.revoke log.tail partition.list partition.merge partition.split ping position.list position.remove row.get row.put
+row.range rpc.discover server.history server.status session.close session.get session.list session.open session.renew
+session.revoke stream.close stream.commit stream.cursors stream.forget stream.open table.get table.list timeline.list
+timeline.prefixes webhook.dead webhook.list webhook.replay
+""".split()
+# What is one's own, whether the timeline is there or not; and what is not there is not deleted.
+OWN = ["feed.unfollow", "position.set", "unsubscribe", "timeline.delete"]
+
+
+def about(method, params, name):
+    """The same parameters about another timeline; None if there is none in them."""
+    schema = read_json(f"{method}.params.json").get("properties", {})
+    if method in ELSEWHERE:
+        return None
+    if "positions" in params:
+        one = dict(next(iter(params["positions"].values()))) if method == "position.set" else {"after": 0} if method == "sync" else {"read": 1}
+        return {**params, "positions": {name: one}}
+    if "timelines" in params:
+        return {**params, "timelines": [name]}
+    assert "timeline" in schema, f"{method}: is it about a timeline?"
+    return {**params, "timeline": name}
+
+
+def variants(method, params):
+    """As the example is, without an epoch, and with one that is not the timeline's: it does not count before the right does."""
+    plain = {name: value for name, value in params.items() if name != "epoch"}
+    yield plain
+    if "epoch" in read_json(f"{method}.params.json").get("properties", {}) and "positions" not in params:
+        yield {**plain, "epoch": "0b7cQ1p5"}
+
+
+class Hall:
+    """A server with all doors, and connections to them that stay open."""
+
+    def __init__(self, directory):
+        self.server = server = Guarded(directory, auth=POLICIES + CENTRIFUGE).start()
+        for _ in range(3):
+            server.call(server.admin, "message.append", timeline=HIDDEN, entry=MESSAGE)
+        roles = [{"user": "ann"}, {"user": "ben"}, {"user": "bill", "role": "blind"}]
+        server.call(server.admin, "member.add", timeline=HIDDEN, members=roles)
+        key = lambda **params: server.call(server.admin, "key.create", name="stranger", **params)["key"]
+        elsewhere = [{"on": "rooms/*", "allow": ["read", "append", "create", "manage", "members", "moderate"]}]
+        # A bearer, and the user that it acts for.
+        self.strangers = {
+            "a user": (who("eve"), None),
+            "a user with rights elsewhere": (who("eve", "read", "append", "create", "manage", "members", "moderate", "react", "signal", on="rooms/*"), None),
+            "a member without rights": (who("bill"), None),
+            "a key with rights elsewhere": (key(rights=elsewhere), None),
+            "a key that acts for a member": (key(rights=[], act_as=["ann"]), "ann"),
+        }
+        self.kept = {}
+
+    def keep(self, door, stranger, make):
+        if (door, stranger) not in self.kept:
+            self.kept[door, stranger] = make(*self.strangers[stranger])
+        return self.kept[door, stranger]
+
+    def close(self):
+        for kept in self.kept.values():
+            if hasattr(kept, "close"):
+                kept.close()
+        self.server.kill()
+
+
+def over_a_websocket(packed, batch):
+    def ask(hall, stranger, method, params):
+        client = hall.keep(f"websocket {packed}", stranger, lambda bearer, user: hall.server.open(bearer, user, packed=packed))
+        call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        client.send([call] if batch else call)
+        while True:
+            answer = client.receive()
+            if isinstance(answer, list):
+                return answer[0]
+            if "id" in answer:
+                return answer
+
+    return ask
+
+
+def over_http(batch):
+    def ask(hall, stranger, method, params):
+        bodies = hall.keep("http", stranger, lambda bearer, user: Bodies(hall.server, bearer, user))
+        body = bodies.call(method, params, batch=batch)[1]
+        return json.loads(body)[0] if batch else json.loads(body)
+
+    return ask
+
+
+def over_centrifuge(hall, stranger, method, params):
+    if hall.strangers[stranger][0].startswith("tl_"):
+        return None
+    peer = hall.keep("centrifuge", stranger, lambda bearer, _: Peer(hall.server, token=bearer))
+    answer = peer.ask(rpc={"method": method, "data": json.dumps(params).encode()})
+    if "error" in answer:
+        return {"error": {"data": {"reason": answer["error"]["message"].split(":")[0].replace(" ", "_")}, "text": answer["error"]}}
+    return {"result": json.loads(answer["rpc"]["data"])}
+
+
+def over_the_api(hall, stranger, method, params):
+    bearer, user = hall.strangers[stranger]
+    if not bearer.startswith("tl_") or user is not None:
+        return None
+    headers = {"content-type": "application/json", "x-api-key": bearer}
+    status, _, body = hall.server.http("POST", "/api/rpc", json.dumps({"method": method, "params": params}), headers)
+    answer = json.loads(body)
+    assert status == 200, (status, body)
+    if "error" in answer:
+        return {"error": {"data": {"reason": answer["error"]["message"].split(":")[0].replace(" ", "_")}, "text": answer["error"]}}
+    return {"result": answer["result"]["data"]}
+
+
+DOORS = {
+    "websocket": over_a_websocket(False, False),
+    "websocket, msgpack": over_a_websocket(True, False),
+    "websocket, batch": over_a_websocket(False, True),
+    "http": over_http(False),
+    "http, batch": over_http(True),
+    "centrifuge": over_centrifuge,
+    "api": over_the_api,
+}
+STRANGERS_ALL = ["a user", "a user with rights elsewhere", "a member without rights", "a key with rights elsewhere", "a key that acts for a member"]
+# What is said of a timeline that one may not read.
+UNKNOWN = ["timeline_not_found", "conversation_not_found", "forbidden"]
+
+
+@pytest.fixture(scope="module")
+def hall(tmp_path_factory):
+    made = Hall(tmp_path_factory.mktemp("hall"))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("stranger", STRANGERS_ALL)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_hidden_timeline_is_as_a_missing_one_by_every_door(hall, door, stranger):
+    asked = 0
+    for method, example, _ in VERBS:
+        if about(method, example, HIDDEN) is None:
+            continue
+        for params in variants(method, example):
+            hidden, missing = [DOORS[door](hall, stranger, method, about(method, params, name)) for name in [HIDDEN, MISSING]]
+            if hidden is None:
+                continue
+            asked += 1
+            assert without_names(hidden, HIDDEN) == without_names(missing, MISSING), (method, params)
+            heard = of_one(hidden, HIDDEN)
+            # Some are nobody's who is no user, or of no session of this kind.
+            assert method in OWN or heard in [*UNKNOWN, "unauthenticated", "method_not_found", "not_available"], (method, hidden)
+    is_key = "key" in stranger
+    open_to_it = {"centrifuge": not is_key, "api": stranger == "a key with rights elsewhere"}.get(door, True)
+    assert (asked > 40) == open_to_it
+    there = hall.server.call(hall.server.admin, "timeline.get", timeline=HIDDEN)
+    assert (there["head"], there["change_head"], there["members_count"]) == (3, 0, 3)
+
+
+def test_nothing_is_left_out_of_the_matrix(hall):
+    """Methods, paths and operations that are there, and those that the matrix knows."""
+    methods = {method["name"] for method in hall.server.call(hall.server.admin, "rpc.discover")["methods"]}
+    assert methods == {method for method, _, _ in VERBS} and set(ELSEWHERE) <= methods
+    paths = set()
+    for name in ["http.rs", "entrance.rs", "centrifuge/emulation.rs"]:
+        with open(os.path.join(SCHEMAS, "..", "src", "gateway", name)) as file:
+            paths.update(re.findall(r'"(/[a-z0-9_]+(?:/[a-z0-9_]*)?)"', file.read().split("#[cfg(test)]")[0]))
+    doors = {"/v1/connect", "/v1/rpc", "/connection/websocket", "/connection/http_stream", "/connection/sse", "/emulation", "/api/"}
+    assert paths - {"/console", "/demo", "/healthz", "/readyz", "/metrics"} == doors
+
+
+def test_a_twin_who_may_is_answered(hall):
+    """What is asked for in the matrix makes sense: an administrator is not told that the timeline is not there."""
+    admin = Bodies(hall.server, hall.server.call(hall.server.admin, "key.create", name="all", rights=[{"on": "*", "allow": ["admin"]}], act_as=["ann"])["key"], "ann")
+    for number, (method, example, _) in enumerate(VERBS):
+        name = f"room/twin-{number}"
+        params = about(method, {key: value for key, value in example.items() if key != "epoch"}, name)
+        if params is None:
+            continue
+        for _ in range(3):
+            hall.server.call(hall.server.admin, "message.append", timeline=name, entry=MESSAGE)
+        hall.server.call(hall.server.admin, "member.add", timeline=name, members=[{"user": "ann", "role": "owner"}, {"user": "ben"}])
+        answer = json.loads(admin.call(method, params)[1])
+        heard = of_one(answer, name)
+        assert heard not in ["timeline_not_found", "conversation_not_found", "forbidden", "invalid_params", "unauthenticated"], (method, answer)
+
+
+def operations():
+    with open(os.path.join(SCHEMAS, "..", "src", "wire", "tablestore", "operation.rs")) as file:
+        return re.findall(r'Operation::\w+ => "(\w+)"', file.read())
+
+
+def test_no_operation_of_tablestore_tells_which_keys_there_are(hall):
+    made = hall.server.call(hall.server.admin, "key.create", name="tables", rights=[], signing=True)
+    lost = hall.server.call(hall.server.admin, "key.create", name="lost", rights=ALL, signing=True)
+    hall.server.call(hall.server.admin, "key.revoke", id=lost["id"])
+    names = operations()
+    assert len(names) > 20
+    for name in names:
+        bad = [(made["id"], "other"), ("nobody", "other"), (lost["id"], lost["key"].split("_", 2)[2])]
+        heard = {signed(hall.server, name, *shown)[::2] for shown in bad}
+        assert len(heard) == 1 and next(iter(heard))[0] == 403, (name, heard)
+    assert signed(hall.server, "ListTable", made["id"], made["key"].split("_", 2)[2])[0] == 200
+
+
 # Ways to follow a timeline, or to wait for what is new in it. What ann, who is a member, hears.
 FOLLOWS = [
     ("subscribe", lambda name: {"timeline": name}),
@@ -162,7 +381,10 @@ FOLLOWS = [
     ("subscribe", lambda name: {"timeline": name, "after": 0, "create": False}),
     ("subscribe", lambda name: {"timeline": name, "rewind": 1, "create": False}),
     ("subscribe", lambda name: {"timeline": name, "after": 1, "epoch": "0" * 32, "create": False}),
+    ("subscribe", lambda name: {"timeline": name, "after": 1, "epoch": "0" * 32}),
+    ("subscribe", lambda name: {"timeline": name, "after": 1}),
     ("subscribe", lambda name: {"timelines": {name: {}}, "create": False}),
+    ("subscribe", lambda name: {"timelines": {name: {"after": 1, "epoch": "0" * 32}}}),
     ("subscribe", lambda name: {"timelines": {name: {"after": 1}}, "create": False}),
     ("sync", lambda name: {"positions": {name: {"after": 0}}}),
     ("sync", lambda name: {"positions": {name: {"after": 0}}, "wait_ms": 100}),

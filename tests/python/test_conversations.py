@@ -217,3 +217,20 @@ def test_lists_outlive_a_kill(own_server):
             more = ben.call("conversation.sync", cursor=synced["cursor"], wait_ms=5_000)
             synced = {**more, "conversations": synced["conversations"] + more["conversations"]}
         assert set(names(synced)) == {f"room-{number}" for number in range(20)}
+
+
+def test_muted_conversations_leave_the_totals_when_asked(ada, client, name):
+    user = ada.call("session.open")["user"]
+    for number, muted in enumerate([True, False, 1, 1 << 50]):
+        timeline = f"{name}/{number}"
+        client.call("timeline.create", timeline=timeline, members=[{"user": user, "read": 0}])
+        client.call("message.append", timeline=timeline, entry={"mentions": [user]})
+        ada.call("conversation.update", timeline=timeline, set={"muted": muted})
+    count = lambda **filter: ada.call("conversation.count", filter=filter)
+    all_of_them = {"conversations": 4, "unread_conversations": 4, "unread": 4, "mentions": 4}
+    assert count() == all_of_them
+    # The third was muted until a time that is over.
+    assert count(muted=False) == {name: value // 2 for name, value in all_of_them.items()} == count(muted=True)
+    assert count(muted=False, attributes={"muted": False})["conversations"] == 1
+    listed = lambda **filter: sorted(one["timeline"][-1] for one in ada.call("conversation.list", filter=filter)["conversations"])
+    assert (listed(muted=True), listed(muted=False)) == (["0", "3"], ["1", "2"])

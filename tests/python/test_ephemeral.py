@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from client import Client
+from client import Client, until
 
 
 @pytest.fixture
@@ -398,3 +398,21 @@ def test_who_may_not_read_learns_nothing(users, name, refused):
     follow(ada, name, "signals")
     assert online(eve, name) == {"reason": "timeline_not_found"}
     assert names(ada, name) == ["ada"]
+
+
+def test_which_members_are_online_anywhere(users, name):
+    """Whatever they subscribe to; told to who may read the timeline."""
+    ann, ben, eve = users("ann-" + name), users("ben-" + name), users("eve-" + name)
+    members = [f"{user}-{name}" for user in ["ann", "ben", "cleo"]]
+    users().call("timeline.create", timeline=name, settings={"members_only": True}, members=[{"user": user} for user in members])
+    anywhere = lambda **params: online(ann, name, anywhere=True, **params)
+    assert online(ann, name) == {"online": 0, "users": []}
+    there = [{"user": user, "devices": []} for user in members]
+    assert anywhere() == {"online": 2, "users": there[:2]} and anywhere(limit=1) == {"online": 2, "users": there[:1]}
+    again = users("ben-" + name)
+    ben.close()
+    time.sleep(0.2)
+    assert anywhere()["online"] == 2
+    again.close()
+    until(lambda: anywhere() == {"online": 1, "users": there[:1]})
+    assert online(eve, name, anywhere=True) == online(eve, "no-" + name, anywhere=True) == {"reason": "timeline_not_found"}

@@ -324,3 +324,30 @@ def test_marks_in_messagepack(packed, name):
     assert packed.push("reaction")["messages"][0]["reactions"] == {"👍": {"count": 1, "users": ["ann"]}}
     packed.call("pin.add", timeline=name, sequence=1)
     assert packed.push("message.changed")["messages"][0]["pinned"] is True
+
+
+def test_ones_own_reaction_is_told_when_others_are_named(server, ann, name):
+    ann.fill(name, 1)
+    react(ann, name)
+    others = [f"user-{number}" for number in range(12)]
+    for number, user in enumerate(others):
+        with Client(server, user=user) as other:
+            react(other, name)
+            # As long as the ten that are named are all, or name them, nothing else need be said.
+            is_told = number >= 9
+            carried = message(ann, name)["reactions"]["👍"]
+            assert carried["count"] == number + 2 and carried.get("mine", False) == is_told == ("ann" not in carried["users"])
+            assert "mine" not in message(other, name)["reactions"]["👍"]
+    own = {"count": 13, "users": others[:1:-1], "mine": True}
+    for reactions in [
+        message(ann, name)["reactions"],
+        ann.call("message.range", timeline=name)["messages"][0]["reactions"],
+        ann.call("sync", positions={name: 0})["timelines"][name]["messages"][0]["reactions"],
+        ann.call("subscribe", timeline=name, after=0)["messages"][0]["reactions"],
+        ann.call("reaction.list", timeline=name, sequence=1)["reactions"],
+        react(ann, name),
+    ]:
+        assert reactions == {"👍": own}
+    with Client(server) as nobody:
+        assert "mine" not in message(nobody, name)["reactions"]["👍"]
+    assert "mine" not in react(ann, name, method="reaction.remove")["👍"] and "mine" not in message(ann, name)["reactions"]["👍"]

@@ -22,7 +22,7 @@ def test_create_and_get(client, name):
 def test_create_again_leaves_the_meta_untouched(client, name):
     first = client.call("timeline.create", timeline=name, meta={"a": 1})
     again = client.call("timeline.create", timeline=name, meta={"a": 2})
-    assert again == {**first, "created": False}
+    assert again == {**first, "created": False, "differs": ["meta"]}
     assert client.call("timeline.get", timeline=name)["meta"] == {"a": 1}
 
 
@@ -165,3 +165,20 @@ def test_no_two_timelines_share_an_epoch(client, name):
         client.ask("timeline.delete", timeline=f"{name}/0")
         epochs.append(client.take(client.ask("timeline.create", timeline=f"{name}/0"))["epoch"])
     assert len(set(epochs)) == 450 and all(len(epoch) <= 32 for epoch in epochs)
+
+
+def test_a_call_that_makes_says_what_is_not_as_it_asked(client, name):
+    asked = {"meta": {"title": "Lobby"}, "settings": {"members_only": True}, "members": [{"user": "ann", "role": "owner"}, {"user": "ben"}]}
+    create = lambda **params: client.call("timeline.create", timeline=name, **params)
+    assert "differs" not in create(**asked)
+    again = create(**asked)
+    assert again["created"] is False and "differs" not in again and "differs" not in create()
+    for part, other in [
+        ("meta", {"title": "Hall"}), ("meta", {"title": "Lobby", "more": 1}), ("settings", {"members_only": False}), ("settings", {"fan_out": "write"}),
+        ("members", [{"user": "ann", "role": "owner"}]), ("members", [{"user": "ann"}, {"user": "ben"}]), ("members", [{"user": "ann", "role": "owner"}, {"user": "cleo"}]),
+    ]:
+        assert create(**{part: other})["differs"] == [part], (part, other)
+    client.call("member.add", timeline=name, members=[{"user": "mallory"}])
+    client.call("timeline.configure", timeline=name, settings={"members_only": None})
+    client.call("timeline.update", timeline=name, meta={"title": "Mine"})
+    assert create(**asked)["differs"] == ["meta", "settings", "members"]

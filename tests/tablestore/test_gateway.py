@@ -43,7 +43,11 @@ def test_own_keys_and_instances_replace_the_development_ones(configured):
         for instance in ["harbour", "another-one"]:
             for options in [{}, {"region": "somewhere"}]:
                 assert connect(server, key_id, secret, instance, **options).list_table()
-    with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
+    # Whether there is such a key is not told; which instances there are is no secret.
+    for key_id in ["development", "first"]:
+        with refused("OTSAuthFailed", "Signature mismatch."):
+            connect(server, key_id, "development", "harbour").list_table()
+    with refused("OTSAuthFailed", "The instance is not found."):
         connect(server).list_table()
     with refused("OTSAuthFailed", "Signature mismatch."):
         connect(server, "first", OTHER, "harbour").list_table()
@@ -64,18 +68,18 @@ def test_the_development_key_is_for_this_machine_alone(configured):
         ("Host", "tideline.example"),
     ]:
         status, _, body = ask(**{name: value})
-        assert status == 403 and b"AccessKeyID does not exist" in body, (name, body)
+        assert status == 403 and b"Signature mismatch" in body, (name, body)
     assert "tablestore_credentials" in server.log()
     # One's own keys count there, and nobody else's beside them.
     server.kill()
     server = configured(tablestore_credentials=f"me:{OTHER},development:development")
     assert connect(server, "me", OTHER).list_table()
-    with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
+    with refused("OTSAuthFailed", "Signature mismatch."):
         connect(server).list_table()
 
 
 def test_without_keys_nobody_may_call(configured):
-    with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
+    with refused("OTSAuthFailed", "Signature mismatch."):
         connect(configured(tablestore_credentials="")).list_table()
 
 

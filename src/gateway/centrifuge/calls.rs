@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use super::super::Shared;
 use super::super::dispatch::shape::{self, page_bytes, size};
-use crate::access::Asker;
-use crate::timeline::{Append, AppendOne, Error, Page, Range};
+use crate::access::{Asker, Rights};
+use crate::timeline::{Append, AppendOne, Error, Page, Range, Target};
 use crate::wire::centrifuge::{
     self, ClientInfo, Code, HistoryRequest, HistoryResult, StreamPosition, shown,
 };
@@ -72,6 +72,28 @@ pub(in crate::gateway) async fn publish(
     let (appended, epoch) = answer.map_err(super::super::dispatch::refusal)?;
     let offset = appended.first().map_or(0, |one| one.sequence);
     Ok(StreamPosition { offset, epoch })
+}
+
+/// Whether who is in a channel may be told. `false` = as of one where nobody is, since its timeline is hidden or not
+/// there.
+pub(in crate::gateway) async fn shows_presence(
+    shared: &Shared,
+    asker: &Asker,
+    channel: &str,
+) -> Result<bool, Code> {
+    if !asker.reads_by_name(channel.as_bytes()) {
+        return Err(Code::PermissionDenied);
+    }
+    let target = Target {
+        timeline: channel.to_owned(),
+        epoch: None,
+        asker: asker.needing(Rights::NONE),
+    };
+    match shared.timelines.admission(target).await {
+        Ok(_) => Ok(true),
+        Err(Error::TimelineNotFound) => Ok(false),
+        Err(error) => Err(Code::of(super::super::dispatch::refusal(error).reason)),
+    }
 }
 
 /// Reads publications, and where the newest is.

@@ -160,16 +160,21 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: conversation::
 }
 
 pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: conversation::Update) -> Work {
-    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    let asker = match caller.person(Method::ConversationUpdate) {
+        Ok(asker) => asker,
+        Err(failure) => return Work::Now(Err(failure)),
+    };
+    let conversation::Update {
+        timeline,
+        set,
+        remove,
+    } = request;
+    let (people, integers) = (shared.people.clone(), caller.integers);
+    let (asked, place) = (people.own(&asker, &timeline), caller.line.place());
     Work::Write(Box::pin(async move {
-        let asker = caller.person(Method::ConversationUpdate)?;
-        let conversation::Update {
-            timeline,
-            set,
-            remove,
-        } = request;
-        let people = &shared.people;
-        let updated = people.update_attributes(&asker, &timeline, set.put, remove);
+        let own = asked.await.map_err(refusal)?;
+        let turn = place.await;
+        let updated = turn.queue(people.update_attributes(own, set.put, remove));
         let attributes = updated.await.map_err(|error| {
             let mut failure = refusal(error);
             if failure.field.as_deref() == Some("entry") {
@@ -178,17 +183,22 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: conversatio
             failure
         })?;
         Ok(Reply::ConversationUpdate(conversation::Updated {
-            attributes: Some(shape::entry(attributes, caller.integers)),
+            attributes: Some(shape::entry(attributes, integers)),
         }))
     }))
 }
 
 pub(super) fn hide(shared: &Arc<Shared>, caller: &Caller, request: conversation::Hide) -> Work {
-    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    let asker = match caller.person(Method::ConversationHide) {
+        Ok(asker) => asker,
+        Err(failure) => return Work::Now(Err(failure)),
+    };
+    let people = shared.people.clone();
+    let (asked, place) = (people.own(&asker, &request.timeline), caller.line.place());
     Work::Write(Box::pin(async move {
-        let asker = caller.person(Method::ConversationHide)?;
-        let hidden = shared.people.hide(&asker, &request.timeline).await;
-        hidden.map_err(refusal)?;
+        let own = asked.await.map_err(refusal)?;
+        let turn = place.await;
+        turn.queue(people.hide(own)).await.map_err(refusal)?;
         Ok(Reply::ConversationHide(conversation::Hidden {
             hidden: true,
         }))
@@ -206,12 +216,11 @@ pub(super) fn direct(shared: &Arc<Shared>, caller: &Caller, request: conversatio
     };
     let timeline = People::direct_id(&user, &request.user);
     let asker = caller.asking(Method::ConversationDirect);
-    let people = shared.people.clone();
     let changes = Arc::clone(&caller.member_changes);
     changing_members(shared, changes, &timeline, || {
+        let queued = shared.timelines.direct(&asker, &timeline, &request.user);
         Work::Write(Box::pin(async move {
-            let made = people.direct(&asker, &request.user).await;
-            let (info, created) = made.map_err(refusal)?;
+            let (info, created) = queued.await.map_err(refusal)?;
             Ok(Reply::ConversationDirect(conversation::DirectMade {
                 timeline: info.timeline,
                 epoch: info.head.epoch,
@@ -312,6 +321,7 @@ fn wanted(filter: conversation::Filter) -> Filter {
     Filter {
         unread: filter.unread,
         attributes: attributes.unwrap_or_default(),
+        muted: filter.muted,
     }
 }
 

@@ -10,36 +10,54 @@ use super::shape::{self, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::people::FeedRange;
 use crate::timeline::{FeedMessage, Timelines};
-use crate::wire::{Method, Reply, feed};
+use crate::wire::{Failure, Method, Reply, feed};
 
 pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follow) -> Work {
-    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    let user = match may_follow(shared, caller) {
+        Ok(user) => user,
+        Err(failure) => return Work::Now(Err(failure)),
+    };
+    let feed::Follow {
+        timeline,
+        copy,
+        epoch,
+    } = request;
+    let people = shared.people.clone();
+    let target = caller.target(Method::FeedFollow, timeline.clone(), epoch);
+    let asked = shared.timelines.incarnation_in_turn(target);
+    let place = caller.line.place();
     Work::Write(Box::pin(async move {
-        let user = caller.user()?;
-        check_room(&shared, &Timelines::inbox_of(&user))?;
-        let feed::Follow {
-            timeline,
-            copy,
-            epoch,
-        } = request;
-        let asker = caller.asking(Method::FeedFollow);
-        let followed = shared.people.follow(&asker, &timeline, epoch, copy).await;
+        let found = asked.await.map_err(refusal)?;
+        let turn = place.await;
+        let room = people.may_follow(&user, &timeline).await;
+        room.map_err(refusal)?;
+        let followed = turn.queue(people.follow(&user, &timeline, found, copy));
         Ok(Reply::FeedFollow(feed::Followed {
             following: true,
-            from: followed.map_err(refusal)?,
+            from: followed.await.map_err(refusal)?,
         }))
     }))
 }
 
 pub(super) fn unfollow(shared: &Arc<Shared>, caller: &Caller, request: feed::Unfollow) -> Work {
-    let (shared, caller) = (Arc::clone(shared), caller.clone());
+    let user = match may_follow(shared, caller) {
+        Ok(user) => user,
+        Err(failure) => return Work::Now(Err(failure)),
+    };
+    let (people, place) = (shared.people.clone(), caller.line.place());
     Work::Write(Box::pin(async move {
-        let user = caller.user()?;
-        check_room(&shared, &Timelines::inbox_of(&user))?;
-        let unfollowed = shared.people.unfollow(&user, &request.timeline).await;
-        unfollowed.map_err(refusal)?;
+        let turn = place.await;
+        let unfollowed = turn.queue(people.unfollow(&user, &request.timeline));
+        unfollowed.await.map_err(refusal)?;
         Ok(Reply::FeedUnfollow(feed::Unfollowed { following: false }))
     }))
+}
+
+/// The caller's user, if what a follow leads to elsewhere has room.
+fn may_follow(shared: &Shared, caller: &Caller) -> Result<String, Failure> {
+    let user = caller.user()?;
+    check_room(shared, &Timelines::inbox_of(&user))?;
+    Ok(user)
 }
 
 pub(super) fn following(shared: &Arc<Shared>, caller: &Caller, request: feed::Following) -> Work {

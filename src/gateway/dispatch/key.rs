@@ -17,7 +17,7 @@ pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, create: key::Create)
         Ok(asked) => (asked, Arc::clone(shared)),
         Err(failure) => return Work::Now(Err(failure)),
     };
-    whole(async move {
+    whole(caller, async move {
         let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
         let made = door.authority.create_key(asked).await;
         let (made, secret) = made.map_err(refusal)?;
@@ -76,7 +76,7 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: key::Revoke)
         return Work::Now(Err(failure));
     }
     let shared = Arc::clone(shared);
-    whole(async move {
+    whole(caller, async move {
         let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
         let revoked = door.authority.revoke_key(&revoke.id).await;
         let revoked = revoked.map_err(refusal)?;

@@ -1,14 +1,15 @@
 //! From a decoded request to the call of the timelines that does it.
 //!
 //! Owns: the match over methods, one file per family, and the one place that turns a timeline's error into a refusal.
-//! Promises: a write is queued by the time `call` returns, so the order of calls is the order of effects; a read does
-//! nothing until it is polled. Must not: know an encoding, an id or a socket. `subscribe`, `unsubscribe`, `stream.open`
-//! and `stream.close` belong to a session.
+//! Promises: a write is queued by the time `call` returns, or has its place in the connection's line, so the order of
+//! calls is the order of effects; a read does nothing until it is polled. Must not: know an encoding, an id or a
+//! socket. `subscribe`, `unsubscribe`, `stream.open` and `stream.close` belong to a session.
 
 pub(super) mod audit;
 pub(super) mod conversation;
 mod feed;
 mod key;
+mod line;
 mod log;
 mod marks;
 mod member;
@@ -63,6 +64,8 @@ pub(super) struct Caller {
     pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
     member_changes: Arc<conversation::MemberChanges>,
+    /// Where its writes stand that read before they are queued.
+    line: line::Line,
 }
 
 impl Caller {
@@ -106,6 +109,16 @@ impl Caller {
         }
     }
 
+    /// A write that reads first: it begins when the writes before it that do so are queued, and those behind it when
+    /// it is done.
+    fn in_line(&self, write: impl Future<Output = Outcome> + Send + 'static) -> Work {
+        let place = self.line.place();
+        Work::Write(Box::pin(async move {
+            let _turn = place.await;
+            write.await
+        }))
+    }
+
     /// The user that a call about "me" is of.
     pub(super) fn user(&self) -> Result<String, Failure> {
         let user = self.asker.user();
@@ -129,7 +142,7 @@ impl Caller {
 pub(super) enum Work {
     /// Done already.
     Now(Outcome),
-    /// Queued; poll it for the answer.
+    /// Queued, or in line for it; poll it for the answer.
     Write(BoxFuture<'static, Outcome>),
     /// Begins when it is polled, and may hold a page in memory when it is done.
     Read(BoxFuture<'static, Outcome>),
@@ -284,6 +297,7 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::MemberNotFound => Reason::MemberNotFound.into(),
         Error::NoRight => Failure::new(Reason::Forbidden).saying(NO_RIGHT),
         Error::Forbidden => Failure::new(Reason::Forbidden).saying(NOT_EDITED),
+        Error::OfOthers => Failure::new(Reason::Forbidden).saying(OF_OTHERS),
         Error::ConversationNotFound => Reason::ConversationNotFound.into(),
         Error::WrongCursor(field) => {
             Failure::invalid(field, "not a cursor that this user was given")
@@ -329,6 +343,9 @@ pub(super) fn refusal(error: Error) -> Failure {
 
 /// The answer to those who may know of a timeline, but not do what they ask.
 pub(super) const NO_RIGHT: &str = "you have no right to do this here";
+
+/// The answer to who asks for a direct conversation in whose place there is something else.
+const OF_OTHERS: &str = "what is in this conversation's place has other members than you two";
 
 /// The answer to an edit that the timeline's settings do not let this user make.
 const NOT_EDITED: &str =

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::webhook::for_back_ends;
+use super::stream::back_end;
 use super::{BUSY_RETRY_MS, Caller, Shared, Work};
 use crate::ids::{PartitionId, Position};
 use crate::reshape::{Asked, Change, Holder, Live, PARTITIONS_MAX, Refused, Shown, Stage, State};
@@ -38,12 +38,8 @@ fn begin(
     asked: Asked,
     reply: fn(partition::Begun) -> Reply,
 ) -> Work {
-    let shared = Arc::clone(shared);
-    let begun = async move {
-        shared.reshaper.begin(asked).map_err(refusal)?;
-        Ok(reply(partition::Begun {}))
-    };
-    for_back_ends(caller, |work| Work::Write(Box::pin(work)), begun)
+    let begun = back_end(caller).and_then(|()| shared.reshaper.begin(asked).map_err(refusal));
+    Work::Now(begun.map(|()| reply(partition::Begun {})))
 }
 
 fn id(number: u16) -> PartitionId {

@@ -78,7 +78,9 @@ pub(super) fn range(shared: &Arc<Shared>, caller: &Caller, range: Range) -> Work
 
 pub(super) fn put(shared: &Arc<Shared>, caller: &Caller, put: Put) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
+    let place = caller.line.place();
     Work::Write(Box::pin(async move {
+        let turn = place.await;
         may(&caller, &put.table, Method::RowPut.needs().rights())?;
         let tables = &shared.tablestore.tables;
         let table = tables.describe(&put.table).await.map_err(refusal)?;
@@ -108,8 +110,8 @@ pub(super) fn put(shared: &Arc<Shared>, caller: &Caller, put: Put) -> Work {
         let cells_put = columns.map(cell).collect::<Result<_, Failure>>()?;
         let write = RowWrite::new(key, RowChange::Put(cells_put), condition);
         let write = write.and_then(|write| write.returning(ReturnContent::Key));
-        let written = tables.write(&table, write.map_err(refusal)?).await;
-        let written = written.map_err(refusal)?;
+        let written = turn.queue(tables.write(&table, write.map_err(refusal)?));
+        let written = written.await.map_err(refusal)?;
         meter.spend(written.consumed);
         let row = written.row.ok_or_else(missing)?;
         let key = cells(&table, row.key, caller.integers);

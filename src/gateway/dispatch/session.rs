@@ -148,7 +148,7 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Re
         return Work::Now(Err(failure));
     }
     let shared = Arc::clone(shared);
-    whole(async move {
+    whole(caller, async move {
         let Some(door) = &shared.door else {
             return Err(without_sessions(&shared));
         };
@@ -160,9 +160,16 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Re
     })
 }
 
-/// Runs a change to its end, also if its caller goes away: what is on disk is in force, too.
-pub(super) fn whole(change: impl Future<Output = Outcome> + Send + 'static) -> Work {
-    let change = tokio::spawn(change);
+/// Runs a change in its turn and to its end, also if its caller goes away: what is on disk is in force, too.
+pub(super) fn whole(
+    caller: &Caller,
+    change: impl Future<Output = Outcome> + Send + 'static,
+) -> Work {
+    let place = caller.line.place();
+    let change = tokio::spawn(async move {
+        let _turn = place.await;
+        change.await
+    });
     Work::Write(Box::pin(async move {
         let done = change.await;
         done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))

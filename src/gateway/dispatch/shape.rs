@@ -84,11 +84,12 @@ pub(in crate::gateway) fn shared_message(
 pub(in crate::gateway) fn reactions(from: Vec<Reaction>) -> Reactions<'static> {
     let one = |reaction: Reaction| {
         let users = reaction.users.into_iter().map(Cow::Owned).collect();
-        let count = reaction.count;
-        (
-            reaction.name.into(),
-            wire::reaction::Reaction { count, users },
-        )
+        let shown = wire::reaction::Reaction {
+            count: reaction.count,
+            users,
+            mine: reaction.mine,
+        };
+        (reaction.name.into(), shown)
     };
     from.into_iter().map(one).collect()
 }
@@ -102,6 +103,7 @@ pub(in crate::gateway) fn shared_reactions(from: &[Reaction]) -> Reactions<'_> {
             wire::reaction::Reaction {
                 count: reaction.count,
                 users: users.map(|user| Cow::Borrowed(user.as_str())).collect(),
+                mine: reaction.mine,
             },
         )
     }

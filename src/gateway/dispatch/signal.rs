@@ -1,9 +1,9 @@
 //! What is never stored: `signal` and `presence.get`.
 //!
 //! Owns: the calls behind these methods. Promises: nobody sends signals to a timeline that they may not read, or learns
-//! who is online there; the signals of a connection that subscribes to the timeline keep their order, unless its user's
-//! own membership is just changing; what a removal shuts out does not get signals that were sent after its answer. Must
-//! not: write anything.
+//! who is online there; the signals of a connection keep their order, unless it begins to subscribe to the timeline or
+//! its user's own membership is just changing; what a removal shuts out does not get signals that were sent after its
+//! answer. Must not: write anything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::shape::{page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::feed::{self, Body, Mailbox};
+use crate::timeline::{ListMembers, Target};
 use crate::wire::signal::{Get, Got, Online, Presence, Refused, Signal, Signalled, User};
 use crate::wire::{Failure, Method, Reason, Reply};
 
@@ -54,8 +55,10 @@ pub(in crate::gateway) fn signal(
         from.map(|from| Arc::clone(from.mailbox)),
     );
     let target = caller.target(Method::Signal, timeline.clone(), None);
+    let place = caller.line.place();
     Work::Read(Box::pin(async move {
         shared.timelines.get(target).await.map_err(refusal)?;
+        let _turn = place.await;
         shared.feed.signal(&timeline, body, mailbox.as_ref(), None);
         Ok(Reply::Signal(Signalled {}))
     }))
@@ -65,15 +68,24 @@ pub(in crate::gateway) fn signal(
 pub(super) fn presence(shared: &Arc<Shared>, caller: &Caller, request: Get) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Read(Box::pin(async move {
-        let Get { timelines, limit } = request;
+        let Get {
+            timelines,
+            limit,
+            anywhere,
+        } = request;
         let mut room = page_bytes(&shared.options.limits);
         let mut answers = BTreeMap::new();
         for timeline in timelines {
             let target = caller.target(Method::PresenceGet, timeline.clone(), None);
-            let presence = match shared.timelines.get(target).await.map_err(refusal) {
-                Ok(_) => {
-                    Presence::Online(shape(shared.feed.online(&timeline, size(limit)), &mut room))
+            let online = match anywhere {
+                true => members_online(&shared, target, size(limit)).await,
+                false => {
+                    let found = shared.timelines.get(target).await.map_err(refusal);
+                    found.map(|_| shared.feed.online(&timeline, size(limit)))
                 }
+            };
+            let presence = match online {
+                Ok(online) => Presence::Online(shape(online, &mut room)),
                 Err(Failure { reason, .. }) => Presence::Refused(Refused { reason }),
             };
             answers.insert(timeline, presence);
@@ -83,6 +95,35 @@ pub(super) fn presence(shared: &Arc<Shared>, caller: &Caller, request: Get) -> W
         Ok(Reply::PresenceGet(Got { timelines: answers }))
     }))
 }
+
+/// Members of a timeline who have a session, whatever it subscribes to.
+async fn members_online(
+    shared: &Shared,
+    target: Target,
+    limit: usize,
+) -> Result<feed::Online, Failure> {
+    let list = ListMembers {
+        target,
+        since: None,
+        after: None,
+        role: None,
+        limit: MEMBERS_MAX,
+        bytes_max: usize::MAX,
+    };
+    let page = shared.timelines.list_members(list).await.map_err(refusal)?;
+    if page.next.is_some() {
+        return Err(Reason::TooMany.into());
+    }
+    let members = page.members.into_iter();
+    let there = members.filter(|member| shared.sessions.has_one_of(&member.user));
+    let mut users: Vec<_> = there.map(|one| (one.user.into(), Vec::new())).collect();
+    let online = users.len();
+    users.truncate(limit);
+    Ok(feed::Online { online, users })
+}
+
+/// Members that are looked for.
+const MEMBERS_MAX: usize = 1_000;
 
 /// Takes users while there is room for them in the reply.
 fn shape(from: feed::Online, room: &mut usize) -> Online {

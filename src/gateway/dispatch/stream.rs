@@ -45,7 +45,7 @@ pub(super) fn commit(shared: &Arc<Shared>, caller: &Caller, request: stream::Com
         return Work::Now(Err(failure));
     }
     let tables = shared.tablestore.tables.clone();
-    Work::Write(Box::pin(async move {
+    caller.in_line(async move {
         let stream::Commit {
             cursor,
             position,
@@ -56,7 +56,7 @@ pub(super) fn commit(shared: &Arc<Shared>, caller: &Caller, request: stream::Com
         Ok(Reply::StreamCommit(stream::Committed {
             moved: moved.map_err(refusal)?,
         }))
-    }))
+    })
 }
 
 pub(super) fn forget(shared: &Arc<Shared>, caller: &Caller, request: stream::Forget) -> Work {
@@ -64,12 +64,12 @@ pub(super) fn forget(shared: &Arc<Shared>, caller: &Caller, request: stream::For
         return Work::Now(Err(failure));
     }
     let tables = shared.tablestore.tables.clone();
-    Work::Write(Box::pin(async move {
+    caller.in_line(async move {
         let forgotten = tables.forget_cursor(&request.cursor).await;
         Ok(Reply::StreamForget(stream::Forgotten {
             forgotten: forgotten.map_err(refusal)?,
         }))
-    }))
+    })
 }
 
 pub(super) fn cursors(shared: &Arc<Shared>, caller: &Caller, request: stream::Cursors) -> Work {

@@ -192,31 +192,35 @@ pub(in crate::gateway) fn lanes(with: &[sync::With]) -> With {
     })
 }
 
-/// The position of a subscriber whose timeline is not there: in a new one, unless it names a history that is gone.
+/// The position of a subscriber whose timeline is not there: in a new one, unless it names a history that is gone. A
+/// history is named by its epoch or by a position in it, and then nothing is made.
 async fn begin(shared: &Shared, resume: &Resume) -> Result<Changed, Failure> {
-    if !resume.is_from_nothing() {
-        let nothing = Head {
-            epoch: String::new(),
-            head: 0,
-            floor: 1,
-            change_head: 0,
-        };
-        return Ok(empty(resume, nothing, ResumeState::EpochChanged));
-    }
+    let of_history = || resume.epoch.clone().unwrap_or_default();
     for _ in 0..CREATIONS_MAX {
         let target = Target {
             timeline: resume.timeline.clone(),
-            epoch: None,
+            epoch: (!resume.is_from_nothing()).then(of_history),
             asker: resume.asker.clone(),
         };
         let queued = shared.timelines.create(Create {
             implicit: true,
             ..target.into()
         });
-        let (made, is_new) = queued.await.map_err(refusal)?;
-        if is_new {
+        let (info, made) = match queued.await {
+            Err(Error::EpochChanged { actual }) => {
+                let nothing = Head {
+                    epoch: actual,
+                    head: 0,
+                    floor: 1,
+                    change_head: 0,
+                };
+                return Ok(empty(resume, nothing, ResumeState::EpochChanged));
+            }
+            made => made.map_err(refusal)?,
+        };
+        if made.created {
             // Perhaps it is deleted by now. It was there, and the subscription ends as any other does.
-            return Ok(empty(resume, made.head, ResumeState::Ok));
+            return Ok(empty(resume, info.head, ResumeState::Ok));
         }
         match shared.timelines.resume(resume.clone()).await {
             Err(Error::TimelineNotFound) => {}

@@ -9,7 +9,7 @@ use super::member::new_member;
 use super::shape::{self, entry_limits, page_bytes, size};
 use super::{Caller, Shared, Work, refusal};
 use crate::credentials::{SEALED, seal, unseal};
-use crate::timeline::{Behind, Create, Level, LevelEntry, List, UpdateMeta};
+use crate::timeline::{Behind, Create, Level, LevelEntry, List, Part, UpdateMeta};
 use crate::wire::{Failure, Method, Reply, prefixes, timeline};
 
 /// What is said of a `next` of before the server's start.
@@ -32,12 +32,18 @@ pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, request: timeline::C
         implicit: false,
     });
     Work::Write(Box::pin(async move {
-        let (info, created) = queued.await.map_err(refusal)?;
+        let (info, made) = queued.await.map_err(refusal)?;
+        let differs = made.differs.into_iter().map(|part| match part {
+            Part::Meta => timeline::Differs::Meta,
+            Part::Settings => timeline::Differs::Settings,
+            Part::Members => timeline::Differs::Members,
+        });
         Ok(Reply::TimelineCreate(timeline::Created {
             timeline: info.timeline,
             epoch: info.head.epoch,
-            created,
+            created: made.created,
             created_at: info.created_at,
+            differs: differs.collect(),
         }))
     }))
 }

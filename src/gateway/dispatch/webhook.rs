@@ -62,7 +62,7 @@ pub(super) fn replay(shared: &Arc<Shared>, caller: &Caller, request: webhook::Re
         replayed.map_err(refusal)?;
         Ok(Reply::WebhookReplay(webhook::Replaying {}))
     };
-    for_back_ends(caller, |work| Work::Write(Box::pin(work)), replayed)
+    for_back_ends(caller, |work| caller.in_line(work), replayed)
 }
 
 /// What a caller who has not named a user asks for.

@@ -120,7 +120,8 @@ impl Subscriptions {
         let OwnSide {
             current,
             shown,
-            removed,
+            mut removed,
+            hidden,
             reached,
             more,
         } = side;
@@ -144,6 +145,8 @@ impl Subscriptions {
                 outbox.push(outbound::ended(timeline, &epoch, Ended::NotAMember, form));
             }
         }
+        // Their subscriptions end by themselves, as all do that one may read no more.
+        removed.extend(hidden);
         if !shown.is_empty() || !removed.is_empty() {
             let user = conversations.asked.asker.user();
             let shown = shown

@@ -158,6 +158,15 @@ impl Rest {
                 let shown = SubscribedOne::Subscribed(Box::new(subscribed));
                 (shown, subscription)
             }
+            // Nobody has asked for it by name, and who may not read it is not told of it.
+            Err(Reason::TimelineNotFound) if self.is_quiet => {
+                return Part {
+                    timeline,
+                    shown: None,
+                    at,
+                    subscription: None,
+                };
+            }
             Err(reason) => (refused(reason), None),
         };
         Part {

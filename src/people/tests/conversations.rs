@@ -301,8 +301,11 @@ impl World {
                 let set = set.into_iter().collect();
                 let people = &self.people;
                 let asker = USERS[who].into();
-                let updated = people.update_attributes(&asker, NAMES[at], set, remove);
-                match (updated.await, model.member(at, who)) {
+                let updated = match people.own(&asker, NAMES[at]).await {
+                    Ok(own) => people.update_attributes(own, set, remove).await,
+                    Err(error) => Err(error),
+                };
+                match (updated, model.member(at, who)) {
                     (Ok(attributes), Some(member)) => {
                         match value {
                             Some(value) => member.attributes.insert(name.to_owned(), value),
@@ -315,7 +318,10 @@ impl World {
                 }
             }
             Command::Hide(at, who) => {
-                let hidden = self.people.hide(&USERS[who].into(), NAMES[at]).await;
+                let hidden = match self.people.own(&USERS[who].into(), NAMES[at]).await {
+                    Ok(own) => self.people.hide(own).await,
+                    Err(error) => Err(error),
+                };
                 let head = model.rooms.get(&at).map(|room| room.senders.len());
                 let member = model.member(at, who);
                 assert_eq!(hidden.is_ok(), member.is_some());

@@ -204,11 +204,9 @@ impl World {
             }
             Step::Follow { timeline, user } => {
                 let (name, user) = (NAMES[*timeline], USERS[*user]);
-                let from = self
-                    .people
-                    .follow(&user.into(), name, None, 2)
-                    .await
-                    .unwrap();
+                let found = self.timelines.incarnation(Target::from(name)).await;
+                let followed = self.people.follow(user, name, found.unwrap(), 2);
+                let from = followed.await.unwrap();
                 let room = &mut self.rooms[*timeline];
                 let first = *room
                     .follows

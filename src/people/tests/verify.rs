@@ -372,11 +372,9 @@ async fn bent_follow(
         .configure(target, patch, None)
         .await
         .unwrap();
-    world
-        .people
-        .follow(&"ada".into(), "room", None, 0)
-        .await
-        .unwrap();
+    let found = world.timelines.incarnation(Target::from("room")).await;
+    let followed = world.people.follow("ada", "room", found.unwrap(), 0);
+    followed.await.unwrap();
     let append = Append {
         timeline: "room".to_owned(),
         asker: "ben".into(),

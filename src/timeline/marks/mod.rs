@@ -20,7 +20,7 @@ pub use row::{Reaction, Reactions};
 #[cfg(test)]
 pub(super) use row::gone;
 pub(super) use row::{Sums, is_gone};
-pub(super) use shown::{Walk, bury, look_up};
+pub(super) use shown::{Walk, bury, look_up, look_up_own};
 pub(super) use verify::{Marks, stored};
 
 impl Timelines {

@@ -14,6 +14,7 @@ use super::super::time::shown;
 use super::super::unread::mask;
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Message, Target};
+use super::shown::look_up_own;
 
 /// Messages of one timeline that can be pinned at a time.
 pub(super) const PINS_MAX: usize = 100;
@@ -91,6 +92,7 @@ impl Site {
         for sequence in pins_of(view, &name, &head, pinned.after + 1) {
             let message = load_held(view, &name, &head, sequence?)?;
             let mut message = shown(message, &self.time);
+            look_up_own(view, (&name, &head), asker.0, [&mut message])?;
             mask(view, (&name, &head), asker, [&mut message])?;
             if message.entry.is_none() {
                 continue;

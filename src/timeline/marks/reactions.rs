@@ -18,6 +18,7 @@ use super::super::time::shown;
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
 use super::row::{NAMES_MAX, Reaction, Reactions, Sums, USERS_MAX, added_by, reaction_row};
+use super::shown::is_own;
 
 /// Of a reaction that more users have, the last users are not looked for among all of them.
 pub(super) const LOOKED_FOR_MAX: u64 = 1_000;
@@ -88,7 +89,7 @@ impl Site {
         let key = name.reaction_key(head.incarnation, *sequence, reaction, target.asker.user());
         let has = is_known && txn.get(key.as_bytes())?.is_some();
         if has == *adds {
-            return Ok(told(react, &reader, reactions.by_name));
+            return told(txn, (&name, &head), react, (&reader, reactions.by_name));
         }
         if !is_known && reactions.by_name.len() == NAMES_MAX {
             return Err(Error::TooMany {
@@ -119,7 +120,7 @@ impl Site {
         let entry = put(txn, key, sums.encode(), now);
         put_head(txn, &name, &head);
         record(txn, REACTION_SUMS, Action::Update, entry, 1);
-        Ok(told(react, &reader, sums.by_name))
+        told(txn, (&name, &head), react, (&reader, sums.by_name))
     }
 
     /// The reactions to a message, or all users of one.
@@ -136,9 +137,13 @@ impl Site {
         if message.entry.is_none() {
             return Err(Error::Deleted);
         }
-        let reactions = message
+        let mut reactions = message
             .reactions
             .map_or_else(Reactions::default, |all| *all);
+        for reaction in &mut reactions.by_name {
+            let of_message = (of.sequence, &*reaction);
+            reaction.mine = is_own(view, (&name, &head), of_message, target.asker.user())?;
+        }
         let Some(asked) = &of.reaction else {
             return Ok(ReactionPage {
                 reactions: reactions.by_name,
@@ -175,16 +180,26 @@ impl Site {
 }
 
 /// The answer to who reacts: without `read` only their own reaction.
-fn told(react: &React, reader: &Reader, by_name: Vec<Reaction>) -> Vec<Reaction> {
-    if reader.rights.has(Right::Read) {
-        return by_name;
+fn told(
+    txn: &Txn<'_>,
+    of: (&Name, &HeadRow),
+    react: &React,
+    (reader, mut by_name): (&Reader, Vec<Reaction>),
+) -> Result<Vec<Reaction>, Error> {
+    let user = react.target.asker.user();
+    if !reader.rights.has(Right::Read) {
+        let own = Reaction {
+            name: react.reaction.clone(),
+            count: 1,
+            users: vec![user.to_owned()],
+            mine: false,
+        };
+        return Ok(react.adds.then_some(own).into_iter().collect());
     }
-    let own = Reaction {
-        name: react.reaction.clone(),
-        count: 1,
-        users: vec![react.target.asker.user().to_owned()],
-    };
-    react.adds.then_some(own).into_iter().collect()
+    for reaction in &mut by_name {
+        reaction.mine = is_own(txn, of, (react.sequence, &*reaction), user)?;
+    }
+    Ok(by_name)
 }
 
 /// The last users of a reaction, newest first.

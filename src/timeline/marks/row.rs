@@ -45,6 +45,8 @@ pub struct Reaction {
     /// The last of them, newest first: ten, or all if there are fewer. While there are more than a thousand, one who
     /// takes it back is not replaced.
     pub users: Vec<String>,
+    /// The reader, whom it does not name, has it too; not stored.
+    pub mine: bool,
 }
 
 /// The row of the sums of one message.
@@ -97,6 +99,7 @@ fn reaction(name: &str, value: &[u8]) -> Result<Reaction, Malformed> {
         name: name.to_owned(),
         count: value.u64()?,
         users: Vec::new(),
+        mine: false,
     };
     while !value.rest().is_empty() {
         let user = value.string()?;
@@ -212,7 +215,7 @@ mod tests {
             bytes: Vec<u8>,
         ) {
             let by_name = names.into_iter()
-                .map(|(name, (count, users))| Reaction { name, count, users })
+                .map(|(name, (count, users))| Reaction { name, count, users, mine: false })
                 .collect();
             let sums = Sums { change, by_name };
             let row = sums.encode().finish(3);

@@ -14,7 +14,7 @@ use super::super::Message;
 use super::super::head::HeadRow;
 use super::super::tables::Name;
 use super::super::write::version;
-use super::row::{Reactions, Sums, gone};
+use super::row::{Reaction, Reactions, Sums, gone};
 
 /// Gives a message its reactions.
 pub(in crate::timeline) fn look_up(
@@ -99,6 +99,41 @@ impl<'v> Walk<'v> {
             }
         }
     }
+}
+
+/// Says of each reaction whether it is the reader's too, where its last users do not name them.
+pub(in crate::timeline) fn look_up_own<'m>(
+    rows: &impl Source,
+    (name, head): (&Name, &HeadRow),
+    user: &str,
+    messages: impl IntoIterator<Item = &'m mut Message>,
+) -> Result<(), ReadError> {
+    if user.is_empty() || !head.has_reactions() {
+        return Ok(());
+    }
+    for message in messages {
+        let sequence = message.sequence;
+        let reactions = message.reactions.iter_mut();
+        for reaction in reactions.flat_map(|all| &mut all.by_name) {
+            reaction.mine = is_own(rows, (name, head), (sequence, &*reaction), user)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a user who is not named has a reaction to a message: their own row tells.
+pub(super) fn is_own(
+    rows: &impl Source,
+    (name, head): (&Name, &HeadRow),
+    (sequence, reaction): (u64, &Reaction),
+    user: &str,
+) -> Result<bool, ReadError> {
+    let names_all = reaction.count <= reaction.users.len() as u64;
+    if names_all || reaction.users.iter().any(|one| one == user) {
+        return Ok(false);
+    }
+    let key = name.reaction_key(head.incarnation, sequence, &reaction.name, user);
+    Ok(rows.row(&key)?.is_some())
 }
 
 /// Takes pin and reactions from a message that becomes a tombstone. Of reactions this costs one small row, whatever

@@ -10,9 +10,10 @@ use crate::access::{Asker, Membership, Right, Rights};
 use crate::entry::EntryKind;
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
-use crate::table::{ReadError, RowPage, Source as _, View, damaged, page};
+use crate::table::{ReadError, RowPage, Source, View, damaged, page};
 
 use super::super::head::HeadRow;
+use super::super::marks::look_up_own;
 use super::super::stored;
 use super::super::tables::{MEMBERS, Name};
 use super::super::time::shown;
@@ -170,15 +171,18 @@ impl Timelines {
         timeline: &str,
     ) -> Result<Option<(u64, MemberRow, u64)>, Error> {
         let (name, asker) = (Name::new(timeline), asker.clone());
-        self.read(self.place(timeline), move |view| {
-            let Some(head) = HeadRow::existing(view, &name)? else {
-                return Ok(None);
-            };
-            let member = MemberRow::load(view, &name, &head, asker.user())?;
-            let member = member.filter(|member| may_read(&asker, &name, member));
-            Ok(member.map(|member| (head.incarnation, member, head.last)))
-        })
-        .await
+        let read = move |view: &View| membership(view, &name, &asker);
+        self.read(self.place(timeline), read).await
+    }
+
+    /// The same, behind the writes that were queued before.
+    pub fn membership_in_turn(
+        &self,
+        asker: &Asker,
+        timeline: &str,
+    ) -> impl Future<Output = Result<Option<(u64, MemberRow, u64)>, Error>> + Send + use<> {
+        let (name, asker) = (Name::new(timeline), asker.clone());
+        self.read_in_turn(timeline, move |txn, _| membership(txn, &name, &asker))
     }
 
     /// The partition of a timeline's rows.
@@ -220,6 +224,19 @@ impl Timelines {
     }
 }
 
+fn membership(
+    rows: &impl Source,
+    name: &Name,
+    asker: &Asker,
+) -> Result<Option<(u64, MemberRow, u64)>, Error> {
+    let Some(head) = HeadRow::existing(rows, name)? else {
+        return Ok(None);
+    };
+    let member = MemberRow::load(rows, name, &head, asker.user())?;
+    let member = member.filter(|member| may_read(asker, name, member));
+    Ok(member.map(|member| (head.incarnation, member, head.last)))
+}
+
 impl Site {
     fn conversation(
         &self,
@@ -250,6 +267,7 @@ impl Site {
             true => {
                 let message = last_message(view, &name, &sees, columns)?;
                 let mut message = shown(message, &self.time);
+                look_up_own(view, (&name, &sees), user, [&mut message])?;
                 mask(view, (&name, &sees), (user, &reader), [&mut message])?;
                 Some(message)
             }

@@ -131,7 +131,7 @@ impl Site {
         name: &Name,
         existing: Option<&HeadRow>,
         asker: &Asker,
-        (create, epoch): (bool, Option<&str>),
+        create: bool,
     ) -> Result<(), Error> {
         let user = asker.user();
         let is_shut_out = match existing {
@@ -169,7 +169,7 @@ impl Site {
         }
         may?;
         match is_shut_out {
-            true => Err(self.as_unknown(name, create, epoch)),
+            true => Err(Error::TimelineNotFound),
             false => Ok(()),
         }
     }

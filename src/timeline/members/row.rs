@@ -44,7 +44,7 @@ pub struct MemberRow {
 }
 
 /// The role of a member for whom none is given.
-pub(in crate::timeline) const DEFAULT_ROLE: &str = "member";
+pub const DEFAULT_ROLE: &str = "member";
 
 const JOINED_AT: &str = "$at";
 const CLEARED: &str = "$cleared";

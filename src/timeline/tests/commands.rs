@@ -364,7 +364,8 @@ impl World {
                         meta: meta.clone().unwrap_or_default(),
                         ..target(name, &epoch).into()
                     })
-                    .await;
+                    .await
+                    .map(|(info, made)| (info, made.created));
                 let predicted = self.model.create(name, meta, &epoch);
                 if let Ok((info, true)) = &real {
                     self.model.learn(name, &[], &info.head.epoch);

@@ -179,8 +179,8 @@ impl Plainly {
 
     async fn make(timelines: &Timelines) -> Plainly {
         let create = Create::from(target(""));
-        let (info, created) = timelines.create(create).await.unwrap();
-        assert!(created);
+        let (info, made) = timelines.create(create).await.unwrap();
+        assert!(made.created);
         Plainly {
             epoch: info.head.epoch,
             ..Plainly::default()

@@ -303,7 +303,8 @@ impl Model {
         let key = (react.sequence, react.reaction.clone());
         let users = timeline.reacted.entry(key).or_default();
         if users.contains(user) == react.adds {
-            return Ok(message.reactions.map_or_else(Vec::new, |all| all.by_name));
+            let all = message.reactions.map_or_else(Vec::new, |all| all.by_name);
+            return Ok(self.owned(&react.target, react.sequence, all));
         }
         if react.adds {
             users.insert(0, user.clone());
@@ -316,6 +317,7 @@ impl Model {
             name: name.clone(),
             count: users.len() as u64,
             users: users.iter().take(10).cloned().collect(),
+            mine: false,
         });
         let by_name: Vec<_> = by_name.collect();
         let before = message.reactions.take();
@@ -326,7 +328,18 @@ impl Model {
         timeline.head.change_head += 1;
         message.change = timeline.head.change_head;
         timeline.messages.insert(react.sequence, message);
-        Ok(by_name)
+        Ok(self.owned(&react.target, react.sequence, by_name))
+    }
+
+    /// Reactions to a message as the caller sees them.
+    fn owned(&self, target: &Target, sequence: u64, mut all: Vec<Reaction>) -> Vec<Reaction> {
+        let reacted = &self.timelines[target.timeline.as_str()].reacted;
+        for reaction in &mut all {
+            let users = &reacted[&(sequence, reaction.name.clone())];
+            let mut not_named = users.iter().skip(reaction.users.len());
+            reaction.mine = not_named.any(|user| user == target.asker.user());
+        }
+        all
     }
 
     pub(super) fn reactions(&self, of: &ReactionsOf) -> Answer<ReactionPage> {
@@ -335,7 +348,8 @@ impl Model {
         if message.entry.is_none() {
             return Err(Error::Deleted);
         }
-        let mut reactions = message.reactions.map_or_else(Vec::new, |all| all.by_name);
+        let reactions = message.reactions.map_or_else(Vec::new, |all| all.by_name);
+        let mut reactions = self.owned(&of.target, of.sequence, reactions);
         let Some(name) = &of.reaction else {
             return Ok(ReactionPage {
                 reactions,

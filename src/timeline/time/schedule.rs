@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use crate::access::Asker;
+use crate::access::{Asker, Membership};
 use crate::model::{Direction, ValueRef, json_bytes};
 use crate::ordered::{Column, Reader};
 use crate::table::{
@@ -14,6 +14,7 @@ use crate::table::{
 };
 
 use super::super::head::HeadRow;
+use super::super::members::checked;
 use super::super::stored::IdRow;
 use super::super::tables::{Name, id_columns, id_text};
 use super::super::write::{Site, version};
@@ -162,6 +163,7 @@ impl Site {
         now_ms: u64,
     ) -> Result<(Vec<Scheduled>, bool), Error> {
         let name = Name::new(&list.timeline);
+        check_key(&name, &list.asker)?;
         if list.epoch.is_some() {
             self.admit(view, &name, list.epoch.as_deref(), &list.asker)?;
         }
@@ -196,6 +198,7 @@ impl Site {
 
     fn cancel(&self, txn: &mut Txn<'_>, target: &Target, columns: &[u8]) -> Result<(), Error> {
         let (name, epoch) = (&Name::new(&target.timeline), target.epoch.as_deref());
+        check_key(name, &target.asker)?;
         if epoch.is_some() {
             self.admit(txn, name, epoch, &target.asker)?;
         }
@@ -214,6 +217,15 @@ impl Site {
             delete(txn, name.id_key(row.incarnation, columns));
         }
         Ok(())
+    }
+}
+
+/// Users meet what they have scheduled whatever they may do there now; a key only where it has the right itself.
+fn check_key(name: &Name, asker: &Asker) -> Result<(), Error> {
+    let claim = asker.claim();
+    match claim.is_some_and(|claim| claim.identity().key().is_some()) {
+        true => checked(asker, asker.rights(name.id(), Membership::default())),
+        false => Ok(()),
     }
 }
 

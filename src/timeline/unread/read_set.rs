@@ -86,7 +86,11 @@ impl Site {
         target: &Target,
         before: Option<u64>,
     ) -> Result<Cleared, Error> {
-        let (name, head, mut member) = self.own(txn, target)?;
+        let own = self.own(txn, target).map_err(|error| match error {
+            Error::TimelineNotFound => Error::ConversationNotFound,
+            error => error,
+        });
+        let (name, head, mut member) = own?;
         let cleared = before.map_or(head.last, |before| before.saturating_sub(1).min(head.last));
         if cleared > member.cleared {
             member.cleared = cleared;

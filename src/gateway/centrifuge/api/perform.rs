@@ -13,7 +13,6 @@ use super::super::super::dispatch::{Work, call, refusal};
 use super::super::calls::{self, Published};
 use super::outcome::{done, read, result};
 use super::{Backend, Outcome, Said, about, connections};
-use crate::access::{Right, Rights};
 use crate::timeline::{Error, Target};
 use crate::wire::centrifuge::{
     ApiChannel, ApiError, ApiMethod, ApiRpc, ClientInfo, Code, HistoryRequest, PresenceResult,
@@ -38,8 +37,8 @@ pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend<'_>
         ApiMethod::Broadcast => broadcast(read(text)?, backend).await,
         ApiMethod::History => history(read(text)?, backend).await,
         ApiMethod::HistoryRemove => remove(read(text)?, backend).await,
-        ApiMethod::Presence => presence(&read(text)?, backend),
-        ApiMethod::PresenceStats => presence_stats(&read(text)?, backend),
+        ApiMethod::Presence => presence(&read(text)?, backend).await,
+        ApiMethod::PresenceStats => presence_stats(&read(text)?, backend).await,
         ApiMethod::Subscribe => connections::subscribe(&read(text)?, backend),
         ApiMethod::Unsubscribe => connections::unsubscribe(read(text)?, backend),
         ApiMethod::Disconnect => connections::disconnect(&read(text)?, backend),
@@ -154,28 +153,29 @@ async fn remove(asked: ApiChannel, backend: &Backend<'_>) -> Outcome {
 }
 
 /// Whether who is there is kept of a channel, and may be seen.
-fn check_presence(channel: &str, backend: &Backend<'_>) -> Result<(), ApiError> {
+async fn shows_presence(channel: &str, backend: &Backend<'_>) -> Result<bool, ApiError> {
     if !backend.options_of(channel)?.presence {
         return Err(Code::NotAvailable.into());
     }
-    let asker = backend.asker().needing(Rights::NONE.with(Right::Read));
-    match asker.is_allowed_by_name(channel.as_bytes()) {
-        true => Ok(()),
-        false => Err(Code::PermissionDenied.into()),
+    let shows = calls::shows_presence(backend.shared, backend.asker(), channel);
+    Ok(shows.await?)
+}
+
+async fn presence(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
+    let mut shown = PresenceResult::default();
+    if shows_presence(&asked.channel, backend).await? {
+        let bytes = backend.shared.options.limits.outbound_frame_bytes_max;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        shown.presence = backend.shared.hub.presence(&asked.channel, bytes);
     }
+    result(&shown)
 }
 
-fn presence(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
-    check_presence(&asked.channel, backend)?;
-    let bytes = backend.shared.options.limits.outbound_frame_bytes_max;
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    let presence = backend.shared.hub.presence(&asked.channel, bytes);
-    result(&PresenceResult { presence })
-}
-
-fn presence_stats(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
-    check_presence(&asked.channel, backend)?;
-    let (clients, users) = backend.shared.hub.presence_stats(&asked.channel);
+async fn presence_stats(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
+    let (clients, users) = match shows_presence(&asked.channel, backend).await? {
+        true => backend.shared.hub.presence_stats(&asked.channel),
+        false => (0, 0),
+    };
     let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
     result(&PresenceStatsResult {
         num_clients: count(clients),

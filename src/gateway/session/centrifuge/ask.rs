@@ -11,12 +11,15 @@ use futures_util::FutureExt as _;
 use super::refused::Refused;
 use super::subscribe::taken;
 use super::{Centrifuge, Session};
-use crate::access::Asker;
+use crate::access::{Asker, Membership, Right, Rights};
+use crate::gateway::Shared;
 use crate::gateway::centrifuge::calls::{self, Published};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
 use crate::gateway::dispatch::message::{Appending, Asked};
 use crate::gateway::dispatch::shape::page_bytes;
+use crate::gateway::door::Door;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
+use crate::timeline::DIRECT;
 use crate::wire::centrifuge::{
     ClientInfo, Code, Disconnect, HistoryRequest, PresenceResult, PresenceStatsResult,
     PublishRequest, Reply, RpcRequest, Ticket, message_id, rpc_error,
@@ -32,12 +35,35 @@ impl Session {
             .options
             .allows(what, channel, own.user(), own.channels.is_open(channel))
         {
-            return Ok(own.believed());
+            let believed = self.believed_in(channel);
+            return Ok(match self.may_make(channel) {
+                true => believed,
+                false => believed.making_nothing(),
+            });
         }
         match self.caller.asker.claim() {
             Some(_) => Ok(self.caller.asker.clone()),
             None => Err(Code::PermissionDenied),
         }
+    }
+
+    /// Who is believed in a channel. In this way nobody makes a direct conversation, which two others may be going to.
+    pub(super) fn believed_in(&mut self, channel: &str) -> Asker {
+        let own = self.own();
+        match channel.starts_with(DIRECT) && !own.options.insecure {
+            true => own.believed().making_nothing(),
+            false => own.believed(),
+        }
+    }
+
+    /// Whether options let the client make a channel: before them the policy of its name counts.
+    fn may_make(&self, channel: &str) -> bool {
+        let (asker, name) = (&self.caller.asker, channel.as_bytes());
+        let rights = asker
+            .claim()
+            .map_or(Rights::NONE, |_| asker.rights(name, Membership::default()));
+        let has_policy = |door: &Door| door.has_policy(name);
+        rights.has(Right::Create) || !self.shared.door.as_ref().is_some_and(has_policy)
     }
 
     fn options_of(&mut self, channel: &str) -> Result<ChannelOptions, Refused> {
@@ -128,52 +154,73 @@ impl Session {
         Ok(())
     }
 
-    /// Whether who is in a channel may be told.
-    fn may_see(&mut self, channel: &str) -> Result<(), Refused> {
+    pub(super) fn presence(&mut self, id: u32, channel: &str, bytes: usize) -> Result<(), Refused> {
+        self.tell_presence(id, channel, bytes, |shared, channel| {
+            let bytes = page_bytes(&shared.options.limits);
+            let presence = channel.map(|channel| shared.hub.presence(channel, bytes));
+            Reply {
+                presence: Some(PresenceResult {
+                    presence: presence.unwrap_or_default(),
+                }),
+                ..Reply::default()
+            }
+        })
+    }
+
+    pub(super) fn presence_stats(
+        &mut self,
+        id: u32,
+        channel: &str,
+        bytes: usize,
+    ) -> Result<(), Refused> {
+        self.tell_presence(id, channel, bytes, |shared, channel| {
+            let stats = channel.map(|channel| shared.hub.presence_stats(channel));
+            let (clients, users) = stats.unwrap_or_default();
+            let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+            Reply {
+                presence_stats: Some(PresenceStatsResult {
+                    num_clients: number(clients),
+                    num_users: number(users),
+                }),
+                ..Reply::default()
+            }
+        })
+    }
+
+    /// Answers with who is in a channel, by `tell`; without the channel nobody is.
+    fn tell_presence(
+        &mut self,
+        id: u32,
+        channel: &str,
+        bytes: usize,
+        tell: fn(&Shared, Option<&str>) -> Reply,
+    ) -> Result<(), Refused> {
         if !self.options_of(channel)?.presence {
             return Err(Code::NotAvailable.into());
         }
         let asker = self.asker_for(Ask::Presence, channel)?;
-        match asker.reads_by_name(channel.as_bytes()) {
-            true => Ok(()),
-            false => Err(Code::PermissionDenied.into()),
-        }
-    }
-
-    pub(super) fn presence(&mut self, id: u32, channel: &str) -> Result<(), Refused> {
-        let reply = match self.may_see(channel) {
-            Ok(()) => {
-                let bytes = page_bytes(&self.shared.options.limits);
-                let presence = self.shared.hub.presence(channel, bytes);
-                Reply {
-                    presence: Some(PresenceResult { presence }),
-                    ..Reply::default()
+        let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
+        let (answer, channel) = (Arc::clone(&ticket), channel.to_owned());
+        let work = async move {
+            match calls::shows_presence(&shared, &asker, &channel).await {
+                Ok(shows) => {
+                    answer.give(tell(&shared, shows.then_some(channel.as_str())));
+                    taken()
+                }
+                Err(code) => {
+                    answer.give(Reply::refused(code));
+                    Err(Failure::new(code.reason()))
                 }
             }
-            Err(Refused::Answer(code)) => Reply::refused(code),
-            Err(end) => return Err(end),
         };
-        self.reply(id, Method::PresenceGet, reply);
-        Ok(())
-    }
-
-    pub(super) fn presence_stats(&mut self, id: u32, channel: &str) -> Result<(), Refused> {
-        let reply = match self.may_see(channel) {
-            Ok(()) => {
-                let (clients, users) = self.shared.hub.presence_stats(channel);
-                let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
-                Reply {
-                    presence_stats: Some(PresenceStatsResult {
-                        num_clients: number(clients),
-                        num_users: number(users),
-                    }),
-                    ..Reply::default()
-                }
-            }
-            Err(Refused::Answer(code)) => Reply::refused(code),
-            Err(end) => return Err(end),
+        let id = Id::Ticket(wire::Ticket(ticket));
+        let begun = self.begun(Some(id), Method::PresenceGet, Pending::Work(work.boxed()));
+        let cost = Cost {
+            calls: 1,
+            bytes,
+            weight: Weight::Page,
         };
-        self.reply(id, Method::PresenceGet, reply);
+        self.jobs.one(&self.shared, begun, cost);
         Ok(())
     }
 

@@ -52,7 +52,6 @@ impl Session {
         }
         let own = self.own();
         own.stage = Stage::Connecting;
-        let believed = own.believed();
         let options = Arc::clone(&own.options);
         let mut opening = Vec::new();
         for wish in wishes {
@@ -61,7 +60,8 @@ impl Session {
             };
             let mut channel = described(of_channel, None, &wish.claim, None);
             channel.is_server_side = true;
-            let mut ticketed = self.place(wish.channel, channel, believed.clone(), wish.position);
+            let asker = self.believed_in(&wish.channel);
+            let mut ticketed = self.place(wish.channel, channel, asker, wish.position);
             ticketed.data = wish.claim.data.unwrap_or_default();
             opening.push(ticketed);
         }
@@ -106,8 +106,11 @@ impl Session {
         positions: &mut BTreeMap<String, SubscribeRequest>,
     ) -> Vec<Wish> {
         let mut claims: BTreeMap<String, ChannelClaim> = connection.subs.iter().cloned().collect();
-        if self.own().options.personal_channel && !connection.user.is_empty() {
-            claims.entry(format!("#{}", connection.user)).or_default();
+        let user = &connection.user;
+        // With one of these in it the name of the channel would be for other users.
+        let is_plain = !user.is_empty() && !user.contains(['#', ',']);
+        if self.own().options.personal_channel && is_plain {
+            claims.entry(format!("#{user}")).or_default();
         }
         let wish = |(channel, claim): (String, ChannelClaim)| Wish {
             position: positions.remove(&channel),

@@ -258,9 +258,9 @@ impl Session {
         } else if let Some(publish) = command.publish {
             self.publish(id, publish, bytes)
         } else if let Some(presence) = command.presence {
-            self.presence(id, &presence.channel)
+            self.presence(id, &presence.channel, bytes)
         } else if let Some(stats) = command.presence_stats {
-            self.presence_stats(id, &stats.channel)
+            self.presence_stats(id, &stats.channel, bytes)
         } else if let Some(history) = command.history {
             self.history(id, history, bytes)
         } else if let Some(rpc) = command.rpc {

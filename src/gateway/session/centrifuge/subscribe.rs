@@ -132,8 +132,8 @@ impl Session {
         let shown = tokens.subscription(&request.token, subscriber, authority, now_ms)?;
         let expires_at = shown.expires_at.filter(|_| !options.insecure);
         not_over(expires_at, now_ms)?;
-        let channel = described(of_channel, Some(request), &shown.claim, expires_at);
-        Ok((channel, self.own().believed()))
+        let described = described(of_channel, Some(request), &shown.claim, expires_at);
+        Ok((described, self.believed_in(channel)))
     }
 
     /// Takes a place for a channel and watches it.
@@ -275,7 +275,7 @@ impl Session {
         }
         let mut channel = described(of_channel, None, &wish.claim, wish.expires_at);
         channel.is_server_side = true;
-        let asker = own.believed();
+        let asker = self.believed_in(&wish.channel);
         let mut ticketed = self.place(wish.channel, channel, asker, wish.position);
         ticketed.data = wish.claim.data.unwrap_or_default();
         let shared = Arc::clone(&self.shared);

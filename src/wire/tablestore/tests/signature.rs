@@ -148,7 +148,7 @@ fn refusals_say_what_is_wrong() {
         (
             "x-ots-accesskeyid",
             Some("other"),
-            auth("The AccessKeyID does not exist."),
+            auth("Signature mismatch."),
         ),
         (
             "x-ots-instancename",
