@@ -66,9 +66,29 @@ pub(crate) fn left(folder: &Path, file_bytes: u64) -> Option<u64> {
         }
         false => disk.f_bavail,
     };
-    let file = getrlimit(Resource::Fsize).current;
-    let file = file.map_or(u64::MAX, |max| max.saturating_sub(file_bytes));
-    Some(blocks.saturating_mul(disk.f_frsize).min(file))
+    Some(
+        blocks
+            .saturating_mul(disk.f_frsize)
+            .min(file_left(file_bytes)),
+    )
+}
+
+/// Bytes by which a file of so many may grow (`ulimit -f`).
+fn file_left(file_bytes: u64) -> u64 {
+    let most = getrlimit(Resource::Fsize).current;
+    most.map_or(u64::MAX, |most| most.saturating_sub(file_bytes))
+}
+
+/// Bytes of the disk that an ordinary user may still write, as `df` shows them: what people are told of free space.
+/// The largest file that the process may write counts, too.
+#[must_use]
+pub(crate) fn free(folder: &Path) -> Option<u64> {
+    let disk = statvfs(folder).ok()?;
+    Some(
+        disk.f_bavail
+            .saturating_mul(disk.f_frsize)
+            .min(file_left(0)),
+    )
 }
 
 /// Bytes of the whole disk that a folder is on.
@@ -114,5 +134,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let left = left(folder.path(), 0).unwrap();
         assert!(left > 0 && total(folder.path()).unwrap() >= left);
+        // Whatever a part of the disk is kept for, people are told what `df` shows.
+        let df = statvfs(folder.path()).unwrap();
+        assert!(free(folder.path()).unwrap() <= df.f_bfree * df.f_frsize);
     }
 }

@@ -3,6 +3,7 @@
 //! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it.
 
 pub mod access;
+pub mod address;
 pub mod admin;
 pub mod config;
 pub mod credentials;

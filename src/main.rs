@@ -3,7 +3,7 @@
 //! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and
 //! SIGINT stop it in order. Must not: do anything that a library user of the server would miss.
 
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Stdout, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use clap_complete::Shell;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
 use tideline::doctor::{examine, tell};
-use tideline::dump::{DumpError, dump};
+use tideline::dump::dump;
 use tideline::export::{Account, Export, export};
 use tideline::journal;
 use tideline::keys::{KeyCommand, KeyPlace, keys};
@@ -167,13 +167,16 @@ fn main() -> ExitCode {
     let serve = || Command::Serve {
         options: Options::default(),
     };
-    let done = match command.unwrap_or_else(serve) {
+    let command = command.unwrap_or_else(serve);
+    let mut out = Output::of(&command);
+    let done = match command {
         Command::Talk(what) => return talk(what),
-        Command::Completion { shell } => complete(shell),
-        command => run(command, options),
+        Command::Completion { shell } => complete(shell, &mut out),
+        command => run(command, options, &mut out),
     };
-    match done {
+    match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(_) if out.unread && out.only_shows => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tideline: {error}");
             ExitCode::FAILURE
@@ -181,10 +184,54 @@ fn main() -> ExitCode {
     }
 }
 
-fn complete(shell: Shell) -> Result<(), Failure> {
+fn complete(shell: Shell, out: &mut Output) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut script);
-    Ok(std::io::stdout().write_all(&script)?)
+    Ok(out.write_all(&script)?)
+}
+
+/// Standard output. Its reader may go before the end, as `head` does: then a command that only shows something ends
+/// without a word, and one that changes or judges something goes on to its end.
+struct Output {
+    out: BufWriter<Stdout>,
+    only_shows: bool,
+    unread: bool,
+}
+
+impl Output {
+    fn of(command: &Command) -> Output {
+        let only_shows = match command {
+            Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
+            Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
+            _ => true,
+        };
+        Output {
+            out: BufWriter::new(std::io::stdout()),
+            only_shows,
+            unread: false,
+        }
+    }
+
+    fn read<T>(&mut self, done: io::Result<T>, as_if: T) -> io::Result<T> {
+        let is_gone = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
+        self.unread |= done.as_ref().is_err_and(is_gone);
+        match done {
+            Err(_) if self.unread && !self.only_shows => Ok(as_if),
+            done => done,
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = self.out.write(bytes);
+        self.read(done, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = self.out.flush();
+        self.read(done, ())
+    }
 }
 
 /// Lets the process open as many files as the system allows it: the usual soft limit of 1,024 is for programs that use
@@ -199,7 +246,7 @@ fn raise_open_files() {
 /// What a process gets that writes past its largest allowed file; the same number on every Linux.
 const SIGXFSZ: i32 = 25;
 
-fn run(mut command: Command, before: Options) -> Result<(), Failure> {
+fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Failure> {
     let options = match &mut command {
         Command::Serve { options } | Command::Config { options } => std::mem::take(options),
         Command::Verify { limits, .. } | Command::Dump { limits, .. } => Options {
@@ -231,39 +278,35 @@ fn run(mut command: Command, before: Options) -> Result<(), Failure> {
     let flags = options.over(before);
     let loaded = config::load(&flags, environment());
     if let Command::Doctor { json, .. } = command {
-        return doctor(loaded.map(|(config, _)| config), json);
+        return doctor(loaded.map(|(config, _)| config), json, out);
     }
     let (config, unknown) = loaded.map_err(|error| error.0)?;
     let limits = config.timeline_limits();
-    let mut stdout = std::io::BufWriter::new(std::io::stdout());
     match command {
         Command::Serve { .. } => serve(&flags, &config, &unknown),
         Command::Verify { data, .. } => {
-            match verify(&data, &limits, &mut stdout).map_err(|error| error.to_string())? {
+            match verify(&data, &limits, out).map_err(|error| error.to_string())? {
                 true => Ok(()),
                 false => Err("the data directory is damaged".into()),
             }
         }
         Command::Dump { data, timeline, .. } => {
-            dump(&data, timeline.as_deref(), &limits, &mut stdout).or_else(|error| match error {
-                // Whoever reads has seen enough, like `tideline dump … | head`.
-                DumpError::Output(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-                error => Err(error.to_string().into()),
-            })
+            let done = dump(&data, timeline.as_deref(), &limits, out);
+            Ok(done.map_err(|error| error.to_string())?)
         }
         Command::Key { what, at, .. } => {
             let runtime = tokio::runtime::Runtime::new()?;
-            Ok(runtime.block_on(keys(&config, &at, what, &mut stdout))?)
+            Ok(runtime.block_on(keys(&config, &at, what, out))?)
         }
-        Command::Partition { what } => partition(&config, &what, &mut stdout),
+        Command::Partition { what } => partition(&config, &what, out),
         Command::Export { what, account } => {
-            let done = export(&account, &what, stdout).map_err(|error| error.to_string())?;
+            let done = export(&account, &what, out).map_err(|error| error.to_string())?;
             let told = format!("{} rows, as of {:?}", done.rows, done.positions);
             Ok(writeln!(std::io::stderr(), "{told}")?)
         }
         // Done before: these look at bad settings, or at none.
         Command::Doctor { .. } | Command::Talk(_) | Command::Completion { .. } => Ok(()),
-        Command::Config { .. } => Ok(stdout.write_all(config.to_toml().as_bytes())?),
+        Command::Config { .. } => Ok(out.write_all(config.to_toml().as_bytes())?),
     }
 }
 
@@ -275,12 +318,16 @@ fn environment() -> impl Iterator<Item = (String, String)> {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-fn doctor(config: Result<Config, ConfigError>, as_json: bool) -> Result<(), Failure> {
+fn doctor(
+    config: Result<Config, ConfigError>,
+    as_json: bool,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let findings = match &config {
         Ok(config) => examine(Ok(config)),
         Err(ConfigError(why)) => examine(Err(why)),
     };
-    match tell(&findings, as_json, &mut std::io::stdout().lock())? {
+    match tell(&findings, as_json, out)? {
         true => Ok(()),
         false => Err("a check has failed".into()),
     }

@@ -22,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
+use crate::address::Address;
 use crate::store::Change;
 use crate::tls;
 use crate::wire::partition::{ChangeState, Listed};
@@ -31,8 +32,9 @@ use crate::wire::partition::{ChangeState, Listed};
 pub struct RunningServer {
     /// The running server, as in http://127.0.0.1:7070; then no data directory is named. With [auth] an administrator's
     /// key must be in TIDELINE_KEY.
-    #[arg(long, value_name = "URL", global = true)]
-    pub url: Option<String>,
+    #[arg(long, visible_alias = "server", value_name = "URL", global = true)]
+    #[arg(value_parser = Address::parse)]
+    pub url: Option<Address>,
     /// Authorities, in PEM, whose certificates the server may have, instead of the system's.
     #[arg(long, value_name = "FILE", global = true)]
     pub ca_file: Option<PathBuf>,
@@ -61,10 +63,10 @@ const ANSWER_BYTES_MAX: usize = 64 << 20;
 const KEY: &str = "TIDELINE_KEY";
 
 impl Endpoint {
-    /// The server at a URL like `http://127.0.0.1:7070`, with the key in the environment, if there is one.
-    pub fn new(url: &str, authorities: Option<&Path>) -> Result<Endpoint, RemoteError> {
+    /// A server, with the key in the environment, if there is one.
+    pub fn new(at: &Address, authorities: Option<&Path>) -> Result<Endpoint, RemoteError> {
         // Who is not asked over TLS needs no authorities to trust.
-        let tls = match url.starts_with("https:") {
+        let tls = match at.secure {
             true => tls::client(authorities)?,
             false => tls::client_of_nobody(),
         };
@@ -77,7 +79,7 @@ impl Endpoint {
             Ok::<_, String>(header)
         });
         Ok(Endpoint {
-            url: format!("{}/v1/rpc", url.trim_end_matches('/')),
+            url: at.rpc.clone(),
             key: key.transpose()?,
             http: Client::builder(TokioExecutor::new()).build(connector),
         })
@@ -126,12 +128,12 @@ impl Endpoint {
 
 impl Remote {
     /// The server that the arguments name.
-    pub fn new(url: &str, authorities: Option<&Path>) -> Result<Remote, RemoteError> {
+    pub fn new(at: &Address, authorities: Option<&Path>) -> Result<Remote, RemoteError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         Ok(Remote {
-            endpoint: Endpoint::new(url, authorities)?,
+            endpoint: Endpoint::new(at, authorities)?,
             runtime,
         })
     }

@@ -140,6 +140,7 @@ const SIX: &[&str] = &[
 ];
 /// These see everything, and nothing below may import them.
 const TOP: &[&str] = &[
+    "address",
     "config",
     "server",
     "store",

@@ -975,7 +975,7 @@ export type ServerSeverity = ("critical" | "warning" | "info");
 export type ServerStorage = {
   /** Of rows that have expired or were deleted, as far as that is known; compaction reclaims them. */
   "dead": number;
-  /** That the server may still write; absent = the system does not say. */
+  /** What an ordinary user may still write, as `df` shows; absent = not known. */
   "disk_free"?: number | null;
   /** Of pages that hold nothing and are used again. */
   "free": number;

@@ -9,11 +9,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{statfs, statvfs};
+use rustix::fs::statfs;
 use rustix::process::{Resource, getrlimit};
 
 use super::{Finding, State, nearest, now};
 use crate::config::Config;
+use crate::disk;
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
     let folder = nearest(&config.data);
@@ -101,10 +102,9 @@ const KINDS: [(u64, &str, State); 11] = [
 
 #[allow(clippy::cast_precision_loss)] // shown in GiB
 fn room(folder: &Path) -> Finding {
-    let Ok(disk) = statvfs(folder) else {
+    let (Some(left), Some(all)) = (disk::free(folder), disk::total(folder)) else {
         return Finding::of("room", State::Warn, "not known", "look at the disk");
     };
-    let (left, all) = (disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize);
     let found = format!(
         "{:.1} of {:.1} GiB are free",
         left as f64 / GIB,

@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use super::{Clock, ExportError, Operation, wrong};
+use crate::address::Address;
 use crate::secret;
 use crate::tls;
 use crate::wire::tablestore::signature::{
@@ -26,14 +27,16 @@ use crate::wire::tablestore::signature::{
 /// Whom to ask, and as who.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Account {
-    /// The server's address and port, or its URL: with https:// (or wss://) it is asked over TLS
+    /// The running server, as in https://chat.example.org; wss:// names the same one
     #[arg(
         long,
-        alias = "url",
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:7070"
+        visible_alias = "server",
+        value_name = "URL",
+        env = "TIDELINE_URL",
+        default_value = "http://127.0.0.1:7070"
     )]
-    pub server: String,
+    #[arg(value_parser = Address::parse)]
+    pub url: Address,
     /// PEM file of the authorities to trust, instead of the system's
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
@@ -66,8 +69,6 @@ pub(super) struct Client {
     key_secret: String,
     runtime: Runtime,
     http: Http<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// Its URL, up to the path.
-    server: String,
     clock: Clock,
 }
 
@@ -81,9 +82,8 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let server = origin(&account.server);
         // Who is not asked over TLS needs no authorities to trust.
-        let tls = match server.starts_with("https:") {
+        let tls = match account.url.secure {
             true => tls::client(account.ca_file.as_deref())?,
             false => tls::client_of_nobody(),
         };
@@ -94,7 +94,6 @@ impl Client {
             key_secret: account.key_secret()?,
             runtime,
             http: Http::builder(TokioExecutor::new()).build(connector),
-            server,
             clock: Clock::system(),
         })
     }
@@ -108,7 +107,7 @@ impl Client {
         let path = format!("/{}", operation.name());
         let account = &self.account;
         let signer = Signer::new(&account.key_id, &self.key_secret, &path);
-        let mut request = Request::post(format!("{}{path}", self.server));
+        let mut request = Request::post(format!("{}{path}", account.url.origin));
         for (name, value) in request_headers(&signer, &account.instance, self.clock.now_ms(), &body)
         {
             request = request.header(name, value);
@@ -120,7 +119,7 @@ impl Client {
                 .map_err(|_| wrong("no answer within a minute"))?
         };
         let answer = self.runtime.block_on(answer);
-        answer.map_err(|error| wrong(format_args!("{}: {error}", account.server)))
+        answer.map_err(|error| wrong(format_args!("{}: {error}", account.url.origin)))
     }
 
     async fn answer(
@@ -153,35 +152,5 @@ impl Client {
             .map_err(|failure| wrong(failure.message))?;
         }
         Ok((status, body))
-    }
-}
-
-/// What a path is put behind.
-fn origin(server: &str) -> String {
-    let (scheme, host) = match server.split_once("://") {
-        Some(("https" | "wss", host)) => ("https", host),
-        Some(("http" | "ws", host)) => ("http", host),
-        // An unknown scheme is refused as part of a strange address.
-        _ => ("http", server),
-    };
-    let host = host.split('/').next().unwrap_or_default();
-    format!("{scheme}://{host}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::origin;
-
-    #[test]
-    fn a_server_is_an_address_or_a_url() {
-        for (server, expected) in [
-            ("127.0.0.1:7070", "http://127.0.0.1:7070"),
-            ("http://a:1/", "http://a:1"),
-            ("ws://a:1/v1/connect", "http://a:1"),
-            ("https://a", "https://a"),
-            ("wss://a:1/v1/connect", "https://a:1"),
-        ] {
-            assert_eq!(origin(server), expected);
-        }
     }
 }

@@ -45,7 +45,7 @@ impl Storage {
             dead,
             free: sum("tideline_image_free_bytes"),
             log: sum("tideline_log_bytes"),
-            disk_free: disk::left(data, 0),
+            disk_free: disk::free(data),
             disk_bytes: disk::total(data),
             full_in_s: None,
         };

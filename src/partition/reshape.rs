@@ -73,7 +73,7 @@ impl Partitions {
         };
         for parent in parents {
             estimate.bytes += self.bytes_of(parent);
-            estimate.room = crate::disk::left(&self.directory().log(parent), 0);
+            estimate.room = crate::disk::free(&self.directory().log(parent));
         }
         estimate
     }

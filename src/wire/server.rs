@@ -107,7 +107,7 @@ pub struct Storage {
     pub free: u64,
     /// Of the commit logs.
     pub log: u64,
-    /// That the server may still write; absent = the system does not say.
+    /// What an ordinary user may still write, as `df` shows; absent = not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_free: Option<u64>,
     /// Seconds until there is no room, if it goes on as in the last hour; absent = not within a year, or the server has

@@ -9,7 +9,6 @@ import os
 import pathlib
 import pty
 import re
-import shlex
 import shutil
 import signal
 import socket
@@ -511,17 +510,7 @@ def test_shells_complete_it(server, tmp_path):
     assert "powershell" in fails(server, 2, "completion", "nonsense")
 
 
-def test_the_conversation_of_the_page(own_server):
-    server = own_server.start()
-    [block, *_] = re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    _, send, follow = re.split(r"^\$ tideline ", block, flags=re.MULTILINE)
-    works(server, *shlex.split(send))
-    command, printed = follow.split("\n", 1)
-    with Running(server, *shlex.split(command), terminal=True, NO_COLOR="1") as running:
-        running.sees("\n")
-        times = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
-        assert times.sub("", running.text).replace("\r", "") == times.sub("", printed)
-    # Whatever else it names is there.
+def test_the_options_of_the_page_are_there(server):
     for name in re.findall(r"`(--[a-z-]+)`", PAGE.read_text()):
         helps = (tideline(server, command, "--help").out for command in ("send", "follow", "history", "key"))
         assert any(name in said for said in helps), name
