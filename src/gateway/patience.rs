@@ -25,8 +25,8 @@ pub(super) fn is_late(due: Instant) -> bool {
 const LATE: Duration = Duration::from_millis(250);
 
 /// A socket whose writes do not wait for ever: a client that stops reading a response, or reads it by the byte, gives
-/// its place free. One that has ended its side behind a request still gets the answer: hyper hears of the end later, for
-/// it would drop the request.
+/// its place free. One that has ended its side behind a request still gets the answer: hyper hears of the end later,
+/// for it would drop the request.
 pub(super) struct Impatient {
     socket: Socket,
     patience: Duration,
@@ -38,7 +38,8 @@ pub(super) struct Impatient {
     answers: Arc<AtomicBool>,
     /// Not all that was written is on its way.
     is_writing: bool,
-    /// The client has ended its side. It may be gone: this runs until that is believed, anew whenever it takes something.
+    /// The client has ended its side. It may be gone: this runs until that is believed, anew whenever it takes
+    /// something.
     ended: Option<Pin<Box<Sleep>>>,
 }
 
