@@ -183,7 +183,7 @@ export type NewMember = {
 /** Where the next page of members starts. */
 export type Next = (number | string);
 
-/** Whose connections subscribe. */
+/** Whose connections subscribe to the timeline, and for 5 s after; with `anywhere` which members are connected. */
 export type Online = {
   /** How many users; one with many connections counts once, connections without a user do not. */
   "online": number;
@@ -446,6 +446,8 @@ export type Conversation = {
 export type ConversationFilter = {
   /** Only those whose own attributes have all of these values. */
   "attributes"?: (Entry | null);
+  /** Only those that are muted now; `false`: only the others, so that no muted one counts at all. */
+  "muted"?: boolean | null;
   /** Only those with something unread; `false`: only those without. */
   "unread"?: boolean | null;
 };
@@ -879,6 +881,8 @@ export type ReactedMessage = {
 export type Reaction = {
   /** How many. */
   "count": number;
+  /** The caller has it too, and is not among the users that are named. Pushes, which many share, do not say it. */
+  "mine"?: boolean;
   /** The last ten, newest first, or all if there are fewer. While there are more than 1,000, one who takes it back is not replaced until others come. In the answer to a `reaction.list` of one reaction: a page of all, by name. */
   "users": Array<string>;
 };
@@ -1136,6 +1140,9 @@ export type TableStream = {
   /** Never used again, not by the same table either. */
   "id": string;
 };
+
+/** A part of a `timeline.create`. */
+export type TimelineDiffers = ("meta" | "settings" | "members");
 
 /** What is known of a timeline. */
 export type TimelineGetResult = {
@@ -1419,6 +1426,8 @@ export interface Methods {
       "created": boolean;
       /** ms since 1970. */
       "created_at": number;
+      /** What of the call is not so in the timeline that was there already; absent = nothing. */
+      "differs"?: Array<TimelineDiffers>;
       /** Its epoch. */
       "epoch": string;
       /** Its ID. */
@@ -2667,6 +2676,8 @@ export interface Methods {
     params: {
       /** The timelines' IDs, up to 100, none twice. */
       "timelines": Array<string>;
+      /** Members who have a connection, whatever it subscribes to, in place of those who subscribe to the timeline. Devices are not named then, and of a timeline with more than 1,000 members the answer is `too_many`. */
+      "anywhere"?: boolean;
       /** Users per timeline at most; clamped to the page limit. */
       "limit"?: number;
     };

@@ -522,9 +522,9 @@ class PresenceCalls:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def get(self, timelines: List[str], *, limit: int | None = None) -> PresenceGetResult:
+    async def get(self, timelines: List[str], *, anywhere: bool | None = None, limit: int | None = None) -> PresenceGetResult:
         """Read who is online."""
-        result: PresenceGetResult = await self._call("presence.get", _given({"timelines": timelines, "limit": limit}))
+        result: PresenceGetResult = await self._call("presence.get", _given({"timelines": timelines, "anywhere": anywhere, "limit": limit}))
         return result
 
 

@@ -117,13 +117,17 @@ class PingResult(TypedDict):
     time: int
 
 
-class TimelineCreateResult(TypedDict):
-    """The timeline is there."""
-
+class _TimelineCreateResult(TypedDict):
     created: bool
     created_at: int
     epoch: str
     timeline: str
+
+
+class TimelineCreateResult(_TimelineCreateResult, total=False):
+    """The timeline is there."""
+
+    differs: list[Literal['meta'] | Literal['settings'] | Literal['members']]
 
 
 class _NewMember(TypedDict):
@@ -405,11 +409,15 @@ class Message(_Message, total=False):
     sender: str
 
 
-class Reaction(TypedDict):
-    """How many users have one reaction to a message, and some of them."""
-
+class _Reaction(TypedDict):
     count: int
     users: list[str]
+
+
+class Reaction(_Reaction, total=False):
+    """How many users have one reaction to a message, and some of them."""
+
+    mine: bool
 
 
 class _MessageRangeResult(TypedDict):
@@ -653,6 +661,7 @@ class ConversationFilter(TypedDict, total=False):
     """Which conversations."""
 
     attributes: dict[str, Any]
+    muted: bool
     unread: bool
 
 
@@ -677,7 +686,7 @@ class _ConversationCountResult(TypedDict):
 
 
 class ConversationCountResult(_ConversationCountResult, total=False):
-    """What the list holds. Muted conversations count by their mentions only."""
+    """What the list holds. Muted conversations count by their mentions only; with a filter of `muted: false` not at all."""
 
     more: bool
 
@@ -1220,7 +1229,7 @@ class PresenceGetResult(TypedDict):
 
 
 class Online(TypedDict):
-    """Whose connections subscribe."""
+    """Whose connections subscribe to the timeline, and for 5 s after; with `anywhere` which members are connected."""
 
     online: int
     users: list[User]
