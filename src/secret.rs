@@ -1,7 +1,7 @@
 //! Secrets: what one must be, and how one is read from a file.
 //!
-//! Owns: the one reader of secrets in files. Promises: a secret that is short enough to be guessed, or that every user of
-//! the machine can read, is refused; no error holds a byte of it. Must not: know what a secret is for.
+//! Owns: the one reader of secrets in files. Promises: a secret that is short enough to be guessed, or that every user
+//! of the machine can read, is refused; no error holds a byte of it. Must not: know what a secret is for.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

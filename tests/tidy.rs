@@ -741,8 +741,9 @@ fn what_comes_from_outside_is_read_in_one_way() {
             // Its own description, made of files of the project.
             let is_ours = code.contains("method.example()");
             // What a decoder that was called by `decode` does with what it was given.
-            let goes_on =
-                code.contains("::deserialize(from)") || file.path.starts_with("src/wire/");
+            let goes_on = code.contains("::deserialize(from)")
+                || code.contains("Strict::")
+                || file.path.starts_with("src/wire/");
             let by_type = code.contains("::deserialize(") && !goes_on;
             if by_type || !is_ours && READERS.iter().any(|reader| code.contains(reader)) {
                 breaches.push(format!("{}:{line}: use crate::decode", file.path));

@@ -389,7 +389,7 @@ export type User = {
 export type With = ("signals" | "presence" | "members" | "receipts");
 
 /** Name to value, none nested. Names: 1 to 255 bytes, not starting with `#`. */
-export type Cells = { [name: string]: Value };
+export type Cells = { [name: string]: Scalar };
 
 /** The declared type of a column. */
 export type ColumnType = ("integer" | "double" | "boolean" | "string" | "binary");
@@ -916,7 +916,7 @@ export type RowColumn = {
   /** The column's name. */
   "name": string;
   /** Its value; absent = deleted. */
-  "value"?: (Value | null);
+  "value"?: (Scalar | null);
   /** The version, ms mostly; absent = all versions were deleted. */
   "version"?: number | null;
 };
@@ -939,8 +939,11 @@ export type RowFilter = {
   /** How it is compared. */
   "op"?: (FilterOp | null);
   /** With what. Values of two types are not equal, and neither is above the other. */
-  "value"?: (Value | null);
+  "value"?: (Scalar | null);
 };
+
+/** String, 64-bit integer, double, boolean, or a typed value: binary, or an integer as decimal text. In MessagePack binary is bin. */
+export type Scalar = string | number | bigint | boolean | Uint8Array;
 
 /** A histogram as time goes by. */
 export type ServerBuckets = {
@@ -2328,7 +2331,7 @@ export interface Methods {
       /** Also what changed at or below `after`, above this change number. */
       "changes_after"?: number | null;
       /** All conversations of the user, also those that they join later; `subscribed` pushes tell those with news. */
-      "conversations"?: boolean | null;
+      "conversations"?: true | null;
       /** Make a timeline if there is none; default `true`. */
       "create"?: boolean;
       /** With `conversations`: from the positions of this device; else from now. */
@@ -2352,7 +2355,7 @@ export interface Methods {
   "unsubscribe": {
     params: {
       /** All conversations, as they were subscribed. */
-      "conversations"?: boolean | null;
+      "conversations"?: true | null;
       /** The epoch that is thought to be current; another one is refused. Only with `timeline`. */
       "epoch"?: string | null;
       /** The timeline's ID, 1 to 255 bytes; or `timelines`. */
@@ -2689,7 +2692,20 @@ export interface Methods {
   /** Read this description */
   "rpc.discover": {
     params: {};
-    result: { [name: string]: unknown };
+    result: {
+      /** What they name, and the errors. */
+      "components": { [name: string]: unknown };
+      /** What this is. */
+      "info": { [name: string]: unknown };
+      /** Parameters, result and an example of each method. */
+      "methods": unknown[];
+      /** The version of OpenRPC. */
+      "openrpc": string;
+      /** Why connections are closed. */
+      "x-close-codes": unknown[];
+      /** Each push. */
+      "x-pushes": unknown[];
+    };
   };
 }
 

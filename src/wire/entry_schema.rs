@@ -1,7 +1,7 @@
 //! JSON Schemas of what serde reads by hand: entries, patches, values.
 //!
-//! Owns: those three schemas. Promises: as strict as JSON Schema can say; byte lengths, 64 bits and duplicate names it can't.
-//! Must not: be used to check input; `check.rs` and `entry.rs` do.
+//! Owns: those three schemas. Promises: as strict as JSON Schema can say; byte lengths, 64 bits and duplicate names it
+//! can't. Must not: be used to check input; `check.rs` and `entry.rs` do.
 
 use std::borrow::Cow;
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Awaitable, Callable, List, Literal
 
-from .shapes import (AttributesPatch, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
+from .shapes import (AttributesPatch, BatchMessage, Conversation, ConversationClearResult, ConversationCountResult, ConversationDirectResult, ConversationFilter, ConversationGetResult, ConversationHideResult, ConversationListResult, ConversationSyncResult, ConversationUpdateResult, Edit, FeedFollowResult, FeedFollowersResult, FeedFollowingResult, FeedRangeResult, FeedUnfollowResult, Grant, Key, KeyCreateResult, KeyListResult, KeyRevokeResult, LogTailResult, LongPosition, Member, MemberAddResult, MemberGetResult, MemberListResult, MemberRemoveResult, MemberUpdateResult, Message, MessageAppendBatchResult, MessageDeleteResult, MessageGetResult, MessageHiddenResult, MessageHideResult, MessageRangeResult, MessageRecallResult, MessageUpdateResult, NewMember, Partition, PartitionListResult, PinAddResult, PinListResult, PinRemoveResult, PingResult, Place, PositionListResult, PositionRemoveResult, PositionSetResult, PresenceGetResult, Reaction, ReactionAddResult, ReactionListResult, ReactionRemoveResult, ReadPosition, ReadSetResult, Receipt, ReceiptListResult, Row, RowFilter, RowGetResult, RowPutResult, RowRangeResult, RpcDiscoverResult, ScheduleListResult, ServerHistoryResult, ServerStatusResult, Session, SessionCloseResult, SessionGetResult, SessionListResult, SessionRevokeResult, Settings, SettingsPatch, StreamCommitResult, StreamCursor, StreamCursorsResult, StreamForgetResult, SyncResult, TableGetResult, TableListResult, TimelineConfigureResult, TimelineCreateResult, TimelineDeleteResult, TimelineGetResult, TimelineListResult, TimelinePrefixesResult, TimelineReader, TimelineReadersResult, TimelineTrimResult, TimelineUpdateResult, Webhook, WebhookDeadResult, WebhookListResult)
 
 Call = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
@@ -534,9 +534,9 @@ class RpcCalls:
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    async def discover(self) -> dict[str, Any]:
+    async def discover(self) -> RpcDiscoverResult:
         """Read this description."""
-        result: dict[str, Any] = await self._call("rpc.discover", _given({}))
+        result: RpcDiscoverResult = await self._call("rpc.discover", _given({}))
         return result
 
 

@@ -1246,3 +1246,7 @@ class Refused(TypedDict):
     """Why a timeline is refused."""
 
     reason: Literal['parse_error'] | Literal['invalid_request'] | Literal['method_not_found'] | Literal['invalid_params'] | Literal['internal_error'] | Literal['unauthenticated'] | Literal['forbidden'] | Literal['not_a_member'] | Literal['timeline_not_found'] | Literal['message_not_found'] | Literal['member_not_found'] | Literal['session_not_found'] | Literal['conversation_not_found'] | Literal['table_not_found'] | Literal['cursor_not_found'] | Literal['webhook_not_found'] | Literal['dead_letter_not_found'] | Literal['partition_not_found'] | Literal['scheduled_not_found'] | Literal['condition_failed'] | Literal['message_id_conflict'] | Literal['epoch_changed'] | Literal['no_stream'] | Literal['position_lost'] | Literal['already_subscribed'] | Literal['too_large'] | Literal['too_many'] | Literal['rate_limited'] | Literal['busy'] | Literal['unavailable'] | Literal['shutting_down'] | Literal['outcome_unknown'] | Literal['storage_full']
+
+
+#: An OpenRPC document.
+RpcDiscoverResult = TypedDict("RpcDiscoverResult", {"components": "dict[str, Any]", "info": "dict[str, Any]", "methods": "list[Any]", "openrpc": "str", "x-close-codes": "list[Any]", "x-pushes": "list[Any]"}, total=True)

@@ -231,7 +231,8 @@ fn enter<'s>(
     })
 }
 
-/// The key of a request: `X-API-Key`, `Authorization: apikey` (or `bearer`), or, where that is on, `api_key` in the query.
+/// The key of a request: `X-API-Key`, `Authorization: apikey` (or `bearer`), or, where that is on, `api_key` in the
+/// query.
 fn key_of(headers: &HeaderMap, query: &str) -> Option<String> {
     if let Some(key) = headers.get("x-api-key") {
         return key.to_str().ok().map(str::to_owned);
