@@ -164,10 +164,11 @@ export function heat({ hair, figures }) {
     point(at) {
       if (!shown) return;
       const { range, x, bottom } = shown;
-      const index = at === null ? range.columns.findLastIndex((column) => of(column, 0.5) !== null) : Math.floor((at - range.from) / range.step_ms);
+      // Values are those of the column that is pointed at: what is so now, the figure above says.
+      const column = at === null ? null : range.columns[Math.floor((at - range.from) / range.step_ms)];
       for (const [element, share] of [[p99, 0.99], [p50, 0.5]]) {
-        const value = of(range.columns[index], share);
-        write(element, value === null ? "–" : lasts(value * 1000));
+        const value = of(column, share);
+        write(element, column === null ? "" : value === null ? "–" : lasts(value * 1000));
       }
       drawn.querySelector(".hair")?.setAttribute("d", at === null || at < range.from || at > range.to ? "" : `M${x(at).toFixed(1)} 0V${bottom}`);
     },

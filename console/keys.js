@@ -1,8 +1,8 @@
 // Every key of the console, in one table: what is pressed, what it does, and where.
 //
 // Owns: the table, and which handler a key reaches: the dialog's or palette's, the screen's, the frame's, in that
-// order. Promises: nothing is taken from a field, nor with Ctrl, Alt or Meta but for Ctrl K; help and tooltips are made
-// from this table. Must not: know what a screen does.
+// order. Promises: nothing is taken from a field but Escape, which leaves it, nor with Ctrl, Alt or Meta but for Ctrl K;
+// help and tooltips are made from this table. Must not: know what a screen does.
 
 /** name → keys (as `event.key`; two in a row with a space between), what it does, its group. */
 export const KEYS = {
@@ -84,10 +84,14 @@ function named(event) {
   return BY_KEY.get(key === " " ? "Space" : key) ?? null;
 }
 
+/** The list that a field is for has the focus next, so that the next key moves in it. */
+const leave = (field) => (field.closest("aside, section, main")?.querySelector(".rows") ?? field.closest("main"))?.focus();
+
 export function pressed(event) {
   if (event.defaultPrevented || event.isComposing) return;
   const name = named(event);
   if (!name) return;
+  if (name === "back" && writes(event.target) && !layers[0].alone) return leave(event.target);
   for (const { handlers, alone } of layers) {
     if (handlers[name]) {
       event.preventDefault();

@@ -2,7 +2,7 @@
 //!
 //! Owns: the comparison of `grafana/` with the catalogue, without a Prometheus. Promises: a name that is no metric, a
 //! panel without unit or description, or a rule without runbook fails here. Must not: judge what a query means;
-//! `tests/prometheus.py` evaluates them all.
+//! `tests/prometheus.py` evaluates them all, as `tests/docs/` runs it.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 

@@ -4,15 +4,18 @@
     python3 tests/prometheus.py --binary target/release/tideline --load target/release/tideline-load
     python3 tests/prometheus.py --target 127.0.0.1:7070 --watch 600      # a server that runs, for ten minutes
 
-Needs Debian's prometheus (apt-get install prometheus) and Python's own library. Promises: ends only what it started, and all
-of that, also when it fails. Exit code 0 = everything evaluates, has data where it should, and a stopped server is noticed;
+Needs Debian's prometheus and openssl (apt-get install prometheus openssl) and Python's own library. The server has what the
+panels show: subscribers, members, webhooks that are taken and refused, a split; a second one has TLS and keys. Promises: ends
+only what it started, and all of that, also when it fails. Exit code 0 = everything evaluates, has data where it should, and a stopped server is noticed;
 with --target: everything evaluates, each metric that a query names is there, and no alert fired. What a server that others
 drive never did (errors, slow closes) is reported as "nothing happened".
 """
 
 import argparse
 import base64
+import contextlib
 import http.client
+import http.server
 import itertools
 import json
 import math
@@ -22,6 +25,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -35,6 +39,22 @@ import urllib.request
 GRAFANA = pathlib.Path(__file__).resolve().parent.parent / "grafana"
 RULES = GRAFANA / "prometheus"
 WINDOW = "30s"
+# A webhook whose receiver takes everything, and one whose receiver never does: its changes become dead letters.
+WEBHOOKS = """
+[[webhook]]
+name = "{name}"
+url = "http://127.0.0.1:{port}/{name}"
+secret_file = "{folder}/webhook.secret"
+timelines = "watch/"
+retry_ms_max = 250
+give_up_ms = 1000
+"""
+GUARDED = """
+[tls]
+certificate_file = "{folder}/tls.pem"
+key_file = "{folder}/tls.key"
+[auth]
+"""
 CHILDREN = []
 
 
@@ -79,6 +99,58 @@ def get(url):
         return answer.read()
 
 
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes what is posted to /taken, and refuses the rest."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(204 if self.path == "/taken" else 500)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def receiver():
+    """Its port."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server.server_port
+
+
+def guarded(options, folder):
+    """A server with TLS and keys, which refuses somebody now and then; as a job of Prometheus."""
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "90", "-subj", "/CN=localhost", "-addext",
+               "subjectAltName=DNS:localhost", "-keyout", folder / "tls.key", "-out", folder / "tls.pem"]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    (folder / "guarded.toml").write_text(GUARDED.format(folder=folder))
+    data = ["--data", folder / "guarded"]
+    made = subprocess.run([options.binary, "key", "create", "watch", "--allow", "*=observe", *data], check=True, capture_output=True, text=True)
+    address, trusted = f"localhost:{free_port()}", ssl.create_default_context(cafile=folder / "tls.pem")
+    start(folder / "guarded.log", options.binary, "--listen", address, "--config", folder / "guarded.toml", *data)
+
+    def ask(path, key=None):
+        request = urllib.request.Request(f"https://{address}{path}", headers={"authorization": f"Bearer {key}"} if key else {})
+        with urllib.request.urlopen(request, timeout=20, context=trusted) as answer:
+            return answer.read()
+
+    def refused():
+        while True:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                ask("/metrics", "nonsense")
+            time.sleep(1)
+
+    wait_for("the server with keys", 30, lambda: ask("/readyz"))
+    threading.Thread(target=refused, daemon=True).start()
+    return f"""
+  - job_name: guarded
+    scheme: https
+    tls_config: {{ca_file: {folder}/tls.pem}}
+    authorization: {{credentials: {made.stdout.strip()}}}
+    static_configs: [{{targets: ['{address}']}}]
+"""
+
+
 class Traffic(threading.Thread):
     """What tideline-load append does not ask: subscriptions, syncs, pages, an error."""
 
@@ -101,6 +173,9 @@ class Traffic(threading.Thread):
                 self.call("sync", positions={"watch/1": head})
                 self.call("message.range", timeline="watch/1")
                 self.call("message.get", refused="message_not_found", timeline="watch/1", sequence=head + 99)
+                self.call("key.list", refused="forbidden")  # there are none without [auth]
+                if number == 50:
+                    self.call("partition.split", partition=0)
                 for one in subscribers:
                     one.recv(1 << 20)
         except (OSError, KeyError, ValueError, http.client.HTTPException) as why:
@@ -253,9 +328,16 @@ def run(options, folder):
     owned, server, traffic = not options.target, None, None
     if owned:
         # Small memtables, so that flushes and merges happen within seconds; two partitions, so that series are several.
-        server = start(folder / "server.log", options.binary, "--listen", target, "--data", folder / "data",
+        port = receiver()
+        (folder / "webhook.secret").touch(0o600)
+        (folder / "webhook.secret").write_text("a secret of more than thirty-two letters")
+        settings = "".join(WEBHOOKS.format(name=name, port=port, folder=folder) for name in ("taken", "refused"))
+        (folder / "server.toml").write_text(settings)
+        server = start(folder / "server.log", options.binary, "--listen", target, "--data", folder / "data", "--config", folder / "server.toml",
                        TIDELINE_MEMTABLE_BYTES="1048576", TIDELINE_MEMTABLE_AGE_MS="1000", TIDELINE_PARTITIONS="2")
         wait_for("the server", 30, lambda: get(f"http://{target}/readyz"))
+        with config.open("a") as jobs:
+            jobs.write(guarded(options, folder))
     port = free_port()
     prometheus = f"http://127.0.0.1:{port}"
     start(folder / "prometheus.log", "prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder / 'tsdb'}",
@@ -298,8 +380,8 @@ def main():
     options = parser.parse_args()
     if not options.target and not (options.binary and options.load):
         parser.error("--binary and --load, or --target")
-    if not shutil.which("prometheus") or not shutil.which("promtool"):
-        sys.exit("prometheus is not installed: apt-get install prometheus")
+    if missing := [program for program in ("prometheus", "promtool", "openssl") if not shutil.which(program)]:
+        sys.exit(f"{', '.join(missing)}: not installed; apt-get install prometheus openssl")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with tempfile.TemporaryDirectory(prefix="tideline-prometheus-") as folder:
         try:

@@ -37,6 +37,7 @@ export const screen = {
     figures.on("figures", read, { signal });
     figures.on("range", paint, { signal });
     server.on("status", paint, { signal });
+    server.on("state", paint, { signal });
     const resized = new ResizeObserver(paint);
     resized.observe(root);
     signal.addEventListener("abort", () => resized.disconnect());
@@ -64,7 +65,8 @@ async function readLines(known, signal) {
 const isGrave = ({ severity }) => severity === "critical";
 
 /** What is so, in one sentence: [class, first words, the rest]. */
-function sentence({ status, status_error }, partitions) {
+function sentence({ state, status, status_error, heard_at }, partitions) {
+  if (state === "lost" || state === "over") return ["bad", "The line is lost.", `Nothing is known of the server since ${heard_at ? clock(heard_at) : "the start"}.`];
   if (!status) return status_error ? ["warn", "Nothing is known of the server’s state:", visible(status_error.message)] : ["", "", ""];
   const all = partitions ?? [];
   const stopped = all.filter((one) => one.state === "stopped");

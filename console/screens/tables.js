@@ -45,8 +45,7 @@ export const screen = {
     const acts = ["go_to", "append", "edit", "copy", "link"].map((name) => [name, () => open?.shown?.keys[name]()]);
     keys({ ...Object.fromEntries([...both, ...acts]), back, search: () => (inFinder() ? search.input.focus() : open.shown.keys.search()) });
 
-    function back(event) {
-      if (event.target.closest?.(".field")) return (inFinder() ? finds : open.shown.rows).element.focus();
+    function back() {
       if (open?.shown?.keys.back()) return;
       finds.element.focus();
     }

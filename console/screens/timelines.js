@@ -77,10 +77,8 @@ export const screen = {
     const acts = Object.fromEntries(ACTS.map((name) => [name, () => (open ? open.keys[name]() : name === "append" && first())]));
 
     function back() {
-      if (document.activeElement?.closest(".jump")) return open.list.rows.element.focus();
       if (open?.opened && !inFinder()) return show({ at: null });
       if (!inFinder()) return find.rows.items.length ? find.rows.element.focus() : find.focus();
-      if (document.activeElement?.closest(".field")) return find.rows.element.focus();
       find.up();
     }
 

@@ -134,6 +134,76 @@ test("at 1,024 points and at 200 % nothing is cut off sideways", async () => {
   }
 });
 
+/** Texts of the open screen that nobody can read: cut to nothing, off the screen where nothing scrolls, below something else. */
+const unreadable = (page) =>
+  page.evaluate(() => {
+    const found = [];
+    const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const node = walker.currentNode;
+      const element = node.parentElement;
+      if (!node.textContent.trim() || element instanceof SVGElement || element.closest(".unseen") || !element.checkVisibility({ visibilityProperty: true })) continue;
+      const range = document.createRange();
+      range.selectNodeContents(node);
+      const text = range.getBoundingClientRect();
+      let { left, right, top, bottom } = text;
+      let reached = false; // by scrolling, or the end of a text whose beginning is there
+      for (let one = element; one; one = one.parentElement) {
+        const { overflowX, overflowY, textOverflow } = getComputedStyle(one);
+        const box = one.getBoundingClientRect();
+        if (overflowX !== "visible") [left, right] = [Math.max(left, box.left), Math.min(right, box.right)];
+        if (overflowY !== "visible") [top, bottom] = [Math.max(top, box.top), Math.min(bottom, box.bottom)];
+        reached ||= one.scrollWidth > one.clientWidth && (overflowX === "auto" || (textOverflow === "ellipsis" && one.clientWidth >= 40));
+      }
+      [left, right] = [Math.max(left, 0), Math.min(right, innerWidth)];
+      if (bottom - Math.max(top, 0) < 8 || Math.min(bottom, innerHeight) - top < 8) continue; // above or below, to be scrolled to
+      const said = `${element.tagName} ${element.className} ${node.textContent.trim().slice(0, 40)}`;
+      if (right - left < Math.min(text.width, 16) - 0.5) reached || found.push(`${said}: ${Math.round(right - left)} of ${Math.round(text.width)}`);
+      else {
+        const there = document.elementFromPoint((left + right) / 2, (Math.max(top, 0) + Math.min(bottom, innerHeight)) / 2);
+        if (there && there !== element && !there.contains(element) && !element.contains(there)) found.push(`${said}: below ${there.tagName} ${there.className}`);
+      }
+    }
+    return found;
+  });
+
+test("on a phone every text can be read", async () => {
+  const page = await openPage(server, "/console/", { width: 390, height: 800 });
+  await reads(page, "Live", "body");
+  for (const view of [...VIEWS, "#/timelines/room%2Fharbour", "#/timelines/room%2Fharbour?tab=members", "#/timelines/room%2Fharbour?tab=readers", "#/tables/timeline_message"]) {
+    await page.evaluate((hash) => (location.hash = hash), view);
+    await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name) && !document.querySelector("main [aria-busy]") && document.querySelector("main").innerText.trim() !== "", view.split(/[/?]/)[1]));
+    await until(`${view} can be read`, async () => {
+      const found = await unreadable(page);
+      if (found.length) throw new Error(found.join("\n"));
+      return true;
+    }, 3_000);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(wide <= 390, `${view}: ${wide}`);
+  }
+});
+
+test("Escape leaves every field for the list beside it, and closes nothing", async () => {
+  const page = await openPage(server);
+  await reads(page, "Live", ".rail");
+  for (const view of ["#/timelines", "#/timelines/room%2Fharbour", "#/conversations/ben", "#/tables", "#/tables/timeline_message", "#/sessions", "#/log"]) {
+    await page.evaluate((hash) => (location.hash = hash), view);
+    await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name) && document.querySelector("main .rows .row"), view.split(/[/?]/)[1]));
+    const fields = await page.$$("main input:not([type=checkbox])");
+    assert.ok(fields.length > 0, view);
+    for (const field of fields) {
+      if (!(await field.isVisible())) continue;
+      const before = page.url();
+      await field.focus();
+      await press(page, "Escape");
+      const where = await page.evaluate(() => document.activeElement.className);
+      assert.match(where, /^rows/, `${view}: ${await field.evaluate((it) => it.getAttribute("aria-label"))}`);
+      assert.equal(page.url(), before);
+    }
+  }
+  assert.deepEqual(page.errors, []);
+});
+
 test("a call leaves nothing behind at the signal that could have ended it, and ends with it", async () => {
   const page = await openPage(server);
   await reads(page, "Live", ".rail");

@@ -67,6 +67,14 @@ test("figures are there at once from the server's own hour, and change live", as
   await until("the log's position moves", async () => seen.add(await text(page, ".grid tbody")).size >= 3);
   assert.equal(await page.$$eval(".grid tbody tr", (rows) => rows.length), 4);
   assert.match(await text(page, ".way"), /Sync/);
+  // What is so now is said once; beside the chart there are values of the column that is pointed at.
+  const key = () => page.$$eval(".legends em", (all) => all.map((one) => one.textContent));
+  assert.deepEqual(await key(), ["", ""]);
+  const chart = await (await page.$(".heat")).boundingBox();
+  await page.mouse.move(chart.x + chart.width - 4, chart.y + 40);
+  await until("the column's values", async () => (await key()).every((value) => value !== ""));
+  await page.mouse.move(2, 2);
+  await until("none again", async () => (await key()).every((value) => value === ""));
   assert.match(await text(page, ".foot"), /A batch: \d/);
   // The same as a table, by keyboard.
   await page.$eval(".as-table", (button) => button.focus());
@@ -84,11 +92,14 @@ test("the line is lost and comes back without a gap", async () => {
   const said = await reads(page, "The line to the server is lost", ".lost-line");
   assert.match(said, /as of \d\d:\d\d:\d\d; reconnecting/);
   assert.equal(await figure(page, "Connections"), before, "figures stay");
+  const state = await reads(page, "The line is lost.", ".state");
+  assert.ok(!state.includes("Serving"), state);
   await reads(page, "Lost", ".rail");
   page.quiet();
   await server.start();
   await reads(page, "Live", ".rail");
   await until("the line's loss is over", () => page.$eval(".lost-line", (line) => line.hidden));
+  await reads(page, "Serving.", ".state");
   await sleep(100);
   assert.deepEqual(page.quiet().filter((error) => !/ERR_CONNECTION|WebSocket|Failed to load/.test(error)), []);
 });

@@ -1,120 +1,123 @@
-"""The session of docs/ACCESS.md in one shell, as it is printed there: its commands and programs, its settings, and what they print.
+"""One shell for a page, in an empty directory, with a port of its own in place of 7070.
 
-Only the port is another, and `pip install` is left out: the suite has its packages.
+Owns: the shell, what it started, and the programs that a page takes for granted. Promises: all of it ends with the page.
+Must not: know a page.
 """
 
 import os
-import pathlib
+import pty
 import re
-import shutil
+import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
-import pytest
-
-from test_readme import pattern, section
-
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ACCESS.md"
-TITLE = "From nothing to a server with TLS, tokens and keys"
 END = "-- the end of a command --"
-# What changes nothing is looked at again: a reload and a push come a moment later.
-LOOKS = ("cat ", "tail ", "grep ", "readyz", "message.range", " ping ")
+PATIENCE = 120
+COMMAND_S = 300
+# `serve` is a server in the directory; with [tls] the page waits by itself.
+PRELUDE = """
+serve() { tideline serve "$@" 2>> server.log & server=$!; until curl -sf 127.0.0.1:$PORT/readyz > ready; do sleep 0.05; done; }
+stop() { kill $server; wait $server 2> /dev/null; }
+"""
 
 
-def blocks(text):
-    """Each block of the section with its kind, and the name that it is to be saved by."""
-    for found in re.finditer(r"```(\w+)\n(.*?)```", text, re.DOTALL):
-        names = re.findall(r"as\s+`([\w.]+)`", text[: found.start()])
-        yield found[1], found[2], names[-1] if names else None
-
-
-def commands(block):
-    """Each command of a console block, and what is printed below it."""
-    for call in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-        lines = call.splitlines()
-        # A command is as long as the shell says that it goes on.
-        for length in range(1, len(lines) + 1):
-            command = "\n".join(lines[:length])
-            read = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True)
-            if read.returncode == 0 and not read.stderr and not command.endswith("\\"):
-                break
-        # An answer on broken lines is one line.
-        yield command, re.sub(r"\n +", "", "\n".join(lines[length:]))
+def program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o700)
 
 
 class Shell:
-    """One shell for the whole page, in an empty directory."""
-
-    def __init__(self, directory):
-        home = os.path.dirname(os.environ["TIDELINE_BIN"])
+    def __init__(self, directory, root):
+        self.directory = directory
+        # The server starts late: until then nobody else is to get its port.
+        self.held = socket.socket()
+        self.held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.held.bind(("127.0.0.1", 0))
+        self.port = self.held.getsockname()[1]
+        self.running = []
+        bin = directory / "bin"
+        # In place of the environment that pages make: an interpreter with the suite's packages and the client.
+        packages = os.pathsep.join([str(root / "clients" / "python"), *filter(None, sys.path)])
+        python = f"#!/bin/sh\nPYTHONPATH='{packages}' exec '{sys.executable}' \"$@\"\n"
+        for path in (directory / "venv" / "bin" / "python", bin / "python", bin / "python3"):
+            program(path, python)
+        for name, variable in (("tideline", "BIN"), ("tideline-load", "LOAD"), ("tideline-peers", "PEERS")):
+            (bin / name).symlink_to(os.environ[f"TIDELINE_{variable}"])
+        for folder in ("debug", "release"):
+            (directory / "target" / folder).mkdir(parents=True)
+            for name in ("tideline", "tideline-load", "tideline-peers"):
+                (directory / "target" / folder / name).symlink_to(bin / name)
+        for folder in ("tmp", "disk", "etc"):
+            (directory / folder).mkdir()
+        program(bin / "journalctl", "#!/bin/sh\necho 'a line of the log'\n")
         foreign = re.compile("tideline_.*|pythonpath|.*_proxy", re.IGNORECASE)
         kept = {name: text for name, text in os.environ.items() if not foreign.fullmatch(name)}
+        self.environment = {
+            **kept, "PATH": f"{bin}:{os.environ['PATH']}", "HOME": str(directory), "PORT": str(self.port), "NO_COLOR": "1", "TERM": "xterm",
+            "TIDELINE_LISTEN": f"127.0.0.1:{self.port}", "TIDELINE_URL": f"http://127.0.0.1:{self.port}",
+        }
         self.process = subprocess.Popen(
-            ["bash", "--norc", "--noprofile"],
-            cwd=directory,
-            env={**kept, "PATH": f"{home}:{os.environ['PATH']}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
+            ["bash", "--norc", "--noprofile"], cwd=directory, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )
+        self.run(PRELUDE)
 
     def run(self, command):
-        """What it prints."""
-        self.process.stdin.write(f"{command}\necho; echo '{END}'\n")
+        """What it prints, and its exit code."""
+        late = threading.Timer(COMMAND_S, lambda: os.killpg(self.process.pid, signal.SIGKILL))
+        late.start()
+        try:
+            return self.answer(command)
+        finally:
+            late.cancel()
+
+    def answer(self, command):
+        self.process.stdin.write(f"{command}\ncode=$?; echo; echo '{END}' $code\n")
         self.process.stdin.flush()
         said = []
         for line in self.process.stdout:
-            if line == f"{END}\n":
-                return "".join(said).strip("\n")
+            if line.startswith(END):
+                return "".join(said).strip("\n"), int(line.split()[-1])
             said.append(line)
         raise AssertionError(f"the shell ended at: {command}")
 
+    def begin(self, command):
+        """Runs it beside the shell, on a terminal, until the page ends."""
+        ours, its = pty.openpty()
+        with (self.directory / "complaints").open("ab") as complaints:
+            process = subprocess.Popen(
+                ["bash", "-c", command], cwd=self.directory, env=self.environment, stdin=its, stdout=its, stderr=complaints, start_new_session=True
+            )
+        os.close(its)
+        self.running.append((process, ours))
+        return process, ours
+
+    def sees(self, begun, wanted, meanwhile=None):
+        """Waits until it has printed what the pattern says, and does something meanwhile, again and again."""
+        (process, ours), said, until = begun, b"", time.monotonic() + PATIENCE
+        while not re.fullmatch(wanted, text := said.decode(errors="replace").replace("\r", "").strip("\n"), re.DOTALL):
+            is_early = time.monotonic() < until and process.poll() in (None, 0)
+            assert is_early, f"printed {text!r} in place of {wanted!r}; {(self.directory / 'complaints').read_text()[-2000:]}"
+            if meanwhile:
+                meanwhile()
+            if select.select([ours], [], [], 0.2)[0]:
+                try:
+                    said += os.read(ours, 1 << 16)
+                except OSError:  # it has ended
+                    time.sleep(0.1)
+
     def end(self):
-        os.killpg(self.process.pid, signal.SIGKILL)
+        for process, ours in self.running:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            os.close(ours)
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
-
-
-@pytest.fixture
-def shell(tmp_path):
-    # In place of the environment that the page makes: an interpreter with the suite's packages.
-    python = tmp_path / "venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f"#!/bin/sh\nPYTHONPATH='{os.pathsep.join(filter(None, sys.path))}' exec '{sys.executable}' \"$@\"\n")
-    python.chmod(0o700)
-    running = Shell(tmp_path)
-    yield running
-    running.end()
-
-
-def check(shell, command, printed):
-    # A line that is … alone stands for any number of them.
-    wanted = "\n".join("(?s:.*)" if line == "…" else pattern(line) for line in printed.splitlines())
-    until = time.monotonic() + 20
-    while not re.fullmatch(wanted, got := shell.run(command)):
-        is_soon = any(word in command for word in LOOKS) and time.monotonic() < until
-        assert is_soon, f"{command}\nprinted {printed}\ngot {got}"
-        time.sleep(0.5)
-
-
-@pytest.mark.skipif(not all(map(shutil.which, ["bash", "curl", "openssl"])), reason="the page needs bash, curl and openssl")
-def test_the_page_runs_as_it_is_printed(shell, tmp_path):
-    count = 0
-    with socket.socket() as held:
-        # The server starts late: until then nobody else is to get its port.
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 0))
-        port = str(held.getsockname()[1])
-        for kind, text, name in blocks(section(TITLE, PAGE).replace("7070", port)):
-            if kind != "console":
-                (tmp_path / name).write_text(text)
-                continue
-            for command, printed in commands(text):
-                if not command.startswith("python3 -m venv"):
-                    check(shell, command, printed)
-                    count += 1
-    assert count > 40
+        self.held.close()

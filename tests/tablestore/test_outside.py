@@ -1,11 +1,10 @@
-"""The SDK as others use it: the scripts of docs/TABLESTORE.md, the Node SDK, the asynchronous client of the Python SDK."""
+"""The SDK as others use it: the Node SDK, the asynchronous client of the Python SDK. `tests/docs/` runs the scripts of the page."""
 
 import asyncio
 import os
 import pathlib
 import re
 import subprocess
-import sys
 
 import pytest
 from tablestore import (
@@ -16,21 +15,6 @@ from tablestore import (
 from sdk import IGNORE, STRING_KEY, key
 
 HERE = pathlib.Path(__file__).parent
-PAGE = HERE.parent.parent / "docs" / "TABLESTORE.md"
-
-
-@pytest.mark.parametrize("section", ["Begin", "Local transactions"])
-def test_the_scripts_of_the_page_run_as_printed(own_server, tmp_path, section):
-    page = PAGE.read_text().split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
-    (script,) = re.findall(r"```python\n(.*?)```", page, re.S)
-    (printed,) = re.findall(r"```text\n(.*?)```", page, re.S)
-    assert len(script.splitlines()) <= 40 and script.count("127.0.0.1:7070") == 1
-    own_server.start()
-    file = tmp_path / "script.py"
-    file.write_text(script.replace("127.0.0.1:7070", f"127.0.0.1:{own_server.port}"))
-    done = subprocess.run([sys.executable, file], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == printed
 
 
 @pytest.mark.skipif("TIDELINE_NODE" not in os.environ, reason="cargo test says where Node is")

@@ -1,0 +1,346 @@
+"""Every command and program of the documents runs as it is printed there, and prints what is printed there.
+
+Promises: a block of a page is run, or a table below says why it is not; so a new block cannot be left out. A page is read
+from top to bottom in one shell and an empty directory. Only these differ: the port, paths of data, and what is random or
+measured. Of the load tool two profiles are run, with a hundredth of their numbers; of the others it is seen that the
+tool understands them.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import time
+
+import pytest
+from websockets.sync.client import connect
+
+from blocks import blocks, commands
+from conftest import ROOT
+
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for pattern in ("*.md", "docs/*.md", "clients/*/README.md", "load/**/README*", "grafana/README.md")
+    for path in ROOT.glob(pattern)
+)
+# They are made from the schemas and the catalogue, whose tests hold every example of theirs.
+MADE = {"docs/API.md", "docs/METRICS.md"}
+
+BUILDS = "builds or tests the project, as the command does that runs this"
+MACHINE = "changes the machine: installs packages or copies files to /etc"
+PIECE = "a piece of a program"
+NO_COMMAND = "no command: it shows a format or a message"
+MEASURES = "measures for minutes, and needs a release build"
+IN_CENTRIFUGE = "tests/centrifuge/test_node.py runs it, beside the SDKs that it needs"
+IN_CLIENTS = "clients/javascript/test packs, installs and runs it"
+# Of a page, what a command or a block begins with, and why it is not run.
+NOT_RUN = {
+    "README.md": {
+        "cargo test": BUILDS,
+    },
+    "ARCHITECTURE.md": {
+        " client ── WebSocket": NO_COMMAND,
+        "cargo test": BUILDS,
+    },
+    "docs/ACCESS.md": {
+        '{"jsonrpc": "2.0", "id": 1, "method": "session.open"': NO_COMMAND,
+    },
+    "docs/BENCHMARKS.md": {
+        "apt-get": MACHINE,
+        "cargo": BUILDS,
+        "TIDELINE_BIN=target/release/tideline python3 tests/centrifuge/bench.py": MEASURES,
+    },
+    "docs/CENTRIFUGE.md": {
+        "[centrifuge]": IN_CENTRIFUGE,
+        "import asyncio": IN_CENTRIFUGE,
+        "import { spawn": IN_CENTRIFUGE,
+        "json 1 hello": IN_CENTRIFUGE,
+    },
+    "docs/CONSOLE.md": {
+        "apt-get": MACHINE,
+        "cargo test": BUILDS,
+        "TIDELINE_CONSOLE=disk": BUILDS,
+    },
+    "docs/FORMATS.md": {
+        "data/\n": NO_COMMAND,
+        "[[partition]]": NO_COMMAND,
+        "  0        4": NO_COMMAND,
+    },
+    "docs/LOAD.md": {
+        "cargo build": BUILDS,
+        "target/release/tideline serve": "the page's server runs",
+    },
+    "docs/PROTOCOL.md": {
+        "{sequence, timestamp": NO_COMMAND,
+    },
+    "clients/conformance/README.md": {
+        "cargo test": BUILDS,
+        "cd clients && TIDELINE_BIN": "kills for many minutes; tests/clients.rs does the same with four",
+    },
+    "clients/javascript/README.md": {
+        "npm": IN_CLIENTS,
+        "import { createInterface": IN_CLIENTS,
+        "const timeline = await": PIECE,
+    },
+    "clients/python/README.md": {
+        "async with client.open_stream": PIECE,
+    },
+    "grafana/README.md": {
+        "sudo": MACHINE,
+    },
+}
+# What stands in a command for something that differs; of all pages, then of one.
+REPLACED = {
+    "": {"/tmp/": "tmp/", " /data": " disk", "/etc/tideline/": "etc/", "--pid PID": "--pid $server"},
+    "README.md": {"cargo run --release": "serve --data data"},
+    "docs/ACCESS.md": {"revoke ID": "revoke $(tideline key list --data ./data | grep -o '\"id\":\"[^\"]*' | cut -c 7- | tail -n 1)"},
+    "docs/COMMANDS.md": {"do …; done": "do echo \"$line\"; done"},
+    "clients/conformance/README.md": {
+        "run.py python  ": "run.py python a_gap_in_a_push  ",
+        "no_gap_check": "no_gap_check a_gap_in_a_push",
+    },
+    "docs/OPERATIONS.md": {"tideline --config tideline.toml": "serve --config tideline.toml"},
+    "grafana/README.md": {"prometheus --config": "prometheus --web.listen-address=127.0.0.1:0 --config", "=tmp/prometheus": "=tmp/prometheus 2>&1", "release/tideline-load": "release/tideline-load --seconds 12"},
+}
+# These pages start their server themselves.
+STARTED = {"README.md", "docs/ACCESS.md", "docs/OPERATIONS.md"}
+# What the words before a block say that is done, for the block that begins so.
+APPEND = """curl -s 127.0.0.1:$PORT/v1/rpc -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"message.append",
+    "params":{"timeline":"room/1","entry":{"text":"more"}}}'"""
+HARBOUR = """tideline call timeline.create '{"timeline":"room/1","meta":{"title":"Harbour"},"members":[{"user":"ann"}]}' --user ann
+tideline send room/1 '{"text":"the tide is in"}' --id a-1 --user ann
+tideline send room/1 fog --user ann
+tideline send room/1 calm --user ann
+tideline call read.set '{"timeline":"room/1","read":2,"received":3}' --user ann"""
+BEFORE = {
+    "README.md": {
+        '< {"jsonrpc":"2.0","method":"message"': [APPEND],
+        '> {"jsonrpc":"2.0","id":1,"method":"subscribe"': ["away", APPEND, "back"],
+    },
+    "docs/CONSOLE.md": {
+        "$ tideline key create": [
+            "stop; tideline key create admin --allow '*=admin' --data served > admin.key; export TIDELINE_KEY=$(cat admin.key)",
+            "printf '[auth]\\n' > auth.toml; serve --config auth.toml --data served",
+        ],
+    },
+    "docs/COMMANDS.md": {"$ tideline history room/1": ["tideline send logs/a storm"]},
+    "docs/OPERATIONS.md": {
+        "$ tideline partition list data": [HARBOUR, "stop"],
+        "$ tideline partition split --url": ["serve --data other"],
+        "$ tideline verify": ["stop"],
+        "$ tideline export": ["serve --data data"],
+    },
+}
+# Programs that wait for something to happen, and what does.
+POKED = {"follow.py": "tideline send room/1 more"}
+# Commands that go on until they are ended, and what they print.
+ENDLESS = {"tideline follow": ".+", "prometheus ": ".*Server is ready.*"}
+# What comes a moment later is looked at again.
+LOOKS = ("cat ", "tail ", "grep ", "readyz", "message.range", " ping ", "conversation.list", "feed.range")
+# What is to fail, because the page says so.
+FAILS = ("--bug",)
+# Where numbers are measured.
+MEASURED = {"docs/OPERATIONS.md"}
+# Profiles that are run; the others are understood only: tests/load_profiles.rs and its like run all with small numbers.
+SHORT = {"room", "chat"}
+PATIENCE = 120
+COMMANDS = ("console", "indented")
+
+
+def reason(page, text):
+    return next((why for start, why in NOT_RUN.get(page, {}).items() if text.startswith(start)), None)
+
+
+def test_the_tables_name_only_what_is_there():
+    for table in (NOT_RUN, BEFORE):
+        for page, entries in table.items():
+            found = list(blocks((ROOT / page).read_text()))
+            starts = [block.text for block in found]
+            starts += [command for block in found if block.kind in COMMANDS for command, _ in commands(block.text)]
+            for start in entries:
+                assert any(text.startswith(start) for text in starts), f"{page} has no block or command that begins with {start!r}"
+
+
+def pattern(printed, is_measured=False):
+    """An answer as it is printed: on broken lines, with … for what differs, and times as examples."""
+    lines = re.sub(r"\n +", "", printed.strip("\n")).split("\n")
+    text = "\n".join("(?s:.*)" if line == "…" else re.escape(line) for line in lines)
+    text = re.sub(r"\d+" if is_measured else r"\d{13}", lambda found: r"\d{13}" if len(found[0]) == 13 else r"\d+", text)
+    text = re.sub(r"\d{4}\\-\d\d\\-\d\d\\ \d\d:\d\d:\d\d", r"[-\\d]+ [:\\d]+", text)
+    return text.replace("…", ".*?")
+
+
+class Page:
+    """A page that is read from top to bottom."""
+
+    def __init__(self, name, shell):
+        self.name, self.shell = name, shell
+        self.text = (ROOT / name).read_text()
+        self.epoch, self.socket, self.url, self.missing = "", None, "", set()
+
+    def read(self):
+        if self.name not in STARTED:
+            self.done("serve --data served")
+        found = [block for block in blocks(self.text) if block.kind in COMMANDS or not reason(self.name, block.text)]
+        for block, behind in zip(found, [*found[1:], None]):
+            for start, doings in BEFORE.get(self.name, {}).items():
+                if block.text.startswith(start):
+                    for doing in doings:
+                        self.done(doing)
+            match block.kind:
+                case "toml":
+                    self.settings(block)
+                case "python" | "js":
+                    self.program(block, behind.text if behind and behind.kind == "text" else None)
+                case "json":
+                    [json.loads(line) for line in block.text.splitlines()]
+                case "indented" if block.text.startswith("["):
+                    self.settings(block)
+                case kind if kind in COMMANDS:
+                    self.commands(block)
+                case "text":
+                    pass  # what the program before it prints
+                case other:
+                    raise AssertionError(f"{self.name}:{block.line}: how is a block of {other!r} run? Say so, or why not, in a table here")
+        if self.missing:
+            pytest.skip(f"all else is as {self.name} says; not installed: {', '.join(sorted(self.missing))}")
+
+    def in_place(self, text):
+        for old, new in (REPLACED[""] | REPLACED.get(self.name, {})).items():
+            text = text.replace(old, new)
+        return text.replace("7070", str(self.shell.port))
+
+    def done(self, command):
+        """Does what the words say."""
+        if command == "away":
+            self.socket.close()
+        elif command == "back":
+            self.socket = connect(self.url)
+        else:
+            said, code = self.shell.run(command)
+            assert code == 0, f"{command}\n{said}"
+
+    def named(self, block, end):
+        """The name that the block is to be saved by: the last one that was said and is not taken."""
+        names = re.findall(rf"as\s+`([\w.]+\.{end})`", block.before)
+        return names[-1] if names and not (self.shell.directory / names[-1]).exists() else None
+
+    def settings(self, block):
+        name = self.named(block, "toml")
+        (self.shell.directory / (name or "settings.toml")).write_text(self.in_place(block.text))
+        if not name:
+            said, code = self.shell.run("tideline config --config settings.toml")
+            assert code == 0, f"{self.name}:{block.line}: {said}"
+
+    def program(self, block, printed):
+        end = {"python": "py", "js": "mjs"}[block.kind]
+        name = self.named(block, end)
+        (self.shell.directory / (name or f"program.{end}")).write_text(self.in_place(block.text))
+        section = block.before.rpartition("\n## ")[2]
+        runs = re.findall(rf"`([^`]+ {re.escape(name)}[^`]*)`", section) if name else [f"python program.{end}"]
+        begun = [self.shell.begin(self.in_place(run)) for run in runs]
+        poke = POKED.get(name)
+        for one in begun:
+            self.shell.sees(one, re.escape(printed.strip("\n")) if printed else ".+", poke and (lambda: self.shell.run(poke)))
+
+    def commands(self, block):
+        for command, printed in commands(block.text):
+            if not reason(self.name, command):
+                self.command(command, printed)
+
+    def command(self, command, printed):
+        if command.startswith("> "):
+            self.socket.send(self.with_epoch(command[2:]))
+        elif command.startswith("< "):
+            self.answered(command, self.socket.recv(PATIENCE), command[2:] + "\n" + printed)
+        elif " -m websockets " in command:
+            self.url = self.in_place(command.split()[-1])
+            self.socket = connect(self.url)
+        elif "pip install" in command:
+            self.installed(command)
+        elif re.search(r"\btideline-(load|peers) ", command) and "tests/" not in command:
+            self.load(command)
+        elif missing := self.needs(command):
+            self.missing.add(missing)
+        else:
+            self.asked(self.in_place(self.with_epoch(command)), printed)
+
+    def with_epoch(self, command):
+        """Where a command has … for an epoch, the reader puts that of the answers before."""
+        return command.replace('"epoch":"…"', f'"epoch":"{self.epoch}"')
+
+    def asked(self, command, printed):
+        endless = next((shown for start, shown in ENDLESS.items() if command.startswith(start) and "|" not in command), None)
+        wanted = pattern(printed, self.name in MEASURED)
+        if endless:
+            begun = self.shell.begin(command)
+            return self.shell.sees(begun, wanted or endless, lambda: self.shell.run("tideline send lobby waves"))
+        until = time.monotonic() + PATIENCE
+        while True:
+            got, code = self.shell.run(command)
+            if re.fullmatch(wanted, got) if printed else (code != 0) == any(word in command for word in FAILS):
+                self.remember(got)
+                return
+            is_soon = any(word in command for word in LOOKS) and time.monotonic() < until
+            assert is_soon, f"{self.name}: {command}\nprinted {printed}\ngot {got} and code {code}"
+            time.sleep(0.5)
+
+    def answered(self, command, got, printed):
+        assert re.fullmatch(pattern(printed), got), f"{self.name}: {command}\nprinted {printed}\ngot {got}"
+        self.remember(got)
+
+    def remember(self, got):
+        if epochs := re.findall(r'"epoch":"(\w+)"', got):
+            self.epoch = epochs[-1]
+
+    def installed(self, command):
+        """The suite has what pages install; versions that they name are its own."""
+        pinned = (pathlib.Path(__file__).parent / "requirements.txt").read_text()
+        for package, version in re.findall(r" ([\w-]+)==([\d.]+)", command):
+            assert f"{package}=={version}\n" in pinned, command
+
+    def needs(self, command):
+        """A program that the command needs and this machine does not have."""
+        words = shlex.split(command.replace("\n", " "), comments=True, posix=False)
+        starts = [word for before, word in zip(["|", *words], words) if before in ("|", "&&", "sudo")]
+        return next((word for word in starts if word in ("curl", "openssl", "jq", "prometheus", "node") and not shutil.which(word)), None)
+
+    def load(self, command):
+        """A command of the load tool, with a hundredth of its numbers; or only whether the tool understands it."""
+        command = self.in_place(command.partition(" #")[0]).replace("--prefix …", "--prefix a/").replace("…", "").strip()
+        tool, profile = command.split()[:2]
+        if "peers" in tool or profile not in SHORT:
+            command = f"TIDELINE_ONLY_UNDERSTAND=1 {command}"
+        else:
+            counts = r"(--(?:timelines|subscribers|users|rate) )(\d+)"
+            command = re.sub(counts, lambda found: found[1] + str(max(2, int(found[2]) // 100)), command)
+            command = command.replace("--members 2..50", "--members 2..4")
+            command += f" --url ws://127.0.0.1:{self.shell.port}/v1/connect --quiet --warm-up 0.1 --seconds 0.3"
+        said, code = self.shell.run(command)
+        # Whether the schedule was kept depends on the machine.
+        assert code in (0, 6), f"{self.name}: {command}\n{said}"
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in MADE])
+def test_the_page_runs_as_printed(shell, name):
+    for folder in ("clients", "docs", "grafana", "load", "tests"):
+        (shell.directory / folder).symlink_to(ROOT / folder)
+    Page(name, shell).read()
+
+
+@pytest.mark.parametrize("text", [
+    "    tideline call nonsense\n",
+    "```console\n$ echo the tide is in\nthe tide is out\n```\n",
+    "```python\nprint(1)\n```\n\n```text\n2\n```\n",
+    "```toml\nno_such_setting = 1\n```\n",
+    "```json\n{\n```\n",
+    "```ruby\nputs 1\n```\n",
+])
+def test_a_block_that_is_wrong_or_new_is_found(shell, text, monkeypatch):
+    monkeypatch.setattr("shell.PATIENCE", 2)
+    page = Page("docs/CLIENTS.md", shell)
+    page.text = f"A page.\n\n{text}"
+    with pytest.raises((AssertionError, ValueError)):
+        page.read()
