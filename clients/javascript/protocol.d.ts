@@ -1063,7 +1063,7 @@ export type StreamChange = (PushMessage & {
 
 /** A named cursor. */
 export type StreamCursor = {
-  /** Commits that it has not passed, whoever's they are. */
+  /** Commits of what it follows that it has not passed. Behind the first MiB of the log all commits count. */
   "behind": number;
   /** When it was set last, ms. */
   "committed_at": number;
@@ -1228,7 +1228,7 @@ export type Value = string | number | bigint | boolean | Uint8Array | unknown[] 
 
 /** A webhook. */
 export type Webhook = {
-  /** Commits that it has not passed, whoever's they are. */
+  /** Commits of what it follows that it has not passed. Behind the first MiB of the log all commits count. */
   "behind": number;
   /** Dead letters. */
   "dead": number;

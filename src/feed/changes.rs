@@ -4,6 +4,7 @@
 //! the order of their commits, each once; a reader that is slow costs nothing but its places: what it has not asked for
 //! is in the logs. Must not: hold the logs; a named cursor does (`src/table/stream/cursors.rs`).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures_util::future::select_all;
@@ -13,6 +14,7 @@ use crate::ids::{PartitionId, Position};
 use crate::model::{ChangeKind, ChangeRef, ChangeSink, ChangedCell, Error, KeyValue, Value};
 use crate::table::{
     FollowError, Followed, PageBounds, Place, Places, Scope, ShardId, TablePage, Tables, Tail,
+    in_turn,
 };
 use crate::timeline::{TimelineChange, Timelines};
 
@@ -23,8 +25,8 @@ pub enum Begin {
     Start,
     /// Behind all that there is.
     Now,
-    /// At a position that a reader was given.
-    At(String),
+    /// Where a reader was.
+    At(Places),
 }
 
 /// A reader of changes.
@@ -58,6 +60,8 @@ pub struct ChangeGroup {
     /// In order, of one partition; perhaps none.
     pub changes: Changes,
     /// Where to go on.
+    pub places: Places,
+    /// The same as the text that a client is given.
     pub position: String,
     /// Whether there was more.
     pub is_more: bool,
@@ -114,10 +118,9 @@ impl ChangeReader {
         let first = tables.places(&followed, *begin == Begin::Now).await?;
         let mut places = match begin {
             Begin::Start | Begin::Now => first.clone(),
-            Begin::At(text) => {
-                let places = Places::parse(text).ok_or(FollowError::WrongPosition)?;
-                tables.check_places(&places)?;
-                places
+            Begin::At(places) => {
+                tables.check_places(places)?;
+                places.clone()
             }
         };
         if let Some(cursor) = cursor {
@@ -155,10 +158,11 @@ impl ChangeReader {
     /// Whether it has read to its end.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        let is_there = |(partition, log): (PartitionId, Tail)| {
-            self.is_past(partition, self.place(partition, &log))
+        let stand = self.stand();
+        let is_there = |(partition, log): &(PartitionId, Tail)| {
+            stand.is_past(*partition, stand.place(*partition, log))
         };
-        self.tables.logs().into_iter().all(is_there)
+        stand.logs.iter().all(is_there)
     }
 
     /// Whether so much was written since its place was told that the logs should not be kept for it: some 1 MiB.
@@ -172,18 +176,28 @@ impl ChangeReader {
         self.told_bytes = logged_bytes(&self.tables);
     }
 
-    fn is_past(&self, partition: PartitionId, place: Place) -> bool {
-        let Some(end) = &self.end else {
-            return false;
-        };
-        // A partition that the end does not name began after it.
-        end.resolve(partition).is_none_or(|end| place >= end)
-    }
-
     /// Where it is.
     #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// The same as the text that a client is given.
+    #[must_use]
     pub fn position(&self) -> String {
-        self.places.to_string()
+        self.tables.position_text(&self.places)
+    }
+
+    /// Where it is in each log, as the partitions are now.
+    fn stand(&self) -> Stand {
+        let map = self.tables.map();
+        let places = self.places.over(&map);
+        Stand {
+            logs: self.tables.logs(),
+            in_turn: in_turn(&places, &map),
+            end: self.end.as_ref().map(|end| end.over(&map)),
+            places,
+        }
     }
 
     /// Waits until a log is ahead of the reader, or the partitions change; never ends once all are closed. Cancel-safe.
@@ -192,8 +206,10 @@ impl ChangeReader {
             sleep_until(read_at + GATHER).await;
         }
         let mut maps = self.tables.watch_partitions();
-        let waits = self.tables.logs().into_iter().map(|(partition, mut log)| {
-            let before = Position(self.place(partition, &log).position.0 - 1);
+        let stand = self.stand();
+        let waits = stand.logs.iter().map(|(partition, log)| {
+            let before = Position(stand.place(*partition, log).position.0 - 1);
+            let mut log = log.clone();
             Box::pin(async move {
                 if !log.past(before).await {
                     std::future::pending::<()>().await;
@@ -209,13 +225,13 @@ impl ChangeReader {
 
     /// What comes next; without changes if there is nothing.
     pub async fn read(&mut self, bounds: PageBounds) -> Result<ChangeGroup, FollowError> {
-        let logs = self.tables.logs();
-        for step in 0..logs.len() {
-            let turn = (self.turn + step) % logs.len();
-            let (partition, log) = &logs[turn];
-            let place = self.place(*partition, log);
-            let is_read = place.position > log.position() || self.is_past(*partition, place);
-            if is_read || !self.has_read_parents(*partition) {
+        let mut stand = self.stand();
+        for step in 0..stand.logs.len() {
+            let turn = (self.turn + step) % stand.logs.len();
+            let (partition, log) = &stand.logs[turn];
+            let place = stand.place(*partition, log);
+            let is_read = place.position > log.position() || stand.is_past(*partition, place);
+            if is_read || !stand.in_turn.contains(partition) {
                 continue;
             }
             let (changes, next, is_more) = self.page(*partition, place, bounds).await?;
@@ -224,6 +240,12 @@ impl ChangeReader {
                 self.turn = turn + 1;
                 return Ok(self.group(changes));
             }
+            // What comes behind this log may be read now.
+            let logs = std::mem::take(&mut stand.logs);
+            stand = Stand {
+                logs,
+                ..self.stand()
+            };
         }
         // The next changes may be in a log that is no longer kept.
         self.tables.check_places(&self.places)?;
@@ -262,29 +284,44 @@ impl ChangeReader {
         }
     }
 
-    fn group(&self, changes: Changes) -> ChangeGroup {
-        let is_behind = |(partition, log): (PartitionId, Tail)| {
-            self.place(partition, &log).position <= log.position()
+    fn group(&mut self, changes: Changes) -> ChangeGroup {
+        let map = self.tables.map();
+        self.places = self.places.clone().settled(&map);
+        let stand = self.stand();
+        let is_behind = |(partition, log): &(PartitionId, Tail)| {
+            stand.place(*partition, log).position <= log.position()
         };
         ChangeGroup {
             changes,
+            places: self.places.clone(),
             position: self.position(),
-            is_more: self.tables.logs().into_iter().any(is_behind),
+            is_more: stand.logs.iter().any(is_behind),
         }
     }
+}
 
-    /// Whether the logs of the partition's parents are read to their ends. Only then are changes of one key in order.
-    fn has_read_parents(&self, partition: PartitionId) -> bool {
-        let parents = self.tables.parents(partition);
-        parents.into_iter().all(|(parent, ends)| {
-            let place = self.tables.resolve(&self.places, parent);
-            place.is_none_or(|place| place.position > ends) && self.has_read_parents(parent)
-        })
+/// Where a reader is in each log.
+struct Stand {
+    logs: Vec<(PartitionId, Tail)>,
+    places: BTreeMap<PartitionId, Place>,
+    /// Only the logs of these are read: what was before theirs is.
+    in_turn: BTreeSet<PartitionId>,
+    end: Option<BTreeMap<PartitionId, Place>>,
+}
+
+impl Stand {
+    fn place(&self, partition: PartitionId, log: &Tail) -> Place {
+        let known = self.places.get(&partition).copied();
+        known.unwrap_or_else(|| Place::before(log.first()))
     }
 
-    fn place(&self, partition: PartitionId, log: &Tail) -> Place {
-        let known = self.tables.resolve(&self.places, partition);
-        known.unwrap_or_else(|| Place::before(log.first()))
+    /// Whether a place is behind where the reader ends.
+    fn is_past(&self, partition: PartitionId, place: Place) -> bool {
+        let Some(end) = &self.end else {
+            return false;
+        };
+        // A partition of which the end says nothing began after it.
+        end.get(&partition).is_none_or(|end| place >= *end)
     }
 }
 

@@ -27,8 +27,9 @@ mod tests;
 mod topic;
 mod watchers;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -60,6 +61,8 @@ pub struct Feed {
     timelines: Timelines,
     metrics: Arc<Metrics>,
     followers: Followers,
+    /// Has a follower begin for each partition that is born.
+    births: Arc<OnceLock<AbortHandle>>,
     stop: CancellationToken,
 }
 
@@ -83,12 +86,14 @@ impl Feed {
             followers: Followers::new(partitions, timelines.clone()),
             timelines,
             metrics: Arc::clone(metrics),
+            births: Arc::default(),
             stop: CancellationToken::new(),
         };
         let all = feed.clone();
-        partitions.for_each(tasks, &feed.stop, move |life| {
+        let births = partitions.for_each(tasks, &feed.stop, move |life| {
             Tailer::new(&life, &all).run()
         });
+        feed.births.get_or_init(|| births);
         let schedule = Arc::clone(&feed.registry.schedule);
         let followers = feed.followers.clone();
         tasks.spawn(schedule.run(followers, Arc::clone(metrics), feed.stop.clone()));
@@ -166,6 +171,14 @@ impl Feed {
     #[must_use]
     pub fn follows(&self, partitions: impl Iterator<Item = PartitionId>) -> bool {
         self.followers.are_there(partitions)
+    }
+
+    /// Whether it will follow partitions that are born.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        self.births
+            .get()
+            .is_some_and(|births| !births.is_finished())
     }
 
     /// Brings the gauges up to date. May block on the disk.

@@ -163,6 +163,11 @@ impl Metrics {
         }
     }
 
+    /// Forgets the metrics of a partition that has ended.
+    pub fn forget(&self, number: u16) {
+        self.registry.forget(number);
+    }
+
     /// The metrics of bringing rows into indexes.
     #[must_use]
     pub fn backfill(&self) -> Backfill {

@@ -1,19 +1,27 @@
 //! The registry of one server's metrics: where handles come from, and the text that Prometheus reads.
 //!
-//! Owns: the recorder and the buckets. Promises: nothing is shared between two registries, so that each test has its
-//! own; a histogram's samples wait (16 bytes each) until [`Registry::upkeep`] or a scrape counts them into their
+//! Owns: the recorders and the buckets. Each partition has a recorder of its own, because the library removes no figure:
+//! it goes with the partition. Promises: nothing is shared between two registries, so that each test has its own; a
+//! histogram's samples wait (16 bytes each) until [`Registry::upkeep`] or a scrape counts them into their
 //! buckets, and memory is bounded by what comes between two of these. Must not: install a global recorder, open a port.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use ::metrics::{Key, KeyName, Label, Level, Metadata, Recorder as _};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 
-use super::{Kind, Metric};
+use super::{Kind, Metric, PARTITION};
 
 /// One server's metrics. All clones are the same registry.
 #[derive(Clone, Debug)]
-pub struct Registry(Arc<PrometheusRecorder>);
+pub struct Registry {
+    main: Arc<PrometheusRecorder>,
+    /// By the value of the label `partition`.
+    of_partitions: Arc<RwLock<Partitions>>,
+}
+
+type Partitions = BTreeMap<String, Arc<PrometheusRecorder>>;
 
 /// Makes one kind of handle from a line of the catalogue.
 pub trait Bind {
@@ -25,53 +33,117 @@ pub trait Bind {
 
 impl Registry {
     pub(super) fn new() -> Registry {
-        let recorder = PrometheusBuilder::new()
-            .set_buckets(COUNTS)
-            .and_then(|builder| builder.set_buckets_for_metric(suffix(SECONDS_SUFFIX), SECONDS))
-            .and_then(|builder| builder.set_buckets_for_metric(suffix(BYTES_SUFFIX), BYTES))
-            .expect("no list of buckets is empty")
-            .build_recorder();
-        Registry(Arc::new(recorder))
+        Registry {
+            main: Arc::new(recorder()),
+            of_partitions: Arc::default(),
+        }
     }
 
     /// Binds a metric of the catalogue, and says what it is.
     pub(super) fn bind<K: Bind>(&self, metric: &Metric, labels: &[Label]) -> K {
-        let (name, help) = (KeyName::from_const_str(metric.name), metric.help.into());
-        // One text for a name, of whatever kind it is.
-        self.0.describe_counter(name, None, help);
         K::bind(self, metric, labels.to_vec())
     }
 
     pub(super) fn counter(&self, metric: &Metric, labels: Vec<Label>) -> ::metrics::Counter {
-        self.0.register_counter(&key(metric, labels), &METADATA)
+        self.recorder(metric, &labels)
+            .register_counter(&key(metric, labels), &METADATA)
     }
 
     pub(super) fn gauge(&self, metric: &Metric, labels: Vec<Label>) -> ::metrics::Gauge {
-        self.0.register_gauge(&key(metric, labels), &METADATA)
+        self.recorder(metric, &labels)
+            .register_gauge(&key(metric, labels), &METADATA)
     }
 
     pub(super) fn histogram(&self, metric: &Metric, labels: Vec<Label>) -> ::metrics::Histogram {
-        self.0.register_histogram(&key(metric, labels), &METADATA)
+        self.recorder(metric, &labels)
+            .register_histogram(&key(metric, labels), &METADATA)
+    }
+
+    /// Forgets the figures of a partition. Handles that are still there count for nobody.
+    pub(super) fn forget(&self, partition: u16) {
+        let mut all = self
+            .of_partitions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let forgotten = all.remove(&partition.to_string());
+        drop(all);
+        drop(forgotten);
     }
 
     /// The text in Prometheus' format, sorted by name.
     pub(super) fn render(&self) -> String {
-        let text = self.0.handle().render();
+        let texts: Vec<String> = self.all().iter().map(|one| one.handle().render()).collect();
+        // Each block begins with the lines that say what the metric is.
+        let mut blocks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for block in texts.iter().flat_map(|text| text.split_terminator("\n\n")) {
+            let figures = block.lines().take_while(|line| line.starts_with('#'));
+            let about = figures
+                .map(|line| line.len() + 1)
+                .sum::<usize>()
+                .min(block.len());
+            let (about, figures) = block.split_at(about);
+            blocks.entry(about).or_default().push(figures);
+        }
+        let mut text = String::new();
+        for (about, figures) in blocks {
+            text.push_str(about);
+            for lines in figures {
+                text.push_str(lines);
+                text.push('\n');
+            }
+        }
         // The library has no counter of fractions.
-        let text = text.replace(
+        text.replace(
             "# TYPE process_cpu_seconds_total gauge",
             "# TYPE process_cpu_seconds_total counter",
-        );
-        // Each block begins with the line of its name.
-        let mut blocks: Vec<&str> = text.split_terminator("\n\n").collect();
-        blocks.sort_unstable();
-        blocks.iter().flat_map(|block| [*block, "\n"]).collect()
+        )
     }
 
     /// Counts the waiting samples of histograms into their buckets.
     pub(super) fn upkeep(&self) {
-        self.0.handle().run_upkeep();
+        self.all().iter().for_each(|one| one.handle().run_upkeep());
     }
+
+    fn all(&self) -> Vec<Arc<PrometheusRecorder>> {
+        let of_partitions = self
+            .of_partitions
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut all = vec![Arc::clone(&self.main)];
+        all.extend(of_partitions.values().map(Arc::clone));
+        all
+    }
+
+    /// Where a figure with these labels is, after saying there what it is.
+    fn recorder(&self, metric: &Metric, labels: &[Label]) -> Arc<PrometheusRecorder> {
+        let partition = labels.iter().find(|label| label.key() == PARTITION);
+        let recorder = partition.map_or_else(
+            || Arc::clone(&self.main),
+            |partition| self.of_partition(partition.value()),
+        );
+        let (name, help) = (KeyName::from_const_str(metric.name), metric.help.into());
+        // One text for a name, of whatever kind it is.
+        recorder.describe_counter(name, None, help);
+        recorder
+    }
+
+    fn of_partition(&self, number: &str) -> Arc<PrometheusRecorder> {
+        let mut all = self
+            .of_partitions
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let known = all.entry(number.to_owned());
+        Arc::clone(known.or_insert_with(|| Arc::new(recorder())))
+    }
+}
+
+fn recorder() -> PrometheusRecorder {
+    PrometheusBuilder::new()
+        .set_buckets(COUNTS)
+        .and_then(|builder| builder.set_buckets_for_metric(suffix(SECONDS_SUFFIX), SECONDS))
+        .and_then(|builder| builder.set_buckets_for_metric(suffix(BYTES_SUFFIX), BYTES))
+        .expect("no list of buckets is empty")
+        .build_recorder()
 }
 
 fn key(metric: &Metric, labels: Vec<Label>) -> Key {

@@ -44,7 +44,7 @@ groups! {
             "Named cursors whose place the log has let go of.",
             "Should be 0. Their readers begin anew: raise stream_log_bytes_max or stream_cursor_hours_max, or forget them.";
         lag_seconds: Gauge, "tideline_change_cursors_lag_seconds"
-            "Age of the oldest batch that some named cursor has not passed.",
+            "Age of the oldest commit of its own that some named cursor has not passed.",
             "Rises while a back end is away. At stream_cursor_hours_max its changes go; stream.cursors says which it is.";
     }
 

@@ -15,11 +15,10 @@ use super::door::Opening;
 use super::ended::EndedLog;
 use super::job;
 use super::making::Making;
-use super::observe;
 use super::plan::Outcome;
 use super::point::Point;
 use super::shared::{Queued, Shared};
-use super::{OpenError, Partitions, Purpose, Set, StoreError, SubmitError, Txn};
+use super::{Map, OpenError, Partitions, Purpose, Set, StoreError, SubmitError, Txn};
 use crate::ids::PartitionId;
 
 /// Parents that are about to end. Their doors open again when this is dropped, unless they have ended.
@@ -42,28 +41,69 @@ impl Partitions {
     pub fn retire(&self, ids: &[PartitionId]) {
         let ended: Vec<_> = ids.iter().filter_map(|id| self.at(*id)).collect();
         ended.iter().for_each(|partition| partition.close());
-        for partition in ended {
-            partition.join();
-            observe::forget(&partition.metrics);
-        }
+        ended.iter().for_each(|partition| partition.join());
+        ids.iter().for_each(|id| self.inner.metrics.forget(id.0));
     }
 
-    /// Removes the files of partitions that have ended, except logs that are kept. Blocks.
+    /// Removes the files of partitions that have ended, except logs that are kept, and what is counted of them. Blocks.
     pub fn clear(&self, ids: &[PartitionId]) -> Result<(), OpenError> {
         let directory = self.directory();
-        let set = self.inner.set.load_full();
-        let mut partitions = set.partitions.clone();
-        for id in ids {
-            partitions[usize::from(id.0)] = None;
-        }
-        self.inner.set.store(Arc::new(Set {
-            map: Arc::clone(&set.map),
-            partitions,
-            ended: set.ended.clone(),
-        }));
+        self.change(&directory, |set| {
+            for id in ids {
+                set.partitions[usize::from(id.0)] = None;
+            }
+        });
         directory.clear_ended()?;
+        drop(directory);
+        // Somebody may have counted since it was retired.
+        ids.iter().for_each(|id| self.inner.metrics.forget(id.0));
         Point::Cleared.reached();
         Ok(())
+    }
+
+    /// Gives the logs up of partitions that have ended: nobody will read them. May block on the disk.
+    pub fn let_go(&self, ids: &[PartitionId]) -> Result<(), OpenError> {
+        self.record(ids, Map::without_logs)
+    }
+
+    /// Forgets partitions that have ended ([`Map::forgettable`]). May block on the disk.
+    pub fn forget(&self, ids: &[PartitionId]) -> Result<(), OpenError> {
+        self.record(ids, Map::without)
+    }
+
+    /// Makes the children count and serves them; `Err` also gives what was not served.
+    fn count(&self, outcome: &Outcome, begun: Begun) -> Result<(), (OpenError, Begun)> {
+        let mut directory = self.directory();
+        if let Err(error) = directory.replace(outcome.map.clone()) {
+            return Err((error, begun));
+        }
+        Point::Counted.reached();
+        self.change(&directory, |set| serve(set, outcome, begun));
+        Ok(())
+    }
+
+    /// Writes down what is not known of some ended partitions any more.
+    fn record(
+        &self,
+        ids: &[PartitionId],
+        without: impl Fn(&Map, &[PartitionId]) -> Map,
+    ) -> Result<(), OpenError> {
+        let mut directory = self.directory();
+        // A manifest written now would replace the draft of a change under way. The caller tries again later.
+        if ids.is_empty() || self.inner.is_changing.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        // A folder of a partition that the list does not name would be somebody else's.
+        directory.clear_ended()?;
+        let map = without(&self.map(), ids);
+        directory.draft(&map)?;
+        directory.replace(map.clone())?;
+        self.change(&directory, |set| {
+            set.ended
+                .retain(|id, _| map.share(*id).is_some_and(|share| share.keeps_log));
+            set.map = Arc::new(map);
+        });
+        directory.sweep()
     }
 }
 
@@ -143,16 +183,13 @@ impl Making {
         }
         // From here on the children may count: nothing must be cleared away.
         self.done();
-        let replaced = self.partitions.directory().replace(outcome.map.clone());
-        if let Err(error) = replaced {
+        if let Err((error, _begun)) = self.partitions.count(&outcome, begun) {
             tracing::error!(%error, "nobody knows which partitions count; those concerned stop until the next start");
             ending.partitions.iter().for_each(|partition| {
                 partition.stop("a split or a merge was not recorded".to_owned())
             });
             return Err(error);
         }
-        Point::Counted.reached();
-        self.serve(&outcome, begun);
         ending.keep();
         Point::Served.reached();
         Ok(true)
@@ -166,30 +203,23 @@ impl Making {
         }
         Ok(begun)
     }
+}
 
-    fn serve(&self, outcome: &Outcome, mut begun: Begun) {
-        let inner = &self.partitions.inner;
-        let set = inner.set.load_full();
-        let (mut partitions, mut ended) = (set.partitions.clone(), set.ended.clone());
-        for (id, partition) in begun.0.drain(..) {
-            let at = usize::from(id.0);
-            partitions.resize(partitions.len().max(at + 1), None);
-            partitions[at] = Some(partition);
+/// The children are served, and the parents' logs can be read as far as they are kept.
+fn serve(set: &mut Set, outcome: &Outcome, mut begun: Begun) {
+    for id in &outcome.parents {
+        let keeps_log = outcome.map.share(*id).is_some_and(|share| share.keeps_log);
+        if let Some(partition) = set.at(*id).filter(|_| keeps_log) {
+            set.ended.insert(*id, Arc::new(EndedLog::of(partition)));
         }
-        for id in &outcome.parents {
-            let keeps_log = outcome.map.share(*id).is_some_and(|share| share.keeps_log);
-            if let Some(partition) = set.at(*id).filter(|_| keeps_log) {
-                ended.insert(*id, Arc::new(EndedLog::of(partition)));
-            }
-        }
-        let map = Arc::new(outcome.map.clone());
-        inner.set.store(Arc::new(Set {
-            map: Arc::clone(&map),
-            partitions,
-            ended,
-        }));
-        inner.map.send_replace(map);
     }
+    for (id, partition) in begun.0.drain(..) {
+        let at = usize::from(id.0);
+        set.partitions
+            .resize(set.partitions.len().max(at + 1), None);
+        set.partitions[at] = Some(partition);
+    }
+    set.map = Arc::new(outcome.map.clone());
 }
 
 /// Partitions that are open and not served yet. Dropped, they close.

@@ -14,6 +14,7 @@ use super::OpenError;
 use super::manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest};
 use super::map::{Map, Origin};
 use super::reserve::RESERVE;
+use super::seal::{KEY, KEY_PART};
 use crate::ids::PartitionId;
 
 const LOCK: &str = "lock";
@@ -308,7 +309,14 @@ fn draft(path: &Path, partitions: u16) -> Result<Manifest, OpenError> {
 /// A new data directory is made in an empty folder only: nobody's home directory is taken by a mistyped path.
 fn refuse_foreign_content(path: &Path) -> Result<(), OpenError> {
     // What an interrupted first start leaves behind, and what a fresh ext4 volume holds.
-    let ours = [LOCK, MANIFEST_NEW, MANIFEST_PART, "lost+found"];
+    let ours = [
+        LOCK,
+        MANIFEST_NEW,
+        MANIFEST_PART,
+        KEY,
+        KEY_PART,
+        "lost+found",
+    ];
     let names = names_in(path)?;
     let is_draft = names.iter().any(|name| name == MANIFEST_NEW);
     for name in names {

@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Map, Partitions};
+use crate::faults;
 use crate::ids::{PartitionId, Position};
 
 /// A partition that is alive, for the task that goes with it.
@@ -24,13 +26,15 @@ pub struct Life {
 }
 
 impl Partitions {
-    /// Starts a task for each partition on the current runtime, and one for each that is born before `stop`.
+    /// Starts a task for each partition on the current runtime, and one for each that is born before `stop`. Gives the
+    /// task that does the latter: once it has finished, nobody does.
     pub fn for_each<W>(
         &self,
         tasks: &TaskTracker,
         stop: &CancellationToken,
         work: impl Fn(Life) -> W + Send + 'static,
-    ) where
+    ) -> AbortHandle
+    where
         W: Future<Output = ()> + Send + 'static,
     {
         let (mut maps, all, stop) = (self.watch(), tasks.clone(), stop.clone());
@@ -64,12 +68,16 @@ impl Partitions {
                 running.entry(id).or_insert_with(begin);
             }
         };
-        tasks.spawn(async move {
+        let births = tasks.spawn(async move {
             while let Some(Ok(())) = stop.run_until_cancelled(maps.changed()).await {
+                if faults::is_named("births_end") {
+                    return;
+                }
                 let map = Arc::clone(&maps.borrow_and_update());
                 follow(&map);
             }
         });
+        births.abort_handle()
     }
 }
 

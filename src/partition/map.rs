@@ -5,7 +5,7 @@
 //! again; the positions of a partition's log lie above those of its parents' logs, so that what happens to one key has
 //! rising positions whoever owns the key. Must not: touch a disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ids::{HistoryId, PartitionId, Position};
 
@@ -89,7 +89,7 @@ impl Map {
     }
 
     /// The map of these; `Err` says what does not fit.
-    pub(super) fn of(shares: Vec<Share>) -> Result<Map, String> {
+    pub fn of(shares: Vec<Share>) -> Result<Map, String> {
         let mut live: Vec<(u64, PartitionId)> = Vec::new();
         let mut by_id = BTreeMap::new();
         for share in shares {
@@ -156,7 +156,7 @@ impl Map {
     }
 
     /// All that there ever were, by their numbers.
-    pub fn shares(&self) -> impl Iterator<Item = &Share> {
+    pub fn shares(&self) -> impl DoubleEndedIterator<Item = &Share> {
         self.shares.values()
     }
 
@@ -166,17 +166,27 @@ impl Map {
         self.shares.get(&id)
     }
 
+    /// The ended partitions whose logs are kept, those first that ended last: the order in which their children began.
+    #[must_use]
+    pub fn kept(&self) -> Vec<PartitionId> {
+        let parents = self.shares().rev().flat_map(|child| &child.parents);
+        let is_kept = |id: &PartitionId| self.share(*id).is_some_and(|one| one.keeps_log);
+        let mut seen = BTreeSet::new();
+        let kept = parents.copied().filter(is_kept);
+        kept.filter(|id| seen.insert(*id)).collect()
+    }
+
     /// Whether it is there and has not ended.
     #[must_use]
     pub fn is_live(&self, id: PartitionId) -> bool {
         self.share(id).is_some_and(|share| share.ends.is_none())
     }
 
-    /// The same, but the log of one that has ended is not kept any more.
-    pub(super) fn without_log(&self, id: PartitionId) -> Map {
+    /// The same, but the logs of these, which have ended, are not kept any more.
+    pub(super) fn without_logs(&self, ids: &[PartitionId]) -> Map {
         let mut map = self.clone();
-        if let Some(share) = map.shares.get_mut(&id) {
-            share.keeps_log = false;
+        for share in map.shares.values_mut() {
+            share.keeps_log &= !ids.contains(&share.id);
         }
         map
     }
@@ -203,22 +213,89 @@ impl Map {
         self.live[0].1
     }
 
-    /// What a reader who knew places in logs knows of a partition's: its own, or the lowest of its parents' if all are
-    /// known. Behind that place lies everything of the partition's keys that the reader has not seen.
+    /// What a reader who knew places in logs knows of each partition's: its own, or the lowest of its parents' if all
+    /// are known. Behind that place lies everything of the partition's keys that the reader has not seen. Each
+    /// partition is looked at once, parents first, however many ways lead back to one.
     pub fn inherited(
         &self,
-        id: PartitionId,
-        known: &impl Fn(PartitionId) -> Option<Position>,
-    ) -> Option<Position> {
-        if let Some(own) = known(id) {
-            return Some(own);
+        known: impl Fn(PartitionId) -> Option<Position>,
+    ) -> BTreeMap<PartitionId, Position> {
+        let mut places = BTreeMap::new();
+        for share in self.shares() {
+            let parents = share
+                .parents
+                .iter()
+                .map(|parent| places.get(parent).copied());
+            let place = known(share.id).or_else(|| {
+                let parents: Option<Vec<Position>> = parents.collect();
+                parents?.into_iter().min()
+            });
+            if let Some(place) = place {
+                places.insert(share.id, place);
+            }
         }
-        let parents = &self.share(id)?.parents;
-        let places = parents.iter().map(|parent| self.inherited(*parent, known));
-        let places: Option<Vec<Position>> = places.collect();
-        places?.into_iter().min()
+        places
+    }
+
+    /// The ended partitions that nobody needs: neither they nor one that they come from have a log or are asked for,
+    /// directly or through another one that they were merged with, and they did not end lately. Those below `roots`
+    /// stay: they say what the new directory was.
+    #[must_use]
+    pub fn forgettable(
+        &self,
+        roots: u16,
+        is_asked: impl Fn(PartitionId) -> bool,
+    ) -> Vec<PartitionId> {
+        let is_late = |child: &&Share| child.id.0.saturating_add(LATE) > self.newest();
+        let late = self.shares().filter(is_late);
+        let mut needed: BTreeSet<PartitionId> = late.flat_map(|one| one.parents.clone()).collect();
+        let is_needed = |one: &&Share| one.ends.is_none() || one.keeps_log || is_asked(one.id);
+        needed.extend(self.shares().filter(is_needed).map(|one| one.id));
+        let mut before = 0;
+        while needed.len() > before {
+            before = needed.len();
+            for child in self.shares() {
+                if child.parents.iter().any(|parent| needed.contains(parent)) {
+                    needed.insert(child.id);
+                    needed.extend(&child.parents);
+                }
+            }
+        }
+        let ids = self.shares.keys().copied();
+        ids.filter(|id| id.0 >= roots && !needed.contains(id))
+            .collect()
+    }
+
+    /// The highest number that was ever given.
+    fn newest(&self) -> u16 {
+        self.shares.keys().next_back().map_or(0, |id| id.0)
+    }
+
+    /// Whether there is or was such a partition, also one of which nothing is known any more.
+    #[must_use]
+    pub fn was(&self, id: PartitionId) -> bool {
+        id.0 <= self.newest()
+    }
+
+    /// The same without these, which have ended. Their children have no parents any more.
+    pub(super) fn without(&self, forgotten: &[PartitionId]) -> Map {
+        let mut map = self.clone();
+        map.shares.retain(|id, _| !forgotten.contains(id));
+        for share in map.shares.values_mut() {
+            if share
+                .parents
+                .iter()
+                .any(|parent| forgotten.contains(parent))
+            {
+                share.parents.clear();
+            }
+        }
+        map
     }
 }
+
+/// The parents of the last so many partitions are remembered, for readers who were away: more than one change makes.
+const LATE: u16 = 256;
 
 /// What places a partition key. Part of the format: XXH3 of its bytes.
 #[must_use]
@@ -296,8 +373,8 @@ mod tests {
         assert!(!map.is_live(PartitionId(6)));
         let from = |known: &[(u16, u64)], id| {
             let known: BTreeMap<_, _> = known.iter().copied().collect();
-            let at = |id: PartitionId| known.get(&id.0).map(|at| Position(*at));
-            map.inherited(PartitionId(id), &at).map(|at| at.0)
+            let places = map.inherited(|id| known.get(&id.0).map(|at| Position(*at)));
+            places.get(&PartitionId(id)).map(|at| at.0)
         };
         assert_eq!(from(&[(0, 7)], 5), Some(7));
         assert_eq!(from(&[(1, 18), (2, 14)], 5), Some(14));
@@ -305,6 +382,55 @@ mod tests {
         assert_eq!(from(&[(1, 18)], 5), None);
         assert_eq!(from(&[(5, 30), (0, 7)], 5), Some(30));
         assert_eq!(from(&[(5, 30)], 4), None);
+    }
+
+    /// 0 was split into 1 and 2, these became 3, and so on: so many pairs.
+    fn pairs(count: u16) -> Map {
+        let all = (0, u64::MAX);
+        let mut shares = vec![share(0, all, &[], 1, Some(10))];
+        for pair in 0..count {
+            let (last, begins) = (pair * 3, u64::from(pair) * 20 + 11);
+            let halves = [(1, (0, HALF - 1)), (2, (HALF, u64::MAX))];
+            shares.extend(halves.map(|(number, range)| {
+                share(last + number, range, &[last], begins, Some(begins + 9))
+            }));
+            let ends = (pair + 1 < count).then_some(begins + 19);
+            shares.push(share(
+                last + 3,
+                all,
+                &[last + 1, last + 2],
+                begins + 10,
+                ends,
+            ));
+        }
+        Map::of(shares).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_needs_is_forgotten_and_the_rest_is_whole() {
+        let map = pairs(200);
+        let ids = |ids: std::ops::RangeInclusive<u16>| ids.map(PartitionId).collect::<Vec<_>>();
+        let forgotten = map.forgettable(1, |_| false);
+        assert_eq!(forgotten, ids(1..=342));
+        assert_eq!(map.forgettable(1, |id| id.0 == 5), ids(1..=3));
+        assert!(map.forgettable(1, |id| id.0 == 0).is_empty());
+        assert!(pairs(80).forgettable(1, |_| false).is_empty());
+        let left = map.without(&forgotten);
+        let shares: Vec<Share> = left.shares().cloned().collect();
+        assert_eq!(shares.len(), 601 - 342);
+        assert_eq!(Map::of(shares), Ok(left.clone()));
+        let from = |known: u16| {
+            let places = left.inherited(|id| (id.0 == known).then_some(Position(7)));
+            places.contains_key(&PartitionId(600))
+        };
+        assert!(from(345) && from(600) && !from(0) && !from(342));
+        assert!(left.was(PartitionId(3)) && !left.was(PartitionId(601)));
+        // They go on from there.
+        assert!(left.forgettable(1, |_| false).is_empty());
+        let mut asked = left.without_logs(&[]);
+        asked.shares.get_mut(&PartitionId(400)).unwrap().keeps_log = true;
+        assert_eq!(asked.kept(), [PartitionId(400)]);
+        assert_eq!(asked.without_logs(&[PartitionId(400)]), left);
     }
 
     #[test]

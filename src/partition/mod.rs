@@ -41,6 +41,7 @@ mod recovery;
 mod reserve;
 mod reshape;
 mod rows;
+mod seal;
 mod shared;
 mod syncer;
 mod tail;
@@ -71,7 +72,7 @@ pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
 use crate::metrics::Metrics;
 pub use cut::Ending;
-use directory::Directory;
+use directory::{Directory, Standing};
 pub use each::Each;
 use ended::EndedLog;
 pub use error::{OpenError, ReadError, StoreError, SubmitError};
@@ -94,6 +95,7 @@ pub use point::Point;
 pub use reads::READS_MAX;
 use reads::Reads;
 pub use reshape::Estimate;
+pub use seal::Seal;
 use shared::Shared;
 pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use tail::Tail;
@@ -109,6 +111,8 @@ pub struct Partitions {
 
 struct Inner {
     origin: Origin,
+    seal: Seal,
+    /// Replaced by [`Partitions::change`] only.
     set: ArcSwap<Set>,
     /// The set's map, for those who wait for another one.
     map: watch::Sender<Arc<Map>>,
@@ -125,6 +129,7 @@ struct Inner {
 }
 
 /// The partitions of one moment. All change together.
+#[derive(Clone)]
 struct Set {
     map: Arc<Map>,
     /// By number; `None` = it has ended.
@@ -158,7 +163,9 @@ impl Partitions {
         clock: Arc<Clock>,
     ) -> Result<Partitions, OpenError> {
         let mut directory = Directory::open(dir, options.partitions)?;
+        let is_new = directory.standing() == Standing::Draft;
         identity::settle(&mut directory, &options.image, &rules)?;
+        let seal = Seal::of(dir, is_new)?;
         let mut options = options;
         if let Some(disk_bytes) = crate::disk::total(dir) {
             options.fit(disk_bytes, directory.ids().len());
@@ -184,6 +191,7 @@ impl Partitions {
         };
         let inner = Inner {
             origin: directory.origin(),
+            seal,
             set: ArcSwap::from_pointee(set),
             map: watch::Sender::new(map),
             reads: Reads::new(READS_MAX, &options.metrics.server),
@@ -230,6 +238,12 @@ impl Partitions {
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.inner.origin
+    }
+
+    /// What is given to clients to bring back is sealed with this.
+    #[must_use]
+    pub fn seal(&self) -> &Seal {
+        &self.inner.seal
     }
 
     /// Where the layers above count too.
@@ -402,27 +416,6 @@ impl Partitions {
         Some(Tail::ended(log))
     }
 
-    /// Gives the log up of a partition that has ended: nobody will read it. May block on the disk.
-    pub fn let_go(&self, at: PartitionId) -> Result<(), OpenError> {
-        let mut directory = self.directory();
-        if self.inner.is_changing.load(Ordering::SeqCst) {
-            // A manifest written now would replace the draft of the change under way. The caller tries again later.
-            return Ok(());
-        }
-        let set = self.inner.set.load_full();
-        let map = set.map.without_log(at);
-        directory.draft(&map)?;
-        directory.replace(map.clone())?;
-        let mut ended = set.ended.clone();
-        ended.remove(&at);
-        self.inner.set.store(Arc::new(Set {
-            map: Arc::new(map),
-            partitions: set.partitions.clone(),
-            ended,
-        }));
-        directory.sweep()
-    }
-
     /// Follows the committed batches of a partition. After a partition has ended nothing new comes.
     #[must_use]
     pub fn tail(&self, at: PartitionId) -> Tail {
@@ -477,6 +470,19 @@ impl Partitions {
         let inner = &self.inner;
         let handed = (Arc::clone(&inner.rules), Arc::clone(&inner.clock));
         start(id, &self.directory(), &inner.options, handed)
+    }
+
+    /// Changes the set. Its only place: who changes a copy holds the directory's lock from before it is taken until it
+    /// is in force, so no change is lost.
+    fn change(&self, _held: &MutexGuard<'_, Directory>, change: impl FnOnce(&mut Set)) {
+        let before = self.inner.set.load_full();
+        let mut set = Set::clone(&before);
+        change(&mut set);
+        let map = Arc::clone(&set.map);
+        self.inner.set.store(Arc::new(set));
+        if !map.ids().eq(before.map.ids()) {
+            self.inner.map.send_replace(map);
+        }
     }
 
     fn directory(&self) -> MutexGuard<'_, Directory> {

@@ -121,11 +121,6 @@ impl Partitions {
     }
 }
 
-/// Sets the gauges of a partition that has ended to 0.
-pub(super) fn forget(metrics: &Partition) {
-    observe(metrics, &PartitionFigures::default(), 0);
-}
-
 fn observe(metrics: &Partition, figures: &PartitionFigures, now_ms: u64) {
     let age = |since_ms: u64| now_ms.saturating_sub(since_ms) as f64 / 1e3;
     let commit = &metrics.commit;

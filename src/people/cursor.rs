@@ -4,7 +4,7 @@
 //! the data is known as such; they stay below 4 KiB. Must not: be kept by the server.
 //!
 //! ```text
-//! text  = base64url( check (8 bytes: a hash of the user and of all that follows), kind (1), history (8), payload )
+//! text  = base64url( check (8 bytes: a seal on all that follows, for the user), kind (1), history (8), payload )
 //! list  = pinned (1), activity (8), timeline
 //! feed  = timestamp (8), sequence (8), inbox (8), timeline
 //! sync  = made at (8, ms), flags (1: all come, 2: until, 4: numbered), count (2), places, [places until], after
@@ -15,8 +15,10 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use subtle::ConstantTimeEq as _;
 
 use crate::ids::{HistoryId, PartitionId, Position};
+use crate::table::Seal;
 
 /// Where the next page of a list begins: behind this conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,59 +78,76 @@ const UNTIL: u8 = 2;
 const NUMBERED: u8 = 4;
 const CHECK_BYTES: usize = 8;
 
-fn check(user: &str, rest: &[u8]) -> [u8; CHECK_BYTES] {
-    let mut hashed = Vec::with_capacity(user.len() + 1 + rest.len());
-    hashed.extend_from_slice(user.as_bytes());
-    hashed.push(0);
-    hashed.extend_from_slice(rest);
-    xxhash_rust::xxh3::xxh3_64(&hashed).to_be_bytes()
+/// Whose text it is, and what it is sealed with.
+#[derive(Clone, Copy)]
+pub(super) struct Issuer<'i> {
+    pub(super) user: &'i str,
+    pub(super) history: HistoryId,
+    pub(super) seal: &'i Seal,
 }
 
-fn history_bytes(history: HistoryId) -> [u8; 8] {
-    xxhash_rust::xxh3::xxh3_64(&history.0).to_be_bytes()
-}
-
-fn text(kind: u8, user: &str, history: HistoryId, payload: &[u8]) -> String {
-    let rest = [&[kind][..], &history_bytes(history), payload].concat();
-    URL_SAFE_NO_PAD.encode([&check(user, &rest)[..], &rest].concat())
-}
-
-/// Takes a text apart; `read` its payload.
-fn open<T>(
-    kind: u8,
-    user: &str,
-    history: HistoryId,
-    text: &str,
-    read: impl FnOnce(&mut Input<'_>) -> Option<T>,
-) -> Read<T> {
-    let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) else {
-        return Read::Wrong;
-    };
-    let Some((found, rest)) = bytes.split_first_chunk::<CHECK_BYTES>() else {
-        return Read::Wrong;
-    };
-    if *found != check(user, rest) || rest.first() != Some(&kind) {
-        return Read::Wrong;
+impl Issuer<'_> {
+    fn check(&self, rest: &[u8]) -> [u8; CHECK_BYTES] {
+        self.seal.tag(&format!("cursor {}", self.user), rest)
     }
-    match rest[1..].split_first_chunk::<8>() {
-        Some((of, payload)) if *of == history_bytes(history) => {
-            read(&mut Input(payload)).map_or(Read::Wrong, Read::Here)
+
+    /// What was there before there were seals: it tells a slip from a text, and nothing else.
+    fn check_of_before(&self, rest: &[u8]) -> [u8; CHECK_BYTES] {
+        let hashed = [self.user.as_bytes(), &[0], rest].concat();
+        xxhash_rust::xxh3::xxh3_64(&hashed).to_be_bytes()
+    }
+
+    fn history_bytes(&self) -> [u8; 8] {
+        xxhash_rust::xxh3::xxh3_64(&self.history.0).to_be_bytes()
+    }
+
+    fn text(&self, kind: u8, payload: &[u8]) -> String {
+        let rest = [&[kind][..], &self.history_bytes(), payload].concat();
+        URL_SAFE_NO_PAD.encode([&self.check(&rest)[..], &rest].concat())
+    }
+
+    /// Takes a text apart; `read` its payload.
+    fn open<T>(
+        &self,
+        kind: u8,
+        text: &str,
+        read: impl FnOnce(&mut Input<'_>) -> Option<T>,
+    ) -> Read<T> {
+        let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) else {
+            return Read::Wrong;
+        };
+        let Some((found, rest)) = bytes.split_first_chunk::<CHECK_BYTES>() else {
+            return Read::Wrong;
+        };
+        let Some((of, payload)) = rest.get(1..).and_then(|rest| rest.split_first_chunk::<8>())
+        else {
+            return Read::Wrong;
+        };
+        if rest[0] != kind {
+            return Read::Wrong;
         }
-        Some(_) => Read::Elsewhere,
-        None => Read::Wrong,
+        // Of another directory perhaps, whose key nobody has here. It counts for nothing, whoever made it.
+        if *of != self.history_bytes() {
+            return Read::Elsewhere;
+        }
+        let is_of_before = self.seal.takes_unsealed() && *found == self.check_of_before(rest);
+        match is_of_before || bool::from(found[..].ct_eq(&self.check(rest)[..])) {
+            true => read(&mut Input(payload)).map_or(Read::Wrong, Read::Here),
+            false => Read::Wrong,
+        }
     }
 }
 
 impl Behind {
-    pub(super) fn text(&self, user: &str, history: HistoryId) -> String {
+    pub(super) fn text(&self, issuer: Issuer<'_>) -> String {
         let mut payload = vec![u8::from(self.pinned)];
         payload.extend_from_slice(&self.activity.to_be_bytes());
         payload.extend_from_slice(self.timeline.as_bytes());
-        text(LIST, user, history, &payload)
+        issuer.text(LIST, &payload)
     }
 
-    pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Behind> {
-        open(LIST, user, history, given, |input| {
+    pub(super) fn read(issuer: Issuer<'_>, given: &str) -> Read<Behind> {
+        issuer.open(LIST, given, |input| {
             Some(Behind {
                 pinned: input.take::<1>()?[0] != 0,
                 activity: u64::from_be_bytes(input.take()?),
@@ -139,15 +158,15 @@ impl Behind {
 }
 
 impl Older {
-    pub(super) fn text(&self, user: &str, history: HistoryId) -> String {
+    pub(super) fn text(&self, issuer: Issuer<'_>) -> String {
         let numbers = [self.timestamp, self.sequence, self.inbox];
         let mut payload = numbers.map(u64::to_be_bytes).concat();
         payload.extend_from_slice(self.timeline.as_bytes());
-        text(FEED, user, history, &payload)
+        issuer.text(FEED, &payload)
     }
 
-    pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Older> {
-        open(FEED, user, history, given, |input| {
+    pub(super) fn read(issuer: Issuer<'_>, given: &str) -> Read<Older> {
+        issuer.open(FEED, given, |input| {
             Some(Older {
                 timestamp: u64::from_be_bytes(input.take()?),
                 sequence: u64::from_be_bytes(input.take()?),
@@ -159,7 +178,7 @@ impl Older {
 }
 
 impl Since {
-    pub(super) fn text(&self, user: &str, history: HistoryId) -> String {
+    pub(super) fn text(&self, issuer: Issuer<'_>) -> String {
         let all = if self.is_all { ALL } else { 0 };
         let until = if self.until.is_empty() { 0 } else { UNTIL };
         let count = u16::try_from(self.since.len()).expect("partitions are counted in u16");
@@ -181,11 +200,11 @@ impl Since {
             payload.extend_from_slice(&position.0.to_be_bytes());
         }
         payload.extend_from_slice(self.after.as_bytes());
-        text(SYNC, user, history, &payload)
+        issuer.text(SYNC, &payload)
     }
 
-    pub(super) fn read(user: &str, history: HistoryId, given: &str) -> Read<Since> {
-        open(SYNC, user, history, given, |input| {
+    pub(super) fn read(issuer: Issuer<'_>, given: &str) -> Read<Since> {
+        issuer.open(SYNC, given, |input| {
             let made_at = u64::from_be_bytes(input.take()?);
             let [flags] = input.take()?;
             let count = u16::from_be_bytes(input.take()?);
@@ -245,28 +264,39 @@ mod tests {
             numbers_of: bool, positions in prop::collection::vec(any::<u64>().prop_map(Position), 1..64),
             has_until: bool, noise: Vec<u8>,
         ) {
-            let history = HistoryId([7; 16]);
+            let (seal, other_seal) = (Seal::for_tests(false), Seal::for_tests(true));
+            let of = |user| Issuer { user, history: HistoryId([7; 16]), seal: &seal };
             let [activity, made_at] = numbers;
             let behind = Behind { pinned, activity, timeline: timeline.clone() };
-            let text = behind.text("ada", history);
-            prop_assert_eq!(Behind::read("ada", history, &text), Read::Here(behind));
-            prop_assert_eq!(Behind::read("bob", history, &text), Read::Wrong);
-            prop_assert_eq!(Since::read("ada", history, &text), Read::Wrong);
+            let text = behind.text(of("ada"));
+            prop_assert_eq!(Behind::read(of("ada"), &text), Read::Here(behind));
+            prop_assert_eq!(Behind::read(of("bob"), &text), Read::Wrong);
+            prop_assert_eq!(Since::read(of("ada"), &text), Read::Wrong);
             let positions: Ends = (u16::from(numbers_of)..).map(PartitionId).zip(positions).collect();
             let until = if has_until { positions.clone() } else { Ends::new() };
             let older = Older { timestamp: activity, sequence: made_at, inbox: 7, timeline: timeline.clone() };
-            let text = older.text("ada", history);
-            prop_assert_eq!(Older::read("ada", history, &text), Read::Here(older));
-            prop_assert_eq!(Older::read("bob", history, &text), Read::Wrong);
-            prop_assert_eq!(Behind::read("ada", history, &text), Read::Wrong);
+            let text = older.text(of("ada"));
+            prop_assert_eq!(Older::read(of("ada"), &text), Read::Here(older));
+            prop_assert_eq!(Older::read(of("bob"), &text), Read::Wrong);
+            prop_assert_eq!(Behind::read(of("ada"), &text), Read::Wrong);
             let since = Since { made_at, is_all, since: positions, until, after: timeline };
-            let text = since.text("ada", history);
+            let text = since.text(of("ada"));
             prop_assert!(text.len() <= 4096);
-            prop_assert_eq!(Since::read("ada", history, &text), Read::Here(since));
-            prop_assert_eq!(Since::read("ada", HistoryId([8; 16]), &text), Read::Elsewhere);
-            prop_assert_eq!(Since::read("ada", history, &text[1..]), Read::Wrong);
+            prop_assert_eq!(Since::read(of("ada"), &text), Read::Here(since.clone()));
+            let elsewhere = Issuer { history: HistoryId([8; 16]), ..of("ada") };
+            prop_assert_eq!(Since::read(elsewhere, &text), Read::Elsewhere);
+            let with_other_key = Issuer { seal: &other_seal, ..of("ada") };
+            prop_assert_eq!(Since::read(with_other_key, &text), Read::Wrong);
+            // As they were given out before there were seals.
+            let mut bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
+            let check = of("ada").check_of_before(&bytes[CHECK_BYTES..]);
+            bytes[..CHECK_BYTES].copy_from_slice(&check);
+            let text_of_before = URL_SAFE_NO_PAD.encode(bytes);
+            prop_assert_eq!(Since::read(of("ada"), &text_of_before), Read::Wrong);
+            prop_assert_eq!(Since::read(with_other_key, &text_of_before), Read::Here(since));
+            prop_assert_eq!(Since::read(of("ada"), &text[1..]), Read::Wrong);
             let noise = URL_SAFE_NO_PAD.encode(noise);
-            prop_assert_eq!(Since::read("ada", history, &noise), Read::Wrong);
+            prop_assert!(!matches!(Since::read(of("ada"), &noise), Read::Here(_)));
         }
     }
 
@@ -282,6 +312,12 @@ mod tests {
             until: positions,
             after: "x".repeat(255),
         };
-        assert!(since.text("u", HistoryId([1; 16])).len() <= 4096);
+        let (history, seal) = (HistoryId([1; 16]), Seal::for_tests(false));
+        let issuer = Issuer {
+            user: "u",
+            history,
+            seal: &seal,
+        };
+        assert!(since.text(issuer).len() <= 4096);
     }
 }

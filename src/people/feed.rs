@@ -272,7 +272,7 @@ impl People {
         let Some(before) = &range.before else {
             return Ok((Place::FIRST, FROM_HEAD));
         };
-        match Older::read(range.asker.user(), self.history(), before) {
+        match Older::read(self.issuer(range.asker.user()), before) {
             Read::Here(older) => {
                 let (at, sequence) = match sources.find(&older.timeline) {
                     Ok(at) => (at, older.sequence),
@@ -295,7 +295,7 @@ impl People {
             sequence: behind.sequence(),
             inbox: if is_young { FROM_HEAD } else { entries.rest() },
         };
-        older.text(user, self.history())
+        older.text(self.issuer(user))
     }
 
     /// Looks at entries of the inbox until the first ones behind a place are known, or enough were looked at.

@@ -123,8 +123,8 @@ impl People {
             bytes_max,
         } = list;
         let user = asker.user();
-        let cursor = Since::from_now(self).text(user, self.history());
-        let behind = match after.map(|text| Behind::read(user, self.history(), &text)) {
+        let cursor = Since::from_now(self).text(self.issuer(user));
+        let behind = match after.map(|text| Behind::read(self.issuer(user), &text)) {
             None => None,
             Some(Read::Here(behind)) => Some(behind),
             Some(Read::Elsewhere | Read::Wrong) => return Err(Error::WrongCursor("after")),
@@ -173,7 +173,7 @@ impl People {
                 activity: last.order.1.0,
                 timeline: last.name.to_owned(),
             };
-            behind.text(user, self.history())
+            behind.text(self.issuer(user))
         });
         Ok(ListedConversations {
             conversations: shown,

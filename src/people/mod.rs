@@ -39,7 +39,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::access::Asker;
-use crate::ids::{HistoryId, PartitionId, Position, TableId};
+use crate::ids::{PartitionId, Position, TableId};
 use crate::relay::{self, RELAYS, Relay, Target};
 use crate::table::{
     Catalog, DropContext, Entry, Owner, Partitions, Purpose, ReadError, Retention, Rules,
@@ -48,7 +48,7 @@ use crate::table::{
 use crate::timeline::{Columns, Error, Limits, MemberRow, Timelines};
 
 use conversations::OwnChange;
-use cursor::Ends;
+use cursor::{Ends, Issuer};
 use followers::Followers;
 use inboxes::Inboxes;
 use lists::Lists;
@@ -260,8 +260,13 @@ impl People {
         })
     }
 
-    fn history(&self) -> HistoryId {
-        self.partitions.history()
+    /// Whose texts a user is given.
+    fn issuer<'i>(&'i self, user: &'i str) -> Issuer<'i> {
+        Issuer {
+            user,
+            history: self.partitions.history(),
+            seal: self.partitions.seal(),
+        }
     }
 
     /// Where each partition's log ends.

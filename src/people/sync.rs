@@ -123,7 +123,7 @@ impl People {
         Ok(SyncedConversations {
             conversations,
             removed,
-            cursor: next.text(user, self.history()),
+            cursor: next.text(self.issuer(user)),
             done: !is_full,
             reset,
         })
@@ -145,7 +145,7 @@ impl People {
         let Some(text) = cursor else {
             return Ok((all, false));
         };
-        match Since::read(user, self.history(), text) {
+        match Since::read(self.issuer(user), text) {
             Read::Wrong => Err(Error::WrongCursor("cursor")),
             Read::Here(since) if since.made_at.saturating_add(CURSOR_MS_MAX) > now => Ok(self
                 .as_of_now(since)
@@ -158,8 +158,8 @@ impl People {
     fn as_of_now(&self, since: Since) -> Option<Since> {
         let map = self.partitions.map();
         let of_now = |known: &Ends| -> Option<Ends> {
-            let known = |id| known.get(&id).copied();
-            let place = |id| Some((id, map.inherited(id, &known)?));
+            let known = map.inherited(|id| known.get(&id).copied());
+            let place = |id| Some((id, known.get(&id).copied()?));
             map.ids().map(place).collect()
         };
         let until = match since.until.is_empty() {

@@ -137,7 +137,7 @@ impl<'v> StoredPeople<'v> {
             for cursor in stored_cursors(partition.view)? {
                 let (target, source, at) = (cursor.target, cursor.source, cursor.position);
                 let Some(number) = self.index(source) else {
-                    if self.map.share(source).is_some() {
+                    if self.map.was(source) {
                         continue; // it has ended, and so has the route
                     }
                     (report.problem)(format!(

@@ -14,7 +14,8 @@ use crate::ids::{HistoryId, PartitionId, Position, TableId};
 use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    Key, Malformed, ReadError, Row, RowWriter, Source, Txn, View, load, put, read_row, scan_all,
+    Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter, Source, Txn, View, delete,
+    load, put, read_row, scan_all,
 };
 
 /// Cursors. Of each source's log that leads to it a partition has some of its own.
@@ -58,7 +59,7 @@ pub struct StoredCursor {
 }
 
 /// All cursors of what is written to one partition.
-pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
+pub fn stored_cursors(rows: &impl Source) -> Result<Vec<StoredCursor>, ReadError> {
     let read = |columns: &[u8], value: &[u8]| {
         let mut reader = Reader::new(columns);
         let (target, source) = (reader.u64()?, reader.u64()?);
@@ -71,7 +72,7 @@ pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
             place,
         })
     };
-    scan_all(view, &Key::new(RELAYS, &[], 1))
+    scan_all(rows, &Key::new(RELAYS, &[], 1))
         .map(|row| read_row(&row?, WHAT, read))
         .collect()
 }
@@ -84,6 +85,38 @@ pub fn farthest(rows: &[Option<Bytes>]) -> Option<Bytes> {
     rows.iter().flatten().max_by_key(at).cloned()
 }
 
+/// Removes a partition's cursors in logs of partitions that have ended: what these led to is written. One that can't be
+/// removed now is at the next start or change of the partitions.
+pub(super) async fn forget_ended(partitions: Partitions, destination: PartitionId) {
+    let map = partitions.map();
+    let ended = move |rows: &View| -> Result<Vec<StoredCursor>, ReadError> {
+        let mut cursors = stored_cursors(rows)?;
+        cursors.retain(|cursor| !map.is_live(cursor.source));
+        Ok(cursors)
+    };
+    let ended = partitions
+        .read(destination, ended)
+        .await
+        .unwrap_or_default();
+    if ended.is_empty() {
+        return;
+    }
+    let bytes = ended.len() * KEY_BYTES;
+    let forget = move |txn: &mut Txn<'_>| {
+        for cursor in &ended {
+            let key = CursorKey::all(cursor.target, cursor.source).string(&cursor.history);
+            delete(txn, key);
+        }
+        Ok::<_, ReadError>(())
+    };
+    let _ = partitions
+        .submit(Purpose::Derives, destination, bytes, forget)
+        .await;
+}
+
+/// About what a key holds in the queue.
+const KEY_BYTES: usize = 128;
+
 /// The name of a cursor.
 #[derive(Clone, Debug)]
 pub(super) struct CursorKey {
@@ -93,11 +126,15 @@ pub(super) struct CursorKey {
 
 impl CursorKey {
     pub(super) fn new(target: u32, source: PartitionId, history: HistoryId) -> CursorKey {
-        let all = Key::new(RELAYS, &[], 64)
-            .number(u64::from(target))
-            .number(u64::from(source.0));
+        let all = CursorKey::all(target, source);
         let own = all.clone().string(&history.to_string());
         CursorKey { all, own }
+    }
+
+    /// What the names of a target's cursors in a source's log begin with.
+    fn all(target: u32, source: PartitionId) -> Key {
+        let targets = Key::new(RELAYS, &[], 64).number(u64::from(target));
+        targets.number(u64::from(source.0))
     }
 
     /// Looks into the destination.

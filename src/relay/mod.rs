@@ -16,11 +16,12 @@ mod tests;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -67,6 +68,8 @@ pub struct Relay {
 struct Inner {
     backlog_bytes_max: i64,
     sources: ArcSwap<BTreeMap<PartitionId, Followed>>,
+    /// Begins anew for other partitions.
+    follows: OnceLock<AbortHandle>,
     stop: CancellationToken,
 }
 
@@ -145,6 +148,7 @@ impl Relay {
         let inner = Arc::new(Inner {
             backlog_bytes_max: i64::try_from(options.backlog_bytes_max).unwrap_or(i64::MAX),
             sources: ArcSwap::default(),
+            follows: OnceLock::new(),
             stop: CancellationToken::new(),
         });
         let starter = Starter {
@@ -157,7 +161,8 @@ impl Relay {
             inner: Arc::clone(&inner),
         };
         let (maps, ends) = (partitions.watch(), starter.begin());
-        tasks.spawn(starter.follow(maps, ends));
+        let follows = tasks.spawn(starter.follow(maps, ends));
+        inner.follows.get_or_init(|| follows.abort_handle());
         Relay { inner }
     }
 
@@ -252,6 +257,13 @@ impl Relay {
         sources.keys().eq(all.iter())
     }
 
+    /// Whether it will follow partitions that are born.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        let follows = self.inner.follows.get();
+        follows.is_some_and(|follows| !follows.is_finished())
+    }
+
     /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
         for Followed { gate, targets } in self.inner.sources.load().values() {
@@ -320,6 +332,10 @@ impl Starter {
             }
         }
         self.inner.sources.store(Arc::new(sources));
+        for destination in self.partitions.ids() {
+            let forgets = cursor::forget_ended(self.partitions.clone(), destination);
+            self.tasks.spawn(forgets);
+        }
         ends
     }
 

@@ -36,11 +36,20 @@ const DERIVED_BY: Duration = Duration::from_millis(400);
 const TOLD_BY: Duration = Duration::from_millis(550);
 /// By then the children count, or the cut is given up.
 const COUNT_BY: Duration = Duration::from_millis(950);
+/// Relay and feed begin with the children within milliseconds.
+const FOLLOWED_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 impl Inner {
     /// Makes calls wait, and has the children take over.
     pub(super) async fn cut(self: &Arc<Inner>, mut making: Making) -> Cut {
+        if !self.relay.is_alive() || !self.feed.is_alive() {
+            let text =
+                "nobody would follow what begins: a task of the server has ended, restart it";
+            return Cut::Failed(OpenError::NotReshaped {
+                text: text.to_owned(),
+            });
+        }
         let ending: Arc<[PartitionId]> = making.parents().into();
         let unites = making.unites();
         let tables = self.tables.clone();
@@ -77,17 +86,31 @@ impl Inner {
             (None, Err(error)) => return Cut::Failed(error),
             (None, Ok(_)) => {}
         }
-        // The cut has happened. Relay and feed must follow the children before calls go on.
-        let ids = || self.partitions.ids();
-        let are_followed = || self.relay.follows(ids()) && self.feed.follows(ids());
-        while !are_followed() && !self.stop.is_cancelled() {
-            sleep(LOOK_EVERY).await;
-        }
+        let is_followed = self.is_followed().await;
         drop(shut);
         let pause = begun.elapsed();
+        if !is_followed {
+            tracing::error!(
+                "new partitions are served, but pushes or lists do not follow them: restart the server"
+            );
+        }
         Point::Resumed.reached();
         self.tasks.spawn(Arc::clone(self).retire(ending));
         Cut::Done(pause)
+    }
+
+    /// The cut has happened: waits until relay and feed follow the children, before calls go on. `false` = they do not:
+    /// their tasks have ended, and no wait would bring them back.
+    async fn is_followed(&self) -> bool {
+        let by = Instant::now() + FOLLOWED_WITHIN;
+        let ids = || self.partitions.ids();
+        while !(self.relay.follows(ids()) && self.feed.follows(ids())) {
+            if Instant::now() >= by || self.stop.is_cancelled() {
+                return self.stop.is_cancelled();
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        true
     }
 
     /// Waits a while until the relay is nearly done, so that calls do not wait for it.

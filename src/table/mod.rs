@@ -41,7 +41,7 @@ mod tests;
 /// here, so that this list says what of the store they may know.
 pub use crate::partition::{
     Batch, DropContext, Each, Entry, Holder, Map, Origin, Owner, Partitions, Purpose, ReadError,
-    Reason, Rows, Rules, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
+    Reason, Rows, Rules, Seal, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
 };
 pub use access::{
     RowPage, Source, changed_rows, damaged, delete, load, page, put, read_row, record, scan,
@@ -61,8 +61,8 @@ pub use row::{Row, RowWriter};
 pub use rules::{API_KEYS, REVOCATIONS, Retention, TableRules, owner_of_text};
 pub use schema::Table;
 pub use stream::{
-    CHANGES_MAX, Cursor, DEAD_LETTERS, FollowError, Followed, PageBounds, Place, Places, Scope,
-    Shard, ShardId, ShardIterator, ShardPage, TablePage,
+    CHANGES_MAX, Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, PageBounds, Place, Places,
+    Scope, Shard, ShardId, ShardIterator, ShardPage, TablePage, WEBHOOK, in_turn,
 };
 pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{Touched, VirtualRows, Walk};

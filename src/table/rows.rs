@@ -108,6 +108,14 @@ impl Table {
         Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
     }
 
+    /// The partition keys of a virtual table whose followers a batch may tell something.
+    pub(super) fn told(&self, batch: &Batch) -> Result<Vec<String>, ReadError> {
+        match &self.kind {
+            Kind::Virtual(rows) => rows.told(batch),
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// What a batch changed of the rows.
     pub(super) fn touched(&self, batch: &Batch) -> Result<Vec<Touched>, ReadError> {
         if let Kind::Virtual(rows) = &self.kind {

@@ -335,6 +335,10 @@ impl Tables {
         Ok(self.inner.catalog.snapshot(&self.inner.partitions).await?)
     }
 
+    pub(super) fn virtual_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.inner.virtual_tables.values()
+    }
+
     /// The index of a partition's log.
     pub(super) fn stream_index(&self, partition: PartitionId) -> Arc<Index> {
         self.inner.stream_indexes.of(partition)

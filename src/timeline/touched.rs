@@ -10,7 +10,9 @@ use crate::model::KeyValue;
 use crate::table::{Batch, Malformed, ReadError, Touched, damaged, split_key};
 
 use super::head::HeadRow;
-use super::tables::{HEADS, MESSAGES, METAS, Name, REACTION_SUMS, SEQUENCE_END, incarnation_of};
+use super::tables::{
+    HEADS, MEMBERS, MESSAGES, METAS, Name, REACTION_SUMS, SEQUENCE_END, incarnation_of,
+};
 use super::write::is_made_at;
 
 /// Of messages.
@@ -24,6 +26,17 @@ pub(super) fn metas(batch: &Batch) -> Result<Vec<Touched>, ReadError> {
         Some((HEADS | METAS, columns)) => Ok(Some(Touched::Row(vec![timeline(columns)?]))),
         _ => Ok(None),
     })
+}
+
+/// The timelines whose followers a batch may tell something: nothing changes without the head but members.
+pub(super) fn told(batch: &Batch) -> Result<Vec<String>, ReadError> {
+    let told = batch.entries().filter_map(|entry| {
+        let (table, columns) = split_key(entry.key)?;
+        let name = || Name::of(columns)?.text();
+        let bad = |_| damaged(entry.key, "not a row of a timeline");
+        matches!(table, HEADS | MEMBERS).then(|| name().map_err(bad))
+    });
+    told.collect()
 }
 
 fn each(

@@ -260,6 +260,10 @@ impl VirtualRows for MetaTable {
     fn touched(&self, batch: &Batch) -> Result<Vec<Touched>, ReadError> {
         touched::metas(batch)
     }
+
+    fn told(&self, batch: &Batch) -> Result<Vec<String>, ReadError> {
+        touched::told(batch)
+    }
 }
 
 impl MetaTable {

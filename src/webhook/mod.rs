@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::feed::Changes;
 use crate::ids::Clock;
 use crate::metrics::{self, Metrics};
-use crate::table::{FollowError, Followed, Partitions, Places, Tables};
+use crate::table::{FollowError, Followed, Partitions, Tables, WEBHOOK};
 use crate::timeline::Timelines;
 
 pub use dead::DeadLetter;
@@ -142,9 +142,6 @@ impl From<FollowError> for WebhookError {
     }
 }
 
-/// In front of the names of webhooks in those of cursors.
-const CURSOR: &str = "$webhook/";
-
 impl Webhooks {
     /// Starts them on the current runtime. `Err` = the system's certificates can't be read.
     pub fn start(
@@ -208,14 +205,14 @@ impl Webhooks {
             let name = hook.cursor();
             let cursor = cursors.iter().find(|cursor| cursor.name == name);
             let lag = match cursor {
-                Some(cursor) => self.tables.lag(&cursor.places).await,
+                Some(cursor) => self.tables.lag(&cursor.followed, &cursor.places).await,
                 None => Ok((0, None)),
             };
             all.push(Status {
                 name: hook.webhook.name.clone(),
                 url: shown(&hook.webhook.url),
                 followed: hook.webhook.followed.clone(),
-                position: cursor.map(|cursor| cursor.places.to_string()),
+                position: cursor.map(|cursor| self.tables.position_text(&cursor.places)),
                 lag: lag.map_err(FollowError::from)?,
                 failing: hook.failing(),
                 dead: hook.dead.count().await?,
@@ -231,7 +228,14 @@ impl Webhooks {
         above: u64,
         limit: usize,
     ) -> Result<Vec<DeadLetter>, WebhookError> {
-        Ok(self.hook(name)?.dead.list(above, false, limit).await?)
+        let mut letters = self.hook(name)?.dead.list(above, false, limit).await?;
+        for DeadLetter { from, to, .. } in &mut letters {
+            (*from, *to) = (
+                self.tables.sealed_position(from),
+                self.tables.sealed_position(to),
+            );
+        }
+        Ok(letters)
     }
 
     /// Has changes posted again.
@@ -239,7 +243,7 @@ impl Webhooks {
         let hook = self.hook(name)?;
         match what {
             Replay::Position(position) => {
-                let places = Places::parse(&position).ok_or(FollowError::WrongPosition)?;
+                let places = self.tables.read_position(&position)?;
                 let mut turns = hook.turns.lock().await;
                 let cursor = hook.cursor();
                 hook.tables.commit_cursor(&cursor, places, true).await?;
@@ -269,7 +273,7 @@ impl Webhooks {
 
 impl Hook {
     fn cursor(&self) -> String {
-        format!("{CURSOR}{}", self.webhook.name)
+        format!("{WEBHOOK}{}", self.webhook.name)
     }
 
     fn failing(&self) -> Option<Failing> {

@@ -12,7 +12,7 @@ use super::dead::DeadLetter;
 use super::post::message_id;
 use super::{Failing, Hook};
 use crate::feed::{Begin, ChangeGroup, ChangeReader};
-use crate::table::{FollowError, Followed, PageBounds, Places};
+use crate::table::{DEAD, FollowError, Followed, PageBounds, Places};
 
 /// After a first failure; twice as long after each further one.
 const REST_MIN: Duration = Duration::from_millis(250);
@@ -65,7 +65,7 @@ impl Hook {
             if turned {
                 continue;
             }
-            let from = reader.position();
+            let from = reader.places().clone();
             let group = match reader.read(self.bounds()).await {
                 Err(FollowError::PositionLost) => return self.skip_lost().await,
                 group => group?,
@@ -76,7 +76,7 @@ impl Hook {
             }
             if !is_empty || reader.has_moved() {
                 reader.told();
-                if !self.store(&group.position, turn).await? {
+                if !self.store(group.places, turn).await? {
                     return Ok(());
                 }
             }
@@ -103,7 +103,7 @@ impl Hook {
     /// Posts until the receiver takes it or it is given up; `false` = the place was set from outside meanwhile.
     async fn deliver(
         &self,
-        from: &str,
+        from: &Places,
         group: &ChangeGroup,
         turn: u64,
     ) -> Result<bool, FollowError> {
@@ -111,7 +111,7 @@ impl Hook {
         loop {
             let error = match self.post(from, group).await {
                 Ok(()) => {
-                    self.show_lag(&group.position).await;
+                    self.show_lag(&group.places).await;
                     return Ok(true);
                 }
                 Err(error) => error,
@@ -119,7 +119,7 @@ impl Hook {
             self.failed(error.clone());
             self.show_lag(from).await;
             if began.elapsed() >= self.webhook.give_up {
-                self.give_up(from, &group.position, group.changes.len() as u64, error)
+                self.give_up(from, &group.places, group.changes.len() as u64, error)
                     .await?;
                 return Ok(true);
             }
@@ -134,13 +134,14 @@ impl Hook {
         }
     }
 
-    async fn post(&self, from: &str, group: &ChangeGroup) -> Result<(), String> {
+    async fn post(&self, from: &Places, group: &ChangeGroup) -> Result<(), String> {
         let table = match &self.webhook.followed {
             Followed::Table(table) => table.as_str(),
             Followed::Timelines(_) => "",
         };
         let body = (self.encode)(&group.changes, table);
-        let id = message_id(&self.webhook.name, from, &group.position);
+        let (from, to) = (from.to_string(), group.places.to_string());
+        let id = message_id(&self.webhook.name, &from, &to);
         let posted = self.receiver.post(&id, body, self.clock.now_ms()).await;
         match &posted {
             Ok(()) => {
@@ -175,16 +176,16 @@ impl Hook {
 
     async fn give_up(
         &self,
-        from: &str,
-        to: &str,
+        from: &Places,
+        to: &Places,
         changes: u64,
         error: String,
     ) -> Result<(), FollowError> {
         let webhook = &self.webhook.name;
-        tracing::warn!(webhook, from, to, error, "changes became a dead letter");
+        tracing::warn!(webhook, %from, %to, error, "changes became a dead letter");
         let letter = DeadLetter {
-            from: from.to_owned(),
-            to: to.to_owned(),
+            from: from.to_string(),
+            to: to.to_string(),
             changes,
             error: cut(error),
             failed_at: self.clock.now_ms(),
@@ -195,8 +196,7 @@ impl Hook {
     }
 
     /// Stores the place; `false` = it was set from outside meanwhile.
-    async fn store(&self, position: &str, turn: u64) -> Result<bool, FollowError> {
-        let places = Places::parse(position).ok_or(FollowError::WrongPosition)?;
+    async fn store(&self, places: Places, turn: u64) -> Result<bool, FollowError> {
         let turns = self.turns.lock().await;
         if *turns != turn {
             return Ok(false);
@@ -213,11 +213,8 @@ impl Hook {
         let now = self.tables.places(&self.webhook.followed, true).await?;
         let (cursor, followed) = (self.cursor(), &self.webhook.followed);
         let lost = self.tables.open_cursor(&cursor, followed, now.clone());
-        let (lost, error) = (
-            lost.await?.to_string(),
-            "the log has let go of it".to_owned(),
-        );
-        self.give_up(&lost, &now.to_string(), 0, error).await?;
+        let (lost, error) = (lost.await?, "the log has let go of it".to_owned());
+        self.give_up(&lost, &now, 0, error).await?;
         self.tables.commit_cursor(&cursor, now, true).await?;
         drop(turns);
         Ok(())
@@ -251,12 +248,13 @@ impl Hook {
             FollowError::PositionLost => "the log has let go of it".to_owned(),
             error => format!("{error:?}"),
         };
-        let begin = Begin::At(letter.from.clone());
+        let from = Places::parse(&letter.from).ok_or("no position")?;
+        let begin = Begin::At(from);
         let reader = self.reader(&begin, None).await.map_err(told)?;
         let end = Places::parse(&letter.to).ok_or("no position")?;
         let mut reader = reader.up_to(end);
         while !reader.is_done() {
-            let from = reader.position();
+            let from = reader.places().clone();
             let group = reader.read(self.bounds()).await.map_err(told)?;
             if !group.changes.is_empty() {
                 self.post(&from, &group).await?;
@@ -270,7 +268,7 @@ impl Hook {
     async fn keep_dead(&self) -> Result<(), FollowError> {
         let count = self.dead.count().await?;
         self.figures.dead.count(count);
-        let cursor = format!("{}/dead", self.cursor());
+        let cursor = format!("{}{DEAD}", self.cursor());
         let letters = self.dead.list(0, false, KEPT_MAX).await?;
         let mut begins = letters
             .iter()
@@ -288,11 +286,8 @@ impl Hook {
         Ok(())
     }
 
-    async fn show_lag(&self, position: &str) {
-        let Some(places) = Places::parse(position) else {
-            return;
-        };
-        if let Ok((_, since)) = self.tables.lag(&places).await {
+    async fn show_lag(&self, places: &Places) {
+        if let Ok((_, since)) = self.tables.lag(&self.webhook.followed, places).await {
             let now_ms = self.clock.now_ms();
             let lag_ms = since.map_or(0, |since| now_ms.saturating_sub(since));
             self.figures.lag_seconds.set(lag_ms as f64 / 1e3);

@@ -208,7 +208,7 @@ pub struct Cursor {
     pub position: String,
     /// When it was set last, ms.
     pub committed_at: u64,
-    /// Commits that it has not passed, whoever's they are.
+    /// Commits of what it follows that it has not passed. Behind the first MiB of the log all commits count.
     pub behind: u64,
     /// How long ago the first of them was, ms; 0 = there is none.
     pub lag_ms: u64,

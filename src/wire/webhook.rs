@@ -53,7 +53,7 @@ pub struct Webhook {
     /// Behind what its receiver has taken; absent = it has not begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<String>,
-    /// Commits that it has not passed, whoever's they are.
+    /// Commits of what it follows that it has not passed. Behind the first MiB of the log all commits count.
     pub behind: u64,
     /// How long ago the first of them was, ms; 0 = there is none.
     pub lag_ms: u64,

@@ -47,6 +47,22 @@ def test_publications_and_their_history(insecure):
     assert insecure.did("history_remove", channel=name()) == {}
 
 
+def test_json_of_several_lines_is_json_to_native_readers(insecure):
+    channel, told = name(), {"a": [1, {"b": "c\n"}]}
+    bodies = [json.dumps({"channel": channel, "data": told}, indent=end) for end in ("\t", 2)]
+    bodies.append(bodies[1].replace("\n", "\r\n"))
+    for body in bodies:
+        assert insecure.http("POST", "/api/publish", body, {"X-API-Key": KEY})[0] == 200
+    batch = json.dumps({"commands": [{"publish": {"channel": channel, "data": told}}]}, indent=1)
+    assert insecure.http("POST", "/api/batch", batch, {"X-API-Key": KEY})[0] == 200
+    ask = {"jsonrpc": "2.0", "id": 1, "method": "message.range", "params": {"timeline": channel}}
+    rpc = insecure.http("POST", "/v1/rpc", json.dumps(ask), {"Content-Type": "application/json"})
+    page = json.loads(rpc[2])["result"]["messages"]
+    assert [one["entry"] for one in page] == [{"publication": told}] * 4
+    history = insecure.did("history", channel=channel, limit=-1)["publications"]
+    assert [one["data"] for one in history] == [told] * 4
+
+
 def test_what_is_wrong_is_said_both_ways(insecure):
     for method, params, code, status in [
         ("publish", {}, 107, 400),

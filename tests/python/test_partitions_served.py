@@ -344,3 +344,22 @@ def test_a_cut_that_takes_too_long_is_tried_again(tmp_path):
         assert server.stop() == 0
     finally:
         server.kill()
+
+
+@faulty
+def test_calls_go_on_if_nobody_follows_the_new_partitions(tmp_path):
+    """What begins tasks for new partitions has ended: the wait for them has an end, and no further change begins."""
+    server = Server(tmp_path, environment={"TIDELINE_FAULT": "births_end"}).start()
+    try:
+        with Client(server) as client:
+            client.append("a")
+            change(server, "split", "0")
+            assert client.append("a")["sequence"] == 2
+            ended = partition(server, "split", "1")
+            assert ended.returncode == 1 and "restart" in ended.stdout + ended.stderr
+            assert numbers(server) == [1, 2]
+            assert client.append("a")["sequence"] == 3
+        assert server.stop() == 0
+        verified(server)
+    finally:
+        server.kill()

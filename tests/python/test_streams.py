@@ -1,6 +1,7 @@
 """The change feed for back ends: stream.open, its pushes, named cursors."""
 
 import json
+import os
 import signal
 import time
 
@@ -353,3 +354,120 @@ def test_a_stream_goes_on_in_the_partitions_that_took_keys_over(own_server):
         client.quiet()
     assert got_all()
     server.stop()
+
+
+def listed(client, cursor):
+    cursors = client.call("stream.cursors", limit=100)["cursors"]
+    return next(one for one in cursors if one["cursor"] == cursor)
+
+
+def test_a_cursor_is_behind_its_own_changes_only(server, client, name):
+    with Client(server) as reader:
+        opened(reader, timelines=f"{name}/", cursor=name)
+        client.fill(f"elsewhere-{name}", 50)
+        own = listed(client, name)
+        assert (own["behind"], own["lag_ms"]) == (0, 0)
+        client.append(f"{name}/1")
+        client.fill(f"elsewhere-{name}", 50)
+        client.append(f"{name}/1")
+        time.sleep(0.01)
+        own = listed(client, name)
+        assert own["behind"] == 2 and own["lag_ms"] > 0
+        client.call("stream.forget", cursor=name)
+
+
+def test_a_cursor_is_carried_over_what_others_write(own_server):
+    """It does not hold the log for others, and loses nothing of its own."""
+    with Client(own_server.start()) as client:
+        begun = opened(client, timelines="own/", cursor="idle")["position"]
+        text = "x" * 50_000
+        for _ in range(4):
+            client.call("message.append_batch", timeline="else", messages=[{"entry": {"t": text}}] * 10)
+        client.append("own/1", {"n": 1})
+        committed_at = listed(client, "idle")["committed_at"]
+        deadline = time.monotonic() + 40
+        while (now := listed(client, "idle"))["position"] == begun:
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        assert now["behind"] == 1 and now["committed_at"] == committed_at
+        metrics = own_server.get("/metrics")[2].decode()
+        assert "tideline_change_cursors_lost 0\n" in metrics
+    with Client(own_server) as client:
+        stream = opened(client, timelines="own/", cursor="idle")["stream"]
+        got, position = changes(client, stream, 2)
+        assert kinds(got) == ["timeline.created", "message"]
+        assert client.call("stream.commit", cursor="idle", position=position) == {"moved": True}
+        assert listed(client, "idle")["behind"] == 0
+
+
+def test_positions_are_taken_only_as_they_were_given(own_server, refused):
+    with Client(own_server.start()) as client:
+        stream = opened(client, timelines="a", cursor="c")["stream"]
+        client.fill("a", 3)
+        _, position = changes(client, stream, 4)
+        text, _, seal = position.rpartition("~")
+        history, kind, place = text.split(".")
+        other = text.replace(place, "0-1-0")
+        last = f"{history}.{kind}.0-{2**64 - 1}-0"
+        forged = [text, other, last, f"{other}~{seal}", f"{text}~", f"{text}~{'A' * len(seal)}", "", "~", f"~{seal}"]
+        for wrong in forged:
+            for method, params in [("stream.open", {"timelines": "a"}), ("stream.commit", {"cursor": "c"})]:
+                refused(client, method, -32602, "invalid_params", "position", position=wrong, **params)
+        # Of another directory.
+        elsewhere = position.replace(history, "0" * 32)
+        refused(client, "stream.open", 409, "position_lost", timelines="a", position=elsewhere)
+    own_server.restart()
+    with Client(own_server) as client:
+        assert opened(client, timelines="a", position=position)["position"] == position
+
+
+def test_a_directory_of_before_takes_positions_without_a_seal(own_server, refused):
+    with Client(own_server.start()) as client:
+        stream = opened(client, timelines="a")["stream"]
+        client.fill("a", 3)
+        _, position = changes(client, stream, 4)
+    own_server.stop()
+    os.remove(os.path.join(own_server.data, "positions.key"))
+    own_server.start()
+    assert os.stat(os.path.join(own_server.data, "positions.key")).st_mode & 0o777 == 0o600
+    with Client(own_server) as client:
+        text = position.rpartition("~")[0]
+        assert opened(client, timelines="a", position=text)["position"].startswith(f"{text}~")
+        # The key is another one.
+        refused(client, "stream.open", -32602, "invalid_params", "position", timelines="a", position=position)
+        history = text.split(".")[0]
+        for at in (2**64 - 1, 2**64 - 2, 10**6):
+            far = f"{history}.t.0-{at}-{2**32 - 1}"
+            refused(client, "stream.open", -32602, "invalid_params", "position", timelines="a", position=far)
+
+
+def test_the_oldest_logs_go_first_and_readers_can_always_begin_now(own_server):
+    """Logs of ended partitions beyond the bound: a small old one does not stay where a younger one has gone."""
+    own_server.config = "stream_log_bytes_max = 1048576\n"
+    with Client(own_server.start()) as client:
+        opened(client, timelines="", cursor="slow")
+        client.append("small")
+
+        def change(what, **partitions):
+            client.call(f"partition.{what}", **partitions)
+            while (change := client.call("partition.list")["change"])["state"] not in ("done", "failed"):
+                time.sleep(0.01)
+            assert change["state"] == "done", change
+
+        def kept():
+            return [one["partition"] for one in client.call("partition.list")["partitions"] if "ends" in one]
+
+        change("split", partition=0)
+        text = "x" * 50_000
+        for n in range(40):
+            client.call("message.append_batch", timeline=f"large-{n}", messages=[{"entry": {"t": text}}] * 2)
+        change("merge", partition=1, **{"with": 2})
+        deadline = time.monotonic() + 60
+        while kept():
+            assert time.monotonic() < deadline, kept()
+            time.sleep(0.5)
+        stream = opened(client, timelines="", cursor="new")["stream"]
+        client.append("small", {"n": 2})
+        got, _ = changes(client, stream, 1)
+        assert got[0]["messages"][0]["entry"] == {"n": 2}
+        assert listed(client, "slow")["lost"] is True

@@ -5,6 +5,7 @@ are read by the few lines below.
 """
 
 import collections
+import os
 import struct
 import time
 
@@ -412,3 +413,26 @@ def test_a_stream_has_a_shard_for_each_partition_and_outlives_the_server(own_ser
     assert [follow(client, begin) for begin in begins] == before
     put(client, "t", "later")
     assert [one.key for _, end in before for one in follow(client, end)[0]] == [key("later")]
+
+
+def test_an_iterator_is_taken_only_as_it_was_given(own_server):
+    """Also in a directory from before iterators were sealed: there no place is taken that was never reached."""
+    client = connect(own_server.start())
+    client.create_table(TableMeta("t", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+    stream = specify(client, "t")[1]
+    begin = iterator(client, stream)
+    put(client, "t", "a")
+    begun, _, seal = begin.partition("~")
+    before = begun.rsplit(".", 2)[0]
+    numbers = [2**64 - 1, 2**64 - 2, 2**64 - 1_024, 2**63, 2**53, 1_000]
+    far = [f"{before}.{position}.{index}" for position in numbers for index in (0, 2**32 - 1)]
+    for _ in range(2):
+        for text in far + [f"{text}~{seal}" for text in [*far, f"{before}.1.0"]]:
+            with invalid("Invalid shard iterator."):
+                records(client, text)
+        own_server.stop()
+        key_file = os.path.join(own_server.data, "positions.key")
+        if os.path.exists(key_file):
+            os.remove(key_file)
+        client = connect(own_server.start())
+    assert len(records(client, begun).records) == 1

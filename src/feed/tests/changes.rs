@@ -19,7 +19,7 @@ use crate::feed::{Begin, ChangeReader, Changes};
 use crate::ids::Clock;
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions, Reshape};
-use crate::table::{Catalog, Followed, PageBounds, Places, Tables};
+use crate::table::{Catalog, Followed, PageBounds, Tables};
 use crate::timeline::{
     AddMembers, Append, AppendOne, Columns, Create, EntryLimits, Limits, Message, NewMember,
     PLANTED_PAGE_BYTES, React, ReadMark, RemoveMembers, SettingsPatch, Target, TimelineChange,
@@ -618,7 +618,7 @@ impl World {
             return;
         }
         let begin = match (&reader.position, cursor) {
-            (Some(position), None) => Begin::At(position.clone()),
+            (Some(position), None) => Begin::At(self.tables.read_position(position).unwrap()),
             _ => Begin::Start,
         };
         if cursor.is_some() {
@@ -751,7 +751,7 @@ impl World {
     async fn commit(&mut self, at: usize) {
         let reader = &mut self.kept.readers[at];
         if let (true, Some(position)) = (READERS[at].1, &reader.position) {
-            let places = Places::parse(position).unwrap();
+            let places = self.tables.read_position(position).unwrap();
             let name = format!("cursor-{at}");
             let committed = self.tables.commit_cursor(&name, places, false);
             committed.await.unwrap();

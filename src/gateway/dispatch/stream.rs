@@ -10,7 +10,7 @@ use super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Shared, Work};
 use crate::access::Right;
 use crate::feed::{Begin, ChangeReader};
 use crate::model::Error;
-use crate::table::{Cursor, FollowError, Followed, Places};
+use crate::table::{Cursor, FollowError, Followed};
 use crate::wire::stream;
 use crate::wire::{Failure, Reason, Reply};
 
@@ -30,12 +30,13 @@ pub(in crate::gateway) async fn open(
         (Some(table), _) => Followed::Table(table),
         (None, prefix) => Followed::Timelines(prefix.unwrap_or_default()),
     };
+    let tables = &shared.tablestore.tables;
     let begin = match (position, from) {
-        (Some(position), _) => Begin::At(position),
+        (Some(position), _) => Begin::At(tables.read_position(&position).map_err(refusal)?),
         (None, Some(stream::From::Start)) => Begin::Start,
         (None, _) => Begin::Now,
     };
-    let of = (&shared.tablestore.tables, &shared.timelines);
+    let of = (tables, &shared.timelines);
     let reader = ChangeReader::open(of, followed, &begin, cursor.as_deref()).await;
     reader.map_err(refusal)
 }
@@ -51,7 +52,7 @@ pub(super) fn commit(shared: &Arc<Shared>, caller: &Caller, request: stream::Com
             position,
             force,
         } = request;
-        let places = Places::parse(&position).ok_or_else(|| refusal(FollowError::WrongPosition))?;
+        let places = tables.read_position(&position).map_err(refusal)?;
         let moved = tables.commit_cursor(&cursor, places, force).await;
         Ok(Reply::StreamCommit(stream::Committed {
             moved: moved.map_err(refusal)?,
@@ -92,16 +93,20 @@ pub(super) fn cursors(shared: &Arc<Shared>, caller: &Caller, request: stream::Cu
         let next = (all.len() > limit).then(|| all[limit - 1].name.clone());
         let mut cursors = Vec::new();
         for cursor in all.into_iter().take(limit) {
-            let lag = tables.lag(&cursor.places).await.map_err(store)?;
+            let lag = tables
+                .lag(&cursor.followed, &cursor.places)
+                .await
+                .map_err(store)?;
             let lost = tables.check_places(&cursor.places).is_err();
-            cursors.push(told(cursor, lag, lost, shared.clock.now_ms()));
+            let position = tables.position_text(&cursor.places);
+            cursors.push(told((cursor, position), lag, lost, shared.clock.now_ms()));
         }
         Ok(Reply::StreamCursors(stream::CursorsPage { cursors, next }))
     }))
 }
 
 fn told(
-    cursor: Cursor,
+    (cursor, position): (Cursor, String),
     (behind, since): (u64, Option<u64>),
     lost: bool,
     now_ms: u64,
@@ -111,7 +116,7 @@ fn told(
         cursor: cursor.name,
         timelines,
         table,
-        position: cursor.places.to_string(),
+        position,
         committed_at: cursor.committed_at,
         behind,
         lag_ms: since.map_or(0, |since| now_ms.saturating_sub(since)),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::access::{Claim, Right, Rights};
 use crate::gateway::Shared;
 use crate::model::{Error, ReturnContent, RowWrite, TransactionId};
-use crate::table::{ShardIterator, Table, Tables};
+use crate::table::{Table, Tables};
 use crate::wire::tablestore::{Code, Failure, Request};
 
 const READ: Rights = Rights::NONE.with(Right::TablesRead);
@@ -86,9 +86,9 @@ pub(super) async fn check(
         Request::ListStream(Some(table)) => allow(claim, table, READ),
         Request::DescribeStream(ask) => stream(shared, claim, &ask.stream).await,
         Request::GetShardIterator(ask) => stream(shared, claim, &ask.stream).await,
-        Request::GetStreamRecord(ask) => match ShardIterator::parse(&ask.iterator) {
-            Some(iterator) => stream(shared, claim, &iterator.stream).await,
-            None => Ok(()),
+        Request::GetStreamRecord(ask) => match tables.read_iterator(&ask.iterator) {
+            Ok(iterator) => stream(shared, claim, &iterator.stream).await,
+            Err(_) => Ok(()),
         },
         Request::CommitTransaction(id) | Request::AbortTransaction(id) => {
             inside(tables, claim, Some(*id))

@@ -5,7 +5,7 @@
 
 use super::rights::{Caller, shows};
 use crate::model::Error;
-use crate::table::{CHANGES_MAX, Shard, ShardIterator, ShardPage, Tables};
+use crate::table::{CHANGES_MAX, Shard, ShardPage, Tables};
 use crate::wire::tablestore::{
     DescribeStream, GetShardIterator, GetStreamRecord, Records, RecordsReply, Reply, StreamReply,
 };
@@ -57,11 +57,11 @@ pub(super) async fn iterator(tables: &Tables, ask: &GetShardIterator) -> Result<
         since_us,
     } = ask;
     let iterator = tables.shard_iterator(stream, shard, *since_us).await?;
-    Ok(Reply::Iterator(iterator.to_string()))
+    Ok(Reply::Iterator(tables.iterator_text(&iterator)))
 }
 
 pub(super) async fn records(tables: &Tables, ask: GetStreamRecord) -> Result<Reply, Error> {
-    let iterator = ShardIterator::parse(&ask.iterator).ok_or(Error::InvalidIterator)?;
+    let iterator = tables.read_iterator(&ask.iterator)?;
     if let Some(name) = ask.table {
         // Only a check: the iterator says whose changes are read.
         let table = tables.describe(&name).await?;
@@ -74,7 +74,7 @@ pub(super) async fn records(tables: &Tables, ask: GetStreamRecord) -> Result<Rep
     let page: ShardPage<Records> = tables.shard_changes(iterator, limit).await?;
     Ok(Reply::Records(RecordsReply {
         records: page.changes,
-        next: page.next.map(|next| next.to_string()),
+        next: page.next.map(|next| tables.iterator_text(&next)),
         is_more: page.is_more,
         read: page.read,
     }))

@@ -462,6 +462,41 @@ fn what_is_given_up_leaves_no_trace_and_what_was_let_in_goes_on() {
     bed.close();
 }
 
+/// What is left of one change is cleared away while the next one is made.
+#[test]
+fn no_change_of_the_set_is_lost() {
+    let mut bed = Bed::new(1);
+    let partitions = bed.partitions().clone();
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_done.load(std::sync::atomic::Ordering::SeqCst) {
+                    partitions.clear(&[]).expect("cleared");
+                }
+            });
+        }
+        for _ in 0..30 {
+            let map = partitions.map();
+            let ids: Vec<_> = map.ids().collect();
+            let reshape = match ids[..] {
+                [one] => Reshape::split(&map, one),
+                [one, other, ..] => Reshape::merge(&map, one, other),
+                [] => unreachable!("there is always one"),
+            };
+            bed.reshape_served(reshape, Served::in_time(false), &[]);
+            let is_served = |id: PartitionId| partitions.view(id).is_ok();
+            if !partitions.ids().all(is_served) {
+                is_done.store(true, std::sync::atomic::Ordering::SeqCst);
+                panic!("{:?} are not all served", partitions.map());
+            }
+        }
+        is_done.store(true, std::sync::atomic::Ordering::SeqCst);
+    });
+    drop(partitions);
+    bed.close();
+}
+
 #[test]
 fn writers_wait_as_long_as_they_are_held_back() {
     let (mut bed, reshape) = with_rows(None);

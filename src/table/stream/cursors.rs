@@ -26,6 +26,11 @@ pub(in crate::table) const CURSORS: TableId = TableId(49);
 /// What webhooks could not deliver (`src/webhook/dead.rs`); a row's partition follows from the webhook's name.
 pub const DEAD_LETTERS: TableId = TableId(50);
 
+/// What the names of webhooks' cursors begin with.
+pub const WEBHOOK: &str = "$webhook/";
+/// What is behind that and the webhook's name in the name of the cursor that keeps the log for its dead letters.
+pub const DEAD: &str = "/dead";
+
 /// There may be about so many: whoever lists them, or looks what they hold of the logs, reads all.
 const CURSORS_MAX: usize = 1_000;
 
@@ -102,7 +107,8 @@ impl Tables {
         let make = move |txn: &mut Txn<'_>| match load_cursor(txn, &name)? {
             Some(known) => known.of(&followed),
             None => {
-                store(txn, &name, &followed, &begin);
+                let now = txn.now_ms().cast_signed();
+                store(txn, &name, &followed, (&begin, now));
                 Ok(begin)
             }
         };
@@ -121,6 +127,7 @@ impl Tables {
     ) -> Result<bool, FollowError> {
         self.check_places(&to)?;
         let (partition, name) = (self.place_of_cursor(name), name.to_owned());
+        let map = self.partitions().map();
         let commit = move |txn: &mut Txn<'_>| {
             let known = load_cursor(txn, &name)?.ok_or(FollowError::CursorNotFound)?;
             // Of another stream of the same table it may be: that one ended.
@@ -130,11 +137,12 @@ impl Tables {
             }
             let to = match force || known.places.history != to.history {
                 true => to,
-                false => to.further(&known.places),
+                false => to.further(&known.places, &map),
             };
             let moved = to != known.places;
             if moved {
-                store(txn, &name, &known.followed, &to);
+                let now = txn.now_ms().cast_signed();
+                store(txn, &name, &known.followed, (&to, now));
             }
             Ok(moved)
         };
@@ -143,6 +151,26 @@ impl Tables {
             self.partitions()
                 .submit(Purpose::MakesRoom, partition, CURSOR_BYTES, commit);
         Ok(committed.await?)
+    }
+
+    /// Moves a cursor over what is not its own, if it is where it was. It was not set by that.
+    pub(super) async fn carry_cursor(
+        &self,
+        cursor: &Cursor,
+        to: Places,
+    ) -> Result<(), FollowError> {
+        let (partition, was) = (self.place_of_cursor(&cursor.name), cursor.clone());
+        let carry = move |txn: &mut Txn<'_>| {
+            if load_cursor(txn, &was.name)?.as_ref() == Some(&was) {
+                let at = was.committed_at.cast_signed();
+                store(txn, &was.name, &was.followed, (&to, at));
+            }
+            Ok::<_, FollowError>(())
+        };
+        let carried = self
+            .partitions()
+            .submit(Purpose::MakesRoom, partition, CURSOR_BYTES, carry);
+        Ok(carried.await?)
     }
 
     /// Forgets a cursor; whether there was one.
@@ -208,14 +236,14 @@ impl Tables {
         if places.history != self.partitions().history() {
             return Err(FollowError::PositionLost);
         }
-        for share in self.partitions().map().shares() {
-            let Some(place) = self.resolve(places, share.id) else {
-                continue;
-            };
-            let Some(tail) = self.partitions().log(share.id) else {
-                match share.ends.is_some_and(|ends| place.position <= ends) {
-                    true => return Err(FollowError::PositionLost),
-                    false => continue,
+        let map = self.partitions().map();
+        for (partition, place) in places.over(&map) {
+            let Some(tail) = self.partitions().log(partition) else {
+                let ends = map.share(partition).and_then(|share| share.ends);
+                match ends.is_some_and(|ends| place.position > ends) {
+                    true => continue,
+                    false if map.was(partition) => return Err(FollowError::PositionLost),
+                    false => return Err(FollowError::WrongPosition),
                 }
             };
             if place.position > tail.position().next() {
@@ -234,6 +262,11 @@ impl Tables {
 }
 
 impl Cursor {
+    /// Whether it stands for something other than a reader: for a webhook's dead letters, whose begin it is.
+    pub(super) fn is_held(&self) -> bool {
+        self.name.starts_with(WEBHOOK) && self.name.ends_with(DEAD)
+    }
+
     fn of(self, followed: &Followed) -> Result<Places, FollowError> {
         match self.followed == *followed {
             true => Ok(self.places),
@@ -263,15 +296,14 @@ fn load_cursor(rows: &impl access::Source, name: &str) -> Result<Option<Cursor>,
     })
 }
 
-fn store(txn: &mut Txn<'_>, name: &str, followed: &Followed, places: &Places) {
+fn store(txn: &mut Txn<'_>, name: &str, followed: &Followed, (places, at): (&Places, i64)) {
     let mut row = RowWriter::new(CURSOR_BYTES);
     row.put(POSITION, ValueRef::String(&places.to_string()));
     match followed {
         Followed::Timelines(prefix) => row.put(PREFIX, ValueRef::String(prefix)),
         Followed::Table(table) => row.put(TABLE, ValueRef::String(table)),
     }
-    let now = txn.now_ms().cast_signed();
-    put(txn, key(name), row, now);
+    put(txn, key(name), row, at);
 }
 
 fn decode(name: String, value: &[u8]) -> Result<Cursor, Malformed> {

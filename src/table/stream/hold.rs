@@ -17,11 +17,12 @@ use tokio::time::timeout;
 
 use super::super::schema::Table;
 use super::super::tables::Tables;
+use super::lag::behind;
 use super::stream_of;
 use crate::ids::{PartitionId, Position};
 use crate::metrics;
 use crate::model::Error;
-use crate::partition::{Each, Holder, ReadError, Tail};
+use crate::partition::{Each, Holder, OpenError, Partitions, ReadError, Tail};
 
 /// How long after one look at the logs the next one comes.
 const EVERY: Duration = Duration::from_secs(10);
@@ -111,13 +112,13 @@ impl Tables {
     ) -> Result<Vec<Held>, Error> {
         let _streams = self.begin_streams().await;
         let (needs, cursors) = (self.needs().await?, self.all_cursors().await?);
-        let cursors_since_us = self.since_us(cursor_hours);
+        let (cursors_since_us, readers) = (self.since_us(cursor_hours), self.places_of(&cursors));
         let mut all = Vec::new();
         for partition in self.partitions().ids() {
             let tail = self.partitions().tail(partition);
             let needs = needs.clone();
             self.stream_index(partition).forget_below(tail.first());
-            let behind = self.behind_cursors(&cursors, partition);
+            let behind = behind(&readers, partition);
             let cursors = behind.map(|after| (cursors_since_us, after));
             let hold = move || hold((&tail, partition), &needs, cursors, share);
             all.push(self.partitions().read(partition, move |_| hold()).await?);
@@ -125,58 +126,70 @@ impl Tables {
         Ok(all)
     }
 
-    /// Gives up the logs of ended partitions that no stream and no cursor needs any more; while all logs together take
-    /// more than they may, also needed ones, the oldest first. `live_bytes`: what live partitions hold of their logs.
+    /// Gives up the logs of ended partitions that no stream and no cursor needs any more. Where all logs together take
+    /// more than they may, needed ones go too, the oldest first: what is kept has no hole. Then forgets the partitions
+    /// that nobody needs. `live_bytes`: what live partitions hold of their logs.
     async fn let_go_of_ended(
         &self,
         live_bytes: u64,
         bytes_max: u64,
         cursor_hours: u32,
     ) -> Result<(), Error> {
-        let (partitions, map) = (self.partitions(), self.partitions().map());
-        let kept: Vec<PartitionId> = map
-            .shares()
-            .filter(|share| share.keeps_log)
-            .map(|share| share.id)
-            .collect();
-        let needs = match kept.is_empty() {
-            true => return Ok(()),
-            false => Arc::new(self.needs().await?),
-        };
-        let cursors = self.all_cursors().await?;
-        let cursors_since_us = self.since_us(cursor_hours);
-        let mut taken = live_bytes;
-        for id in kept.into_iter().rev() {
-            let Some(log) = partitions.ended_log(id) else {
-                continue;
-            };
-            let bytes: u64 = log.pieces().iter().map(|(_, bytes)| bytes).sum();
-            let of = Arc::clone(&needs);
-            let is_unread = self.is_unread(&cursors, id, log.position());
-            let is_needed = move || {
-                let of_cursors = is_unread && log.since(cursors_since_us)? <= log.position();
-                Ok(of_cursors || is_needed(&log, id, &of)?)
-            };
-            let is_needed = partitions.read_logs(is_needed).await?;
-            let fits = taken + bytes <= bytes_max;
-            if is_needed && fits {
-                taken += bytes;
-                continue;
+        let (partitions, cursors) = (self.partitions().clone(), self.all_cursors().await?);
+        let kept = partitions.map().kept();
+        if !kept.is_empty() {
+            let needs = Arc::new(self.needs().await?);
+            let (since_us, readers) = (self.since_us(cursor_hours), self.places_of(&cursors));
+            let (mut taken, mut is_full, mut given_up) = (live_bytes, false, Vec::new());
+            for id in kept {
+                let Some(log) = partitions.ended_log(id) else {
+                    continue;
+                };
+                let bytes: u64 = log.pieces().iter().map(|(_, bytes)| bytes).sum();
+                let (of, ends) = (Arc::clone(&needs), log.position());
+                let is_unread = readers
+                    .iter()
+                    .any(|places| places.get(&id).is_some_and(|at| at.position <= ends));
+                let is_needed = move || {
+                    let of_cursors = is_unread && log.since(since_us)? <= ends;
+                    Ok(of_cursors || is_needed(&log, id, &of)?)
+                };
+                let is_needed = partitions.read_logs(is_needed).await?;
+                is_full |= is_needed && taken + bytes > bytes_max;
+                if is_needed && !is_full {
+                    taken += bytes;
+                    continue;
+                }
+                if is_needed {
+                    tracing::warn!(
+                        partition = %id, bytes, setting = "stream_log_bytes_max",
+                        "the log of an ended partition goes before its time: streams hold more than they may"
+                    );
+                }
+                given_up.push(id);
             }
-            if is_needed {
-                tracing::warn!(
-                    partition = %id, bytes, setting = "stream_log_bytes_max",
-                    "the log of an ended partition goes before its time: streams hold more than they may"
-                );
-            }
-            let all = partitions.clone();
-            let let_go = move || {
-                all.let_go(id)
-                    .map_err(|error| ReadError::new(error.to_string()))
-            };
-            partitions.read_logs(let_go).await?;
+            self.give_up(move |partitions| partitions.let_go(&given_up))
+                .await?;
         }
-        Ok(())
+        let is_named = |id| {
+            cursors
+                .iter()
+                .any(|cursor| cursor.places.named(id).is_some())
+        };
+        let forgotten = partitions
+            .map()
+            .forgettable(partitions.origin().roots, is_named);
+        self.give_up(move |partitions| partitions.forget(&forgotten))
+            .await
+    }
+
+    async fn give_up(
+        &self,
+        change: impl FnOnce(&Partitions) -> Result<(), OpenError> + Send + 'static,
+    ) -> Result<(), Error> {
+        let partitions = self.partitions().clone();
+        let change = move || change(&partitions).map_err(|error| ReadError::new(error.to_string()));
+        Ok(self.partitions().read_logs(change).await?)
     }
 
     /// From which time on changes are needed, and for which tables.
@@ -276,14 +289,6 @@ fn bytes_above(pieces: &[(Position, u64)], above: Position) -> u64 {
 struct Told {
     figures: metrics::Streams,
     was_near: AtomicBool,
-}
-
-impl Drop for Told {
-    /// The partition has ended: its gauges go to 0.
-    fn drop(&mut self) {
-        self.figures.log_bytes.count(0);
-        self.figures.log_fill.set(0.0);
-    }
 }
 
 impl Held {

@@ -13,17 +13,19 @@ mod noted;
 mod place;
 mod places;
 mod read;
+mod texts;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
 pub(super) use cursors::CURSORS;
-pub use cursors::{Cursor, DEAD_LETTERS, FollowError, Followed};
+pub use cursors::{Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, WEBHOOK};
 pub(super) use index::Index;
 pub(super) use noted::Noted;
 pub use place::{Place, ShardId, ShardIterator};
-pub use places::{Places, Scope};
+pub use places::{Places, Scope, in_turn};
 use read::read_changes;
 pub use read::{CHANGES_MAX, PageBounds, TablePage};
 
@@ -93,23 +95,16 @@ impl Tables {
         map.shares().filter_map(log).collect()
     }
 
+    /// Which partitions there are and were, now.
+    #[must_use]
+    pub fn map(&self) -> Arc<Map> {
+        self.partitions().map()
+    }
+
     /// Changes with the partitions: a reader that waits for news of all logs must then wait for those of the new ones.
     #[must_use]
     pub fn watch_partitions(&self) -> watch::Receiver<Arc<Map>> {
         self.partitions().watch()
-    }
-
-    /// The partitions whose keys this one took over, and where their logs end. A reader reads those logs first.
-    #[must_use]
-    pub fn parents(&self, partition: PartitionId) -> Vec<(PartitionId, Position)> {
-        let map = self.partitions().map();
-        let parents = map.share(partition).map(|share| share.parents.clone());
-        let end = |id: PartitionId| Some((id, map.share(id)?.ends?));
-        parents
-            .unwrap_or_default()
-            .into_iter()
-            .filter_map(end)
-            .collect()
     }
 
     /// The shards of a table's stream, parents before children. A partition is one for its life; one that has ended as
@@ -117,9 +112,9 @@ impl Tables {
     #[must_use]
     pub fn shards(&self, table: &Table) -> Vec<Shard> {
         let (history, map) = (self.partitions().history(), self.partitions().map());
-        let mut listed: Vec<Shard> = Vec::new();
+        let (mut listed, mut partitions) = (Vec::new(), BTreeSet::new());
         for share in map.shares() {
-            let known = |id: &&PartitionId| listed.iter().any(|shard| shard.id.partition == **id);
+            let known = |id: &&PartitionId| partitions.contains(*id);
             let parents: Vec<ShardId> = share
                 .parents
                 .iter()
@@ -139,6 +134,7 @@ impl Tables {
                 false => self.begin(table, id).is_some(),
             };
             if is_there {
+                partitions.insert(share.id);
                 listed.push(Shard {
                     id,
                     parent: parents.first().copied(),
@@ -223,6 +219,10 @@ impl Tables {
         let Some(tail) = self.partitions().log(shard.partition) else {
             return Ok(TablePage::end(place));
         };
+        // Nobody was given a place further than that.
+        if place.position > tail.position().next() {
+            return Err(Error::InvalidIterator);
+        }
         let index = self.stream_index(shard.partition);
         let read = move || read_changes::<Changes>(&tail, &index, &table, place, bounds);
         let page = self.partitions().read_logs(read).await;

@@ -4,11 +4,12 @@
 //! gives the same; what was not given out here is refused, never guessed at. Must not: say whether a place still
 //! exists.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::place::Place;
-use crate::ids::{HistoryId, PartitionId};
+use crate::ids::{HistoryId, PartitionId, Position};
+use crate::partition::Map;
 
 /// Whose changes places are counted in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +47,48 @@ impl Places {
         }
     }
 
-    /// The place in a partition's log, if it is named; `Tables::resolve` is the rule for what its keys were in before.
+    /// The place in a partition's log, if it is named; [`Places::over`] says what follows for the others.
     #[must_use]
-    pub fn resolve(&self, partition: PartitionId) -> Option<Place> {
+    pub fn named(&self, partition: PartitionId) -> Option<Place> {
         self.by_partition.get(&partition).copied()
+    }
+
+    /// The place in the log of each partition of a map that these places say something of. A log whose successors are
+    /// known was read to its end; a reader who knows the logs before one only is at its begin.
+    #[must_use]
+    pub fn over(&self, map: &Map) -> BTreeMap<PartitionId, Place> {
+        let mut all = self.by_partition.clone();
+        let mut unread: BTreeSet<PartitionId> = BTreeSet::new();
+        // Children have higher numbers.
+        for share in map.shares().rev() {
+            match share.ends.filter(|_| !unread.contains(&share.id)) {
+                Some(ends) => {
+                    all.entry(share.id).or_insert(Place::before(ends.next()));
+                }
+                None if all.contains_key(&share.id) => {}
+                None => unread.extend(&share.parents),
+            }
+        }
+        let known = map.inherited(|id| all.get(&id).map(|place| place.position));
+        for id in known.keys() {
+            let begins = map.share(*id).map_or(Position(1), |share| share.begins);
+            all.entry(*id).or_insert(Place::before(begins));
+        }
+        all
+    }
+
+    /// The same places without those that follow from the others: the logs of ended partitions that were read to
+    /// their ends.
+    #[must_use]
+    pub fn settled(mut self, map: &Map) -> Places {
+        self.by_partition = self.over(map);
+        let unknown = map.shares().filter(|one| self.named(one.id).is_none());
+        let stay: BTreeSet<PartitionId> = unknown.flat_map(|one| one.parents.clone()).collect();
+        self.by_partition.retain(|id, place| {
+            let ends = map.share(*id).and_then(|share| share.ends);
+            stay.contains(id) || ends.is_none_or(|ends| place.position <= ends)
+        });
+        self
     }
 
     /// Moves one place.
@@ -62,14 +101,15 @@ impl Places {
         self.by_partition.iter().map(|(at, place)| (*at, *place))
     }
 
-    /// The further of both in each partition.
+    /// The further of both in each partition of a map.
     #[must_use]
-    pub fn further(mut self, other: &Places) -> Places {
-        for (partition, place) in other.iter() {
+    pub fn further(mut self, other: &Places, map: &Map) -> Places {
+        self.by_partition = self.over(map);
+        for (partition, place) in other.over(map) {
             let own = self.by_partition.entry(partition).or_insert(place);
             *own = place.max(*own);
         }
-        self
+        self.settled(map)
     }
 
     /// Reads what `Display` writes.
@@ -95,6 +135,25 @@ impl Places {
     }
 }
 
+/// The partitions whose parents' logs, and the logs before these, are read to their ends by who is at these places: only
+/// there the changes of one key come in order.
+#[must_use]
+pub fn in_turn(places: &BTreeMap<PartitionId, Place>, map: &Map) -> BTreeSet<PartitionId> {
+    let (mut in_turn, mut unread) = (BTreeSet::new(), BTreeSet::new());
+    for share in map.shares() {
+        let waits = share.parents.iter().any(|parent| unread.contains(parent));
+        let place = places.get(&share.id);
+        let is_read = |ends| place.is_none_or(|place| place.position > ends);
+        if waits || !share.ends.is_some_and(is_read) {
+            unread.insert(share.id);
+        }
+        if !waits {
+            in_turn.insert(share.id);
+        }
+    }
+    in_turn
+}
+
 impl fmt::Display for Places {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scope = match &self.scope {
@@ -114,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::ids::Position;
+    use crate::partition::Share;
 
     proptest! {
         #[test]
@@ -143,17 +202,76 @@ mod tests {
         }
     }
 
+    fn share(id: u16, parents: &[u16], begins: u64, ends: Option<u64>) -> Share {
+        Share {
+            id: PartitionId(id),
+            first: 0,
+            last: u64::MAX,
+            parents: parents.iter().map(|id| PartitionId(*id)).collect(),
+            begins: Position(begins),
+            ends: ends.map(Position),
+            keeps_log: false,
+        }
+    }
+
+    /// 0 was split into 1 and 2, these became 3, and so on; the last one is live.
+    fn pairs(count: u16) -> Map {
+        let mut shares = vec![share(0, &[], 1, Some(10))];
+        for pair in 0..count {
+            let (last, begins) = (pair * 3, u64::from(pair) * 20 + 11);
+            let half = |id, first, last| Share {
+                first,
+                last,
+                ..share(id, &[pair * 3], begins, Some(begins + 9))
+            };
+            shares.push(half(last + 1, 0, u64::MAX / 2));
+            shares.push(half(last + 2, u64::MAX / 2 + 1, u64::MAX));
+            let ends = (pair + 1 < count).then_some(begins + 19);
+            shares.push(share(last + 3, &[last + 1, last + 2], begins + 10, ends));
+        }
+        Map::of(shares).unwrap()
+    }
+
+    fn places(positions: &[(u16, u64)]) -> Places {
+        let place =
+            |(at, position): &(u16, u64)| (PartitionId(*at), Place::before(Position(*position)));
+        let places = positions.iter().map(place);
+        Places::new(HistoryId([1; 16]), Scope::Timelines, places)
+    }
+
     #[test]
     fn the_further_place_counts_in_each_partition() {
-        let places = |positions: &[(u16, u64)]| {
-            let place = |(at, position): &(u16, u64)| {
-                (PartitionId(*at), Place::before(Position(*position)))
-            };
-            let places = positions.iter().map(place);
-            Places::new(HistoryId([1; 16]), Scope::Timelines, places)
-        };
-        let both = places(&[(0, 5), (1, 7)]).further(&places(&[(0, 6), (1, 2), (2, 9)]));
-        assert_eq!(both, places(&[(0, 6), (1, 7), (2, 9)]));
-        assert_eq!(both.resolve(PartitionId(3)), None);
+        let map = pairs(1);
+        let further = |one: &[_], other: &[_]| places(one).further(&places(other), &map);
+        assert_eq!(
+            further(&[(0, 5)], &[(0, 6)]),
+            places(&[(0, 6), (1, 11), (2, 11), (3, 21)])
+        );
+        assert_eq!(
+            further(&[(0, 5)], &[(1, 13), (2, 11)]),
+            places(&[(1, 13), (2, 11), (3, 21)])
+        );
+        assert_eq!(further(&[(3, 25)], &[(0, 5)]), places(&[(3, 25)]));
+        assert_eq!(further(&[(3, 25)], &[(3, 30)]), places(&[(3, 30)]));
+    }
+
+    #[test]
+    fn places_say_the_same_however_many_ways_lead_back() {
+        let map = pairs(3_000);
+        let last = PartitionId(9_000);
+        let begun = places(&[(0, 7)]);
+        let over = begun.over(&map);
+        assert_eq!(over.len(), 9_001);
+        assert_eq!(over[&last], Place::before(map.share(last).unwrap().begins));
+        assert_eq!(in_turn(&over, &map), BTreeSet::from([PartitionId(0)]));
+        assert_eq!(begun.settled(&map).over(&map), over);
+        let read = places(&[(0, 11), (8_998, 59_999), (8_999, 60_001), (9_000, 60_007)]);
+        let settled = read.settled(&map);
+        assert_eq!(settled, places(&[(8_998, 59_999), (9_000, 60_007)]));
+        assert_eq!(settled.over(&map)[&last], Place::before(Position(60_007)));
+        assert!(!in_turn(&settled.over(&map), &map).contains(&last));
+        let done = places(&[(9_000, 60_007)]);
+        assert!(in_turn(&done.over(&map), &map).contains(&last));
+        assert_eq!(places(&[]).over(&map), BTreeMap::new());
     }
 }

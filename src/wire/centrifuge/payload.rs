@@ -27,12 +27,18 @@ pub(crate) fn json_text(bytes: &[u8], depth_max: u64) -> Option<&str> {
 
 /// One line of JSON, whatever the bytes are.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
-    let is_break = |one| matches!(one, '\n' | '\r');
     match json_text(bytes, DEPTH_MAX) {
         None => format!(r#"{{"$binary":"{}"}}"#, BASE64.encode(bytes)).into(),
-        // Outside of strings, where these can't be, they are white space.
-        Some(text) if text.contains(is_break) => text.replace(is_break, " ").into(),
-        Some(text) => text.into(),
+        Some(text) => one_line(text),
+    }
+}
+
+/// JSON text on one line. Outside of strings, where line ends can't be, they are white space.
+fn one_line(text: &str) -> Cow<'_, str> {
+    let is_break = |one| matches!(one, '\n' | '\r');
+    match text.contains(is_break) {
+        true => text.replace(is_break, " ").into(),
+        false => text.into(),
     }
 }
 
@@ -52,6 +58,6 @@ pub(super) fn serialize<S: Serializer>(bytes: &Bytes, into: S) -> Result<S::Ok, 
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
     let raw = Box::<RawValue>::deserialize(from)?;
-    let text: Box<str> = raw.into();
-    Ok(Bytes::from(text.into_string()))
+    // A request may have several lines, and what is kept of it is read by those whose messages are lines.
+    Ok(Bytes::from(one_line(raw.get()).into_owned()))
 }
