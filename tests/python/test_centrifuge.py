@@ -538,7 +538,9 @@ def test_tokens_are_renewed(guarded, name):
         over = peer.ask(sub_refresh={"channel": name, "token": token(sub="ann", channel=name, exp=1)})["error"]
         assert over["code"] == 109 and over["temporary"]
         publish(peer, name, 1)
-        assert peer.push()["channel"] == "#ann" and numbers(peer.publications(1)) == [1]
+        while "pub" not in (push := peer.push()):
+            assert "unsubscribe" not in push
+        assert push["channel"] == name
         assert peer.code(sub_refresh={"channel": name, "token": "a.b.c"}) == 103
         assert peer.code(sub_refresh={"channel": "other", "token": token(sub="ann", channel="other")}) == 103
         peer.send(peer.begin(refresh={"token": token(sub="bob")}))
