@@ -77,7 +77,9 @@ impl Claim {
         self.issued_at
     }
 
-    fn is_over(&self) -> bool {
+    /// It gives nothing any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
         let withdrawn = || self.gate.has_withdrawn(&self.identity, self.issued_at);
         self.session.is_over.load(Ordering::Acquire) || self.is_earlier && withdrawn()
     }

@@ -8,15 +8,13 @@
 use std::future::pending;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use super::address::block;
-use super::limits::{Limits, Reached};
+use super::limits::Limits;
 use super::live::Sessions;
 use super::respond::{Answer, full};
 use super::seldom::Seldom;
@@ -89,8 +87,6 @@ impl<'c> From<Shown<'c>> for Presumed<'c> {
 
 /// Lines of the audit log that one caller can cause in a minute with calls that are refused.
 const REFUSED_LINES_MAX: u32 = 60;
-/// The clock may be set meanwhile.
-const LOOK_MS: u64 = 60_000;
 
 impl Door {
     pub(super) fn new(
@@ -159,48 +155,24 @@ impl Door {
         judged.inspect_err(|failure| self.note_limit(failure))
     }
 
-    /// A request that was signed with a key, of so many bytes, goes on if the key's limits allow it.
-    pub(super) fn bound_signed(
-        &self,
-        credential: &Credential,
-        bytes: usize,
-    ) -> Result<(), Reached> {
-        let key = credential.identity.key();
-        let taken = key.map_or(Ok(()), |id| self.limits.take_as(id, bytes));
-        taken.inspect_err(|reached| self.metrics.refused(reached.limit, 1))
-    }
-
-    /// What is decided with a credential.
+    /// What is decided with a credential of a session, which ends it.
     pub(super) fn claim(&self, credential: &Credential) -> Arc<Claim> {
         let identity = credential.identity.as_ref().clone();
         let gate = Arc::clone(&self.gate);
         Arc::new(Claim::new(identity, gate, credential.issued_at()))
     }
 
+    /// The same of one request: each decision looks whether it was taken back.
+    pub(super) fn claim_of_request(&self, credential: &Credential) -> Arc<Claim> {
+        let identity = credential.identity.as_ref().clone();
+        let gate = Arc::clone(&self.gate);
+        Arc::new(Claim::earlier(identity, gate, credential.issued_at()))
+    }
+
     /// Whether a credential that was admitted has not ended since, and was not revoked.
     pub(super) fn still_counts(&self, credential: &Credential, clock: &Clock) -> bool {
         let has_ended = credential.ends_at.is_some_and(|at| at <= clock.now_ms());
         !has_ended && self.authority.still_counts(credential)
-    }
-
-    /// Waits until a credential does not count any more; what those are told who still wait for something.
-    pub(super) async fn until_over(
-        &self,
-        credential: &Credential,
-        claim: &Claim,
-        clock: &Clock,
-    ) -> Failure {
-        let mut versions = self.authority.versions();
-        while self.still_counts(credential, clock) {
-            let left = credential
-                .ends_at
-                .map(|at| at.saturating_sub(clock.now_ms()));
-            let rest = Duration::from_millis(left.unwrap_or(u64::MAX).min(LOOK_MS));
-            // Over = it is time to look again.
-            let _ = timeout(rest, versions.changed()).await;
-        }
-        claim.end();
-        Reason::Unauthenticated.into()
     }
 
     /// Ends sessions whose credentials count no more, for as long as it is polled.

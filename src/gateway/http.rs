@@ -22,6 +22,7 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::timeout;
 
+use super::admitted::Admitted;
 use super::arrival::Arrival;
 use super::centrifuge::{api, emulation};
 use super::door;
@@ -241,7 +242,7 @@ async fn page(
             }
         }
         path if emulation::is_for(path, shared) => emulation::serve(request, ends, shared).await,
-        path if path.starts_with(API) => {
+        path if path == API || path.starts_with(API_METHODS) => {
             let visitor = ends.visitor(request.headers(), shared);
             api::serve(request, visitor, shared).await
         }
@@ -264,10 +265,9 @@ async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>
             Ok(()) => say(StatusCode::OK, "ready"),
             Err(why) => say(StatusCode::SERVICE_UNAVAILABLE, why),
         },
-        _ => match may_observe(request.headers(), ends, shared).await {
-            Ok(()) => scrape(shared).await,
-            Err(failure) => door::refusal(&failure),
-        },
+        _ => observed(request.headers(), ends, shared)
+            .await
+            .unwrap_or_else(|failure| door::refusal(&failure)),
     }
 }
 
@@ -280,16 +280,22 @@ fn no_authentication() -> Answer {
 }
 
 /// What the server says of itself is for those who have `observe`.
-async fn may_observe(headers: &HeaderMap, ends: &Ends, shared: &Shared) -> Result<(), Failure> {
+async fn observed(
+    headers: &HeaderMap,
+    ends: &Ends,
+    shared: &Arc<Shared>,
+) -> Result<Answer, Failure> {
     let Some(door) = &shared.door else {
-        return Ok(());
+        return Ok(scrape(shared).await);
     };
     let visitor = ends.visitor(headers, shared);
     let credential = door.admit(headers, visitor).await?;
-    match door.claim(&credential).everywhere().has(Right::Observe) {
-        true => Ok(()),
-        false => Err(Reason::Forbidden.into()),
+    let admitted = Admitted::by(shared, door, credential);
+    let claim = admitted.asker().claim();
+    if !claim.is_some_and(|claim| claim.everywhere().has(Right::Observe)) {
+        return Err(Reason::Forbidden.into());
     }
+    admitted.while_it_counts(scrape(shared)).await
 }
 
 /// Off the threads that serve clients: it looks into files and locks of the stores.
@@ -306,8 +312,10 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
     }
 }
 
-/// In front of the methods of Centrifugo's HTTP API.
-const API: &str = "/api/";
+/// Centrifugo's HTTP API, as older back ends call it.
+const API: &str = "/api";
+/// In front of its methods.
+const API_METHODS: &str = "/api/";
 /// Headers of one request: a browser behind two proxies sends about 30.
 const HEADERS_MAX: usize = 64;
 /// Bytes of a request's head: what other servers take. Hyper's buffer for reading grows up to it.

@@ -5,6 +5,7 @@
 //! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
 mod address;
+mod admitted;
 mod arrival;
 mod body;
 mod budget;

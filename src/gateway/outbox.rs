@@ -117,23 +117,28 @@ impl Outbox {
         }
     }
 
-    /// Adds a ping or a pong, in front of all that has not begun to go out. One of its kind that waits there is
-    /// replaced: a client that sends pings and reads nothing piles up nothing.
+    /// Adds a ping or a pong, behind those that wait and in front of all else that has not begun to go out. The oldest
+    /// of its kind gives way where there are many: a client that sends pings and reads nothing piles up nothing.
     pub(super) fn control(&mut self, kind: Control, payload: Bytes) {
         let (first, opcode) = (usize::from(self.sent > 0), OpCode::Control(kind));
-        self.bytes += payload.len();
-        let waiting = self.queue.get_mut(first);
-        if let Some(waits) = waiting.filter(|waits| waits.opcode == opcode) {
-            self.bytes -= waits.payload.len();
-            waits.payload = payload;
-            return;
+        let waiting = self.queue.iter().skip(first);
+        let waiting = waiting.take_while(|frame| matches!(frame.opcode, OpCode::Control(_)));
+        let mut end = first + waiting.count();
+        let mut same = (first..end).filter(|at| self.queue[*at].opcode == opcode);
+        if let Some(oldest) = same.next()
+            && 1 + same.count() >= controls_max(kind)
+            && let Some(gone) = self.queue.remove(oldest)
+        {
+            self.bytes -= gone.payload.len();
+            end -= 1;
         }
+        self.bytes += payload.len();
         let frame = Frame {
             opcode,
             is_final: true,
             payload,
         };
-        self.queue.insert(first, frame);
+        self.queue.insert(end, frame);
     }
 
     /// Drops what has not begun to go out; a close frame is the last.
@@ -217,6 +222,14 @@ impl Outbox {
     }
 }
 
+/// Frames of one kind that wait: a pong for each of as many pings as come together.
+fn controls_max(kind: Control) -> usize {
+    match kind {
+        Control::Pong => 16,
+        _ => 1,
+    }
+}
+
 /// With this much waiting, nothing more is fetched for the connection.
 const ROOM_BYTES: usize = 64 << 10;
 /// Payload of a frame, at most.
@@ -282,12 +295,22 @@ mod tests {
         outbox.push(Bytes::from_static(b"begun"));
         outbox.push(Bytes::from_static(b"waits"));
         outbox.went_out(3);
-        for payload in [&b"1"[..], b"22", b"333"] {
-            outbox.control(Control::Pong, Bytes::from_static(payload));
+        for number in 0..19_u8 {
+            outbox.control(Control::Pong, Bytes::from(vec![number]));
         }
-        assert_eq!(outbox.bytes(), "begun".len() + "333".len() + "waits".len());
+        outbox.control(Control::Ping, Bytes::from_static(b"old"));
+        outbox.control(Control::Ping, Bytes::from_static(b"new"));
+        assert_eq!(
+            outbox.bytes(),
+            "begun".len() + 16 + "new".len() + "waits".len()
+        );
         let all = written(outbox, 64).await;
-        assert_eq!(all, b"egun\x8a\x03333\x82\x05waits");
+        let mut expected = b"egun".to_vec();
+        for number in 3..19 {
+            expected.extend([0x8a, 1, number]);
+        }
+        expected.extend(b"\x89\x03new\x82\x05waits");
+        assert_eq!(all, expected);
     }
 
     #[tokio::test]

@@ -6,21 +6,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::body::Incoming as Streaming;
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use hyper::{Request, StatusCode};
 
 use super::Shared;
+use super::admitted::{Admitted, Does};
 use super::body::{self, Body};
-use super::dispatch::{Caller, conversation};
+use super::dispatch::Caller;
 use super::door::{self, USER, Visitor};
 use super::respond::{Answer, busy, counted, full, not_read, say};
 use super::session::batch;
 use crate::access::Asker;
-use crate::credentials::Credential;
 use crate::wire::jsonrpc::JSON;
-use crate::wire::{Dialect, Failure, Id, Incoming, Reason, check_user};
+use crate::wire::{Dialect, Id, check_user};
 
 /// Answers one request.
 pub(super) async fn serve(
@@ -28,10 +27,13 @@ pub(super) async fn serve(
     visitor: Visitor<'_>,
     shared: &Arc<Shared>,
 ) -> Answer {
-    let (mut caller, credential) = match caller(request.headers(), visitor, shared).await {
-        Ok(known) => known,
+    let admitted = match admit(request.headers(), visitor, shared).await {
+        Ok(admitted) => admitted,
         Err(answer) => return answer,
     };
+    let mut caller = Caller::default();
+    caller.asker = admitted.asker().clone();
+    caller.address = shared.door.as_ref().map(|_| visitor.address);
     if !is_json(request.headers()) {
         return say(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");
     }
@@ -45,19 +47,13 @@ pub(super) async fn serve(
     let decoded = dialect.decode(&bytes, limits);
     let length = bytes.len();
     drop(bytes);
-    let mut writes = false;
+    let mut does = Does::Reads;
     let reply = match decoded {
         Ok(mut incoming) => {
-            shared
-                .per_client
-                .bound(&caller.asker, &mut incoming, length);
-            let mut requests = incoming.calls().iter().flat_map(|call| &call.request);
-            writes = requests.any(|request| request.method().has_effect());
-            let inside = shared.gate.clone().pass().await;
-            // A split or merge waits for calls that may write, and not for those that wait for news.
-            let _inside = writes.then_some(inside);
-            let reply = perform(incoming, shared, &mut caller, credential.as_ref());
-            match reply.await {
+            admitted.bound(&mut incoming, length);
+            does = Does::of(&incoming);
+            let reply = batch::run(shared, &mut caller, incoming, &JSON);
+            match admitted.perform(does, Box::pin(reply)).await {
                 Ok(reply) => reply,
                 Err(failure) => return door::refusal(&failure),
             }
@@ -77,7 +73,7 @@ pub(super) async fn serve(
     if !unread.resize(reply.len()) {
         shared.answers.refuse();
         // The client must learn what a write has done.
-        if !writes {
+        if !does.changes() {
             return busy();
         }
         unread.force(reply.len());
@@ -91,19 +87,17 @@ pub(super) async fn serve(
 }
 
 /// Who sends a request, by its headers.
-async fn caller(
+async fn admit(
     headers: &HeaderMap,
     visitor: Visitor<'_>,
-    shared: &Shared,
-) -> Result<(Caller, Option<Credential>), Answer> {
-    let mut caller = Caller::default();
+    shared: &Arc<Shared>,
+) -> Result<Admitted, Answer> {
     if let Some(door) = &shared.door {
         let credential = door.admit(headers, visitor).await;
         let credential = credential.map_err(|failure| door::refusal(&failure))?;
-        caller.claimed(door.claim(&credential));
-        caller.address = Some(visitor.address);
-        return Ok((caller, Some(credential)));
+        return Ok(Admitted::by(shared, door, credential));
     }
+    let mut asker = Asker::default();
     if let Some(user) = headers.get(USER) {
         let user = user.to_str().ok().filter(|user| check_user(user).is_ok());
         let user = user.ok_or_else(|| {
@@ -112,36 +106,9 @@ async fn caller(
                 "Tideline-User must be 1 to 128 bytes of text",
             )
         })?;
-        caller.asker = Asker::believed(user);
+        asker = Asker::believed(user);
     }
-    Ok((caller, None))
-}
-
-/// Does what was asked for. `Err` = the credential has ended since the head was read.
-async fn perform(
-    incoming: Incoming,
-    shared: &Arc<Shared>,
-    caller: &mut Caller,
-    credential: Option<&Credential>,
-) -> Result<Option<Bytes>, Failure> {
-    if let (Some(door), Some(credential)) = (&shared.door, credential)
-        && !door.still_counts(credential, &shared.clock)
-    {
-        return Err(Reason::Unauthenticated.into());
-    }
-    let waits = incoming.calls().iter().any(|call| {
-        let request = call.request.as_ref();
-        request.is_ok_and(conversation::waits)
-    });
-    let claim = caller.asker.claim().cloned();
-    let reply = batch::run(shared, caller, incoming, &JSON);
-    match (&shared.door, credential, claim) {
-        (Some(door), Some(credential), Some(claim)) if waits => tokio::select! {
-            reply = reply => Ok(reply),
-            failure = door.until_over(credential, &claim, &shared.clock) => Err(failure),
-        },
-        _ => Ok(reply.await),
-    }
+    Ok(Admitted::believed(shared, asker, None))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -421,11 +421,36 @@ def test_repeated_subscribes_leave_nothing_behind(peer, another, server, name):
     assert not [push for push in peer.pushes if "pub" in push]
 
 
+def test_an_end_of_one_subscription_is_not_the_end_of_the_next(peer, another, client, name):
+    """The timeline is deleted while the client leaves its channel and subscribes again, in one frame."""
+    for number in range(60):
+        channel = f"{name}-{number}"
+        peer.result(subscribe={"channel": channel})
+        deleted = client.ask("timeline.delete", timeline=channel)
+        for _ in range(3):
+            commands = [peer.begin(unsubscribe={"channel": channel}), peer.begin(subscribe={"channel": channel})]
+            peer.send(*commands)
+            answers = [peer.reply(command["id"]) for command in commands]
+        client.take(deleted)
+        peer.pushes.clear()
+        said = answers[-1].get("error", {}).get("code")
+        if said is None:
+            # A ping is answered behind all that the deletion has caused so far.
+            rpc(peer, "ping")
+            ended = [push for push in peer.pushes if "unsubscribe" in push]
+            publish(another, channel, 1)
+            assert ended or peer.push()["channel"] == channel
+            peer.pushes.clear()
+
+
 # Refusals and remote calls
 
 
 def test_what_a_subscribe_must_not_ask_for(peer, name):
-    assert peer.code(subscribe={"channel": name, "type": 1}) == 103
+    # Map and shared-poll subscriptions.
+    for kind in range(1, 5):
+        assert peer.code(subscribe={"channel": name, "type": kind}) == 108
+    assert peer.code(publish={"channel": name, "data": b"1", "type": 1}) == 108
     assert peer.code(subscribe={"channel": name, "tf": {"op": "and"}}) == 107
     assert peer.code(subscribe={"channel": "x" * 256}) == 107
     assert peer.code(subscribe={"channel": "a\u0001b"}) == 107
@@ -505,16 +530,64 @@ def test_tokens_are_renewed(guarded, name):
         assert peer.connection["expires"] and 0 < peer.connection["ttl"] <= 1000
         renewed = peer.result(refresh={"token": token(sub="ann", exp=end + 1000)})
         assert renewed["client"] == peer.connection["client"] and renewed["expires"] and renewed["ttl"] > 1000
-        assert peer.code(refresh={"token": token(sub="ann", exp=1)}) == 109
         got = peer.result(subscribe={"channel": name, "token": token(sub="ann", channel=name, exp=end)})
         assert got["expires"] and 0 < got["ttl"] <= 1000
         got = peer.result(sub_refresh={"channel": name, "token": token(sub="ann", channel=name, exp=end + 1000)})
         assert got["expires"] and got["ttl"] > 1000
-        assert peer.code(sub_refresh={"channel": name, "token": token(sub="ann", channel=name, exp=1)}) == 109
+        # An SDK tries again with another token after what is temporary, and gives up after all else.
+        over = peer.ask(sub_refresh={"channel": name, "token": token(sub="ann", channel=name, exp=1)})["error"]
+        assert over["code"] == 109 and over["temporary"]
+        publish(peer, name, 1)
+        while "pub" not in (push := peer.push()):
+            assert "unsubscribe" not in push
+        assert push["channel"] == name
         assert peer.code(sub_refresh={"channel": name, "token": "a.b.c"}) == 103
         assert peer.code(sub_refresh={"channel": "other", "token": token(sub="ann", channel="other")}) == 103
         peer.send(peer.begin(refresh={"token": token(sub="bob")}))
         assert peer.end() == (3500, "invalid token")
+
+
+@pytest.mark.parametrize("claims", [{"exp": 1}, {"exp": 9_999_999_999, "expire_at": 1}], ids=["exp", "expire_at"])
+def test_who_is_late_with_a_newer_token_comes_back(guarded, claims):
+    """An SDK connects again after 3005; after an error it would stop for good."""
+    with Peer(guarded, token=token(sub="ann", exp=9_999_999_999)) as peer:
+        peer.send(peer.begin(refresh={"token": token(sub="ann", **claims)}))
+        assert peer.end() == (3005, "connection expired")
+
+
+@pytest.mark.parametrize("asks_by", ["subs", "channels"])
+def test_channels_follow_the_newest_token(guarded, name, asks_by):
+    one, two, three = (f"{name}-{number}" for number in range(3))
+    of = lambda *names: {asks_by: list(names) if asks_by == "channels" else {each: {} for each in names}}
+    user = f"u{time.time_ns()}"
+    with Peer(guarded, token=token(sub=user, **of(one, two))) as peer, Peer(guarded, token=token(sub="ann", **of(one, two, three))) as other:
+        assert sorted(peer.connection["subs"]) == sorted([f"#{user}", one, two])
+        peer.result(refresh={"token": token(sub=user, **of(two, three))})
+        said = []
+        while len(said) < 2:
+            push = peer.push()
+            if "unsubscribe" in push:
+                assert push["unsubscribe"] == {"code": 2000, "reason": "server unsubscribe"}
+            if "unsubscribe" in push or "subscribe" in push:
+                said.append((push["channel"], "subscribe" in push))
+        assert said == [(one, False), (three, True)]
+        for channel in [one, two, three]:
+            publish(other, channel, 1)
+        heard = set()
+        while heard != {two, three}:
+            push = peer.push()
+            if "pub" in push:
+                heard.add(push["channel"])
+        # What is its user's own, or a back end's wish, is no token's to take away.
+        peer.result(refresh={"token": token(sub=user)})
+        publish(peer, f"#{user}", 1)
+        gone = set()
+        while gone != {two, three}:
+            push = peer.push()
+            assert push["channel"] != f"#{user}" or "unsubscribe" not in push
+            if "unsubscribe" in push:
+                gone.add(push["channel"])
+        publish(peer, f"#{user}", 1, 2)
 
 
 def test_what_is_over_is_refused(guarded, ann, name):

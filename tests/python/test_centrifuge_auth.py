@@ -1,16 +1,18 @@
 """The Centrifuge dialect with [auth]: whose tokens count, what rights give, and who may call the HTTP API. Each refusal
 stands beside an allowed twin."""
 
+import http.client
 import json
 import os
+import signal
 import time
 
 import pytest
 
 from centrifuge_wire import Closed, Peer
 from centrifuge_wire import token as dialect_token
-from client import Refused
-from guarded import MESSAGE, OTHER, POLICIES, Guarded, token, who
+from client import Refused, until
+from guarded import LIMITS, MESSAGE, OTHER, POLICIES, Guarded, token, who
 
 BACK_END = "the key that back ends show the API"
 OURS = "a secret of this dialect for tokens"
@@ -389,6 +391,92 @@ def test_what_is_about_the_server_natively_is_for_api_keys(house, keys):
     assert call(house, keys("append"), "rpc", **listed)[0] == 403
 
 
+def test_the_key_of_the_configuration_is_for_channels_alone(house):
+    """What needs a right about the server, a table, or a session of its own is refused before it is looked at."""
+    with Peer(house, token=who("sam")) as peer:
+        session = next(one for one in house.call(house.admin, "session.list")["sessions"] if one.get("user") == "sam")
+        methods = house.call(house.admin, "rpc.discover")["methods"]
+        refused = set()
+        for method in methods:
+            example = method["examples"][0]
+            params = {one["name"]: one["value"] for one in example["params"]}
+            if method["name"].startswith("session."):
+                params |= {"session": session["session"]} if "session" in params else {}
+            said, _ = call(house, BACK_END, "rpc", method=method["name"], params=params)
+            if said == 103:
+                refused.add(method["name"])
+        of_channels = {"timeline", "message", "member", "reaction", "pin", "schedule", "read", "receipt", "signal", "presence", "sync"}
+        others = {method["name"] for method in methods if method["name"].split(".")[0] not in of_channels}
+        others |= {"timeline.readers"}
+        known = {"ping", "rpc.discover", "session.open", "subscribe", "feed.follow", "feed.followers", "conversation.clear", "conversation.direct", "message.hide", "message.hidden"}
+        assert refused == others - known
+        assert code(peer, rpc={"method": "ping"}) == 0
+
+
+def test_each_command_and_each_channel_is_a_request_of_its_key(house):
+    made = house.call(house.admin, "key.create", name="greedy", rights=[{"on": "greedy/*", "allow": ["append", "create", "read"]}])
+    house.limits = LIMITED
+    configure(house)
+    try:
+        for key in [made["key"], BACK_END]:
+            for asks in [greedy_batch, greedy_broadcast, greedy_lines]:
+                time.sleep(1.1)
+                channel = f"greedy/{asks.__name__}/{key[:4]}"
+                refused, head = asks(house, key, channel), head_of(house, channel)
+                # A second's worth at once, and what has come since.
+                assert 5 <= head < 25 and refused == 50 - head, asks
+        time.sleep(1.1)
+        said = [call(house, made["key"], "publish", channel="greedy/one", data=1)[0] for _ in range(20)]
+        assert 429 in said and 0 in said
+    finally:
+        house.limits = LIMITS
+        configure(house)
+
+
+LIMITED = "{ address = { failures_per_min = 0 }, key = { requests_per_s = 5 } }"
+
+
+def configure(house):
+    said = "the settings were read again"
+    before = house.whole_log().count(said)
+    house.configure(POLICIES + CENTRIFUGE)
+    house.process.send_signal(signal.SIGHUP)
+    until(lambda: house.whole_log().count(said) > before)
+
+
+def greedy_batch(house, key, channel):
+    commands = [{"publish": {"channel": channel, "data": 1}}] * 50
+    return errors(post(house, key, "/api/batch", json.dumps({"commands": commands}))["replies"])
+
+
+def greedy_broadcast(house, key, channel):
+    return errors(post(house, key, "/api/broadcast", json.dumps({"channels": [channel] * 50, "data": 1}))["result"]["responses"])
+
+
+def greedy_lines(house, key, channel):
+    line = json.dumps({"method": "publish", "params": {"channel": channel, "data": 1}})
+    status, _, body = house.http("POST", "/api", "\n".join([line] * 50), {"X-API-Key": key})
+    assert status == 200
+    return errors([json.loads(line) for line in body.decode().split("\n")])
+
+
+def post(house, key, path, body):
+    status, _, answer = house.http("POST", path, body, {"X-API-Key": key})
+    assert status == 200
+    return json.loads(answer)
+
+
+def errors(replies):
+    assert len(replies) == 50
+    said = [one["error"]["code"] for one in replies if "error" in one]
+    assert set(said) <= {111}
+    return len(said)
+
+
+def head_of(house, channel):
+    return house.call(house.admin, "timeline.get", timeline=channel)["head"]
+
+
 def test_a_refresh_moves_the_end_of_a_connection(house):
     for expired in [True, False]:
         with Peer(house, token=token("fred")) as peer, Peer(house, token=token("gina")) as other:
@@ -423,6 +511,101 @@ def test_a_batch_is_judged_call_by_call(house, keys):
     status, _, body = house.http("POST", "/api/batch", json.dumps({"commands": commands}), {"X-API-Key": keys("append")})
     replies = json.loads(body)["replies"]
     assert status == 200 and [list(one) for one in replies] == [["publish"], ["error"], ["publish"]]
+
+
+def test_what_back_ends_order_is_done_in_its_order(house):
+    """Also where the subscribe is still under way when the end of it is ordered."""
+    with Peer(house, token=who("paul")) as peer:
+        for number in range(30):
+            channel = f"orders/{os.getpid()}/{number}"
+            orders = [{name: {"user": "paul", "channel": channel}} for name in ["subscribe", "unsubscribe"]]
+            post(house, BACK_END, "/api/batch", json.dumps({"commands": orders}))
+            pushes = [peer.push(), peer.push()]
+            assert ["subscribe" in push for push in pushes] == [True, False], pushes
+            assert pushes[1]["unsubscribe"]["code"] == 2000
+            append(house, channel)
+        # Of a channel that the client itself is about to have.
+        for number in range(30):
+            channel = f"chat:{os.getpid()}-{number}"
+            command = peer.begin(subscribe={"channel": channel})
+            peer.send(command)
+            assert call(house, BACK_END, "unsubscribe", user="paul", channel=channel)[0] == 0
+            assert "subscribe" in peer.reply(command["id"])
+            assert code(peer, rpc={"method": "ping"}) == 0
+            is_ended = any(push["channel"] == channel and "unsubscribe" in push for push in peer.pushes)
+            peer.pushes.clear()
+            assert call(house, BACK_END, "publish", channel=channel, data=1)[0] == 0
+            if not is_ended:
+                # It was ordered before the subscribe was read.
+                assert peer.push()["channel"] == channel
+                peer.ask(unsubscribe={"channel": channel})
+        assert code(peer, rpc={"method": "ping"}) == 0 and not peer.pushes
+
+
+def test_older_back_ends_send_lines(house, keys):
+    lines = [
+        {"id": 1, "method": "publish", "params": {"channel": "news/1", "data": {"a": 1}}},
+        {"method": "HISTORY", "params": {"channel": "news/1", "limit": 1, "reverse": True}},
+        {"id": 3, "method": 9},
+        {"params": {"channel": "news/1", "data": 2}},
+        {"id": 5, "method": "nothing"},
+        {"id": 6, "method": "publish", "params": {}},
+    ]
+    status, headers, body = house.http("POST", "/api", "\n".join(json.dumps(line) for line in lines), {"X-API-Key": BACK_END})
+    assert status == 200 and headers["content-type"] == "application/json"
+    replies = [json.loads(line) for line in body.decode().split("\n")]
+    assert [one.get("id") for one in replies] == [1, None, 3, None, 5, 6]
+    assert replies[0]["result"]["offset"] + 1 == replies[3]["result"]["offset"]
+    assert replies[1]["result"]["publications"][0]["data"] == {"a": 1}
+    assert replies[2]["result"]["nodes"][0]["name"] == "tideline"
+    assert [replies[at]["error"]["code"] for at in (4, 5)] == [104, 107]
+    # Nothing of a body that is not whole is done.
+    head = head_of(house, "news/1")
+    for broken in ["", " ", json.dumps(lines[0]) + "\n{", "[", json.dumps(lines[0]) + "x"]:
+        assert house.http("POST", "/api", broken, {"X-API-Key": BACK_END})[0] == 400, broken
+        assert house.http("POST", "/api/batch", broken, {"X-API-Key": BACK_END})[0] == 400, broken
+    assert head_of(house, "news/1") == head
+    assert house.http("POST", "/api", json.dumps(lines[0]), {"X-API-Key": "other"})[0] == 401
+
+
+def peak(house, anew=False):
+    """The most memory that the server has taken, in kB; of now on, if it is to be measured anew."""
+    if anew:
+        with open(f"/proc/{house.process.pid}/clear_refs", "w") as refs:
+            refs.write("5")
+    with open(f"/proc/{house.process.pid}/status") as status:
+        return int(status.read().split("VmHWM:")[1].split()[0])
+
+
+def test_of_the_answers_to_a_batch_one_is_in_memory(house):
+    """The client reads nothing for a while, and then all."""
+    channel, text, count = f"large/{os.getpid()}", "x" * 100_000, 600
+    for _ in range(2):
+        assert call(house, BACK_END, "publish", channel=channel, data=text)[0] == 0
+    commands = [{"history": {"channel": channel, "limit": 2}}] * count
+    before = peak(house, anew=True)
+    connection = http.client.HTTPConnection("127.0.0.1", house.port, timeout=60)
+    connection.request("POST", "/api/batch", json.dumps({"commands": commands}), {"X-API-Key": BACK_END})
+    answer = connection.getresponse()
+    time.sleep(1)
+    replies = json.loads(answer.read())["replies"]
+    connection.close()
+    assert [len(one["history"]["publications"]) for one in replies] == [2] * count
+    # All of them together have 120 MB.
+    assert peak(house) - before < 60_000
+
+
+def test_a_broadcast_writes_a_few_at_a_time(house):
+    prefix, text, count = f"wide/{os.getpid()}", "x" * 50_000, 4_000
+    channels = [f"{prefix}/{number % 4}" for number in range(300)]
+    call(house, BACK_END, "publish", channel=channels[0], data=text, idempotency_key="same")
+    # Nothing more is written: what is prepared for those under way is all that it takes.
+    before = peak(house, anew=True)
+    replies = call(house, BACK_END, "broadcast", channels=[channels[0]] * count, data=text, idempotency_key="same")[1]["responses"]
+    assert [one["result"]["offset"] for one in replies] == [1] * count
+    assert peak(house) - before < 60_000
+    replies = call(house, BACK_END, "broadcast", channels=channels, data=1)[1]["responses"]
+    assert [one["result"]["offset"] for one in replies][-4:] == [76, 75, 75, 75]
 
 
 def test_without_the_section_they_are_not_served(guard):

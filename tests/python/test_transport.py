@@ -165,6 +165,21 @@ def test_ping_frames_are_answered(server):
         assert client.socket.ping(b"hello").wait(10)
 
 
+def test_each_of_many_pings_has_a_pong(server):
+    """They come together, so that many wait for the socket at once; of more than 16 the oldest may be left out."""
+    ping = lambda number: b"\x89\x81\x00\x00\x00\x00" + bytes([number])
+    for count in [10, 16]:
+        with raw(server) as connection:
+            connection.sendall(b"".join(ping(number) for number in range(count)))
+            expected = b"".join(b"\x8a\x01" + bytes([number]) for number in range(count))
+            got = b""
+            while len(got) < len(expected):
+                piece = connection.recv(4096)
+                assert piece, got
+                got += piece
+            assert got == expected
+
+
 def test_a_normal_close_is_answered(server):
     client = Client(server)
     client.close()

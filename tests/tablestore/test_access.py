@@ -1,8 +1,11 @@
 """Rights at the tables, with keys that the official SDK signs with: each refusal beside an allowed twin."""
 
+import http.client
 import json
 import os
+import socket
 import subprocess
+import time
 
 import pytest
 from tablestore import (
@@ -14,6 +17,7 @@ from tablestore import (
 from client import until
 from guarded import signed
 from sdk import EXIST, IGNORE, STRING_KEY, connect, get, key, put, refused, scan
+from sdk import signed as headers_of
 from server import Server
 
 # This machine is one address, from which the tests show many wrong signatures.
@@ -336,6 +340,63 @@ def test_keys_that_count_no_more(house):
     with refused("OTSAuthFailed"):
         connect(house).list_table()
     assert list(connect(house, shop[3:15], shop[-43:]).list_table()) == ["shop_a"]
+
+
+def slowly(server, client, operation, body, meanwhile):
+    """A request whose body comes in two pieces, and what is done between them: the status and the body of its answer."""
+    headers = {**headers_of(client, operation, body), "host": "localhost", "content-length": str(len(body))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(f"POST /{operation} HTTP/1.1\r\n{head}\r\n".encode() + body[:5])
+        # The head has come, and its signature was right.
+        time.sleep(0.3)
+        meanwhile()
+        connection.sendall(body[5:])
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        return answer.status, answer.read()
+
+
+def rows_of(client):
+    """A request of each kind that reads or writes rows, as the SDK encodes it."""
+    encode = lambda operation, *arguments: client.protocol.encoder.encode_request(operation, *arguments).SerializeToString()
+    gets, writes = BatchGetRowRequest(), BatchWriteRowRequest()
+    gets.add(TableInBatchGetRowItem("shop_a", [key("row")], max_version=1))
+    writes.add(TableInBatchWriteRowItem("shop_a", [PutRowItem(Row(key(f"late{number}"), [("c", 1)]), IGNORE) for number in range(3)]))
+    return {
+        "GetRow": encode("GetRow", "shop_a", key("row"), None, None, 1, None, None, None, None, None),
+        "BatchGetRow": encode("BatchGetRow", gets),
+        "PutRow": encode("PutRow", "shop_a", Row(key("late"), [("c", 1)]), IGNORE, None, None),
+        "BatchWriteRow": encode("BatchWriteRow", writes),
+        "DeleteTable": encode("DeleteTable", "shop_a"),
+    }
+
+
+@pytest.mark.parametrize("operation", ["GetRow", "BatchGetRow", "PutRow", "BatchWriteRow", "DeleteTable"])
+def test_a_key_that_is_taken_back_while_its_request_comes_does_nothing(house, operation):
+    made = rpc(house, "key.create", name="late", rights=[{"on": "*", "allow": ["admin"]}], signing=True)["key"]
+    client, before = connect(house, made[3:15], made[-43:]), scan(house.client("admin"), "shop_a")
+    body = rows_of(client)[operation]
+    if operation != "DeleteTable":
+        assert slowly(house, client, operation, body, lambda: None)[0] == 200
+        for late in ["late", "late0", "late1", "late2"]:
+            house.client("admin").delete_row("shop_a", Row(key(late)), IGNORE)
+    status, answer = slowly(house, client, operation, body, lambda: rpc(house, "key.revoke", id=made[3:15]))
+    assert status == 403 and b"OTSNoPermissionAccess" in answer
+    assert scan(house.client("admin"), "shop_a") == before
+
+
+def test_a_transaction_of_a_key_that_was_taken_back_is_not_committed(house):
+    made = rpc(house, "key.create", name="late", rights=[{"on": "shop_*", "allow": ["tables:read", "tables:write"]}], signing=True)["key"]
+    client = connect(house, made[3:15], made[-43:])
+    transaction = client.start_local_transaction("shop_a", key("w-late"))
+    client.put_row("shop_a", Row(key("w-late"), [("c", 1)]), IGNORE, transaction_id=transaction)
+    rpc(house, "key.revoke", id=made[3:15])
+    with refused("OTSAuthFailed"):
+        client.commit_transaction(transaction)
+    assert get(house.client("admin"), "shop_a", "w-late") is None
+    house.client("both").abort_transaction(transaction)
+    assert get(house.client("admin"), "shop_a", "w-late") is None
 
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")

@@ -16,6 +16,7 @@ use futures_util::task::AtomicWaker;
 
 use crate::credentials::ChannelClaim;
 use crate::metrics::{Held, Metrics};
+use crate::wire::Close;
 use crate::wire::centrifuge::{
     ClientInfo, Disconnect, ENCODINGS, Encoding, Passing, Push, Reply, SubscribeRequest,
 };
@@ -79,6 +80,19 @@ pub(in crate::gateway) struct Wish {
     pub(in crate::gateway) expires_at: Option<u64>,
     /// Where the client is in it.
     pub(in crate::gateway) position: Option<SubscribeRequest>,
+    /// The token of the connection asks for it.
+    pub(in crate::gateway) is_of_token: bool,
+}
+
+impl Order {
+    /// The channel that it is about.
+    pub(in crate::gateway) fn channel(&self) -> Option<&str> {
+        match self {
+            Order::Subscribe(wish) => Some(&wish.channel),
+            Order::Unsubscribe(channel) => Some(channel),
+            Order::Disconnect(_) | Order::Expire | Order::Refresh { .. } => None,
+        }
+    }
 }
 
 /// What a session hears next.
@@ -139,9 +153,18 @@ impl Passed {
 }
 
 impl Client {
-    /// Tells the session to do something.
+    /// Tells the session to do something. One that is told far more than it takes is to close instead.
     pub(in crate::gateway) fn order(&self, order: Order) {
-        self.tell(|told| told.orders.push_back(order));
+        self.tell(|told| {
+            let is_full = told.orders.len() >= ORDERS_MAX;
+            if is_full {
+                told.orders.clear();
+            }
+            told.orders.push_back(match is_full {
+                true => Order::Disconnect(Disconnect::of(Close::SlowConsumer)),
+                false => order,
+            });
+        });
     }
 
     fn tell(&self, what: impl FnOnce(&mut Told)) {
@@ -167,20 +190,25 @@ impl Client {
         *lock(&self.info) = info;
     }
 
-    /// Orders come before news.
-    pub(in crate::gateway) fn poll_heard(&self, context: &mut Context<'_>) -> Poll<Heard> {
+    /// Orders come before news, and wait until `may` lets the first of them go.
+    pub(in crate::gateway) fn poll_heard(
+        &self,
+        context: &mut Context<'_>,
+        may: impl Fn(&Order) -> bool,
+    ) -> Poll<Heard> {
         self.waker.register(context.waker());
         if !self.has_news.load(Ordering::Acquire) {
             return Poll::Pending;
         }
         let mut told = lock(&self.told);
-        if let Some(order) = told.orders.pop_front() {
+        if let Some(order) = told.orders.pop_front_if(|order| may(order)) {
             return Poll::Ready(Heard::Order(order));
         }
         match told.passed.pop_front() {
             Some(passed) => Poll::Ready(Heard::Passed(passed)),
             None => {
-                self.has_news.store(false, Ordering::Release);
+                let has_news = !told.orders.is_empty();
+                self.has_news.store(has_news, Ordering::Release);
                 Poll::Pending
             }
         }
@@ -353,6 +381,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const SHARDS: usize = 64;
 /// Comings and goings that wait for one connection; of more it misses the oldest.
 const PASSED_MAX: usize = 1_024;
+/// Orders that wait for one connection.
+const ORDERS_MAX: usize = 16_384;
 /// Around one client in a list of those who are there.
 const INFO_BYTES: usize = 160;
 
@@ -375,7 +405,7 @@ mod tests {
     async fn heard(of: &Registered) -> Vec<String> {
         let mut all = Vec::new();
         while let Poll::Ready(heard) =
-            poll_fn(|context| Poll::Ready(of.client.poll_heard(context))).await
+            poll_fn(|context| Poll::Ready(of.client.poll_heard(context, |_| true))).await
         {
             all.push(match heard {
                 Heard::Order(order) => format!("{order:?}"),
@@ -416,6 +446,25 @@ mod tests {
         drop((ann, other));
         assert_eq!(hub.presence_stats("room"), (0, 0));
         assert!(hub.channels().is_empty() && hub.clients().is_empty());
+    }
+
+    #[tokio::test]
+    async fn orders_wait_in_their_order_and_are_not_piled_up() {
+        let hub = Hub::new(&Arc::default());
+        let ann = hub.register("ann", Bytes::new(), None);
+        let order = |channel: &str| ann.client.order(Order::Unsubscribe(channel.to_owned()));
+        order("opening");
+        order("other");
+        let blocked = |order: &Order| order.channel() != Some("opening");
+        let polled = poll_fn(|context| Poll::Ready(ann.client.poll_heard(context, blocked))).await;
+        assert!(polled.is_pending(), "the second waits behind the first");
+        let both = ["Unsubscribe(\"opening\")", "Unsubscribe(\"other\")"];
+        assert_eq!(heard(&ann).await, both);
+        for _ in 0..=ORDERS_MAX {
+            order("room");
+        }
+        let left = heard(&ann).await;
+        assert!(left.len() == 1 && left[0].contains("3008"), "{left:?}");
     }
 
     #[tokio::test]

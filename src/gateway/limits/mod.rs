@@ -105,6 +105,32 @@ struct Rates {
     bytes: Option<Rate>,
 }
 
+/// Whose limits calls count against.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Payer<'p> {
+    pub(super) user: Option<&'p str>,
+    /// The ID of a key.
+    pub(super) key: Option<&'p str>,
+}
+
+impl<'p> From<&'p Asker> for Payer<'p> {
+    fn from(asker: &'p Asker) -> Payer<'p> {
+        Payer {
+            user: Some(asker.user()).filter(|user| !user.is_empty()),
+            key: asker.claim().and_then(|claim| claim.identity().key()),
+        }
+    }
+}
+
+impl<'p> Payer<'p> {
+    /// The rates that there are, each with the name that it counts by.
+    fn counted_by(self, rules: &Rules) -> impl Iterator<Item = (&Rates, &'p str)> {
+        let both = [(&rules.user, self.user), (&rules.key, self.key)];
+        let counted = both.into_iter().filter(|(rates, _)| !rates.are_none());
+        counted.filter_map(|(rates, of)| Some((rates, of?)))
+    }
+}
+
 /// The places of one WebSocket among those of its user and of its key.
 #[derive(Debug, Default)]
 pub(super) struct Places {
@@ -172,22 +198,18 @@ impl Limits {
     }
 
     /// Refuses those calls that go too far for their user or their key; they came in so many bytes.
-    pub(super) fn bound(&self, asker: &Asker, incoming: &mut Incoming, bytes: usize) {
+    pub(super) fn bound(&self, payer: Payer<'_>, incoming: &mut Incoming, bytes: usize) {
         let rules = self.rules.load();
-        let user = Some(asker.user()).filter(|user| !user.is_empty());
-        let id = asker.claim().and_then(|claim| claim.identity().key());
-        for (rates, of) in [(&rules.user, user), (&rules.key, id)] {
-            if let Some(of) = of
-                && !rates.are_none()
-            {
-                rates.bound(self.key(of), incoming, bytes);
-            }
+        for (rates, of) in payer.counted_by(&rules) {
+            rates.bound(self.key(of), incoming, bytes);
         }
     }
 
-    /// A request of a key, in so many bytes.
-    pub(super) fn take_as(&self, id: &str, bytes: usize) -> Result<(), Reached> {
-        self.rules.load().key.take(self.key(id), bytes)
+    /// A call of so many bytes.
+    pub(super) fn take(&self, payer: Payer<'_>, bytes: usize) -> Result<(), Reached> {
+        let rules = self.rules.load();
+        let mut counted = payer.counted_by(&rules);
+        counted.try_for_each(|(rates, of)| rates.take(self.key(of), bytes))
     }
 
     /// A hash in place of the name. Two names with the same hash share a limit: that is rarer than one in a million.

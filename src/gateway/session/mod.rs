@@ -261,6 +261,11 @@ impl Session {
             moved |= self.poll_follow(context);
             self.drained();
             let had_room = self.outbox.has_room();
+            let claim = self.caller.asker.claim();
+            if claim.is_some_and(|claim| claim.is_over()) {
+                // What it was to be told may have come after its credential was taken back.
+                return Poll::Ready(End::Close(Close::Unauthenticated));
+            }
             match self.outbox.poll_write(&mut self.socket, context) {
                 Poll::Ready(Ok(())) if self.draining == Draining::Announced => {
                     return Poll::Ready(End::Close(Close::Draining));

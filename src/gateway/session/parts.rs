@@ -17,7 +17,7 @@ use crate::wire::centrifuge::Publication;
 use crate::wire::sync::{Start, SubscribedOne};
 
 /// Names a place for a subscription; the generation differs from that of later ones in the same slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) slot: u32,
     pub(super) generation: u64,
@@ -42,6 +42,7 @@ pub(super) enum Settled {
     Connected,
     /// A subscribe. `None` = it is refused; `Some(Some(_))`: the client is to be told that it is there.
     Channel {
+        at: Opening,
         channel: Arc<str>,
         stand: Option<Option<Stand>>,
     },

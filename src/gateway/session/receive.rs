@@ -148,7 +148,7 @@ impl Session {
         match dialect.decode(frame, &self.shared.options.limits) {
             Ok(mut incoming) => {
                 let limits = &self.shared.per_client;
-                limits.bound(&self.caller.asker, &mut incoming, frame.len());
+                limits.bound((&self.caller.asker).into(), &mut incoming, frame.len());
                 if let Some(incoming) = self.park(incoming, frame.len()) {
                     self.begin_all(incoming, frame.len());
                 }

@@ -36,7 +36,7 @@ pub(super) struct Subscriptions {
     /// Who asked for the newest subscription, so that all of the same caller share it.
     pub(super) asker: Arc<Asker>,
     /// What has ended; `None` = nobody asks.
-    pub(super) gone: Option<Vec<(Arc<str>, push::Ended)>>,
+    pub(super) gone: Option<Vec<(Opening, Arc<str>, push::Ended)>>,
     metrics: Arc<Metrics>,
 }
 
@@ -338,7 +338,7 @@ impl Subscriptions {
         self.remove(at.slot);
         self.gone
             .iter_mut()
-            .for_each(|gone| gone.push((Arc::clone(&name), why)));
+            .for_each(|gone| gone.push((at, Arc::clone(&name), why)));
     }
 
     pub(super) fn is_current(&self, at: Opening) -> bool {

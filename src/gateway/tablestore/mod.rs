@@ -23,10 +23,12 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 
 use super::Shared;
+use super::admitted::{Admitted, Does};
 use super::body::{self, Unread};
 use super::door::Visitor;
 use super::respond::{Answer, counted, full};
 use super::seldom::Seldom;
+use crate::access::Asker;
 use crate::metrics::Metrics;
 use crate::model::KeyValue;
 use crate::table::{Table, Tables};
@@ -197,10 +199,11 @@ async fn perform(
         |name| known.instances.iter().any(|known| known == name),
     );
     let wrong = verified.map(|found| *signer = Some(found)).err();
-    let mut credential = None;
+    let mut admitted = Admitted::believed(shared, Asker::default(), None);
     if let (Some(door), Some(id)) = (&shared.door, named) {
         let judged = door.signed(&id, wrong.is_none(), visitor);
-        credential = Some(judged.map_err(|refusal| unsigned(&refusal, wrong.as_ref()))?);
+        let credential = judged.map_err(|refusal| unsigned(&refusal, wrong.as_ref()))?;
+        admitted = Admitted::by(shared, door, credential);
     }
     if let Some(wrong) = wrong {
         return Err(wrong);
@@ -216,34 +219,29 @@ async fn perform(
         })
     })?;
     headers.check_content(&body.bytes)?;
-    if let (Some(door), Some(credential)) = (&shared.door, &credential) {
-        let bound = door.bound_signed(credential, body.bytes.len());
-        bound.map_err(|_| Failure::new(Code::FlowControl))?;
-    }
+    let begins = admitted.begins(body.bytes.len());
+    begins.map_err(|refusal| unsigned(&refusal, None))?;
     let decoded = wire::Request::decode(operation, body.bytes.into())?;
     // The body counts as long as what was made of it.
     let _share = body.share;
-    let inside = shared.gate.clone().pass().await;
-    let _inside = (!operation.is_read()).then_some(inside);
-    let mut caller = None;
-    if let (Some(door), Some(credential)) = (&shared.door, &credential) {
-        // The body may have taken its time.
-        if !door.still_counts(credential, &shared.clock) {
-            return Err(Failure::new(Code::NoPermissionAccess));
-        }
-        caller = Some(door.claim(credential));
-    }
+    let caller = admitted.asker().claim().cloned();
     let noted = caller
         .as_ref()
         .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
-    let done = dispatch::call(shared, &caller, decoded).await;
+    let does = match operation.is_read() {
+        true => Does::Reads,
+        false => Does::Changes,
+    };
+    let work = dispatch::call(shared, &caller, decoded);
+    let done = admitted.perform(does, Box::pin(work)).await;
+    let done = done.unwrap_or_else(|refusal| Err(unsigned(&refusal, None)));
     if let Some(noted) = noted {
         noted.answered(shared, &done);
     }
     done
 }
 
-/// The answer to a bad signature.
+/// The answer to a bad signature, or to one that counts no more.
 fn unsigned(refusal: &Refusal, wrong: Option<&Failure>) -> Failure {
     match (refusal.reason, wrong) {
         (Reason::RateLimited, _) => Failure::new(Code::FlowControl),

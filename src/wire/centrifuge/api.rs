@@ -249,14 +249,75 @@ pub(crate) struct ApiRpc {
     pub(crate) params: Option<Box<RawValue>>,
 }
 
-/// `batch`: each with one member, its method.
+/// `batch`, whose commands are read one by one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiBatch {
-    pub(crate) commands: Vec<BTreeMap<String, Box<RawValue>>>,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) parallel: bool,
+pub(crate) struct ApiBatch<'t> {
+    #[serde(borrow)]
+    pub(crate) commands: Vec<&'t RawValue>,
 }
+
+/// One command of a batch: its method and its parameters.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ApiCommand<'t>(#[serde(borrow)] BTreeMap<String, &'t RawValue>);
+
+impl<'t> ApiCommand<'t> {
+    /// The one method that it names, if there is such a method; `None` = it names none, or several.
+    pub(crate) fn one(&self) -> Option<(Option<ApiMethod>, &'t str)> {
+        let mut members = self.0.iter();
+        match (members.next(), members.next()) {
+            (Some((name, params)), None) => Some((ApiMethod::of(name), params.get())),
+            _ => None,
+        }
+    }
+}
+
+/// A command as older back ends send it; without a method it publishes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ApiLine<'t> {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) id: u32,
+    method: Option<LineMethod>,
+    #[serde(borrow)]
+    pub(crate) params: Option<&'t RawValue>,
+}
+
+/// How older back ends name a method.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum LineMethod {
+    Number(usize),
+    Name(String),
+}
+
+impl ApiLine<'_> {
+    /// What it asks for.
+    pub(crate) fn method(&self) -> Option<ApiMethod> {
+        match &self.method {
+            None => Some(ApiMethod::Publish),
+            Some(LineMethod::Number(number)) => NUMBERED.get(*number).copied(),
+            Some(LineMethod::Name(name)) => ApiMethod::of(&name.to_ascii_lowercase()),
+        }
+    }
+}
+
+/// The methods by the numbers that older back ends know.
+const NUMBERED: &[ApiMethod] = &[
+    ApiMethod::Publish,
+    ApiMethod::Broadcast,
+    ApiMethod::Unsubscribe,
+    ApiMethod::Disconnect,
+    ApiMethod::Presence,
+    ApiMethod::PresenceStats,
+    ApiMethod::History,
+    ApiMethod::HistoryRemove,
+    ApiMethod::Channels,
+    ApiMethod::Info,
+    ApiMethod::Rpc,
+    ApiMethod::Subscribe,
+    ApiMethod::Refresh,
+];
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -334,6 +395,25 @@ mod tests {
         for (name, method) in METHODS {
             assert_eq!((ApiMethod::of(name), method.name()), (Some(*method), *name));
         }
+    }
+
+    #[test]
+    fn older_back_ends_name_methods_by_number_or_in_capitals() {
+        for (line, method) in [
+            (r#"{"method": "history_remove"}"#, Some("history_remove")),
+            (r#"{"method": "PUBLISH", "params": {}}"#, Some("publish")),
+            (r#"{"method": 10}"#, Some("rpc")),
+            (r#"{"params": {"channel": "a"}}"#, Some("publish")),
+            (r#"{"method": 13}"#, None),
+            (r#"{"method": "connections"}"#, None),
+        ] {
+            let read: ApiLine<'_> = serde_json::from_str(line).unwrap();
+            assert_eq!(read.method().map(ApiMethod::name), method, "{line}");
+        }
+        let command: ApiCommand<'_> = serde_json::from_str(r#"{"info": {"a": 1}}"#).unwrap();
+        assert_eq!(command.one(), Some((Some(ApiMethod::Info), r#"{"a": 1}"#)));
+        let two: ApiCommand<'_> = serde_json::from_str(r#"{"info": {}, "rpc": {}}"#).unwrap();
+        assert_eq!(two.one(), None);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::gateway::session::centrifuge::NODE;
 use crate::wire::centrifuge::{ApiChannels, Code};
 
 /// The channels in which somebody is.
-pub(super) fn channels(asked: &ApiChannels, backend: &Backend<'_>) -> Outcome {
+pub(super) fn channels(asked: &ApiChannels, backend: &Backend) -> Outcome {
     backend.check(Right::Observe)?;
     if asked.pattern.contains(['[', ']', '{', '}', '\\', '!']) {
         return Err(Code::BadRequest.into());
@@ -29,7 +29,7 @@ pub(super) fn channels(asked: &ApiChannels, backend: &Backend<'_>) -> Outcome {
 }
 
 /// The one node that there is.
-pub(super) fn info(backend: &Backend<'_>) -> Outcome {
+pub(super) fn info(backend: &Backend) -> Outcome {
     backend.check(Right::Observe)?;
     let clients = backend.shared.hub.clients();
     let channels = backend.shared.hub.channels();

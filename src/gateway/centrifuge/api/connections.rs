@@ -37,7 +37,7 @@ impl Meant<'_> {
         &self,
         method: &'static str,
         channel: &str,
-        backend: &Backend<'_>,
+        backend: &Backend,
     ) -> Result<Vec<Arc<Client>>, super::ApiError> {
         backend.check(Right::Admin)?;
         let mut found = backend.shared.hub.clients();
@@ -54,7 +54,7 @@ impl Meant<'_> {
 }
 
 /// Has connections subscribed by the server.
-pub(super) fn subscribe(asked: &ApiSubscribe, backend: &Backend<'_>) -> Outcome {
+pub(super) fn subscribe(asked: &ApiSubscribe, backend: &Backend) -> Outcome {
     backend.options_of(&asked.channel)?;
     let value = |one: Option<BoolValue>| one.map(|one| one.value);
     let wish = Wish {
@@ -76,6 +76,7 @@ pub(super) fn subscribe(asked: &ApiSubscribe, backend: &Backend<'_>) -> Outcome 
             offset: since.offset,
             ..SubscribeRequest::default()
         }),
+        is_of_token: false,
     };
     let meant = Meant {
         user: &asked.user,
@@ -89,7 +90,7 @@ pub(super) fn subscribe(asked: &ApiSubscribe, backend: &Backend<'_>) -> Outcome 
 }
 
 /// Ends subscriptions.
-pub(super) fn unsubscribe(asked: ApiUnsubscribe, backend: &Backend<'_>) -> Outcome {
+pub(super) fn unsubscribe(asked: ApiUnsubscribe, backend: &Backend) -> Outcome {
     if asked.channel.is_empty() {
         return Err(Code::BadRequest.into());
     }
@@ -105,7 +106,7 @@ pub(super) fn unsubscribe(asked: ApiUnsubscribe, backend: &Backend<'_>) -> Outco
 }
 
 /// Closes connections.
-pub(super) fn disconnect(asked: &ApiDisconnect, backend: &Backend<'_>) -> Outcome {
+pub(super) fn disconnect(asked: &ApiDisconnect, backend: &Backend) -> Outcome {
     let close = match &asked.disconnect {
         None => Disconnect::FORCED,
         Some(close) if close.is_fit() => Disconnect {
@@ -128,7 +129,7 @@ pub(super) fn disconnect(asked: &ApiDisconnect, backend: &Backend<'_>) -> Outcom
 }
 
 /// Has connections end at another time.
-pub(super) fn refresh(asked: &ApiRefresh, backend: &Backend<'_>) -> Outcome {
+pub(super) fn refresh(asked: &ApiRefresh, backend: &Backend) -> Outcome {
     let meant = Meant {
         user: &asked.user,
         client: &asked.client,

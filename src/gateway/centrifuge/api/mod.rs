@@ -1,13 +1,14 @@
-//! `POST /api/METHOD`: the API that back ends of Centrifugo's users call.
+//! `POST /api/METHOD`, and `POST /api`: the API that back ends of Centrifugo's users call.
 //!
 //! Owns: the way of a request from its head to its answer, and who may make it. Promises: nothing of a body is read
-//! before a key was shown that counts; an error is in the answer's body, or as a status of HTTP for those who ask for
-//! it. Must not: know how a channel is stored.
+//! before a key was shown that counts; each command is judged where it begins; an error is in the answer's body, or as a
+//! status of HTTP for those who ask for it. Must not: know how a channel is stored.
 
 mod about;
 mod connections;
 mod outcome;
 mod perform;
+mod several;
 
 use std::sync::Arc;
 
@@ -15,27 +16,29 @@ use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::{Method as HttpMethod, Request, StatusCode};
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use subtle::ConstantTimeEq as _;
 
 use super::super::Shared;
-use super::super::body::{self, Body};
+use super::super::admitted::Admitted;
+use super::super::body;
 use super::super::dispatch::Caller;
 use super::super::door::{self, Visitor};
 use super::super::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
 use super::{ChannelOptions, Options};
 use crate::access::{Asker, Right};
-use crate::credentials::{Credential, Shown};
-use crate::decode;
-use crate::wire::centrifuge::{ApiBatch, ApiError, ApiMethod, Code};
+use crate::credentials::Shown;
+use crate::wire::Failure;
+use crate::wire::centrifuge::{ApiError, ApiMethod, Code};
 
 /// Who calls, and what is called.
-struct Backend<'s> {
+struct Backend {
     caller: Caller,
-    /// With the key of the configuration there is none.
-    credential: Option<Credential>,
-    options: &'s Options,
-    shared: &'s Arc<Shared>,
+    admitted: Admitted,
+    /// It has shown the key of the configuration, which may do everything in every channel.
+    is_own: bool,
+    options: Arc<Options>,
+    shared: Arc<Shared>,
 }
 
 /// What a call comes to.
@@ -55,7 +58,24 @@ impl From<Outcome> for Said {
     }
 }
 
-/// Answers one request to `/api/METHOD`.
+/// What a path asks for.
+enum Asked {
+    One(ApiMethod),
+    Several(several::Shape),
+}
+
+impl Asked {
+    fn of(path: &str) -> Option<Asked> {
+        let several = match path.strip_prefix("/api")?.trim_start_matches('/') {
+            "" => several::Shape::Lines,
+            "batch" => several::Shape::Batch,
+            method => return ApiMethod::of(method).map(Asked::One),
+        };
+        Some(Asked::Several(several))
+    }
+}
+
+/// Answers one request.
 pub(in crate::gateway) async fn serve(
     request: &mut Request<Incoming>,
     visitor: Visitor<'_>,
@@ -73,94 +93,55 @@ pub(in crate::gateway) async fn serve(
         Ok(backend) => backend,
         Err(answer) => return answer,
     };
-    let method = request.uri().path().rsplit('/').next().unwrap_or_default();
-    let (called, is_batch) = (ApiMethod::of(method), method == BATCH);
+    let Some(asked) = Asked::of(request.uri().path()) else {
+        return say(StatusCode::NOT_FOUND, "no such method of this API");
+    };
     let mode = request.headers().get("x-centrifugo-error-mode");
     let by_status = mode.is_some_and(|mode| mode == "transport");
-    if called.is_none() && !is_batch {
-        return say(StatusCode::NOT_FOUND, "no such method of this API");
-    }
     let bytes_max = shared.options.limits.inbound_frame_bytes_max;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let Body { bytes, share } = match body::read(request, bytes_max, shared).await {
+    let body = match body::read(request.body_mut(), bytes_max, shared).await {
         Ok(body) => body,
         Err(why) => return not_read(&why),
     };
-    let Ok(text) = std::str::from_utf8(&bytes) else {
+    if backend.admitted.check().is_err() {
+        return unauthorized();
+    }
+    let Ok(text) = std::str::from_utf8(&body.bytes) else {
         return say(StatusCode::BAD_REQUEST, "the body is not JSON");
     };
-    if let Err(answer) = backend.may_go_on(text.len()) {
-        return answer;
-    }
-    let inside = shared.gate.clone().pass().await;
-    let answer = match called {
-        Some(method) => {
-            let writes = perform::writes(method);
-            let _inside = writes.then_some(inside);
-            let outcome = perform::perform(method, text, &backend).await;
-            match outcome {
-                Err(error) if by_status => return transported(&error),
-                outcome => encode(&Said::from(outcome), writes, shared),
-            }
-        }
-        None => {
-            let Ok(batch) = decode::from_str(text) else {
-                return say(StatusCode::BAD_REQUEST, "the body is no batch");
+    match asked {
+        Asked::One(method) => one(method, text, &backend, by_status).await,
+        Asked::Several(shape) => {
+            let Some(commands) = shape.commands(text) else {
+                return say(StatusCode::BAD_REQUEST, "the body has no commands");
             };
-            let _inside = inside;
-            let replies = run_batch(batch, &backend).await;
-            encode(&replies, true, shared)
+            several::answer(shape, commands, body, backend)
         }
-    };
-    drop((bytes, share));
-    answer
-}
-
-/// The answers to a batch.
-#[derive(Serialize)]
-struct Replies {
-    replies: Vec<Box<RawValue>>,
-}
-
-/// Does one call after the other, which is as good as at once to who asks for that.
-async fn run_batch(batch: ApiBatch, backend: &Backend<'_>) -> Replies {
-    let mut replies = Vec::new();
-    for command in batch.commands {
-        let mut members = command.iter();
-        let outcome = match (members.next(), members.next()) {
-            (Some((name, params)), None) => match ApiMethod::of(name) {
-                Some(method) => {
-                    let outcome = perform::perform(method, params.get(), backend).await;
-                    outcome.map(|result| (method, result))
-                }
-                None => Err(Code::MethodNotFound.into()),
-            },
-            _ => Err(Code::BadRequest.into()),
-        };
-        let reply = match outcome {
-            Ok((method, result)) => {
-                to_raw_value(&std::collections::BTreeMap::from([(method.name(), result)]))
-            }
-            Err(error) => to_raw_value(&Said::Error(error)),
-        };
-        replies.extend(reply.ok());
     }
-    Replies { replies }
 }
 
-impl Backend<'_> {
-    /// Refuses what the limits of its key do not allow, and whose key was taken back while its body came in.
-    fn may_go_on(&self, bytes: usize) -> Result<(), Answer> {
-        let (Some(door), Some(credential)) = (&self.shared.door, &self.credential) else {
-            return Ok(());
+async fn one(method: ApiMethod, text: &str, backend: &Backend, by_status: bool) -> Answer {
+    if let Err(failure) = backend.admitted.begins(text.len()) {
+        return match failure.retry_after_ms {
+            Some(_) => door::refusal(&failure),
+            None => unauthorized(),
         };
-        if !door.still_counts(credential, &self.shared.clock) {
-            return Err(unauthorized());
-        }
-        door.bound_signed(credential, bytes).map_err(|reached| {
-            let failure: crate::wire::Failure = reached.into();
-            door::refusal(&failure)
-        })
+    }
+    match perform::perform(method, text, backend).await {
+        Err(error) if by_status => transported(&error),
+        outcome => encode(
+            &Said::from(outcome),
+            perform::writes(method),
+            &backend.shared,
+        ),
+    }
+}
+
+impl Backend {
+    /// A command of so many bytes may begin.
+    fn begins(&self, bytes: usize) -> Result<(), ApiError> {
+        self.admitted.begins(bytes).map_err(|why| ended(&why))
     }
 
     /// Whether a right about the server as a whole is given.
@@ -185,32 +166,46 @@ impl Backend<'_> {
     }
 }
 
+/// The answer to a command that must not begin, or not go on.
+fn ended(why: &Failure) -> ApiError {
+    Code::of(why.reason).into()
+}
+
 /// Who calls, by the key that they show.
-fn enter<'s>(
+fn enter(
     key: Option<&str>,
-    options: &'s Options,
+    options: &Arc<Options>,
     visitor: Visitor<'_>,
-    shared: &'s Arc<Shared>,
-) -> Result<Backend<'s>, Answer> {
+    shared: &Arc<Shared>,
+) -> Result<Backend, Answer> {
     let Some(key) = key else {
         return Err(unauthorized());
     };
     let is_own = |own: &String| bool::from(own.as_bytes().ct_eq(key.as_bytes()));
+    let is_own = options.api_key.as_ref().is_some_and(is_own);
+    let admitted = match is_own {
+        true => Admitted::believed(shared, Asker::default(), Some(OWN_KEY)),
+        false => admit(key, visitor, shared)?,
+    };
     let mut caller = Caller::default();
     caller.address = Some(visitor.address);
-    if options.api_key.as_ref().is_some_and(is_own) {
-        return Ok(Backend {
-            caller,
-            credential: None,
-            options,
-            shared,
-        });
-    }
+    caller.asker = admitted.asker().clone();
+    Ok(Backend {
+        caller,
+        admitted,
+        is_own,
+        options: Arc::clone(options),
+        shared: Arc::clone(shared),
+    })
+}
+
+/// Somebody with an API key.
+fn admit(key: &str, visitor: Visitor<'_>, shared: &Arc<Shared>) -> Result<Admitted, Answer> {
     let Some(door) = &shared.door else {
-        return match shared.per_client.fail(visitor.address) {
-            Ok(()) => Err(unauthorized()),
-            Err(reached) => Err(door::refusal(&reached.into())),
-        };
+        return Err(match shared.per_client.fail(visitor.address) {
+            Ok(()) => unauthorized(),
+            Err(reached) => door::refusal(&reached.into()),
+        });
     };
     let shown = Shown {
         bearer: Some(key),
@@ -219,16 +214,10 @@ fn enter<'s>(
     };
     let credential = door.judge(shown, visitor.address);
     let credential = credential.map_err(|failure| door::refusal(&failure))?;
-    if credential.identity.key().is_none() {
-        return Err(unauthorized());
+    match credential.identity.key() {
+        Some(_) => Ok(Admitted::by(shared, door, credential)),
+        None => Err(unauthorized()),
     }
-    caller.claimed(door.claim(&credential));
-    Ok(Backend {
-        caller,
-        credential: Some(credential),
-        options,
-        shared,
-    })
 }
 
 /// The key of a request: `X-API-Key`, `Authorization: apikey` (or `bearer`), or, where that is on, `api_key` in the
@@ -283,5 +272,6 @@ fn encode(said: &impl Serialize, writes: bool, shared: &Shared) -> Answer {
     full(StatusCode::OK, JSON, counted(body.into(), unread))
 }
 
-const BATCH: &str = "batch";
+/// What the limits of the configuration's key count by. No API key has such an ID.
+const OWN_KEY: &str = "http_api.key";
 const JSON: &str = "application/json";

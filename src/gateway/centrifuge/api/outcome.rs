@@ -3,8 +3,7 @@
 //! Owns: what all calls of this API begin and end with. Promises: a text that is no such request is refused as bad.
 //! Must not: do a call.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
@@ -12,7 +11,7 @@ use super::Outcome;
 use crate::decode;
 use crate::wire::centrifuge::{ApiError, Code};
 
-pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
+pub(super) fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, ApiError> {
     decode::from_str(text).map_err(|_| Code::BadRequest.into())
 }
 

@@ -5,21 +5,25 @@
 
 use std::time::Instant;
 
-use futures_util::future::join_all;
+use futures_util::future::ready;
+use futures_util::stream::FuturesOrdered;
+use futures_util::{FutureExt as _, StreamExt as _};
+use serde::Serialize;
 use serde_json::json;
-use serde_json::value::RawValue;
 
+use super::super::super::admitted::Does;
 use super::super::super::dispatch::{Work, call, refusal};
 use super::super::calls::{self, Published};
 use super::outcome::{done, read, result};
-use super::{Backend, Outcome, Said, about, connections};
+use super::{Backend, Outcome, Said, about, connections, ended};
+use crate::access::{Right, Rights};
 use crate::timeline::{Error, Target};
 use crate::wire::centrifuge::{
     ApiChannel, ApiError, ApiMethod, ApiRpc, ClientInfo, Code, HistoryRequest, PresenceResult,
     PresenceStatsResult, Publish, rpc_error,
 };
-use crate::wire::jsonrpc::JSON;
-use crate::wire::{Dialect, Failure, Incoming, Method, Needs, Reason};
+use crate::wire::jsonrpc::by_name;
+use crate::wire::{Failure, Method, Needs, Reason};
 
 /// Whether a call changes what is stored.
 pub(super) fn writes(method: ApiMethod) -> bool {
@@ -30,24 +34,19 @@ pub(super) fn writes(method: ApiMethod) -> bool {
 }
 
 /// Does a call, and counts it as the native one of its kind.
-pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend<'_>) -> Outcome {
-    let began = Instant::now();
-    let outcome = match method {
-        ApiMethod::Publish => publish(read(text)?, backend).await,
-        ApiMethod::Broadcast => broadcast(read(text)?, backend).await,
-        ApiMethod::History => history(read(text)?, backend).await,
-        ApiMethod::HistoryRemove => remove(read(text)?, backend).await,
-        ApiMethod::Presence => presence(&read(text)?, backend).await,
-        ApiMethod::PresenceStats => presence_stats(&read(text)?, backend).await,
-        ApiMethod::Subscribe => connections::subscribe(&read(text)?, backend),
-        ApiMethod::Unsubscribe => connections::unsubscribe(read(text)?, backend),
-        ApiMethod::Disconnect => connections::disconnect(&read(text)?, backend),
-        ApiMethod::Refresh => connections::refresh(&read(text)?, backend),
-        ApiMethod::Channels => about::channels(&read(text)?, backend),
-        ApiMethod::Info => about::info(backend),
+pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend) -> Outcome {
+    if method == ApiMethod::Rpc {
         // Counted as what it calls.
-        ApiMethod::Rpc => return rpc(&read(text)?, backend).await,
+        return rpc(&read(text)?, backend).await;
+    }
+    let began = Instant::now();
+    let does = match writes(method) {
+        true => Does::Changes,
+        false => Does::Reads,
     };
+    let work = Box::pin(one(method, text, backend));
+    let done = backend.admitted.perform(does, work);
+    let outcome = done.await.unwrap_or_else(|why| Err(ended(&why)));
     let native = match method {
         ApiMethod::Publish | ApiMethod::Broadcast => Some(Method::MessageAppend),
         ApiMethod::History => Some(Method::MessageRange),
@@ -69,6 +68,25 @@ pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend<'_>
     outcome
 }
 
+async fn one(method: ApiMethod, text: &str, backend: &Backend) -> Outcome {
+    match method {
+        ApiMethod::Publish => publish(read(text)?, backend).await,
+        ApiMethod::Broadcast => broadcast(read(text)?, backend).await,
+        ApiMethod::History => history(read(text)?, backend).await,
+        ApiMethod::HistoryRemove => remove(read(text)?, backend).await,
+        ApiMethod::Presence => presence(&read(text)?, backend).await,
+        ApiMethod::PresenceStats => presence_stats(&read(text)?, backend).await,
+        ApiMethod::Subscribe => connections::subscribe(&read(text)?, backend),
+        ApiMethod::Unsubscribe => connections::unsubscribe(read(text)?, backend),
+        ApiMethod::Disconnect => connections::disconnect(&read(text)?, backend),
+        ApiMethod::Refresh => connections::refresh(&read(text)?, backend),
+        ApiMethod::Channels => about::channels(&read(text)?, backend),
+        ApiMethod::Info => about::info(backend),
+        // It has a way of its own.
+        ApiMethod::Rpc => Err(Code::MethodNotFound.into()),
+    }
+}
+
 fn refused(failure: &Failure) -> ApiError {
     match failure.reason {
         Reason::MessageIdConflict => ApiError::conflict(),
@@ -76,13 +94,14 @@ fn refused(failure: &Failure) -> ApiError {
     }
 }
 
-async fn publish(publish: Publish, backend: &Backend<'_>) -> Outcome {
+async fn publish(publish: Publish, backend: &Backend) -> Outcome {
     let data = publish.data()?;
     to_one(&publish.channel, &publish, &data, backend).await
 }
 
-/// The same to several channels, each by itself.
-async fn broadcast(publish: Publish, backend: &Backend<'_>) -> Outcome {
+/// The same to several channels, each by itself and each a request of its caller: so many of them under way that what
+/// is to be written is not in memory for all at once.
+async fn broadcast(publish: Publish, backend: &Backend) -> Outcome {
     let data = publish.data()?;
     if publish.channels.is_empty() {
         return Err(Code::BadRequest.into());
@@ -90,17 +109,44 @@ async fn broadcast(publish: Publish, backend: &Backend<'_>) -> Outcome {
     if publish.channels.len() > CHANNELS_MAX {
         return Err(Code::LimitExceeded.into());
     }
-    let all = publish.channels.iter();
-    let all = all.map(|channel| to_one(channel, &publish, &data, backend));
-    let responses: Vec<Said> = join_all(all).await.into_iter().map(Said::from).collect();
-    result(&json!({ "responses": responses }))
+    let together = (TOGETHER_BYTES / data.len().max(1)).clamp(1, TOGETHER_MAX);
+    let mut channels = publish.channels.iter();
+    let mut responses: Vec<Said> = Vec::with_capacity(channels.len());
+    let mut under_way = FuturesOrdered::new();
+    loop {
+        while under_way.len() < together
+            && let Some(channel) = channels.next()
+        {
+            let begins = match responses.len() + under_way.len() {
+                // What the command itself has paid for.
+                0 => Ok(()),
+                _ => backend.begins(0),
+            };
+            let to_one = match begins {
+                Ok(()) => to_one(channel, &publish, &data, backend).boxed(),
+                Err(error) => ready(Err(error)).boxed(),
+            };
+            under_way.push_back(to_one);
+        }
+        match under_way.next().await {
+            Some(outcome) => responses.push(outcome.into()),
+            None => break,
+        }
+    }
+    result(&Responses { responses })
+}
+
+/// What a broadcast came to.
+#[derive(Serialize)]
+struct Responses {
+    responses: Vec<Said>,
 }
 
 async fn to_one(
     channel: &str,
     publish: &Publish,
     data: &bytes::Bytes,
-    backend: &Backend<'_>,
+    backend: &Backend,
 ) -> Outcome {
     backend.options_of(channel)?;
     // Which publication is the newest is what the channel's order says.
@@ -114,19 +160,19 @@ async fn to_one(
         tags: publish.tags.clone(),
         message_id: Some(key.clone()).filter(|key| !key.is_empty()),
     };
-    let position = calls::publish(backend.shared, backend.asker(), channel, published).await;
+    let position = calls::publish(&backend.shared, backend.asker(), channel, published).await;
     let position = position.map_err(|failure| refused(&failure))?;
     result(&json!({ "offset": position.offset, "epoch": position.epoch }))
 }
 
-async fn history(asked: HistoryRequest, backend: &Backend<'_>) -> Outcome {
+async fn history(asked: HistoryRequest, backend: &Backend) -> Outcome {
     backend.options_of(&asked.channel)?;
-    let read = calls::history(backend.shared, backend.asker(), asked).await?;
+    let read = calls::history(&backend.shared, backend.asker(), asked).await?;
     result(&read)
 }
 
 /// Drops what there is; position and epoch stay.
-async fn remove(asked: ApiChannel, backend: &Backend<'_>) -> Outcome {
+async fn remove(asked: ApiChannel, backend: &Backend) -> Outcome {
     backend.options_of(&asked.channel)?;
     let fail = |error| refused(&refusal(error));
     let head = backend
@@ -153,15 +199,15 @@ async fn remove(asked: ApiChannel, backend: &Backend<'_>) -> Outcome {
 }
 
 /// Whether who is there is kept of a channel, and may be seen.
-async fn shows_presence(channel: &str, backend: &Backend<'_>) -> Result<bool, ApiError> {
+async fn shows_presence(channel: &str, backend: &Backend) -> Result<bool, ApiError> {
     if !backend.options_of(channel)?.presence {
         return Err(Code::NotAvailable.into());
     }
-    let shows = calls::shows_presence(backend.shared, backend.asker(), channel);
+    let shows = calls::shows_presence(&backend.shared, backend.asker(), channel);
     Ok(shows.await?)
 }
 
-async fn presence(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
+async fn presence(asked: &ApiChannel, backend: &Backend) -> Outcome {
     let mut shown = PresenceResult::default();
     if shows_presence(&asked.channel, backend).await? {
         let bytes = backend.shared.options.limits.outbound_frame_bytes_max;
@@ -171,7 +217,7 @@ async fn presence(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
     result(&shown)
 }
 
-async fn presence_stats(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
+async fn presence_stats(asked: &ApiChannel, backend: &Backend) -> Outcome {
     let (clients, users) = match shows_presence(&asked.channel, backend).await? {
         true => backend.shared.hub.presence_stats(&asked.channel),
         false => (0, 0),
@@ -184,37 +230,48 @@ async fn presence_stats(asked: &ApiChannel, backend: &Backend<'_>) -> Outcome {
 }
 
 /// A call of the native protocol.
-async fn rpc(asked: &ApiRpc, backend: &Backend<'_>) -> Outcome {
-    let shared = backend.shared;
+async fn rpc(asked: &ApiRpc, backend: &Backend) -> Outcome {
+    let shared = &backend.shared;
     let params = asked.params.as_ref().map_or("{}", |params| params.get());
-    let text = json!({
-        "jsonrpc": "2.0", "id": 1, "method": asked.method, "params": read::<Box<RawValue>>(params)?,
-    });
-    let dialect: &dyn Dialect = &JSON;
-    let decoded = dialect.decode(text.to_string().as_bytes(), &shared.options.limits);
-    let request = match decoded {
-        Ok(Incoming::One(call)) => call.request,
-        Ok(_) => return Err(Code::BadRequest.into()),
-        Err(failure) => Err(failure),
-    };
+    let request = by_name(&asked.method, params.as_bytes(), &shared.options.limits);
     let request = request.map_err(|failure| rpc_refused(&failure))?;
-    // What is about the server is for API keys, which are made for it and can be taken back.
-    let is_of_server = matches!(request.method().needs(), Needs::Server(_));
-    if is_of_server && shared.door.is_some() && backend.credential.is_none() {
+    // With [auth], what is about no channel is for API keys, which are made for it and can be taken back.
+    if shared.door.is_some() && backend.is_own && !is_of_channels(request.method()) {
         return Err(Code::PermissionDenied.into());
     }
     let (method, began) = (request.method(), Instant::now());
     let mut caller = backend.caller.clone();
-    let answered = match call(shared, &mut caller, request) {
-        Work::Now(answered) => answered,
-        Work::Write(work) | Work::Read(work) | Work::Wait(work) => work.await,
+    let does = match method.has_effect() {
+        true => Does::Changes,
+        false => Does::Reads,
     };
+    let work = async {
+        match call(shared, &mut caller, request) {
+            Work::Now(answered) => answered,
+            Work::Write(work) | Work::Read(work) | Work::Wait(work) => work.await,
+        }
+    };
+    let done = backend.admitted.perform(does, Box::pin(work)).await;
+    let answered = done.map_err(|why| ended(&why))?;
     let counted = answered.as_ref().map(drop);
     shared
         .counters
         .count(Some(method), counted, began.elapsed());
     let answer = answered.map_err(|failure| rpc_refused(&failure))?;
     result(&json!({ "data": answer }))
+}
+
+/// Whether a method is about what it names, and this is a timeline: not a table, a session, or the server.
+fn is_of_channels(method: Method) -> bool {
+    const TABLES: Rights = Rights::NONE
+        .with(Right::TablesRead)
+        .with(Right::TablesWrite)
+        .with(Right::TablesManage);
+    match method.needs() {
+        Needs::Nothing(_) => true,
+        Needs::Any(rights) => !rights.has_any(TABLES),
+        Needs::Session(_) | Needs::Server(_) => method == Method::Discover,
+    }
 }
 
 fn rpc_refused(failure: &Failure) -> ApiError {
@@ -230,3 +287,6 @@ fn rpc_refused(failure: &Failure) -> ApiError {
 
 /// Of one broadcast.
 const CHANNELS_MAX: usize = 10_000;
+/// Of them under way, and bytes that they have together.
+const TOGETHER_MAX: usize = 256;
+const TOGETHER_BYTES: usize = 1 << 20;

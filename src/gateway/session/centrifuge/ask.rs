@@ -100,7 +100,7 @@ impl Session {
             kind,
         } = request;
         if kind != 0 {
-            return Err(Code::PermissionDenied);
+            return Err(Code::NotAvailable);
         }
         if data.is_empty() {
             return Err(Code::BadRequest);

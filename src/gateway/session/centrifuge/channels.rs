@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::super::parts::Opening;
+
 /// All of them.
 #[derive(Default)]
 pub(super) struct Channels {
@@ -22,8 +24,12 @@ pub(super) struct Channels {
 pub(super) struct Channel {
     /// Its subscribe was answered.
     pub(super) is_open: bool,
+    /// Its subscription: a later one of the same name has another place.
+    pub(super) at: Opening,
     /// The server has subscribed the client.
     pub(super) is_server_side: bool,
+    /// The connection's token has asked for that.
+    pub(super) is_of_token: bool,
     /// When it ends unless it is refreshed, ms.
     pub(super) expires_at: Option<u64>,
     /// What others see of this subscriber here.
@@ -48,6 +54,17 @@ impl Channels {
 
     pub(super) fn len(&self) -> usize {
         self.all.len()
+    }
+
+    /// The one in this place, unless another has its name by now.
+    pub(super) fn at(&self, name: &str, at: Opening) -> Option<&Channel> {
+        self.get(name).filter(|one| one.at == at)
+    }
+
+    /// Those that the connection's token has asked for.
+    pub(super) fn of_token(&self) -> impl Iterator<Item = &Arc<str>> {
+        let of_token = self.all.iter().filter(|(_, one)| one.is_of_token);
+        of_token.map(|(name, _)| name)
     }
 
     /// Whether the client is subscribed.

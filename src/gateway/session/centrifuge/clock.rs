@@ -15,8 +15,8 @@ use super::{Centrifuge, Session};
 use crate::credentials::{Subscriber, TokenRefused};
 use crate::gateway::dispatch::session::{is_same_caller, take};
 use crate::wire::centrifuge::{
-    Code, Disconnect, RefreshRequest, RefreshResult, Reply, SubRefreshRequest, SubRefreshResult,
-    Unsubscribe,
+    Code, Disconnect, Error, RefreshRequest, RefreshResult, Reply, SubRefreshRequest,
+    SubRefreshResult, Unsubscribe,
 };
 use crate::wire::{Close, Method};
 
@@ -54,7 +54,8 @@ impl Session {
         if request.token.is_empty() {
             return Err(Refused::End(Disconnect::BAD_REQUEST));
         }
-        let connection = self.shown(&request.token)?;
+        let shown = self.shown(&request.token);
+        let connection = shown.map_err(Refused::when_refreshing)?;
         let shared = Arc::clone(&self.shared);
         let own = self.own();
         if connection.user != own.user() {
@@ -75,6 +76,7 @@ impl Session {
             }
             take(door, &mut self.caller, &live, credential);
         }
+        self.move_to(connection.subs);
         let (expires, ttl) = ttl(&shared, connection.expires_at);
         let reply = Reply {
             refresh: Some(RefreshResult {
@@ -114,10 +116,20 @@ impl Session {
         };
         let options = Arc::clone(&own.options);
         let tokens = &options.tokens;
-        let shown = tokens.subscription(&token, subscriber, authority, now_ms)?;
-        let expires_at = shown.expires_at.filter(|_| !options.insecure);
-        not_over(expires_at, now_ms)?;
-        own.channels.renew(&channel, expires_at);
+        let shown = tokens.subscription(&token, subscriber, authority, now_ms);
+        let renewed = shown.and_then(|shown| {
+            let expires_at = shown.expires_at.filter(|_| !options.insecure);
+            not_over(expires_at, now_ms).map(|()| expires_at)
+        });
+        let expires_at = match renewed {
+            Ok(expires_at) => expires_at,
+            Err(TokenRefused::Expired) => {
+                self.reply(id, Method::SessionRenew, Reply::refused(try_another()));
+                return Ok(());
+            }
+            Err(why) => return Err(why.into()),
+        };
+        self.own().channels.renew(&channel, expires_at);
         let (expires, ttl) = ttl(&shared, expires_at);
         let reply = Reply {
             sub_refresh: Some(SubRefreshResult { expires, ttl }),
@@ -141,6 +153,14 @@ impl Centrifuge {
             Close::Unauthenticated if has_expired => Disconnect::EXPIRED,
             why => Disconnect::of(why),
         }
+    }
+}
+
+/// The answer to a token for a channel that has ended meanwhile: SDKs give up after what is not temporary.
+fn try_another() -> Error {
+    Error {
+        temporary: true,
+        ..Code::TokenExpired.into()
     }
 }
 

@@ -16,7 +16,7 @@ use super::stand::{Ticketed, open, ttl};
 use super::subscribe::{CHANNELS_MAX, described, taken};
 use super::{Session, Stage};
 use crate::credentials::{ChannelClaim, Connection};
-use crate::gateway::centrifuge::hub::Wish;
+use crate::gateway::centrifuge::hub::{Order, Wish};
 use crate::gateway::limits::Places;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::gateway::session::login::Login;
@@ -59,7 +59,7 @@ impl Session {
                 continue;
             };
             let mut channel = described(of_channel, None, &wish.claim, None);
-            channel.is_server_side = true;
+            (channel.is_server_side, channel.is_of_token) = (true, wish.is_of_token);
             let asker = self.believed_in(&wish.channel);
             let mut ticketed = self.place(wish.channel, channel, asker, wish.position);
             ticketed.data = wish.claim.data.unwrap_or_default();
@@ -105,20 +105,48 @@ impl Session {
         connection: &Connection,
         positions: &mut BTreeMap<String, SubscribeRequest>,
     ) -> Vec<Wish> {
-        let mut claims: BTreeMap<String, ChannelClaim> = connection.subs.iter().cloned().collect();
+        let asked = connection.subs.iter().cloned();
+        let asked = asked.map(|(channel, claim)| (channel, (claim, true)));
+        let mut claims: BTreeMap<String, (ChannelClaim, bool)> = asked.collect();
         let user = &connection.user;
         // With one of these in it the name of the channel would be for other users.
         let is_plain = !user.is_empty() && !user.contains(['#', ',']);
         if self.own().options.personal_channel && is_plain {
             claims.entry(format!("#{user}")).or_default();
         }
-        let wish = |(channel, claim): (String, ChannelClaim)| Wish {
+        let wish = |(channel, (claim, is_of_token)): (String, _)| Wish {
             position: positions.remove(&channel),
             channel,
             claim,
             expires_at: None,
+            is_of_token,
         };
         claims.into_iter().map(wish).collect()
+    }
+
+    /// Subscribes the client to what a newer token asks for and not to what only the one before did, behind all that
+    /// is under way.
+    pub(super) fn move_to(&mut self, subs: Vec<(String, ChannelClaim)>) {
+        let own = self.own();
+        let Some(registered) = &own.registered else {
+            return;
+        };
+        let subs: BTreeMap<String, ChannelClaim> = subs.into_iter().collect();
+        for gone in own.channels.of_token() {
+            if !subs.contains_key(&**gone) {
+                let order = Order::Unsubscribe(gone.as_ref().to_owned());
+                registered.client.order(order);
+            }
+        }
+        for (channel, claim) in subs {
+            registered.client.order(Order::Subscribe(Box::new(Wish {
+                channel,
+                claim,
+                expires_at: None,
+                position: None,
+                is_of_token: true,
+            })));
+        }
     }
 
     /// Becomes the session of who has connected; `false` = they have too many.
@@ -232,6 +260,7 @@ impl Session {
                 };
                 opened.places.push((at, subscription));
                 opened.settled.push(Settled::Channel {
+                    at,
                     channel: name,
                     stand,
                 });

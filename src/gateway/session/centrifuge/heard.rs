@@ -1,7 +1,7 @@
 //! What a session is told by others: who came and went, and what back ends order.
 //!
-//! Owns: which of it the client gets. Promises: of a channel that the client has left it hears nothing more. Must not:
-//! be asked while the client does not read: what waits for it is bounded elsewhere.
+//! Owns: which of it the client gets. Promises: of a channel that the client has left it hears nothing more; orders about
+//! a channel are obeyed in their order. Must not: be asked while the client does not read: what waits for it is bounded elsewhere.
 
 use std::task::{Context, Poll};
 
@@ -17,8 +17,8 @@ impl Session {
         context: &mut Context<'_>,
     ) -> Result<bool, End> {
         let gone = self.subscriptions.gone.get_or_insert_default();
-        for (channel, why) in std::mem::take(gone) {
-            self.channel_ended(&channel, why);
+        for (at, channel, why) in std::mem::take(gone) {
+            self.channel_ended(at, &channel, why);
         }
         let mut moved = false;
         while self.outbox.has_room() {
@@ -30,7 +30,12 @@ impl Session {
             else {
                 break;
             };
-            let Poll::Ready(heard) = registered.client.poll_heard(context) else {
+            // What is ordered about a channel waits for the subscribe that is under way there.
+            let may = |order: &Order| {
+                let channel = order.channel();
+                !channel.is_some_and(|channel| own.channels.is_opening(channel))
+            };
+            let Poll::Ready(heard) = registered.client.poll_heard(context, may) else {
                 break;
             };
             moved = true;
@@ -52,9 +57,7 @@ impl Session {
         match order {
             Order::Disconnect(why) => Err(End::Disconnect(why)),
             Order::Unsubscribe(channel) => {
-                if self.own().channels.is_open(&channel) {
-                    self.leave_saying(&channel, Unsubscribe::by_server());
-                }
+                self.leave_saying(&channel, Unsubscribe::by_server());
                 Ok(())
             }
             Order::Subscribe(wish) => {

@@ -31,7 +31,7 @@ use crate::access::Asker;
 use crate::gateway::centrifuge::Options;
 use crate::gateway::centrifuge::hub::Registered;
 use crate::wire::centrifuge::{ANONYMOUS, Code, Command, Commands, Disconnect, Encoding, Reply};
-use crate::wire::{Call, Failure, Id, Incoming, Method, Request, session};
+use crate::wire::{Failure, Id, Method};
 use channels::Channels;
 pub(in crate::gateway) use connect::NODE;
 use refused::Refused;
@@ -245,6 +245,11 @@ impl Session {
         if id == 0 {
             return bad_request;
         }
+        let claim = self.caller.asker.claim();
+        if claim.is_some_and(|claim| claim.is_over()) {
+            // The connection is about to close. What the options give needs no claim otherwise.
+            return Err(Code::Unauthorized.into());
+        }
         let rated = self.rated(bytes);
         rated.map_err(|failure| Code::of(failure.reason))?;
         if let Some(subscribe) = command.subscribe {
@@ -278,16 +283,7 @@ impl Session {
             Some(_) => self.caller.asker.clone(),
             None => Asker::believed(self.own().user()),
         };
-        let mut incoming = Incoming::One(Call {
-            id: None,
-            method: Some(Method::Ping),
-            request: Ok(Request::Ping(session::Nothing {})),
-        });
-        self.shared.per_client.bound(&asker, &mut incoming, bytes);
-        match incoming {
-            Incoming::One(call) => call.request.map(drop),
-            Incoming::Several(_) | Incoming::Batch(..) => Ok(()),
-        }
+        Ok(self.shared.per_client.take((&asker).into(), bytes)?)
     }
 
     /// Answers at once.
@@ -323,7 +319,7 @@ impl Session {
         for one in settled {
             match one {
                 Settled::Connected => self.connected(),
-                Settled::Channel { channel, stand } => self.opened(&channel, stand),
+                Settled::Channel { at, channel, stand } => self.opened(at, &channel, stand),
             }
         }
     }

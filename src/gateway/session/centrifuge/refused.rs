@@ -21,6 +21,14 @@ impl Refused {
             why => why.into(),
         }
     }
+
+    /// The same of a token to go on with: with one that has ended meanwhile the client is to come back.
+    pub(super) fn when_refreshing(self) -> Refused {
+        match self {
+            Refused::Answer(Code::TokenExpired) => Refused::End(Disconnect::EXPIRED),
+            other => other,
+        }
+    }
 }
 
 impl From<Code> for Refused {

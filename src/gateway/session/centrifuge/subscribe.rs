@@ -23,7 +23,7 @@ use crate::gateway::dispatch::Outcome;
 use crate::gateway::dispatch::subscribe::Asked;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::gateway::session::deltas::Deltas;
-use crate::gateway::session::parts::{Opened, Settled, Stand};
+use crate::gateway::session::parts::{Opened, Opening, Settled, Stand};
 use crate::wire::centrifuge::{
     ClientInfo, Code, Disconnect, Empty, FOSSIL, Push, Reply, Subscribe, SubscribeRequest,
     SubscribeResult, Ticket, Unsubscribe, check_channel,
@@ -68,6 +68,7 @@ impl Session {
             };
             answer.give(reply);
             let settled = Settled::Channel {
+                at,
                 channel: name,
                 stand: subscription.is_some().then_some(None),
             };
@@ -101,7 +102,7 @@ impl Session {
         }
         check_channel(channel).map_err(|_| Code::BadRequest)?;
         if request.kind != 0 {
-            return Err(Code::PermissionDenied.into());
+            return Err(Code::NotAvailable.into());
         }
         if request.tf.is_some() {
             return Err(Code::BadRequest.into());
@@ -140,7 +141,7 @@ impl Session {
     pub(super) fn place(
         &mut self,
         name: String,
-        channel: Channel,
+        mut channel: Channel,
         asker: Asker,
         position: Option<SubscribeRequest>,
     ) -> Ticketed {
@@ -152,6 +153,7 @@ impl Session {
         {
             slot.deltas = Deltas::Unknown;
         }
+        channel.at = at;
         self.own().channels.insert(name, channel);
         Ticketed {
             at,
@@ -169,8 +171,11 @@ impl Session {
     }
 
     /// A channel's subscribe is answered. With `Some` it is open, and perhaps the client is to be told.
-    pub(super) fn opened(&mut self, name: &Arc<str>, stand: Option<Option<Stand>>) {
+    pub(super) fn opened(&mut self, at: Opening, name: &Arc<str>, stand: Option<Option<Stand>>) {
         let own = self.own();
+        if own.channels.at(name, at).is_none() {
+            return;
+        }
         let Some(stand) = stand else {
             own.channels.remove(name);
             return;
@@ -246,13 +251,12 @@ impl Session {
 
     /// The native subscription has ended, and said so. SDKs subscribe again by themselves, but not to what the server
     /// has subscribed them to: there they have to connect again.
-    pub(super) fn channel_ended(&mut self, channel: &str, why: Ended) {
+    pub(super) fn channel_ended(&mut self, at: Opening, channel: &str, why: Ended) {
         let own = self.own();
-        let is_server_side = own
-            .channels
-            .get(channel)
-            .is_some_and(|one| one.is_server_side);
-        if is_server_side
+        let Some(one) = own.channels.at(channel, at) else {
+            return;
+        };
+        if one.is_server_side
             && why.resubscribe()
             && let Some(registered) = &own.registered
         {
@@ -274,7 +278,7 @@ impl Session {
             return;
         }
         let mut channel = described(of_channel, None, &wish.claim, wish.expires_at);
-        channel.is_server_side = true;
+        (channel.is_server_side, channel.is_of_token) = (true, wish.is_of_token);
         let asker = self.believed_in(&wish.channel);
         let mut ticketed = self.place(wish.channel, channel, asker, wish.position);
         ticketed.data = wish.claim.data.unwrap_or_default();
@@ -293,6 +297,7 @@ impl Session {
             let opened = Opened {
                 places: vec![(at, subscription)],
                 settled: vec![Settled::Channel {
+                    at,
                     channel: name,
                     stand,
                 }],
