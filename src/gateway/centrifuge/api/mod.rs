@@ -100,7 +100,7 @@ pub(in crate::gateway) async fn serve(
     let by_status = mode.is_some_and(|mode| mode == "transport");
     let bytes_max = shared.options.limits.inbound_frame_bytes_max;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let body = match body::read(request.body_mut(), bytes_max, shared).await {
+    let body = match body::read(request, bytes_max, shared).await {
         Ok(body) => body,
         Err(why) => return not_read(&why),
     };
