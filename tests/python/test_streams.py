@@ -444,8 +444,9 @@ def test_a_directory_of_before_takes_positions_without_a_seal(own_server, refuse
 def test_the_oldest_logs_go_first_and_readers_can_always_begin_now(own_server):
     """Logs of ended partitions beyond the bound: a small old one does not stay where a younger one has gone."""
     own_server.config = "stream_log_bytes_max = 1048576\n"
-    with Client(own_server.start()) as client:
-        opened(client, timelines="", cursor="slow")
+    with Client(own_server.start()) as away:
+        opened(away, timelines="", cursor="slow")
+    with Client(own_server) as client:
         client.append("small")
 
         def change(what, **partitions):
