@@ -9,6 +9,7 @@ use std::fmt;
 use toml::Value;
 
 use super::key::Key;
+use super::{CentrifugeKey, Config, ConfigError, DEVELOPMENT};
 
 /// Texts of the form `ID:secret`.
 #[derive(Clone, PartialEq, Eq)]
@@ -21,7 +22,7 @@ impl Secrets {
     /// With their secrets left out. The key that everybody knows is none.
     fn shown(&self) -> Vec<String> {
         let shown = self.0.iter().map(|text| match text.split_once(':') {
-            Some(_) if text == super::DEVELOPMENT => text.clone(),
+            Some(_) if text == DEVELOPMENT => text.clone(),
             Some((id, _)) => format!("{id}:{HIDDEN}"),
             None => HIDDEN.to_owned(),
         });
@@ -51,6 +52,75 @@ impl Key for Secrets {
     fn show(&self) -> String {
         self.shown().show()
     }
+}
+
+impl Config {
+    /// Whether a setting is a secret itself, and not the name of a file with one.
+    pub(super) fn holds_secret(&self) -> bool {
+        let mut credentials = self.tablestore_credentials.0.iter();
+        let of_centrifuge = self.centrifuge.as_ref();
+        of_centrifuge.is_some_and(CentrifugeKey::holds_secret)
+            || credentials.any(|credential| credential != DEVELOPMENT)
+    }
+
+    pub(super) fn check_tablestore(&self) -> Result<(), ConfigError> {
+        if self.auth.is_some() && self.tablestore_credentials.0 != [DEVELOPMENT] {
+            return Err(ConfigError(
+                "tablestore_credentials has no meaning beside [auth]: make keys with `tideline key create NAME \
+                 --signing`"
+                    .to_owned(),
+            ));
+        }
+        for (at, credential) in self.tablestore_credentials.0.iter().enumerate() {
+            // A secret is not to be shown, and a broken one may be anywhere in the text.
+            if !credential
+                .split_once(':')
+                .is_some_and(|(id, secret)| is_key_id(id) && !secret.is_empty())
+            {
+                return Err(ConfigError(format!(
+                    "tablestore_credentials: number {} is not a key ID of letters, digits, '.', '_' and '-', a colon, \
+                     and a secret",
+                    at + 1
+                )));
+            }
+            if credential.ends_with(&format!(":{}", HIDDEN)) {
+                return Err(ConfigError(format!(
+                    "tablestore_credentials: number {} has its secret hidden, as `tideline config` prints it: put the \
+                     secret in its place",
+                    at + 1
+                )));
+            }
+            let secret = credential.split_once(':').map_or("", |(_, secret)| secret);
+            if secret.len() < TABLESTORE_SECRET_BYTES_MIN && credential != DEVELOPMENT {
+                return Err(ConfigError(format!(
+                    "tablestore_credentials: number {} has a secret of {} bytes, but it must have \
+                     {TABLESTORE_SECRET_BYTES_MIN} or more",
+                    at + 1,
+                    secret.len()
+                )));
+            }
+        }
+        for instance in &self.tablestore_instances {
+            let is_fit = (3..=16).contains(&instance.len())
+                && instance
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+            if !is_fit {
+                return Err(ConfigError(format!(
+                    "tablestore_instances: `{instance}` is not 3 to 16 letters, digits and hyphens"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// As long as those of Alibaba Cloud, which are brought along.
+const TABLESTORE_SECRET_BYTES_MIN: usize = 30;
+
+fn is_key_id(id: &str) -> bool {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !id.is_empty() && id.bytes().all(is_fit)
 }
 
 #[cfg(test)]

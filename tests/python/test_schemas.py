@@ -25,11 +25,10 @@ CASES = 25
 # Which refusals of what is valid there may be: the name of the exception, and what the answer says. They depend on what the
 # server has handed out, stored or is at, or compare one member with another.
 EXCEPTIONS = [
-    ("opaque: only what the server has handed out", "", "not a cursor that|not a position|not `next`|text of an answer|cursor of this name"),
-    ("the clock: a time to deliver at lies ahead", "deliver_at", "from now|366 days|in the past|ahead"),
+    ("opaque: only what the server has handed out", "", "not a cursor that|not a position|no page gave this|cursor of this name"),
+    ("the clock: a time to deliver at lies ahead", "deliver_at", ""),
     ("nobody and nothing is named twice", "", "stands twice|is there twice|both in set and in remove"),
-    ("rights about the server are given on * only, and patterns end in *", "rights", "on \\* only|no such right|pattern|\\*"),
-    ("users and DNS names have a form of their own", "act_as|certificate", "each a user|DNS name"),
+    ("patterns, rights, users and DNS names have a form of their own", "rights|act_as|certificate", ""),
     ("partitions that are there", "partition|with", ""),
     ("the columns of the table's key", "", "key lacks|leave the last|is not within|must be an? "),
 ]
