@@ -48,7 +48,7 @@ export class IndexedDbStore {
     return this.#write(["places", "messages"], async (places, messages) => {
       const known = await done(places.get(timeline));
       const same = known?.epoch === place.epoch;
-      const { epoch, floor = place.first } = place;
+      const { floor = place.first } = place;
       // Another tab may have forgotten the timeline, or begun it anew since this one read it: that one has the rest.
       const held = new Set(added.map(({ sequence }) => sequence));
       const all = (from, to) => {
@@ -63,7 +63,7 @@ export class IndexedDbStore {
       const after = same ? Math.max(known.after, place.after) : place.after;
       const changes = same ? Math.max(known.changes, place.changes) : place.changes;
       if (same && first > known.first) messages.delete(between(timeline, 0, first));
-      places.put({ epoch, floor, first, after, changes }, timeline);
+      places.put({ ...place, first, after, changes }, timeline);
       for (const message of added) {
         const key = [timeline, message.sequence];
         const copy = same && message.sequence <= known.after ? await done(messages.get(key)) : null;
