@@ -5,6 +5,7 @@
 pub mod access;
 pub mod address;
 pub mod admin;
+pub mod bounds;
 pub mod config;
 pub mod credentials;
 mod decode;

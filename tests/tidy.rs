@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("bounds", &["metrics"]),
     ("access", &["faults", "ids", "metrics", "model"]),
     ("decode", &[]),
     ("disk", &[]),
@@ -31,12 +32,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "partition",
         &[
-            "disk", "entry", "faults", "ids", "ordered", "metrics", "model", "log", "image",
+            "bounds", "disk", "entry", "faults", "ids", "ordered", "metrics", "model", "log",
+            "image",
         ],
     ),
     (
         "table",
         &[
+            "bounds",
             "entry",
             "ids",
             "ordered",
@@ -121,6 +124,7 @@ const ZERO: &[&str] = &["access", "decode", "ids", "ordered", "metrics", "model"
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
     "access",
+    "bounds",
     "credentials",
     "decode",
     "ids",

@@ -211,7 +211,9 @@ mod tests {
             let options = config.centrifuge_options().unwrap().unwrap();
             let written = format!(
                 "{shown}{config:?}{options:?}{:?}",
-                config.gateway_options(&std::sync::Arc::default()).unwrap()
+                config
+                    .gateway_options(&std::sync::Arc::default(), &std::sync::Arc::default())
+                    .unwrap()
             );
             assert!(!written.contains("canary"), "{written}");
             assert!(shown.contains("hmac_secret_key = \"(hidden)\""), "{shown}");

@@ -11,8 +11,8 @@ use hyper::header::CONTENT_ENCODING;
 use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
-use super::budget::Share;
 use super::patience::is_late;
+use crate::bounds::{Holder, Share};
 
 /// A whole body.
 pub(super) struct Body {
@@ -29,14 +29,15 @@ pub(super) enum Unread {
     /// It ended before its end.
     Broken,
     TooSlow,
-    /// All connections together hold as much as they may.
+    /// All connections together, or those of its caller, hold as much as they may.
     Busy,
 }
 
-/// Reads the body of a request, of at most so many bytes.
+/// Reads the body of a request, of at most so many bytes, which count as its caller's.
 pub(super) async fn read(
     request: &mut Request<Incoming>,
     bytes_max: usize,
+    holder: Option<Holder>,
     shared: &Shared,
 ) -> Result<Body, Unread> {
     let encodings = request.headers().get_all(CONTENT_ENCODING);
@@ -55,7 +56,7 @@ pub(super) async fn read(
     let whole = whole.map_or(bytes_max, |whole: usize| whole.min(bytes_max));
     let mut read = Body {
         bytes: Vec::new(),
-        share: shared.inbound.share(),
+        share: shared.inbound.share(holder),
     };
     let time_max = shared.options.request_time_max;
     let mut due = Instant::now() + time_max;
@@ -89,7 +90,7 @@ impl Body {
         if needed > self.bytes.capacity() {
             let capacity = needed.max((2 * self.bytes.capacity()).min(whole));
             if !self.share.resize(capacity) {
-                self.share.budget().refuse();
+                self.share.bound().refuse();
                 return Err(Unread::Busy);
             }
             self.bytes.reserve_exact(capacity - self.bytes.len());

@@ -155,15 +155,10 @@ impl Passed {
 impl Client {
     /// Tells the session to do something. One that is told far more than it takes is to close instead.
     pub(in crate::gateway) fn order(&self, order: Order) {
-        self.tell(|told| {
-            let is_full = told.orders.len() >= ORDERS_MAX;
-            if is_full {
-                told.orders.clear();
-            }
-            told.orders.push_back(match is_full {
-                true => Order::Disconnect(Disconnect::of(Close::SlowConsumer)),
-                false => order,
-            });
+        self.tell(|told| match told.orders.len() < ORDERS_MAX {
+            true => told.orders.push_back(order),
+            // It has not listened for so long that it begins anew: no order is lost in silence.
+            false => told.orders = [Order::Disconnect(Disconnect::of(Close::SlowConsumer))].into(),
         });
     }
 
@@ -379,10 +374,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 const SHARDS: usize = 64;
+/// Orders that wait for one connection; one with more is closed.
+const ORDERS_MAX: usize = 1_024;
 /// Comings and goings that wait for one connection; of more it misses the oldest.
 const PASSED_MAX: usize = 1_024;
-/// Orders that wait for one connection.
-const ORDERS_MAX: usize = 16_384;
 /// Around one client in a list of those who are there.
 const INFO_BYTES: usize = 160;
 

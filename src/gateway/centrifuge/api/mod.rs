@@ -96,11 +96,13 @@ pub(in crate::gateway) async fn serve(
     let Some(asked) = Asked::of(request.uri().path()) else {
         return say(StatusCode::NOT_FOUND, "no such method of this API");
     };
+    let holder = shared.per_client.holder(backend.asker());
+    visitor.seat.is_of(holder);
     let mode = request.headers().get("x-centrifugo-error-mode");
     let by_status = mode.is_some_and(|mode| mode == "transport");
     let bytes_max = shared.options.limits.inbound_frame_bytes_max;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let body = match body::read(request, bytes_max, shared).await {
+    let body = match body::read(request, bytes_max, holder, shared).await {
         Ok(body) => body,
         Err(why) => return not_read(&why),
     };
@@ -258,7 +260,7 @@ fn encode(said: &impl Serialize, writes: bool, shared: &Shared) -> Answer {
     let Ok(body) = serde_json::to_vec(said) else {
         return say(StatusCode::INTERNAL_SERVER_ERROR, "the answer is no JSON");
     };
-    let mut unread = shared.answers.share();
+    let mut unread = shared.answers.share(None);
     if !unread.resize(body.len()) {
         shared.answers.refuse();
         // The back end must learn what a write has done.
