@@ -110,7 +110,9 @@ async fn by_directory(
         KeyCommand::List | KeyCommand::Revoke { .. } => None,
     };
     let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
-    let store = Store::open(config, &metrics, &clock).await.map_err(wrong)?;
+    let store = Store::open(config, &Arc::default(), &metrics, &clock)
+        .await
+        .map_err(wrong)?;
     let stored = StoredCredentials::new(store.partitions.clone(), &config.data);
     let done = in_store(&stored, what, new, clock.now_ms(), out).await;
     drop((store.timelines, store.tables, stored));

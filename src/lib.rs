@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod admin;
+pub mod bounds;
 pub mod config;
 pub mod credentials;
 mod disk;

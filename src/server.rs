@@ -28,7 +28,7 @@ use crate::partition::Partitions;
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::reshape::Reshaper;
-use crate::store::{Store, StoreFailure, fit_partitions};
+use crate::store::{Store, StoreFailure, fit_partitions, partitions_of};
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
@@ -127,7 +127,10 @@ impl Server {
             .map_err(|error| StartError::Listen(config.listen, error))?;
         let clock = Arc::new(Clock::system());
         fit_partitions(config).await.map_err(StartError::Store)?;
-        let store = Store::open(config, &metrics, &clock).await;
+        let partitions = partitions_of(config).map_err(StartError::Store)?;
+        let bounds = config.bounds(connections_max(config, partitions), &metrics);
+        let bounds = Arc::new(bounds);
+        let store = Store::open(config, &bounds, &metrics, &clock).await;
         let Store {
             partitions,
             timelines,
@@ -173,8 +176,7 @@ impl Server {
             config.reshape_options(),
             &tasks,
         );
-        let connections_max = connections_max(config, partitions.ids().count());
-        show_limits(config, connections_max, &metrics);
+        show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
             let tables = tables.clone();
@@ -196,10 +198,9 @@ impl Server {
         let gateway = Gateway::start(
             listener,
             GatewayOptions {
-                connections_max,
                 dialects,
                 certificate: certificate.map(Arc::new),
-                ..config.gateway_options(&metrics)
+                ..config.gateway_options(&bounds, &metrics)
             },
             (timelines, people),
             (tables, webhooks.clone(), reshaper.clone(), access.clone()),

@@ -14,10 +14,13 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
+use crate::bounds::Bounds;
 use crate::config::Config;
 use crate::ids::{Clock, Position};
 use crate::metrics::Metrics;
-use crate::partition::{Estimate, Map, OpenError, Partitions, ReadError, Reshape, directory_map};
+use crate::partition::{
+    self, Estimate, Map, OpenError, Partitions, ReadError, Reshape, directory_map,
+};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::table::{Catalog, Tables};
@@ -70,10 +73,15 @@ impl Store {
     /// Recovery, then timelines and tables on the partitions.
     pub(crate) async fn open(
         config: &Config,
+        bounds: &Arc<Bounds>,
         metrics: &Arc<Metrics>,
         clock: &Arc<Clock>,
     ) -> Result<Store, StoreFailure> {
-        let (dir, options) = (config.data.clone(), config.partition_options(metrics));
+        let dir = config.data.clone();
+        let options = partition::Options {
+            bounds: Arc::clone(bounds),
+            ..config.partition_options(metrics)
+        };
         let (limits, policies) = (config.timeline_limits(), config.policies());
         let catalog = Catalog::default();
         let rules = People::rules(&limits, catalog.clone());
@@ -92,6 +100,12 @@ impl Store {
         })
         .await
     }
+}
+
+/// How many partitions the server has that serves this directory, or makes it.
+pub(crate) fn partitions_of(config: &Config) -> Result<usize, StoreFailure> {
+    let made = usize::from(config.partitions.max(1));
+    Ok(directory_map(&config.data)?.map_or(made, |map| map.ids().len()))
 }
 
 /// Gives a directory the number of partitions that is configured, if it has another one. A directory that is still to
@@ -125,7 +139,7 @@ async fn change(
 ) -> Result<(), StoreFailure> {
     // Those of before count nothing that anybody will look at.
     let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
-    let store = Store::open(config, &metrics, &clock).await?;
+    let store = Store::open(config, &Arc::default(), &metrics, &clock).await?;
     let partitions = store.partitions.clone();
     let changed = store.change(config, &metrics, reshape, say).await;
     partitions.close().await;

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 
 /// Module → the modules it may import. What is not here may import nothing of the crate.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("bounds", &["metrics"]),
     ("access", &["faults", "ids", "metrics", "model"]),
     ("disk", &[]),
     ("entry", &[]),
@@ -27,12 +28,14 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "partition",
         &[
-            "disk", "entry", "faults", "ids", "ordered", "metrics", "model", "log", "image",
+            "bounds", "disk", "entry", "faults", "ids", "ordered", "metrics", "model", "log",
+            "image",
         ],
     ),
     (
         "table",
         &[
+            "bounds",
             "entry",
             "ids",
             "ordered",
@@ -115,6 +118,7 @@ const ZERO: &[&str] = &["access", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
 const SIX: &[&str] = &[
     "access",
+    "bounds",
     "credentials",
     "ids",
     "ordered",

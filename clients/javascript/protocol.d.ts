@@ -2640,7 +2640,7 @@ export interface Methods {
       "level"?: (LogLevel | null);
       /** Lines at most. */
       "limit"?: number;
-      /** How long to wait for a line if there is none, ms; absent = not at all. */
+      /** How long to wait for a line if there is none, ms; absent = not at all; clamped; not in a batch. */
       "wait_ms"?: number | null;
     };
     result: {

@@ -193,7 +193,7 @@ mod tests {
             let options = config.centrifuge_options().unwrap();
             let written = format!(
                 "{shown}{config:?}{options:?}{:?}",
-                config.gateway_options(&std::sync::Arc::default())
+                config.gateway_options(&std::sync::Arc::default(), &std::sync::Arc::default())
             );
             assert!(!written.contains("canary"), "{written}");
             assert!(shown.contains("hmac_secret_key = \"(hidden)\""), "{shown}");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, DEVELOPMENT};
+use crate::bounds::{Bounds, Resource};
 use crate::metrics::Metrics;
 use crate::tls::{Certificate, Unfit};
 use crate::{feed, gateway, partition, relay, reshape, timeline, wire};
@@ -64,6 +65,22 @@ impl Config {
             metrics: Arc::clone(metrics),
             ..partition::Options::default()
         }
+    }
+
+    /// What callers may hold, with so many connections as the machine allows.
+    #[must_use]
+    pub fn bounds(&self, connections_max: usize, metrics: &Metrics) -> Bounds {
+        let max = |resource| match resource {
+            Resource::Connections => connections_max,
+            Resource::InboundBytes => self.inbound_bytes_max,
+            Resource::AnswersBytes => self.answers_bytes_max,
+            Resource::WatchedTimelines => self.watched_timelines_max,
+            Resource::CostlyReads => self.tablestore_costly_reads_max,
+            Resource::Transactions => self.tablestore_transactions_max,
+            Resource::TransactionBytes => self.tablestore_transaction_bytes_max,
+        };
+        let percent = self.caller_share_percent;
+        Bounds::new(max, percent, self.tablestore_expression_bytes_max, metrics)
     }
 
     /// For the streams of tables: how many bytes of log they may hold. On a small disk less, since a full one stops
@@ -142,15 +159,17 @@ impl Config {
 
     /// For the gateway.
     #[must_use]
-    pub fn gateway_options(&self, metrics: &Arc<Metrics>) -> gateway::Options {
+    pub fn gateway_options(
+        &self,
+        bounds: &Arc<Bounds>,
+        metrics: &Arc<Metrics>,
+    ) -> gateway::Options {
         gateway::Options {
             limits: self.wire_limits(),
-            inbound_bytes_max: self.inbound_bytes_max,
-            answers_bytes_max: self.answers_bytes_max,
             request_time_max: Duration::from_millis(self.request_ms_max),
             heartbeat: Duration::from_millis(self.heartbeat_ms),
             slow_consumer: Duration::from_millis(self.slow_consumer_ms),
-            connections_max: self.connections_max,
+            bounds: Arc::clone(bounds),
             allowed_origins: self.allowed_origins.clone(),
             allowed_hosts: self.allowed_hosts.clone(),
             takes_proxied: self.takes_proxied(),

@@ -9,8 +9,8 @@ use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
-use super::budget::Share;
 use super::patience::is_late;
+use crate::bounds::{Holder, Share};
 
 /// A whole body.
 pub(super) struct Body {
@@ -25,14 +25,15 @@ pub(super) enum Unread {
     /// It ended before its end.
     Broken,
     TooSlow,
-    /// All connections together hold as much as they may.
+    /// All connections together, or those of its caller, hold as much as they may.
     Busy,
 }
 
-/// Reads a body of at most so many bytes.
+/// Reads a body of at most so many bytes, which count as its caller's.
 pub(super) async fn read(
     body: &mut Incoming,
     bytes_max: usize,
+    holder: Option<Holder>,
     shared: &Shared,
 ) -> Result<Body, Unread> {
     let announced = body.size_hint();
@@ -43,7 +44,7 @@ pub(super) async fn read(
     let whole = whole.map_or(bytes_max, |whole: usize| whole.min(bytes_max));
     let mut read = Body {
         bytes: Vec::new(),
-        share: shared.inbound.share(),
+        share: shared.inbound.share(holder),
     };
     let time_max = shared.options.request_time_max;
     let mut due = Instant::now() + time_max;
@@ -77,7 +78,7 @@ impl Body {
         if needed > self.bytes.capacity() {
             let capacity = needed.max((2 * self.bytes.capacity()).min(whole));
             if !self.share.resize(capacity) {
-                self.share.budget().refuse();
+                self.share.bound().refuse();
                 return Err(Unread::Busy);
             }
             self.bytes.reserve_exact(capacity - self.bytes.len());

@@ -19,6 +19,7 @@ use super::address::block;
 use super::limits::{Limits, Reached};
 use super::live::Sessions;
 use super::respond::{Answer, full};
+use super::seats::Seat;
 use super::seldom::Seldom;
 use crate::access::{Claim, Gate, Identity, Who};
 use crate::credentials::{Authority, Credential, Refused, Shown, named, named_id};
@@ -56,6 +57,8 @@ pub(super) struct Visitor<'c> {
     pub(super) address: IpAddr,
     /// DNS names of the client's certificate.
     pub(super) certificates: &'c [String],
+    /// The place of its connection.
+    pub(super) seat: &'c Seat,
 }
 
 /// Who somebody says to be whose credential was refused.
@@ -118,6 +121,11 @@ impl Door {
         let shown = shown(headers, visitor.certificates);
         let judged = self.authority.verify_fetching(shown).await;
         let judged = judged.map_err(|why| self.refuse(why, shown.into(), visitor.address));
+        if let Ok(credential) = &judged {
+            visitor
+                .seat
+                .is_of(self.limits.holder_of(&credential.identity));
+        }
         judged.inspect_err(|failure| self.note_limit(failure))
     }
 

@@ -19,6 +19,7 @@ use super::door::{self, Visitor};
 use super::form::Form;
 use super::limits::{Place, Places, Reached};
 use super::respond::{Answer, Content, limited, say};
+use super::seats::Seat;
 use super::session::login::Entered;
 use super::upgrade::{self, Chosen, Refusal};
 
@@ -33,6 +34,7 @@ pub(super) struct Ends {
     /// DNS names of the client's certificate.
     pub(super) certificates: Arc<[String]>,
     pub(super) arrival: Arc<Arrival>,
+    pub(super) seat: Arc<Seat>,
 }
 
 impl Ends {
@@ -40,6 +42,7 @@ impl Ends {
         Visitor {
             address: shared.proxies.client(self.peer, headers),
             certificates: &self.certificates,
+            seat: &self.seat,
         }
     }
 }
@@ -84,6 +87,7 @@ pub(super) async fn enter(
         credential: None,
         waits: None,
         places: Places::default(),
+        seat: Arc::clone(&ends.seat),
     };
     match &shared.door {
         Some(door) if counts && shows_token(headers) => {
@@ -102,7 +106,8 @@ pub(super) async fn enter(
             let why = "too many connections that nobody knows; show a credential";
             return Err(say(StatusCode::SERVICE_UNAVAILABLE, why));
         }
-        None => {}
+        // Nobody is asked who they are.
+        None => ends.seat.is_of(None),
     }
     Ok(entered)
 }

@@ -30,6 +30,7 @@ use super::entrance::{
 };
 use super::patience::{Impatient, farewell};
 use super::respond::{Answer, as_page, full, not_allowed, say};
+use super::seats::Seat;
 use super::socket::Socket;
 use super::upgraded::Upgraded;
 use super::{Shared, cors, dispatch, files, rpc, tablestore};
@@ -39,7 +40,7 @@ use crate::wire::{Failure, Reason};
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
 pub(super) async fn serve(
     socket: Socket,
-    peer: IpAddr,
+    (peer, seat): (IpAddr, Arc<Seat>),
     arrival: Arc<Arrival>,
     shared: Arc<Shared>,
 ) -> Option<Upgraded> {
@@ -49,6 +50,7 @@ pub(super) async fn serve(
         local: local.ip(),
         certificates: socket.client_names().into(),
         arrival: Arc::clone(&arrival),
+        seat,
     };
     let upgraded: Arc<Accepted> = Arc::default();
     let time_max = shared.options.request_time_max;

@@ -1,7 +1,7 @@
 //! The listening socket, and one task per connection.
 //!
 //! Owns: accepting, the number of connections, what happens when files run out. Promises: never spins (a failed accept
-//! waits), never holds more than `connections_max` sockets and a few that are told to leave, and a panic ends one
+//! waits), never serves more than `connections_max` sockets beside those that are told to leave, and a panic ends one
 //! connection only. Must not: decode a byte.
 
 use std::net::IpAddr;
@@ -18,8 +18,10 @@ use tokio_util::task::TaskTracker;
 use super::arrival::{Arrival, Arrivals};
 use super::limits::{Place, Reached};
 use super::patience::farewell;
+use super::seats::{Seat, Seats};
 use super::socket::{Shaken, Socket};
 use super::{Shared, http, session};
+use crate::bounds::Resource;
 use crate::metrics::CONNECTIONS;
 
 /// Accepts until `stop`.
@@ -29,7 +31,7 @@ pub(super) async fn accept(
     sessions: TaskTracker,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(shared.options.connections_max));
+    let seats = Seats::new(shared.options.bounds.of(Resource::Connections));
     let leaving = Arc::new(Semaphore::new(LEAVING_MAX));
     let metrics = Arc::clone(&shared.metrics);
     let arrivals = Arrivals::new(&metrics);
@@ -47,11 +49,11 @@ pub(super) async fn accept(
             }
         };
         metrics.gateway.accepted.increment(1);
-        let place = Arc::clone(&places).try_acquire_owned();
-        let place = place.map_err(|_| Refused::Full);
-        let place = place.and_then(|place| Ok((place, visit(peer, &shared)?)));
-        let place = match place {
-            Ok(place) => place,
+        // An address that has too many takes nobody's place.
+        let place = visit(peer, &shared).map_err(Refused::Limited);
+        let place = place.and_then(|place| Ok((seats.enter().ok_or(Refused::Full)?, place)));
+        let (seat, place) = match place {
+            Ok((seat, place)) => (Arc::new(seat), place),
             Err(why) => {
                 metrics.refused(why.limit(), 1);
                 // Before its handshake a client of TLS would not understand an answer.
@@ -71,7 +73,7 @@ pub(super) async fn accept(
         };
         let (shared, panics) = (Arc::clone(&shared), metrics.server.panics.clone());
         sessions.spawn(async move {
-            let served = std::panic::AssertUnwindSafe(serve(socket, peer, arrival, shared))
+            let served = std::panic::AssertUnwindSafe(serve(socket, (peer, seat), arrival, shared))
                 .catch_unwind()
                 .await;
             if served.is_err() {
@@ -87,12 +89,6 @@ pub(super) async fn accept(
 enum Refused {
     Full,
     Limited(Reached),
-}
-
-impl From<Reached> for Refused {
-    fn from(reached: Reached) -> Refused {
-        Refused::Limited(reached)
-    }
 }
 
 impl Refused {
@@ -131,20 +127,25 @@ fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
     }
 }
 
-async fn serve(socket: TcpStream, peer: IpAddr, arrival: Arrival, shared: Arc<Shared>) {
+async fn serve(
+    socket: TcpStream,
+    (peer, seat): (IpAddr, Arc<Seat>),
+    arrival: Arrival,
+    shared: Arc<Shared>,
+) {
     // Replies are small and many requests are in flight: waiting for a full packet only adds latency.
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "the socket was gone before it was served");
         return;
     }
     // In boxes of their own, one after the other: the task is as large as its largest step, for as long as it lives.
-    let cut = shared.cut.clone();
+    let (cut, leaves) = (shared.cut.clone(), seat.leaves.clone());
     let served = async move {
         let arrival = Arc::new(arrival);
         let Some(socket) = Box::pin(shake_hands(socket, &arrival, &shared)).await else {
             return;
         };
-        let http = http::serve(socket, peer, arrival, Arc::clone(&shared));
+        let http = http::serve(socket, (peer, seat), arrival, Arc::clone(&shared));
         if let Some(upgraded) = Box::pin(http).await {
             session::run(upgraded, shared).await;
         }
@@ -152,6 +153,7 @@ async fn serve(socket: TcpStream, peer: IpAddr, arrival: Arrival, shared: Arc<Sh
     tokio::select! {
         () = served => {}
         () = cut.cancelled() => {}
+        () = leaves.cancelled() => {}
     }
 }
 

@@ -7,7 +7,6 @@
 mod address;
 mod arrival;
 mod body;
-mod budget;
 pub mod centrifuge;
 mod changes;
 mod cors;
@@ -28,6 +27,7 @@ mod patience;
 mod renewal;
 mod respond;
 mod rpc;
+mod seats;
 mod seldom;
 mod session;
 mod socket;
@@ -52,10 +52,11 @@ use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::bounds::{Bound, Bounds, Resource};
 use crate::feed::Feed;
 use crate::health::Health;
 use crate::ids::Clock;
-use crate::metrics::{ANSWERS_BYTES, INBOUND_BYTES, Metrics};
+use crate::metrics::Metrics;
 use crate::people::People;
 use crate::reshape::{Gate, Reshaper};
 use crate::table::Tables;
@@ -63,7 +64,6 @@ use crate::timeline::Timelines;
 use crate::tls::Certificate;
 use crate::webhook::Webhooks;
 use crate::wire::{Dialect, Limits};
-use budget::Budget;
 use counters::Counters;
 use door::Door;
 use form::Dialects;
@@ -74,10 +74,6 @@ use tablestore::Tablestore;
 pub struct Options {
     /// What clients may send and get.
     pub limits: Limits,
-    /// Bytes, of all connections, of requests that come in or are not answered yet.
-    pub inbound_bytes_max: usize,
-    /// Bytes, of all connections, of answers that wait for slow readers.
-    pub answers_bytes_max: usize,
     /// Time for a message of a WebSocket from its first byte to its last, for the body of an HTTP request, and for each
     /// MiB of a response.
     pub request_time_max: Duration,
@@ -85,8 +81,8 @@ pub struct Options {
     pub heartbeat: Duration,
     /// A client that is behind for longer is cut.
     pub slow_consumer: Duration,
-    /// Open connections at most.
-    pub connections_max: usize,
+    /// What callers may hold.
+    pub bounds: Arc<Bounds>,
     /// Pages from these origins may call, besides the server's own.
     pub allowed_origins: Vec<String>,
     /// Names under which the server may be called, besides its address and localhost.
@@ -157,9 +153,11 @@ struct Shared {
     dialects: Dialects,
     metrics: Arc<Metrics>,
     /// Requests that come in or are not answered yet.
-    inbound: Arc<Budget>,
+    inbound: Arc<Bound>,
     /// Answers that wait for their readers.
-    answers: Arc<Budget>,
+    answers: Arc<Bound>,
+    /// Timelines that subscriptions and waiting calls follow.
+    watched: Arc<Bound>,
     origins: origin::Allowed,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
@@ -198,19 +196,17 @@ impl Gateway {
             options.takes_proxied,
         );
         let metrics = Arc::clone(&options.metrics);
-        let budget = |limit, bytes_max, gauge| {
-            Budget::new(bytes_max, gauge, metrics.families.refusals.of(&[limit]))
-        };
+        let bound = |resource| Arc::clone(options.bounds.of(resource));
         let options_metrics = Arc::clone(&metrics);
-        let gauges = &metrics.gateway;
         let dialects = Dialects::new(options.dialects);
         let per_client = Arc::new(limits::Limits::new(options.per_client));
         let sessions = live::Sessions::new(metrics.access.sessions.clone());
         let known = (Arc::clone(&per_client), Arc::clone(&sessions));
         let door = access.map(|access| Door::new(access, known, &options_metrics));
         let shared = Arc::new(Shared {
-            inbound: budget(INBOUND_BYTES, options.inbound_bytes_max, &gauges.inbound),
-            answers: budget(ANSWERS_BYTES, options.answers_bytes_max, &gauges.answers),
+            inbound: bound(Resource::InboundBytes),
+            answers: bound(Resource::AnswersBytes),
+            watched: bound(Resource::WatchedTimelines),
             tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
             proxies: address::Proxies::new(&options.trusted_proxies),
             per_client,

@@ -18,8 +18,8 @@ use hyper::header::{
 use hyper::{Response, StatusCode};
 
 use super::body::Unread;
-use super::budget::Share;
 use super::limits::Reached;
+use crate::bounds::Share;
 
 /// An answer.
 pub(super) type Answer = Response<Content>;

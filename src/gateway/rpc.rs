@@ -37,7 +37,9 @@ pub(super) async fn serve(
     }
     let limits = &shared.options.limits;
     let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
-    let Body { bytes, share } = match body::read(request.body_mut(), bytes_max, shared).await {
+    let holder = shared.per_client.holder(&caller.asker);
+    let body = body::read(request.body_mut(), bytes_max, holder, shared);
+    let Body { bytes, share } = match body.await {
         Ok(body) => body,
         Err(why) => return not_read(&why),
     };
@@ -73,7 +75,7 @@ pub(super) async fn serve(
         *answer.status_mut() = StatusCode::NO_CONTENT;
         return answer;
     };
-    let mut unread = shared.answers.share();
+    let mut unread = shared.answers.share(holder);
     if !unread.resize(reply.len()) {
         shared.answers.refuse();
         // The client must learn what a write has done.
@@ -104,6 +106,8 @@ async fn caller(
         caller.address = Some(visitor.address);
         return Ok((caller, Some(credential)));
     }
+    // Nobody is asked who they are, so this is as good as a credential.
+    visitor.seat.is_of(None);
     if let Some(user) = headers.get(USER) {
         let user = user.to_str().ok().filter(|user| check_user(user).is_ok());
         let user = user.ok_or_else(|| {

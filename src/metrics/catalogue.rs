@@ -27,7 +27,7 @@ groups! {
             "`message.append` is the time to acknowledgement: against tideline_commit_sync_seconds the rest is queueing. Reads: the disk, or reads_max.";
         refusals: Family<Counter>, "tideline_refusals_total" ["limit"]
             "Requests, writes and connections that were refused at a limit, by the limit's name (or `compaction`, `disk_space`).",
-            "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much. `address.…`, `user.…`: what [limits] says. `arrivals`: connections that asked for nothing while 1,024 others waited. Others: a client asks for too much at once.";
+            "`queue_…` and `compaction`: more is asked than the disk does. `disk_space`: make room. `connections_max`: raise it or add a server. `inbound_bytes_max`, `answers_bytes_max`: slow senders or readers of much, or one caller at its share (tideline_share). `address.…`, `user.…`: what [limits] says. `arrivals`: connections that asked for nothing while 1,024 others waited. Others: a client asks for too much at once.";
         capacity_units: Family<Counter>, "tideline_capacity_units_total" ["kind"]
             "Capacity units (of 4 KiB) that Tablestore's operations used: `read`, `write`.",
             "What clients would be billed for elsewhere; beside tideline_requests_total it shows how large rows are.";
@@ -61,6 +61,12 @@ groups! {
         limit: Family<Gauge>, "tideline_limit" ["limit"]
             "Limits in force, by name: settings and constants. Those of memtables, runs and filters are per partition.",
             "To hold a gauge against: the alerts do.";
+        share: Family<Gauge>, "tideline_share" ["limit"]
+            "How much of what callers share one caller may hold: one user, or one API key.",
+            "caller_share_percent of tideline_limit. Whoever comes to it is refused; others are not.";
+        held: Family<Gauge>, "tideline_held" ["limit"]
+            "How much callers hold together of what they share, for what has no gauge of its own.",
+            "Against tideline_limit: at it callers are refused, with the name in tideline_refusals_total.";
         build_info: Family<Gauge>, "tideline_build_info" ["version", "arch"]
             "1, with what was built in the labels.",
             "Changes at an upgrade.";
@@ -354,7 +360,7 @@ groups! {
     Gateway {
         connections: Gauge, "tideline_connections"
             "Open WebSocket connections.",
-            "At connections_max new ones are refused.";
+            "At connections_max those give their places up that have shown no credential, then those of a caller above its share; then new ones are refused.";
         accepted: Counter, "tideline_connections_accepted_total"
             "Accepted TCP connections.",
             "A steep rise = a reconnect storm or an attack.";

@@ -48,16 +48,14 @@ const CLOSED_FOR: [&str; 7] = [
     "protocol_error",
     "too_big",
 ];
-/// Places where the server refuses that no client's error names: the queue, the stores, the listener.
-const REFUSED_AT: [&str; 18] = [
+/// Places where the server refuses that no client's error names: the queue, the stores, the listener. What callers
+/// share is bound by `bounds.rs`.
+const REFUSED_AT: [&str; 15] = [
     QUEUE_JOBS,
     QUEUE_BYTES,
     COMPACTION,
     DISK_SPACE,
     CONNECTIONS,
-    INBOUND_BYTES,
-    ANSWERS_BYTES,
-    OPEN_TRANSACTIONS,
     ARRIVALS,
     ADDRESS_CONNECTIONS,
     ADDRESS_HANDSHAKES,
@@ -79,8 +77,6 @@ pub const COMPACTION: &str = "compaction";
 pub const DISK_SPACE: &str = "disk_space";
 /// Refused for `connections_max`.
 pub const CONNECTIONS: &str = "connections_max";
-/// Refused or closed for `inbound_bytes_max`.
-pub const INBOUND_BYTES: &str = "inbound_bytes_max";
 /// Closed because nobody knew yet whose it was, while many others waited.
 pub const ARRIVALS: &str = "arrivals";
 /// Refused for `address.connections`.
@@ -101,10 +97,6 @@ pub const KEY_CONNECTIONS: &str = "key.connections";
 pub const KEY_REQUESTS: &str = "key.requests_per_s";
 /// Refused for `key.bytes_per_s`.
 pub const KEY_BYTES: &str = "key.bytes_per_s";
-/// Refused because too many transactions of tables are open, or what they have written takes too much memory.
-pub const OPEN_TRANSACTIONS: &str = "open_transactions";
-/// Refused or closed for `answers_bytes_max`.
-pub const ANSWERS_BYTES: &str = "answers_bytes_max";
 
 /// Sizes of pages, by what asked for the page.
 #[derive(Debug)]

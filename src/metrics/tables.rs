@@ -73,10 +73,10 @@ groups! {
     Transactions {
         open: Gauge, "tideline_transactions_open"
             "Open local transactions; each locks its partition key.",
-            "Follows the clients. Near 4,096 starts are refused: clients start and do not end, and it takes 60 s until the server does.";
+            "Follows the clients. At tablestore_transactions_max, or a caller's share of it (tideline_share), starts are refused: clients start and do not end, and it takes 60 s until the server does.";
         bytes: Gauge, "tideline_transactions_bytes"
             "Bytes of memory that the writes of open transactions take, but for those of running requests.",
-            "At 256 MiB writes in transactions are refused with `OTSServerBusy`.";
+            "At tablestore_transaction_bytes_max, or a caller's share of it, writes in transactions are refused with `OTSServerBusy`.";
         started: Counter, "tideline_transactions_started_total"
             "Transactions that were started.",
             "Load.";

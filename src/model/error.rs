@@ -158,6 +158,13 @@ pub enum Error {
     RowTooLarge,
     /// The rows before it took all that one answer may hold.
     AnswerTooLarge,
+    /// The expressions of a filter or condition would look at too much text.
+    ExpressionsTooCostly {
+        /// The most.
+        limit: u64,
+        /// What they would come to.
+        size: u64,
+    },
     /// A version is no time that there is.
     VersionOutOfRange,
     /// A version is too far from now, or has expired.

@@ -1,19 +1,25 @@
 //! Filters of reads and conditions of writes.
 //!
 //! Owns: the tree of a filter, and what comparisons mean: between types, of missing columns, across versions, after a
-//! transfer. Promises: pure; an expression is compiled here, with a bound on its size. Must not: bound the number of
-//! nodes; the wire does where it decodes them.
+//! transfer; what expressions cost. Promises: pure; an expression is compiled here, with a bound on its size, and what
+//! it will look at is known before it does. Must not: bound the number of nodes; the wire does where it decodes them.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use regex::{Regex, RegexBuilder};
 
 use super::limits::PATTERN_BYTES_MAX;
-use super::{Cell, RowRef, Value, ValueRef};
+use super::{Cell, Error, RowRef, Value, ValueRef};
 
-/// Bytes that a compiled expression may take.
-const EXPRESSION_BYTES_MAX: usize = 1 << 18;
+/// Bytes that the compiled expressions of one filter may take together: to compile them takes 5 ms.
+pub const EXPRESSIONS_BYTES_MAX: usize = EXPRESSION_BYTES[3];
+/// Bytes that a compiled expression may take. What it takes to look at a byte grows with them, so they are its weight,
+/// in steps: up to the first one an expression counts once.
+const EXPRESSION_BYTES: [usize; 4] = [1 << 12, 1 << 14, 1 << 16, 1 << 18];
 
 /// Whether a row has to be there for a write to take effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +116,8 @@ pub struct Relation {
 pub struct Transfer {
     /// Its first group is the part.
     expression: Regex,
+    /// How often a byte counts that it looks at.
+    weight: u64,
     cast: Cast,
 }
 
@@ -146,29 +154,99 @@ impl Predicate {
         }
     }
 
+    /// What its expressions look at in a row, at most: bytes, for each expression times its weight.
+    #[must_use]
+    pub fn effort(&self, row: &RowRef<'_>) -> u64 {
+        match self {
+            Predicate::Single(relation) => relation.effort(row),
+            Predicate::Not(inner) => inner.effort(row),
+            Predicate::And(inner) | Predicate::Or(inner) => {
+                inner.iter().map(|one| one.effort(row)).sum()
+            }
+        }
+    }
+
     /// Whether the row fulfils it. Of a missing row every column is missing.
     #[must_use]
     pub fn passes(&self, row: &RowRef<'_>) -> bool {
+        self.passes_while(row, &|| true)
+    }
+
+    /// The same, but no row fulfils it once nobody waits for the answer any more.
+    #[must_use]
+    pub fn passes_while(&self, row: &RowRef<'_>, is_asked: &dyn Fn() -> bool) -> bool {
+        let passes = |one: &Predicate| one.passes_while(row, is_asked);
         match self {
-            Predicate::Single(relation) => relation.passes(row),
-            Predicate::Not(inner) => !inner.passes(row),
-            Predicate::And(inner) => inner.iter().all(|one| one.passes(row)),
-            Predicate::Or(inner) => inner.iter().any(|one| one.passes(row)),
+            Predicate::Single(relation) => {
+                (relation.transfer.is_none() || is_asked()) && relation.passes(row)
+            }
+            Predicate::Not(inner) => !passes(inner),
+            Predicate::And(inner) => inner.iter().all(passes),
+            Predicate::Or(inner) => inner.iter().any(passes),
         }
     }
 }
 
-impl Relation {
-    fn passes(&self, row: &RowRef<'_>) -> bool {
-        let mut versions = row.versions(&self.column).peekable();
-        if versions.peek().is_none() {
-            return self.pass_if_missing;
+/// What the expressions of one request may still look at, in as many places as it is read in.
+#[derive(Clone, Debug)]
+pub struct Effort {
+    max: u64,
+    spent: Arc<AtomicU64>,
+}
+
+impl Effort {
+    /// So much in all.
+    #[must_use]
+    pub fn new(max: u64) -> Effort {
+        Effort {
+            max,
+            spent: Arc::default(),
         }
+    }
+
+    /// Takes so much of it; what does not fit takes nothing.
+    ///
+    /// # Errors
+    /// `ExpressionsTooCostly` if there is not so much left.
+    pub fn take(&self, effort: u64) -> Result<(), Error> {
+        let fits = |spent: u64| Some(spent.saturating_add(effort)).filter(|all| *all <= self.max);
+        let taken = self.spent.fetch_update(Relaxed, Relaxed, fits);
+        taken
+            .map(drop)
+            .map_err(|spent| Error::ExpressionsTooCostly {
+                limit: self.max,
+                size: spent.saturating_add(effort),
+            })
+    }
+}
+
+impl Relation {
+    fn effort(&self, row: &RowRef<'_>) -> u64 {
+        let Some(transfer) = &self.transfer else {
+            return 0;
+        };
+        let texts = self.seen(row).map(|value| match value {
+            ValueRef::String(text) | ValueRef::Json(text) => text.len() as u64,
+            _ => 0,
+        });
+        texts.sum::<u64>().saturating_mul(transfer.weight)
+    }
+
+    /// The versions that count.
+    fn seen<'r>(&self, row: &'r RowRef<'_>) -> impl Iterator<Item = ValueRef<'r>> {
         let seen = match self.latest_version_only {
             true => 1,
             false => usize::MAX,
         };
-        versions.take(seen).any(|value| self.holds(value))
+        row.versions(&self.column).take(seen)
+    }
+
+    fn passes(&self, row: &RowRef<'_>) -> bool {
+        let mut versions = self.seen(row).peekable();
+        if versions.peek().is_none() {
+            return self.pass_if_missing;
+        }
+        versions.any(|value| self.holds(value))
     }
 
     fn holds(&self, value: ValueRef<'_>) -> bool {
@@ -219,11 +297,26 @@ impl Transfer {
         if pattern.len() > PATTERN_BYTES_MAX {
             return None;
         }
-        let mut builder = RegexBuilder::new(pattern);
-        builder.size_limit(EXPRESSION_BYTES_MAX);
-        builder.dfa_size_limit(EXPRESSION_BYTES_MAX);
-        let expression = builder.build().ok()?;
-        Some(Transfer { expression, cast })
+        let fitting = |bytes: &usize| {
+            let mut builder = RegexBuilder::new(pattern);
+            builder
+                .size_limit(*bytes)
+                .dfa_size_limit(EXPRESSION_BYTES[3]);
+            let expression = builder.build().ok()?;
+            let weight = (bytes / EXPRESSION_BYTES[0]) as u64;
+            Some(Transfer {
+                expression,
+                weight,
+                cast,
+            })
+        };
+        EXPRESSION_BYTES.iter().find_map(fitting)
+    }
+
+    /// About how many bytes it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.weight).map_or(usize::MAX, |weight| weight * EXPRESSION_BYTES[0])
     }
 
     /// The part of a text as the asked type; `None` = it is no text, has no such part, or the part is not of the type.

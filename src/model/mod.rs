@@ -30,12 +30,13 @@ pub use definition::{
 };
 pub use error::Error;
 pub use filter::{
-    Cast, ColumnPage, Comparator, Condition, Existence, Filter, Predicate, Relation, Transfer,
+    Cast, ColumnPage, Comparator, Condition, EXPRESSIONS_BYTES_MAX, Effort, Existence, Filter,
+    Predicate, Relation, Transfer,
 };
 pub use index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
 pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};
 pub use options::{OptionsUpdate, TableOptions};
-pub use read::{Direction, GetRange, Selection};
+pub use read::{Asking, Direction, GetRange, Selection};
 pub use row::{Cell, Consumed, FoundCell, FoundRow, RowRef, RowSink, column, units};
 pub use stream::{
     ChangeKind, ChangeRef, ChangeSink, ChangedCell, STREAM_HOURS_MAX, Stream, StreamSpec,

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::limits::{COLUMNS_MAX, VERSION_END};
 use super::{
-    Cell, Definition, Error, Filter, KeyColumn, KeyValue, PrimaryKey, RowRef, RowSink,
+    Cell, Definition, Effort, Error, Filter, KeyColumn, KeyValue, PrimaryKey, RowRef, RowSink,
     check_column_name,
 };
 
@@ -36,6 +36,38 @@ pub struct Selection {
     pub times: Option<Range<i64>>,
     /// What then has to hold of a row, or is left of it.
     pub filter: Option<Filter>,
+}
+
+/// What a read may spend on expressions, and whether anybody still waits for it.
+pub struct Asking<'a> {
+    /// Shared by all parts of one request.
+    pub effort: &'a Effort,
+    /// It is a try with little effort: if that does not do, all is read again with more.
+    pub is_light: bool,
+    /// Asked before each expression.
+    pub is_asked: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Asking<'a> {
+    /// A try with little effort.
+    #[must_use]
+    pub fn light(effort: &'a Effort) -> Asking<'a> {
+        Asking {
+            effort,
+            is_light: true,
+            is_asked: &|| true,
+        }
+    }
+
+    /// As long as somebody waits for it.
+    #[must_use]
+    pub fn whole(effort: &'a Effort, is_asked: &'a dyn Fn() -> bool) -> Asking<'a> {
+        Asking {
+            effort,
+            is_light: false,
+            is_asked,
+        }
+    }
 }
 
 impl Selection {
@@ -82,16 +114,26 @@ impl Selection {
         key.iter().any(|column| self.columns.contains(&column.name))
     }
 
+    /// Whether it has expressions.
+    #[must_use]
+    pub fn is_costly(&self) -> bool {
+        matches!(&self.filter, Some(Filter::Rows(predicate)) if predicate.is_costly())
+    }
+
     /// Gives of a row of a table that is there, with these living cells, what is asked for; returns how many bytes that
     /// counts. A row is given if something asked for is in it, if a primary key column is asked for, or if it has no
     /// cells at all and no column is asked for by name.
+    ///
+    /// # Errors
+    /// `ExpressionsTooCostly`, and nothing of the row was looked at.
     pub fn give(
         &self,
         table: &Definition,
         key: &[KeyValue],
         mut cells: Vec<Cell<'_>>,
+        asking: &Asking<'_>,
         sink: &mut impl RowSink,
-    ) -> usize {
+    ) -> Result<usize, Error> {
         let columns = &table.primary_key;
         let is_bare = cells.is_empty();
         self.retain(&mut cells);
@@ -104,24 +146,29 @@ impl Selection {
         let qualifies =
             !cells.is_empty() || self.names_key(columns) || (is_bare && self.columns.is_empty());
         if !qualifies {
-            return size;
+            return Ok(size);
         }
         match &self.filter {
-            Some(Filter::Rows(predicate)) if !predicate.passes(&row) => return size,
+            Some(Filter::Rows(predicate)) => {
+                asking.effort.take(predicate.effort(&row))?;
+                if !predicate.passes_while(&row, asking.is_asked) {
+                    return Ok(size);
+                }
+            }
             Some(Filter::Columns(page)) => {
                 page.retain(&mut cells);
                 if cells.is_empty() {
-                    return size;
+                    return Ok(size);
                 }
             }
-            Some(Filter::Rows(_)) | None => {}
+            None => {}
         }
         sink.push(RowRef {
             columns,
             key,
             cells: &cells,
         });
-        size
+        Ok(size)
     }
 
     fn retain(&self, cells: &mut Vec<Cell<'_>>) {

@@ -61,6 +61,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+use crate::bounds::Bounds;
 pub use crate::entry::Entry;
 #[cfg(test)]
 use crate::ids::Position;
@@ -92,7 +93,7 @@ use plan::Outcome;
 pub use plan::Reshape;
 pub use point::Point;
 pub use reads::READS_MAX;
-use reads::Reads;
+use reads::{Reads, costly_max};
 pub use reshape::Estimate;
 use shared::Shared;
 pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
@@ -113,6 +114,8 @@ struct Inner {
     /// The set's map, for those who wait for another one.
     map: watch::Sender<Arc<Map>>,
     reads: Arc<Reads>,
+    /// For reads that may take seconds of a processor.
+    costly: Arc<Reads>,
     metrics: Arc<Metrics>,
     gate: Gate,
     /// Whether partitions are being made. Read and set under the lock of `directory`.
@@ -187,6 +190,7 @@ impl Partitions {
             set: ArcSwap::from_pointee(set),
             map: watch::Sender::new(map),
             reads: Reads::new(READS_MAX, &options.metrics.server),
+            costly: Reads::new(costly_max(), &options.metrics.server),
             metrics: Arc::clone(&options.metrics),
             gate: Gate::default(),
             is_changing: AtomicBool::new(false),
@@ -230,6 +234,12 @@ impl Partitions {
     #[must_use]
     pub fn origin(&self) -> Origin {
         self.inner.origin
+    }
+
+    /// What callers may hold.
+    #[must_use]
+    pub fn bounds(&self) -> &Arc<Bounds> {
+        &self.inner.options.bounds
     }
 
     /// Where the layers above count too.
@@ -364,6 +374,26 @@ impl Partitions {
             let partition = partition.ok_or_else(|| ended(at))?;
             let ended = reads.run(move || read(&partition.view()?)).await;
             ended.unwrap_or_else(|| Err(ReadError::panicked()))
+        }
+    }
+
+    /// Runs a read that may take seconds of a processor, in a place of its own. `read` can ask whether anybody still
+    /// waits for it.
+    pub fn read_costly<R, F>(
+        &self,
+        at: PartitionId,
+        read: F,
+    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
+    {
+        let partition = self.at(at);
+        let costly = Arc::clone(&self.inner.costly);
+        async move {
+            let partition = partition.ok_or_else(|| ended(at))?;
+            let ended = costly.run_asked(move |asked| read(&partition.view()?, asked));
+            ended.await.unwrap_or_else(|| Err(ReadError::panicked()))
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 #[cfg(any(test, feature = "faults"))]
 use super::Fault;
 use super::{ImageOptions, LogOptions};
+use crate::bounds::Bounds;
 use crate::log::FRAME_BYTES_MAX;
 use crate::metrics::Metrics;
 
@@ -35,6 +36,8 @@ pub struct Options {
     pub image: ImageOptions,
     /// Where figures go.
     pub metrics: Arc<Metrics>,
+    /// What callers may hold, for the layers above.
+    pub bounds: Arc<Bounds>,
     /// A promise to break, for the controls of tests.
     #[cfg(any(test, feature = "faults"))]
     pub fault: Option<Fault>,
@@ -54,6 +57,7 @@ impl Default for Options {
             log: LogOptions::default(),
             image: ImageOptions::default(),
             metrics: Arc::default(),
+            bounds: Arc::default(),
             #[cfg(any(test, feature = "faults"))]
             fault: Fault::from_environment(),
         }

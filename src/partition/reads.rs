@@ -35,6 +35,14 @@ struct ReadQueue {
 /// readers that LMDB has places for.
 pub const READS_MAX: usize = 16;
 
+/// Costly reads at the same time: half of the processors are left to everybody else.
+pub(super) fn costly_max() -> usize {
+    let processors = std::thread::available_parallelism();
+    processors
+        .map_or(1, |processors| processors.get() / 2)
+        .max(1)
+}
+
 impl Reads {
     pub(super) fn new(at_once_max: usize, counted: &Server) -> Arc<Reads> {
         Arc::new(Reads {
@@ -56,6 +64,14 @@ impl Reads {
         self: Arc<Self>,
         read: impl FnOnce() -> R + Send + 'static,
     ) -> Option<R> {
+        self.run_asked(move |_| read()).await
+    }
+
+    /// The same for a read that looks from time to time whether anybody still waits for it.
+    pub(super) async fn run_asked<R: Send + 'static>(
+        self: Arc<Self>,
+        read: impl FnOnce(&dyn Fn() -> bool) -> R + Send + 'static,
+    ) -> Option<R> {
         let (answer, answered) = oneshot::channel();
         let (begun, panics) = (self.begun.clone(), self.panics.clone());
         self.queue(Box::new(move || {
@@ -63,7 +79,7 @@ impl Reads {
                 return;
             }
             begun.increment(1);
-            match caught("a read", read) {
+            match caught("a read", || read(&|| !answer.is_closed())) {
                 // Errors mean that nobody waits any more.
                 Some(read) => drop(answer.send(read)),
                 None => panics.increment(1),

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::health::{Notice, Severity};
 use crate::ids::Clock;
 use crate::metrics::Metrics;
-use crate::partition::{FROZEN_MAX, READS_MAX};
+use crate::partition::{FROZEN_MAX, ImageOptions, READS_MAX};
 
 /// The last line of a start: where the server is, and what to open in a browser.
 pub(super) fn say_where(config: &Config, address: SocketAddr) {
@@ -83,12 +83,11 @@ pub(super) fn settled(config: &Config, clock: &Clock) -> Vec<Notice> {
     }
 }
 
-/// Shows the limits that gauges are held against.
-pub(super) fn show_limits(config: &Config, connections_max: usize, metrics: &Arc<Metrics>) {
-    let image = config.partition_options(metrics).image;
+/// Shows the limits that gauges are held against, but for those of what callers share: `bounds.rs` does.
+pub(super) fn show_limits(config: &Config, metrics: &Arc<Metrics>) {
+    let image = ImageOptions::default();
     let filter_memory_bytes = usize::try_from(image.filter_memory_bytes).unwrap_or(usize::MAX);
     for (name, limit) in [
-        ("connections_max", connections_max),
         ("reads_max", READS_MAX),
         ("frozen_memtables_max", FROZEN_MAX),
         ("level0_slow_runs", image.level0_slow_runs),
@@ -96,8 +95,6 @@ pub(super) fn show_limits(config: &Config, connections_max: usize, metrics: &Arc
         ("filter_memory_bytes", filter_memory_bytes),
         ("fresh_bytes_max", config.fresh_bytes_max),
         ("relay_backlog_bytes_max", config.relay_backlog_bytes_max),
-        ("inbound_bytes_max", config.inbound_bytes_max),
-        ("answers_bytes_max", config.answers_bytes_max),
     ] {
         metrics.families.limit.of(&[name]).count(limit as u64);
     }

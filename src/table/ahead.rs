@@ -1,38 +1,70 @@
 //! Costly conditions, looked at before their writes are queued.
 //!
-//! Owns: what is costly: an expression on a large row. Promises: the writer's thread, for which a whole partition
+//! Owns: what is costly: expressions that look at much. Promises: the writer's thread, for which a whole partition
 //! waits, evaluates no condition that takes long; that is done before the write is queued, and the write is refused if
 //! the row has changed meanwhile. Must not: decide about a write; the row may change until it runs.
 //!
 //! Measured: an expression of 256 KiB in a text of random letters takes up to 46 µs a byte, a minute and a half for one
-//! value of 2 MiB, and a request may have 200 rows with 32 of them each. Over rows of up to 4 KiB it is a fifth of a
-//! second at worst.
+//! value of 2 MiB, and a request may have 200 rows with 32 of them each. It counts 64 times, so what the writer may
+//! spend on a row is 3 ms at worst.
 
-use crate::model::{Error, Predicate, RowRef};
-use crate::partition::{ReadError, View};
+use crate::model::{Asking, Effort, Error, Predicate, RowRef};
+use crate::partition::View;
 
 use super::access::{Source, damaged};
+use super::costly::LIGHT_EFFORT;
 use super::primary_key::key_of;
 use super::row::encode_cells;
 use super::tables::Tables;
 use super::versions::Judged;
 use super::write::{Checked, Seen};
 
-/// Conditions on smaller rows are evaluated where the rows are written, costly or not.
-const ROW_BYTES_MAX: usize = 4_096;
+/// Conditions that look at no more are evaluated where the rows are written.
+const WRITER_EFFORT: u64 = 4_096;
+
+/// What the conditions of one request may look at.
+pub(super) struct Looking {
+    /// Where all reads are done.
+    light: Effort,
+    /// In a place of their own.
+    costly: Effort,
+}
 
 impl Tables {
+    pub(super) fn looking(&self) -> Looking {
+        Looking {
+            light: Effort::new(LIGHT_EFFORT),
+            costly: self.effort(),
+        }
+    }
+
     /// Evaluates a costly condition of a write, on a thread that may block.
-    pub(super) async fn look_ahead(&self, mut row: Checked) -> Result<Checked, Error> {
+    pub(super) async fn look_ahead(
+        &self,
+        mut row: Checked,
+        looking: &Looking,
+    ) -> Result<Checked, Error> {
         if !row.is_costly() {
             return Ok(row);
         }
         let (partition, now) = (self.place(&row.table, &row.key), self.now_ms());
-        let look = move |view: &View| {
-            row.look(view, now)?;
-            Ok(row)
+        let effort = looking.light.clone();
+        let light = move |view: &View| {
+            let looked = row.look(view, now, &Asking::light(&effort));
+            Ok((row, looked))
         };
-        Ok(self.partitions().read(partition, look).await?)
+        let (mut row, looked) = self.partitions().read(partition, light).await?;
+        match looked {
+            Err(Error::ExpressionsTooCostly { .. }) => {}
+            looked => return looked.map(|()| row),
+        }
+        let _turn = self.costly_turn()?;
+        let effort = looking.costly.clone();
+        let costly = move |view: &View, is_asked: &dyn Fn() -> bool| {
+            let asking = Asking::whole(&effort, is_asked);
+            Ok(row.look(view, now, &asking).map(|()| row))
+        };
+        self.partitions().read_costly(partition, costly).await?
     }
 }
 
@@ -44,7 +76,12 @@ impl Checked {
     }
 
     /// Evaluates it, if it is. On a thread that may block.
-    pub(super) fn look(&mut self, rows: &impl Source, now: i64) -> Result<(), ReadError> {
+    pub(super) fn look(
+        &mut self,
+        rows: &impl Source,
+        now: i64,
+        asking: &Asking<'_>,
+    ) -> Result<(), Error> {
         let key = key_of(self.table.id, &self.key);
         let found = rows.columns(&key, None)?;
         let judged = match &found.value {
@@ -58,9 +95,10 @@ impl Checked {
         if let Some(columns) = &self.condition.columns
             && is_costly(columns, &row)
         {
+            asking.effort.take(columns.effort(&row))?;
             self.seen = Some(Seen {
                 digest: digest(judged.as_ref()),
-                holds: evaluate(columns, &row),
+                holds: evaluate(columns, &row, asking.is_asked),
             });
         }
         Ok(())
@@ -76,7 +114,7 @@ impl Checked {
             return Ok(true);
         };
         if !is_costly(columns, row) {
-            return Ok(evaluate(columns, row));
+            return Ok(evaluate(columns, row, &|| true));
         }
         match self.seen {
             Some(seen) if seen.digest == digest(judged) => Ok(seen.holds),
@@ -86,13 +124,13 @@ impl Checked {
 }
 
 fn is_costly(columns: &Predicate, row: &RowRef<'_>) -> bool {
-    columns.is_costly() && row.size(0) > ROW_BYTES_MAX
+    columns.effort(row) > WRITER_EFFORT
 }
 
-fn evaluate(columns: &Predicate, row: &RowRef<'_>) -> bool {
+fn evaluate(columns: &Predicate, row: &RowRef<'_>, is_asked: &dyn Fn() -> bool) -> bool {
     #[cfg(test)]
     super::tests::evaluated(row);
-    columns.passes(row)
+    columns.passes_while(row, is_asked)
 }
 
 fn digest(judged: Option<&Judged<'_>>) -> u128 {

@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures_util::future::join_all;
 
 use crate::ids::PartitionId;
-use crate::model::{Error, KeyValue, PrimaryKey, RowSink, RowWrite, Selection};
-use crate::partition::{Purpose, Txn};
+use crate::model::{Asking, Effort, Error, KeyValue, PrimaryKey, RowSink, RowWrite, Selection};
+use crate::partition::{Purpose, Txn, View};
 
-use super::apply::ROW_BYTES_MAX;
 use super::primary_key::check;
+use super::range::SCANNED_BYTES_MAX;
 use super::read::{Got, get};
 use super::schema::Table;
 use super::tables::Tables;
 use super::write::{Checked, Written};
 
-/// Units that the rows of one answer may come to before the rest is refused: as many as one row of the largest size.
-const ANSWER_UNITS_MAX: u32 = (ROW_BYTES_MAX / 4_096) as u32;
+/// Units that the rows of one answer may come to before the rest is refused: as many as a page of a range has.
+const ANSWER_UNITS_MAX: u32 = (SCANNED_BYTES_MAX / 4_096) as u32;
 
 /// The answers of a batch, in the order of its rows.
 pub type Answers<T> = Vec<Result<T, Error>>;
@@ -35,9 +35,10 @@ impl Tables {
         is_atomic: bool,
     ) -> Result<Answers<Written>, Error> {
         let mut checked = Vec::with_capacity(rows.len());
+        let looking = self.looking();
         for row in check_all(rows)? {
             checked.push(match row {
-                Ok(row) => self.look_ahead(row).await,
+                Ok(row) => self.look_ahead(row, &looking).await,
                 refused => refused,
             });
         }
@@ -116,9 +117,9 @@ impl Tables {
         tables: Vec<(Arc<Table>, Vec<PrimaryKey>, Selection)>,
     ) -> Result<Vec<Answers<Got<Rows>>>, Error> {
         let mut answers = Vec::with_capacity(tables.len());
-        let used = Arc::default();
+        let spending = (Arc::default(), self.effort());
         for (table, keys, selection) in tables {
-            answers.push(self.get_some(&table, keys, selection, &used).await?);
+            answers.push(self.get_some(&table, keys, selection, &spending).await?);
         }
         Ok(answers)
     }
@@ -129,7 +130,7 @@ impl Tables {
         table: &Arc<Table>,
         keys: Vec<PrimaryKey>,
         selection: Selection,
-        used: &Arc<AtomicU32>,
+        (used, effort): &(Arc<AtomicU32>, Effort),
     ) -> Result<Answers<Got<Rows>>, Error> {
         let mut answers: Answers<Got<Rows>> = Vec::with_capacity(keys.len());
         let mut groups: BTreeMap<PartitionId, Vec<(usize, Vec<KeyValue>)>> = BTreeMap::new();
@@ -148,20 +149,35 @@ impl Tables {
         let reads = groups.into_iter().map(|(partition, keys)| {
             let (table, selection) = (Arc::clone(table), Arc::clone(&selection));
             let (used, now) = (Arc::clone(used), self.now_ms());
-            self.partitions().read(partition, move |view| {
-                let read = |(at, key): (usize, Vec<KeyValue>)| {
+            let read = move |view: &View, asking: &Asking<'_>| {
+                let mut rows = Vec::with_capacity(keys.len());
+                for (at, key) in &keys {
                     if used.load(Ordering::Relaxed) >= ANSWER_UNITS_MAX {
-                        return (at, Err(Error::AnswerTooLarge));
+                        rows.push((*at, Err(Error::AnswerTooLarge)));
+                        continue;
                     }
-                    let load = |columns: Option<&[&str]>| table.row(view, &key, columns);
-                    let got = get(&table, &key, &selection, now, load).map_err(Error::from);
-                    if let Ok(Got::<Rows> { consumed, .. }) = &got {
-                        used.fetch_add(consumed.read, Ordering::Relaxed);
+                    let load = |columns: Option<&[&str]>| table.row(view, key, columns);
+                    let got = get(&table, key, &selection, now, asking, load);
+                    match &got {
+                        Ok(Got::<Rows> { consumed, .. }) => {
+                            used.fetch_add(consumed.read, Ordering::Relaxed);
+                        }
+                        // All are read again, so these do not count.
+                        Err(error @ Error::ExpressionsTooCostly { .. }) if asking.is_light => {
+                            let read = |(_, got): &(_, Result<Got<Rows>, _>)| {
+                                got.as_ref().map_or(0, |got| got.consumed.read)
+                            };
+                            let counted = rows.iter().map(read).sum();
+                            used.fetch_sub(counted, Ordering::Relaxed);
+                            return Err(error.clone());
+                        }
+                        Err(_) => {}
                     }
-                    (at, got)
-                };
-                Ok(keys.into_iter().map(read).collect::<Vec<_>>())
-            })
+                    rows.push((*at, got));
+                }
+                Ok(rows)
+            };
+            self.read_rows(partition, effort, read)
         });
         for group in join_all(reads).await {
             for (at, got) in group? {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::faults;
 use crate::ids::{PartitionId, Position};
-use crate::model::{Error, KeyValue, PrimaryKey, RowSink, Selection};
+use crate::model::{Asking, Error, KeyValue, PrimaryKey, RowRef, RowSink};
 use crate::partition::{Batch, ReadError, View};
 
 use super::access::damaged;
@@ -63,8 +63,8 @@ impl Tables {
         self.hold_for_now();
         let span = Span::from(table, start, prefix)?;
         let (table, now) = (Arc::clone(table), self.now_ms());
-        let read = move |view: &View| {
-            let page = span.read(&table, &[view], now)?;
+        let read = move |view: &View, asking: &Asking<'_>| {
+            let page = span.read(&table, &[view], now, asking)?;
             Ok(Exported {
                 rows: page.rows,
                 gone: Vec::new(),
@@ -74,7 +74,7 @@ impl Tables {
                 next: page.next,
             })
         };
-        Ok(self.partitions().read(partition, read).await?)
+        self.read_rows(partition, &self.effort(), read).await
     }
 
     /// Rows of a table that the batches above `from` have written, as they are now.
@@ -190,8 +190,13 @@ impl<Rows: RowSink> Changed<Rows> {
         match judged {
             None => self.page.gone.push(key.to_vec()),
             Some(judged) => {
-                let all = Selection::default();
-                self.bytes += all.give(table, key, judged.living, &mut self.page.rows);
+                let row = RowRef {
+                    columns: &table.primary_key,
+                    key,
+                    cells: &judged.living,
+                };
+                self.bytes += row.size(table.options.version_bytes());
+                self.page.rows.push(row);
             }
         }
         Ok(())

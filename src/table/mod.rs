@@ -13,6 +13,7 @@ mod catalog;
 mod cell;
 mod change;
 mod chunks;
+mod costly;
 mod counter;
 mod delta;
 mod error;

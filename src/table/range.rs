@@ -1,8 +1,8 @@
 //! GetRange: rows between two primary keys, either way, of all partitions in the order of keys.
 //!
-//! Owns: bounds and pages. Promises: a page ends after the asked number of rows, after so many scanned rows or bytes,
-//! and says where the next one begins; rows that have expired are passed over. Must not: hold its views longer than a
-//! page.
+//! Owns: bounds and pages. Promises: a page ends after the asked number of rows, after so many scanned rows or bytes or
+//! where its expressions would look at too much, and says where the next one begins; rows that have expired are passed
+//! over. Must not: hold its views longer than a page.
 
 use std::iter;
 
@@ -10,7 +10,8 @@ use bytes::Bytes;
 
 use crate::ids::PartitionId;
 use crate::model::{
-    Consumed, Direction, Error, GetRange, KeyValue, PrimaryKey, RowRef, RowSink, Selection, units,
+    Asking, Consumed, Direction, Error, GetRange, KeyValue, PrimaryKey, RowRef, RowSink, Selection,
+    units,
 };
 use crate::partition::{Partitions, ReadError, View};
 
@@ -114,16 +115,22 @@ impl Span {
         })
     }
 
+    /// Whether it has expressions.
+    pub(super) fn is_costly(&self) -> bool {
+        self.selection.is_costly()
+    }
+
     /// Reads a page from views of all partitions that the range may touch.
     pub(super) fn read<'v, Rows: RowSink>(
         &self,
         table: &'v Table,
         views: &[&'v View],
         now_ms: i64,
-    ) -> Result<RangePage<Rows>, ReadError> {
+        asking: &Asking<'_>,
+    ) -> Result<RangePage<Rows>, Error> {
         let walk = |view: &&'v View| table.rows(view, &self.low, &self.high, self.direction);
         let walk = merged(views.iter().map(walk).collect(), self.direction);
-        self.page(table, walk, now_ms)
+        self.page(table, walk, now_ms, asking)
     }
 
     /// Reads a page of a table whose rows are stored, in one view or transaction.
@@ -132,9 +139,10 @@ impl Span {
         table: &Table,
         rows: &impl Source,
         now_ms: i64,
-    ) -> Result<RangePage<Rows>, ReadError> {
+        asking: &Asking<'_>,
+    ) -> Result<RangePage<Rows>, Error> {
         let walk = table.stored_rows(rows, &self.low, &self.high, self.direction);
-        self.page(table, walk, now_ms)
+        self.page(table, walk, now_ms, asking)
     }
 
     fn page<Rows: RowSink>(
@@ -142,7 +150,8 @@ impl Span {
         table: &Table,
         walk: Walk<'_>,
         now_ms: i64,
-    ) -> Result<RangePage<Rows>, ReadError> {
+        asking: &Asking<'_>,
+    ) -> Result<RangePage<Rows>, Error> {
         let mut page = RangePage::default();
         let mut found = Counted::default();
         let (mut scanned, mut bytes) = (0, 0);
@@ -165,9 +174,19 @@ impl Span {
                 page.next = Some(values);
                 break;
             }
-            bytes += self
+            let living = judged.living;
+            match self
                 .selection
-                .give(table, &values, judged.living, &mut found);
+                .give(table, &values, living, asking, &mut found)
+            {
+                Ok(given) => bytes += given,
+                // The rows before it are a page; it alone is more than a request may ask for.
+                Err(_) if scanned > 1 && !asking.is_light => {
+                    page.next = Some(values);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
         }
         page.rows = found.rows;
         page.consumed.read = units(bytes);

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::model::{Consumed, KeyValue, RowSink, Selection, units};
+use crate::model::{Asking, Consumed, Error, KeyValue, RowSink, Selection, units};
 use crate::partition::ReadError;
 
 use super::access::damaged;
@@ -27,8 +27,9 @@ pub(super) fn get<Rows: RowSink>(
     key: &[KeyValue],
     selection: &Selection,
     now_ms: i64,
+    asking: &Asking<'_>,
     load: impl FnOnce(Option<&[&str]>) -> Result<Option<Bytes>, ReadError>,
-) -> Result<Got<Rows>, ReadError> {
+) -> Result<Got<Rows>, Error> {
     let mut got = Got {
         rows: Rows::default(),
         consumed: Consumed { read: 1, write: 0 },
@@ -42,7 +43,7 @@ pub(super) fn get<Rows: RowSink>(
         .judge(&value, now_ms)
         .map_err(|_| damaged(key_of(table.id, key).as_bytes(), "not a row"))?;
     if let Some(judged) = judged {
-        let size = selection.give(table, key, judged.living, &mut got.rows);
+        let size = selection.give(table, key, judged.living, asking, &mut got.rows)?;
         got.consumed.read = units(size);
     }
     Ok(got)

@@ -8,10 +8,12 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
+use crate::bounds::Holder;
 use crate::ids::{Clock, PartitionId};
 use crate::model::{
-    DefinedColumn, Definition, Error, GetRange, IndexDefinition, IndexState, NewTable, PrimaryKey,
-    RowSink, RowWrite, Selection, Stream, TableUpdate, Throughput, check_defined_columns,
+    Asking, DefinedColumn, Definition, Error, GetRange, IndexDefinition, IndexState, NewTable,
+    PrimaryKey, RowSink, RowWrite, Selection, Stream, TableUpdate, Throughput,
+    check_defined_columns,
 };
 use crate::partition::{Each, Partitions, Purpose, ReadError, Txn, View};
 
@@ -31,6 +33,8 @@ pub const TABLES_MAX: usize = 64;
 #[derive(Clone)]
 pub struct Tables {
     inner: Arc<Inner>,
+    /// Whose calls these are; `None` = nobody's in particular.
+    holder: Option<Holder>,
 }
 
 struct Inner {
@@ -71,7 +75,21 @@ impl Tables {
                 backfill: Notify::new(),
                 streams: tokio::sync::Mutex::default(),
             }),
+            holder: None,
         })
+    }
+
+    /// The same for a caller, in whose shares the calls count.
+    #[must_use]
+    pub fn of_caller(&self, holder: Option<Holder>) -> Tables {
+        Tables {
+            inner: Arc::clone(&self.inner),
+            holder,
+        }
+    }
+
+    pub(super) fn holder(&self) -> Option<Holder> {
+        self.holder
     }
 
     /// Makes a table.
@@ -214,9 +232,8 @@ impl Tables {
 
     /// Writes a row of a table as [`Tables::describe`] gives it.
     pub async fn write(&self, table: &Arc<Table>, write: RowWrite) -> Result<Written, Error> {
-        let row = self
-            .look_ahead(Checked::new(Arc::clone(table), write)?)
-            .await?;
+        let row = Checked::new(Arc::clone(table), write)?;
+        let row = self.look_ahead(row, &self.looking()).await?;
         let partition = self.place(&row.table, &row.key);
         let (partitions, transactions) = (self.partitions(), Arc::clone(self.transactions()));
         let (purpose, bytes, catalog) = (row.purpose(), row.bytes(), self.catalog().clone());
@@ -235,12 +252,12 @@ impl Tables {
         let key = check(&table.primary_key, key)?;
         let (partition, now) = (self.place(table, &key), self.now_ms());
         let table = Arc::clone(table);
-        let read = move |view: &View| {
-            get(&table, &key, &selection, now, |columns| {
+        let read = move |view: &View, asking: &Asking<'_>| {
+            get(&table, &key, &selection, now, asking, |columns| {
                 table.row(view, &key, columns)
             })
         };
-        Ok(self.inner.partitions.read(partition, read).await?)
+        self.read_rows(partition, &self.effort(), read).await
     }
 
     /// Reads a page of a range of a table as [`Tables::describe`] gives it.
@@ -257,12 +274,12 @@ impl Tables {
             Some(key) => table.place(&partitions, key),
             None => partitions.home(),
         };
-        let read = move |view: &View| {
+        let read = move |view: &View, asking: &Asking<'_>| {
             let others = others(&partitions, first, span.partition.is_none())?;
             let views: Vec<&View> = std::iter::once(view).chain(&others).collect();
-            span.read(&table, &views, now)
+            span.read(&table, &views, now, asking)
         };
-        Ok(self.inner.partitions.read(first, read).await?)
+        self.read_rows(first, &self.effort(), read).await
     }
 
     /// A table that may be changed.

@@ -23,7 +23,7 @@ pub struct Tail {
     /// Only lines of this level and worse; absent = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
-    /// How long to wait for a line if there is none, ms; absent = not at all.
+    /// How long to wait for a line if there is none, ms; absent = not at all; clamped; not in a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// Lines at most.

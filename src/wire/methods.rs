@@ -111,6 +111,17 @@ macro_rules! methods {
                 match self { $(Request::$method(_) => Method::$method,)* }
             }
 
+            /// How long the call may wait for news, ms.
+            #[must_use]
+            pub fn wait_ms(&self) -> Option<u64> {
+                match self {
+                    Request::Sync(sync) => sync.wait_ms,
+                    Request::ConversationSync(sync) => sync.wait_ms,
+                    Request::LogTail(tail) => tail.wait_ms,
+                    _ => None,
+                }
+            }
+
             /// Reads the parameters of a method.
             pub(crate) fn read(method: Method, params: impl Params) -> Result<Request, Failure> {
                 match method { $(Method::$method => params.read().map(Request::$method),)* }

@@ -44,6 +44,21 @@ pub struct Position<'a> {
     pub changes_after: Option<u64>,
 }
 
+impl Place {
+    fn end(&self) -> usize {
+        self.epoch_end.unwrap_or(self.name_end)
+    }
+
+    fn position<'t>(&self, text: &'t str, start: usize) -> Position<'t> {
+        Position {
+            timeline: &text[start..self.name_end],
+            after: self.after,
+            epoch: self.epoch_end.map(|end| &text[self.name_end..end]),
+            changes_after: self.changes_after,
+        }
+    }
+}
+
 impl Positions {
     /// How many.
     #[must_use]
@@ -57,18 +72,21 @@ impl Positions {
         self.places.is_empty()
     }
 
+    /// The one with this number.
+    #[must_use]
+    pub fn get(&self, number: usize) -> Option<Position<'_>> {
+        let place = self.places.get(number)?;
+        let before = number.checked_sub(1).map(|before| &self.places[before]);
+        Some(place.position(&self.text, before.map_or(0, Place::end)))
+    }
+
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = Position<'_>> {
         let mut start = 0;
         self.places.iter().map(move |place| {
-            let timeline = &self.text[start..place.name_end];
-            start = place.epoch_end.unwrap_or(place.name_end);
-            Position {
-                timeline,
-                after: place.after,
-                epoch: place.epoch_end.map(|end| &self.text[place.name_end..end]),
-                changes_after: place.changes_after,
-            }
+            let position = place.position(&self.text, start);
+            start = place.end();
+            position
         })
     }
 

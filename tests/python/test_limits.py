@@ -7,7 +7,7 @@ import time
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from client import Client, Refused
+from client import Client, Refused, until
 from server import Server
 from test_http import JSON, post, request
 
@@ -207,3 +207,71 @@ def test_connections_that_ask_for_nothing_make_room(server):
     for one in silent:
         one.close()
     assert refusals(server, "arrivals") > 0
+
+
+# ---- what callers share -------------------------------------------------------------------------------------------
+
+
+def follows(server, count):
+    """Waits until so many timelines are followed: a call waits only after its first look."""
+    line = 'tideline_held{limit="watched_timelines_max"} '
+
+    def held():
+        lines = server.get("/metrics")[2].decode().splitlines()
+        return sum(float(found[len(line):]) for found in lines if found.startswith(line)) == count
+
+    until(held)
+
+
+def positions(of, count):
+    return {f"{of}/{number}": 0 for number in range(count)}
+
+
+def test_waiting_calls_and_subscriptions_follow_so_many_timelines(limited):
+    server = limited("watched_timelines_max = 40004\n")
+    with Client(server, user="ada") as ada, Client(server, user="bob") as bob, Client(server) as nobody:
+        waiting = ada.ask("sync", positions=positions("a", 10_000), wait_ms=30_000)
+        follows(server, 10_001)
+        with pytest.raises(Refused) as caught:
+            ada.call("sync", positions=positions("b", 10_000), wait_ms=1_000)
+        assert (caught.value.reason, caught.value.data["limit"]) == ("too_many", 10_001)
+        with pytest.raises(Refused) as caught:
+            ada.call("subscribe", timeline="a/0")
+        assert caught.value.reason == "too_many"
+        # A poll that does not wait follows nothing, and others have their own shares.
+        assert ada.call("sync", positions=positions("b", 10_000))["timelines"] == {}
+        bob.call("subscribe", timeline="a/1")
+        for of in range(3):
+            nobody.ask("sync", positions=positions(f"c{of}", 9_990), wait_ms=30_000)
+        follows(server, 10_001 + 1 + 3 * 9_991)
+        with pytest.raises(Refused) as caught:
+            bob.call("sync", positions=positions("d", 1_000), wait_ms=1_000)
+        assert caught.value.reason == "busy" and caught.value.data["retry_after_ms"] > 0
+        nobody.append("a/9999")
+        assert list(ada.take(waiting)["timelines"]) == ["a/9999"]
+        ada.call("subscribe", timeline="a/0")
+    assert refusals(server, "watched_timelines_max") == 3
+
+
+def test_a_wait_in_a_batch_is_refused_whatever_it_waits_for(limited):
+    server = limited("")
+    calls = [request("log.tail", 1, wait_ms=5), request("sync", 2, positions={}, wait_ms=5)]
+    for reply in post(server, calls)[1]:
+        assert (reply["error"]["data"]["reason"], reply["error"]["data"]["field"]) == ("invalid_params", "wait_ms")
+
+
+def test_strangers_give_their_places_to_those_who_ask_for_something(limited):
+    server = limited("connections_max = 8\n")
+    silent = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(8)]
+    for one in silent[:4]:
+        one.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert one.recv(15) == b"HTTP/1.1 200 OK"
+    with Client(server, user="ada") as ada, Client(server, user="bob") as bob:
+        assert ada.call("ping") and bob.call("ping")
+        # Of those who are known none leaves for a stranger.
+        more = [socket.create_connection(("127.0.0.1", server.port), timeout=20) for _ in range(8)]
+        assert raw(server).startswith("HTTP/1.1 200 ")
+        assert ada.call("ping") and bob.call("ping")
+    for one in silent + more:
+        one.close()
+    assert refusals(server, "connections_max") >= 2

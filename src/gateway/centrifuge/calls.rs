@@ -95,6 +95,8 @@ pub(in crate::gateway) async fn history(
     };
     let mut result = HistoryResult::default();
     let mut bytes = page_bytes(limits);
+    // Behind many tombstones each page is twice as large as the one before.
+    let mut page_limit = wanted.max(1);
     loop {
         let is_over = wanted == 0 || from == Some(0);
         let page = shared.timelines.range(Range {
@@ -102,7 +104,7 @@ pub(in crate::gateway) async fn history(
             timeline: asked.channel.clone(),
             from: from.filter(|_| !is_over),
             to: None,
-            limit: (wanted - result.publications.len()).max(1),
+            limit: page_limit,
             bytes_max: bytes,
             backward: asked.reverse,
             columns: None,
@@ -127,10 +129,17 @@ pub(in crate::gateway) async fn history(
             return Ok(result);
         }
         for message in messages {
+            if result.publications.len() == wanted {
+                break;
+            }
             let message = shape::message(message, Integers::Number);
-            bytes = bytes.saturating_sub(message.encoded_bytes_max());
-            result.publications.extend(shown(&message));
+            let publication = shown(&message);
+            if publication.is_some() {
+                bytes = bytes.saturating_sub(message.encoded_bytes_max());
+            }
+            result.publications.extend(publication);
         }
+        page_limit = (2 * page_limit).min(page_max);
         // Messages of which nothing is left to show do not count.
         let is_full = result.publications.len() >= wanted || bytes < NEXT_BYTES;
         match next {

@@ -34,14 +34,18 @@ use super::super::session::centrifuge::NODE;
 use super::super::socket::Socket;
 use super::super::upgraded::Upgraded;
 use super::query;
+use crate::bounds::Share;
 use crate::wire::centrifuge::{Closing, EmulationRequest, Encoding, Push, Reply};
+
+/// What a client has said, in the bound of all connections until its session has taken it.
+type Posted = (Bytes, Share);
 
 /// The sessions that are posted to, by their secret names.
 #[derive(Default)]
-pub(in crate::gateway) struct Emulated(Mutex<HashMap<String, mpsc::Sender<Bytes>>>);
+pub(in crate::gateway) struct Emulated(Mutex<HashMap<String, mpsc::Sender<Posted>>>);
 
 impl Emulated {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Bytes>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Posted>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -116,7 +120,8 @@ pub(in crate::gateway) async fn serve(
             let Some(commands) = query::value(query, "cf_connect") else {
                 return say(StatusCode::BAD_REQUEST, "cf_connect says how to connect");
             };
-            begin(request, commands.into(), Shape::Events, ends, shared).await
+            let commands = (commands.into(), shared.inbound.share(None));
+            begin(request, commands, Shape::Events, ends, shared).await
         }
         _ if !is_post => not_allowed(if path == EVENTS_PATH {
             "GET, POST"
@@ -130,8 +135,8 @@ pub(in crate::gateway) async fn serve(
                 _ => Shape::Stream(encoding),
             };
             match read(request, shared).await {
-                Ok(Read { bytes, share: _ }) => {
-                    begin(request, bytes.into(), shape, ends, shared).await
+                Ok(Read { bytes, share }) => {
+                    begin(request, (bytes.into(), share), shape, ends, shared).await
                 }
                 Err(why) => not_read(&why),
             }
@@ -142,13 +147,13 @@ pub(in crate::gateway) async fn serve(
 async fn read(request: &mut Request<Incoming>, shared: &Shared) -> Result<Read, Unread> {
     let bytes_max = shared.options.limits.inbound_frame_bytes_max;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    body::read(request.body_mut(), bytes_max, shared).await
+    body::read(request.body_mut(), bytes_max, None, shared).await
 }
 
 /// Begins a session with its first commands.
 async fn begin(
     request: &Request<Incoming>,
-    commands: Bytes,
+    commands: Posted,
     shape: Shape,
     ends: &Ends,
     shared: &Arc<Shared>,
@@ -182,6 +187,7 @@ async fn begin(
         socket: WebSocketStream::from_raw_socket(here, Role::Client, None).await,
         posted,
         next: Some(commands),
+        passing: None,
         is_over: false,
         name,
         emulated: Arc::clone(&shared.emulated),
@@ -200,8 +206,8 @@ async fn begin(
 
 /// Passes on what a client says.
 async fn post(request: &mut Request<Incoming>, encoding: Encoding, shared: &Shared) -> Answer {
-    let bytes = match read(request, shared).await {
-        Ok(body) => body.bytes,
+    let Read { bytes, mut share } = match read(request, shared).await {
+        Ok(body) => body,
         Err(why) => return not_read(&why),
     };
     let Some(EmulationRequest {
@@ -216,7 +222,15 @@ async fn post(request: &mut Request<Incoming>, encoding: Encoding, shared: &Shar
     let Some(sender) = sender.filter(|_| node == NODE) else {
         return say(StatusCode::NOT_FOUND, "no such session");
     };
-    match timeout(shared.options.request_time_max, sender.send(data)).await {
+    // Whoever knows the session's name is its client, so what waits for it is in one share.
+    let holder = shared.per_client.holder_of_key(&session);
+    if shared.inbound.share(holder).is_full() {
+        shared.inbound.refuse();
+        return busy();
+    }
+    share.belongs_to(holder);
+    let said = sender.send((data, share));
+    match timeout(shared.options.request_time_max, said).await {
         Ok(Ok(())) => {
             let mut answer = Answer::default();
             *answer.status_mut() = StatusCode::NO_CONTENT;
@@ -240,9 +254,11 @@ struct Emulation {
     session: Option<BoxFuture<'static, ()>>,
     /// The other end of the session's socket.
     socket: WebSocketStream<DuplexStream>,
-    posted: mpsc::Receiver<Bytes>,
+    posted: mpsc::Receiver<Posted>,
     /// A frame of the client's that the session has no room for yet.
-    next: Option<Bytes>,
+    next: Option<Posted>,
+    /// What the frame before takes, which may not be with the session yet.
+    passing: Option<Share>,
     is_over: bool,
     name: String,
     emulated: Arc<Emulated>,
@@ -268,7 +284,10 @@ impl Emulation {
             if !matches!(socket.as_mut().poll_ready(context), Poll::Ready(Ok(()))) {
                 break;
             }
-            let Some(frame) = self.next.take() else { break };
+            let Some((frame, share)) = self.next.take() else {
+                break;
+            };
+            self.passing = Some(share);
             let message = match self.shape.encoding() {
                 Encoding::Json => match String::from_utf8(frame.into()) {
                     Ok(text) => Message::text(text),
@@ -282,7 +301,9 @@ impl Emulation {
             }
         }
         // What does not go now goes when the session has read.
-        let _ = Pin::new(&mut self.socket).poll_flush(context);
+        if Pin::new(&mut self.socket).poll_flush(context).is_ready() {
+            self.passing = None;
+        }
     }
 
     /// What a close is to clients that see no close of a WebSocket.

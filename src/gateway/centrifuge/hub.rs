@@ -16,6 +16,7 @@ use futures_util::task::AtomicWaker;
 
 use crate::credentials::ChannelClaim;
 use crate::metrics::{Held, Metrics};
+use crate::wire::Close;
 use crate::wire::centrifuge::{
     ClientInfo, Disconnect, ENCODINGS, Encoding, Passing, Push, Reply, SubscribeRequest,
 };
@@ -141,7 +142,11 @@ impl Passed {
 impl Client {
     /// Tells the session to do something.
     pub(in crate::gateway) fn order(&self, order: Order) {
-        self.tell(|told| told.orders.push_back(order));
+        self.tell(|told| match told.orders.len() < ORDERS_MAX {
+            true => told.orders.push_back(order),
+            // It has not listened for so long that it begins anew: no order is lost in silence.
+            false => told.orders = [Order::Disconnect(Disconnect::of(Close::SlowConsumer))].into(),
+        });
     }
 
     fn tell(&self, what: impl FnOnce(&mut Told)) {
@@ -351,6 +356,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 const SHARDS: usize = 64;
+/// Orders that wait for one connection; one with more is closed.
+const ORDERS_MAX: usize = 1_024;
 /// Comings and goings that wait for one connection; of more it misses the oldest.
 const PASSED_MAX: usize = 1_024;
 /// Around one client in a list of those who are there.
@@ -416,6 +423,17 @@ mod tests {
         drop((ann, other));
         assert_eq!(hub.presence_stats("room"), (0, 0));
         assert!(hub.channels().is_empty() && hub.clients().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_session_that_does_not_listen_is_closed_at_too_many_orders() {
+        let hub = Hub::new(&Arc::default());
+        let deaf = hub.register("", Bytes::new(), None);
+        for _ in 0..=ORDERS_MAX {
+            deaf.client.order(Order::Unsubscribe("room".to_owned()));
+        }
+        let heard = heard(&deaf).await;
+        assert!(heard.len() == 1 && heard[0].starts_with("Disconnect("));
     }
 
     #[tokio::test]

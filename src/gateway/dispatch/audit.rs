@@ -2,8 +2,8 @@
 //!
 //! Owns: which calls are noted, and their line. Promises: a line for each call that needs a right above reading and
 //! writing one's own, for each that ends a session, and for each of a key that acts for a user, allowed or not, once it
-//! is answered; of what was refused to one caller so many a minute, and how many others; none where there is no
-//! `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
+//! is answered; of what was refused to one caller, or has done nothing, so many a minute, and how many others; none
+//! where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use futures_util::FutureExt as _;
 
 use super::{Caller, Outcome, Shared, Work};
 use crate::access::{Identity, Right, Rights, Who};
-use crate::wire::{Method, Needs, Request};
+use crate::wire::{Method, Needs, Reply, Request};
 
 /// A call that is noted when it is answered.
 pub(super) struct Noted {
@@ -55,7 +55,8 @@ impl Noted {
     pub(super) fn answered(&self, outcome: &Outcome) {
         let reason = outcome.as_ref().err().map(|failure| failure.reason.name());
         let door = self.shared.door.as_ref();
-        let turn = door.and_then(|door| door.audits(&self.who, reason.is_none()));
+        let is_done = outcome.as_ref().is_ok_and(has_effect);
+        let turn = door.and_then(|door| door.audits(&self.who, is_done));
         let Some(left_out) = turn else { return };
         tracing::info!(
             target: "audit",
@@ -80,6 +81,19 @@ impl Noted {
             Work::Read(work) => Work::Read(work.inspect(move |one| self.answered(one)).boxed()),
             Work::Wait(work) => Work::Wait(work.inspect(move |one| self.answered(one)).boxed()),
         }
+    }
+}
+
+/// Whether a call that was answered has done anything: anybody can repeat what does not for ever.
+fn has_effect(reply: &Reply) -> bool {
+    match reply {
+        Reply::SessionClose(closed) => closed.closed,
+        Reply::KeyRevoke(revoked) => revoked.revoked,
+        Reply::MemberAdd(added) => added.added > 0,
+        Reply::MemberRemove(removed) => removed.removed > 0,
+        Reply::PinAdd(pinned) => pinned.added,
+        Reply::PinRemove(unpinned) => unpinned.removed,
+        _ => true,
     }
 }
 

@@ -12,9 +12,10 @@ use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::shape::{self, page_bytes, size};
+use super::wait::Wait;
 use super::{Caller, Shared, Work, refusal};
 use crate::feed::{Mailbox, Watch};
-use crate::gateway::door::{Door, other_rules};
+use crate::gateway::door::other_rules;
 use crate::ids::{PartitionId, Position};
 use crate::people::{
     Filter, ListConversations, People, Shown, SyncConversations, SyncedConversations,
@@ -268,15 +269,15 @@ async fn wait(
     if time.is_zero() || !first.is_empty() {
         return Ok(first);
     }
-    let _counted = shared.metrics.feed.waits.hold(1);
+    let mut wait = Wait::begin(shared, &asked.asker, until, 0)?;
     let mailbox = Arc::new(Mailbox::default());
-    let mut turns = shared.door.as_ref().map(Door::turns);
     let mut names = shared
         .people
         .names(asked.asker.user())
         .await
         .map_err(refusal)?;
     names.push(Timelines::own_side(asked.asker.user()));
+    wait.follow(names.len())?;
     let watches: Vec<Watch> = names
         .iter()
         .map(|name| shared.feed.watch(name, &mailbox, 0))
@@ -289,8 +290,8 @@ async fn wait(
         }
         tokio::select! {
             _ = mailbox.take() => {}
-            () = other_rules(&mut turns) => {}
-            () = sleep_until(until) => return Ok(looked),
+            () = other_rules(&mut wait.turns) => {}
+            () = sleep_until(wait.until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
         }
     }
@@ -298,13 +299,7 @@ async fn wait(
 
 /// Whether a request is a wait, for the limit on these.
 pub(in crate::gateway) fn waits(request: &Request) -> bool {
-    match request {
-        Request::Sync(sync) => sync.wait_ms,
-        Request::ConversationSync(sync) => sync.wait_ms,
-        Request::LogTail(tail) => tail.wait_ms,
-        _ => None,
-    }
-    .is_some_and(|wait_ms| wait_ms > 0)
+    request.wait_ms().is_some_and(|wait_ms| wait_ms > 0)
 }
 
 fn wanted(filter: conversation::Filter) -> Filter {

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::Level;
 
 use super::shape::{page_bytes, size};
+use super::wait::Wait;
 use super::{Caller, Shared, Work};
 use crate::access::Right;
 use crate::journal::{Line, Lines, Wanted, journal};
@@ -35,6 +36,7 @@ pub(super) fn tail(shared: &Arc<Shared>, caller: &Caller, request: &log::Tail) -
         let mut newest = journal().watch();
         let mut dropped = 0;
         let mut is_over = time.is_zero();
+        let mut wait = None;
         loop {
             newest.borrow_and_update();
             let mut read = journal().read(after, wanted, size(limit), bytes_max);
@@ -45,6 +47,9 @@ pub(super) fn tail(shared: &Arc<Shared>, caller: &Caller, request: &log::Tail) -
                 return Ok(Reply::LogTail(told(read)));
             }
             after = Some(read.next);
+            if wait.is_none() {
+                wait = Some(Wait::begin(&shared, &caller.asker, until, 0)?);
+            }
             is_over = tokio::select! {
                 // The journal lives as long as the process.
                 _ = newest.changed() => false,

@@ -28,6 +28,7 @@ pub(super) mod subscribe;
 mod sync;
 mod table;
 mod timeline;
+pub(super) mod wait;
 mod webhook;
 
 use std::net::IpAddr;

@@ -14,10 +14,11 @@ use tokio::time::Instant;
 use super::position::places;
 use super::shape::{self, page_bytes, size};
 use super::subscribe::REWIND;
+use super::wait::Wait;
 use super::{Caller, Shared, Work, conversation, refusal};
 use crate::access::Asker;
 use crate::feed::{Mailbox, Watch};
-use crate::gateway::door::{Door, other_rules};
+use crate::gateway::door::other_rules;
 use crate::metrics::{Metrics, News};
 use crate::people::{SetPositions, SyncDevice};
 use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
@@ -72,7 +73,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
             let (shared, asker) = (Arc::clone(&shared), caller.asking(Method::Sync));
             let positions = positions.unwrap_or_default();
             shared.metrics.server.sync_positions.count(positions.len());
-            async move { wait(&shared, &asked(&positions), (&asker, limit), time).await }.boxed()
+            async move { wait(&shared, &positions, (&asker, limit), time).await }.boxed()
         }
     };
     let work = looked.map_ok(move |looked| {
@@ -91,16 +92,14 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
     }
 }
 
-fn asked(positions: &sync::Positions) -> Vec<SyncPosition<'_>> {
-    let mut asked = Vec::with_capacity(positions.len());
-    asked.extend(positions.iter().map(|position| SyncPosition {
+fn asked(position: sync::Position<'_>) -> SyncPosition<'_> {
+    SyncPosition {
         timeline: position.timeline,
         after: position.after,
         epoch: position.epoch,
         changes_after: position.changes_after,
         rewind: None,
-    }));
-    asked
+    }
 }
 
 type Looked = (Vec<Synced>, bool);
@@ -120,6 +119,20 @@ async fn look(
     };
     let synced = shared.timelines.sync(positions, asker, bytes, start);
     synced.await.map_err(refusal)
+}
+
+/// The same for those positions whose slots had news; `None` = for all. What it needs of them is made for the look.
+async fn look_at(
+    shared: &Shared,
+    (positions, slots): (&sync::Positions, Option<Vec<u32>>),
+    asker: (&Asker, usize),
+) -> Result<Looked, Failure> {
+    let of_slot = |slot: &u32| positions.get(usize::try_from(*slot).unwrap_or(usize::MAX));
+    let asked: Vec<SyncPosition<'_>> = match slots {
+        None => positions.iter().map(asked).collect(),
+        Some(slots) => slots.iter().filter_map(of_slot).map(asked).collect(),
+    };
+    look(shared, &asked, asker).await
 }
 
 /// Where to begin: another number each time, so that no timeline starves behind a busy one. A step that is prime to
@@ -144,15 +157,15 @@ async fn wait_by_device(
     if time.is_zero() || !first.0.is_empty() || first.1 {
         return Ok(first);
     }
-    let _counted = shared.metrics.feed.waits.hold(1);
+    let mut wait = Wait::begin(shared, &sync.asker, until, 0)?;
     let mailbox = Arc::new(Mailbox::default());
-    let mut turns = shared.door.as_ref().map(Door::turns);
     loop {
         let names = shared
             .people
             .names(sync.asker.user())
             .await
             .map_err(refusal)?;
+        wait.follow(names.len())?;
         let own_side = Timelines::own_side(sync.asker.user());
         let watch = |name: &String, slot| shared.feed.watch(name, &mailbox, slot);
         let mut watches: Vec<Watch> = names.iter().map(|name| watch(name, ANY)).collect();
@@ -165,9 +178,9 @@ async fn wait_by_device(
             }
             let slots = tokio::select! {
                 slots = mailbox.take() => slots,
-                () = tokio::time::sleep_until(until) => return Ok(looked),
+                () = tokio::time::sleep_until(wait.until) => return Ok(looked),
                 () = shared.waits_over.cancelled() => return Ok(looked),
-                () = other_rules(&mut turns) => vec![OWN_SIDE],
+                () = other_rules(&mut wait.turns) => vec![OWN_SIDE],
             };
             if slots.contains(&OWN_SIDE) {
                 // Perhaps there are other conversations now.
@@ -181,46 +194,39 @@ async fn wait_by_device(
 const OWN_SIDE: u32 = 0;
 const ANY: u32 = 1;
 
+/// While it waits only the positions are kept, as they came in.
 async fn wait(
     shared: &Shared,
-    positions: &[SyncPosition<'_>],
+    positions: &sync::Positions,
     asker: (&Asker, usize),
     time: Duration,
 ) -> Result<Looked, Failure> {
     let until = Instant::now() + time;
-    let first = look(shared, positions, asker).await?;
+    let look = |slots| look_at(shared, (positions, slots), asker);
+    let first = look(None).await?;
     if time.is_zero() || !first.0.is_empty() || first.1 {
         return Ok(first);
     }
-    let _counted = shared.metrics.feed.waits.hold(1);
+    let mut wait = Wait::begin(shared, asker.0, until, positions.len())?;
     let mailbox = Arc::new(Mailbox::default());
-    let mut turns = shared.door.as_ref().map(Door::turns);
     let watches: Vec<Watch> = (0u32..)
-        .zip(positions)
+        .zip(positions.iter())
         .map(|(slot, position)| shared.feed.watch(position.timeline, &mailbox, slot))
         .collect();
-    let mut asked = positions.to_vec();
+    let mut slots = None;
     loop {
         // After watching, and after each word from a watch: the store knows whether it is news for this position.
-        let looked = look(shared, &asked, asker).await?;
+        let looked = look(slots).await?;
         if !looked.0.is_empty() || looked.1 {
             drop(watches);
             return Ok(looked);
         }
-        let slots = tokio::select! {
-            slots = mailbox.take() => slots,
-            () = tokio::time::sleep_until(until) => return Ok(looked),
+        slots = tokio::select! {
+            slots = mailbox.take() => Some(slots),
+            () = tokio::time::sleep_until(wait.until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
-            () = other_rules(&mut turns) => (0u32..).take(positions.len()).collect(),
+            () = other_rules(&mut wait.turns) => None,
         };
-        asked = slots
-            .iter()
-            .filter_map(|slot| {
-                positions
-                    .get(usize::try_from(*slot).unwrap_or(usize::MAX))
-                    .copied()
-            })
-            .collect();
     }
 }
 

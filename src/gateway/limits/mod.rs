@@ -17,10 +17,12 @@ use arc_swap::ArcSwap;
 
 use super::address::block;
 use crate::access::{Asker, Identity};
+use crate::bounds::Holder;
 use crate::metrics::{
     ADDRESS_CONNECTIONS, ADDRESS_FAILURES, ADDRESS_HANDSHAKES, KEY_BYTES, KEY_CONNECTIONS,
     KEY_REQUESTS, USER_BYTES, USER_CONNECTIONS, USER_REQUESTS,
 };
+use crate::wire::centrifuge::ANONYMOUS;
 use crate::wire::{Failure, Incoming, Reason};
 use rate::Rate;
 
@@ -188,6 +190,34 @@ impl Limits {
     /// A request of a key, in so many bytes.
     pub(super) fn take_as(&self, id: &str, bytes: usize) -> Result<(), Reached> {
         self.rules.load().key.take(self.key(id), bytes)
+    }
+
+    /// In whose shares the calls of an asker count; `None` = nobody knows who it is.
+    pub(super) fn holder(&self, asker: &Asker) -> Option<Holder> {
+        match asker.claim() {
+            Some(claim) => self.holder_of(claim.identity()),
+            None => self.holder_by(None, Some(asker.user())),
+        }
+    }
+
+    /// The same of who has shown a credential.
+    pub(super) fn holder_of(&self, identity: &Identity) -> Option<Holder> {
+        self.holder_by(identity.key(), identity.user())
+    }
+
+    /// The same of a key that signs.
+    pub(super) fn holder_of_key(&self, id: &str) -> Option<Holder> {
+        self.holder_by(Some(id), None)
+    }
+
+    /// A key's calls are the key's, for whomever it acts: it may name as many users as it likes.
+    fn holder_by(&self, key: Option<&str>, user: Option<&str>) -> Option<Holder> {
+        let by = match (key, user) {
+            (Some(id), _) => self.key(&(true, id)),
+            (None, Some(user)) if !user.is_empty() && user != ANONYMOUS => self.key(&(false, user)),
+            _ => return None,
+        };
+        Some(Holder(by))
     }
 
     /// A hash in place of the name. Two names with the same hash share a limit: that is rarer than one in a million.

@@ -131,7 +131,7 @@ impl Subscriptions {
             if self.contains(&timeline) {
                 continue;
             }
-            let place = if self.followed >= CONVERSATIONS_MAX {
+            let place = if self.followed >= CONVERSATIONS_MAX || self.share.is_full() {
                 Err(Reason::TooLarge)
             } else {
                 let (at, watch) = self.follow(&shared.feed, &timeline);

@@ -120,7 +120,7 @@ impl Session {
     fn verdict(&self, now: Instant) -> Option<Close> {
         let options = &self.shared.options;
         let slow_ms = u64::try_from(options.slow_consumer.as_millis()).unwrap_or(u64::MAX);
-        let is_pressed = !self.unread.is_small() && self.shared.answers.is_full();
+        let is_pressed = !self.unread.is_small() && self.unread.is_full();
         let patience = match is_pressed {
             true => options.slow_consumer.min(PRESSED_TIME),
             false => options.slow_consumer,

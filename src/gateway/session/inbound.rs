@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::{FrameHeader, Utf8Bytes};
 use tokio_util::io::poll_read_buf;
 
 use super::End;
-use crate::gateway::budget::{SMALL_BYTES, Share};
+use crate::bounds::{SMALL_BYTES, Share};
 use crate::gateway::socket::Socket;
 use crate::wire::{Close, Frames};
 
@@ -40,7 +40,7 @@ pub(super) struct Reader {
     message: Option<Message>,
     bytes_max: usize,
     /// Of the message, kept until the next one is asked for.
-    share: Share,
+    pub(super) share: Share,
     /// When the first byte came of what is not whole.
     since: Option<Instant>,
 }
@@ -268,7 +268,7 @@ impl Reader {
         };
         let capacity = end.min((2 * payload.capacity()).max(SMALL_BYTES));
         if !self.share.resize(capacity) {
-            self.share.budget().refuse();
+            self.share.bound().refuse();
             return Err(Close::Overloaded);
         }
         payload.reserve_exact(capacity - payload.len());

@@ -14,7 +14,6 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 
-use super::super::budget::Share;
 use super::super::dispatch::message::Appending;
 use super::super::{REQUESTS_BYTES_MAX, Shared};
 use super::Session;
@@ -26,6 +25,7 @@ use super::own_side::Looking;
 use super::parts::{Opened, Opening, Part, Rest};
 use super::steps::{Step, Stepping};
 use super::subscriptions::Fetch;
+use crate::bounds::Share;
 use crate::feed::{Next, Pull};
 use crate::metrics::Held;
 use crate::people::OwnSide;
@@ -44,7 +44,7 @@ pub(super) struct Jobs {
     pub(super) calls: usize,
     bytes: usize,
     /// Of these bytes in the bound of all connections.
-    share: Share,
+    pub(super) share: Share,
     /// Of the calls, appends.
     pub(super) appends: usize,
     pages: usize,
@@ -148,12 +148,12 @@ impl Jobs {
     }
 
     /// Whether another frame may be taken from the socket. A client with much in flight waits for its answers
-    /// while all connections together hold as much as they may.
+    /// while all connections together, or those of its caller, hold as much as they may.
     pub(super) fn has_room(&self, shared: &Shared) -> bool {
         let options = &shared.options;
         (self.calls as u64) < options.limits.requests_in_flight_max
             && self.bytes < REQUESTS_BYTES_MAX
-            && (self.share.is_small() || !shared.inbound.is_full())
+            && (self.share.is_small() || !self.share.is_full())
     }
 
     /// Reads that run, each of which may hold a page.

@@ -21,6 +21,7 @@ use super::super::door::{Door, Presumed};
 use super::super::limits::Places;
 use super::super::live::{Kept, Live, Peer};
 use super::super::outbound::expiring;
+use super::super::seats::Seat;
 use super::{End, Session};
 use crate::access::Who;
 use crate::credentials::{Credential, Shown};
@@ -38,6 +39,8 @@ pub(in crate::gateway) struct Entered {
     pub(in crate::gateway) waits: Option<Arc<Arrival>>,
     /// Count it as one of its user and its key.
     pub(in crate::gateway) places: Places,
+    /// Its place among all connections.
+    pub(in crate::gateway) seat: Arc<Seat>,
 }
 
 /// The credential of a session.

@@ -37,15 +37,16 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
-use super::budget::Share;
 use super::dispatch::{Caller, stream};
 use super::form::Form;
 use super::limits::{Place, Places};
 use super::live::{Kept, Peer, Pulse};
 use super::outbound::draining;
 use super::outbox::Outbox;
+use super::seats::Seat;
 use super::socket::Socket;
 use super::upgraded::Upgraded;
+use crate::bounds::Share;
 use crate::feed::Pace;
 use crate::metrics::Held;
 use crate::reshape::Inside;
@@ -113,6 +114,8 @@ struct Session {
     draining: Draining,
     /// Count it as a connection of its user and its key.
     places: Places,
+    /// Its place among all connections.
+    seat: Arc<Seat>,
     _counted: (Held, Option<Place>),
 }
 
@@ -169,12 +172,14 @@ impl Session {
             emulated,
         } = upgraded;
         let places = std::mem::take(&mut entered.places);
+        let seat = Arc::clone(&entered.seat);
         let limits = &shared.options.limits;
         let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
         let now = Instant::now();
         let ping_at = now + shared.options.heartbeat;
         let mut caller = Caller::default();
-        let mut subscriptions = Subscriptions::new(Arc::clone(&shared.metrics));
+        let watched = shared.watched.share(None);
+        let mut subscriptions = Subscriptions::new(watched, Arc::clone(&shared.metrics));
         let peer = peer(&entered, form, &subscriptions);
         let mut unasked = None;
         let (centrifuge, login) = match (form.centrifuge, &shared.options.centrifuge) {
@@ -197,21 +202,21 @@ impl Session {
         subscriptions.name(caller.who());
         let mut session = Box::new(Session {
             socket,
-            reader: Reader::new(&read, bytes_max, shared.inbound.share()),
+            reader: Reader::new(&read, bytes_max, shared.inbound.share(None)),
             form,
             caller,
             login,
             unasked,
             pulse: Pulse::default(),
             decided: None,
-            jobs: Jobs::new(shared.inbound.share()),
+            jobs: Jobs::new(shared.inbound.share(None)),
             outbox: Outbox::new(form.dialect.frames()),
             subscriptions,
             streams: Streams::new(Arc::clone(&shared.metrics)),
             centrifuge,
             signals: Pace::default(),
             news: Vec::new(),
-            unread: shared.answers.share(),
+            unread: shared.answers.share(None),
             heard: now,
             passing: None,
             is_deaf: false,
@@ -222,11 +227,31 @@ impl Session {
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
             places,
+            seat,
             _counted: (shared.metrics.gateway.connections.hold(1), place),
             shared,
         });
+        session.is_of_caller();
         session.arm(now);
         session
+    }
+
+    /// What it holds is its caller's, from when somebody knows whose it is.
+    pub(super) fn is_of_caller(&mut self) {
+        let is_stranger = match (&self.login, &self.centrifuge) {
+            (Some(login), _) => !login.is_known(),
+            (None, Some(own)) => !own.is_known(),
+            (None, None) => false,
+        };
+        if is_stranger {
+            return;
+        }
+        let holder = self.shared.per_client.holder(&self.caller.asker);
+        self.seat.is_of(holder);
+        self.reader.share.belongs_to(holder);
+        self.jobs.share.belongs_to(holder);
+        self.unread.belongs_to(holder);
+        self.subscriptions.share.belongs_to(holder);
     }
 
     fn form(&self) -> Form {

@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use super::super::Shared;
 use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::subscribe::{Asked, Room, lanes, subscribe};
+use super::super::dispatch::wait::too_many;
 use super::super::dispatch::{Caller, Outcome};
 use super::super::form::Form;
 use super::super::outbox::Outbox;
@@ -209,6 +210,9 @@ fn place(
     if count >= limit {
         let name = "subscriptions_max";
         return Err(Failure::too_large("timeline", name, limit, count + 1));
+    }
+    if let Some(full) = subscriptions.share.full() {
+        return Err(too_many(&subscriptions.share, full).about("timeline"));
     }
     Ok(subscriptions.open(&shared.feed, timeline))
 }

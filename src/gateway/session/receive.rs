@@ -237,6 +237,15 @@ impl Session {
     }
 
     fn begin(&mut self, call: Call) -> Option<(Begun, Weight)> {
+        let opens = matches!(call.request, Ok(Request::SessionOpen(_)));
+        let begun = self.begin_for(call);
+        if opens {
+            self.is_of_caller();
+        }
+        begun
+    }
+
+    fn begin_for(&mut self, call: Call) -> Option<(Begun, Weight)> {
         let dialect = self.form.dialect;
         let may_wait = self.jobs.may_wait();
         let Session {

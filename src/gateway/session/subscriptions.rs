@@ -15,6 +15,7 @@ use super::own_side::Conversations;
 use super::parts::{Opening, Rest};
 use super::slots::{Named, Slots};
 use crate::access::Asker;
+use crate::bounds::Share;
 use crate::feed::{Body, Ended, Feed, Mailbox, Next, Pull, Pulled, Subscription, Watch, Who};
 use crate::metrics::Metrics;
 use crate::wire::push;
@@ -37,6 +38,8 @@ pub(super) struct Subscriptions {
     pub(super) asker: Arc<Asker>,
     /// What has ended; `None` = nobody asks.
     pub(super) gone: Option<Vec<(Arc<str>, push::Ended)>>,
+    /// Of the timelines that all connections follow.
+    pub(super) share: Share,
     metrics: Arc<Metrics>,
 }
 
@@ -73,7 +76,7 @@ pub(super) struct Fetch {
 }
 
 impl Subscriptions {
-    pub(super) fn new(metrics: Arc<Metrics>) -> Subscriptions {
+    pub(super) fn new(share: Share, metrics: Arc<Metrics>) -> Subscriptions {
         Subscriptions {
             mailbox: Arc::default(),
             slots: Slots::new(),
@@ -85,6 +88,7 @@ impl Subscriptions {
             doubted: VecDeque::new(),
             asker: Arc::default(),
             gone: None,
+            share,
             metrics,
         }
     }
@@ -130,6 +134,7 @@ impl Subscriptions {
             live: None,
         });
         self.metrics.feed.subscriptions.increment(1.0);
+        self.share.force(self.slots.len());
         let opening = Opening {
             slot: place,
             generation: self.generations,
@@ -354,6 +359,7 @@ impl Subscriptions {
     pub(super) fn remove(&mut self, place: u32) {
         if let Some(slot) = self.slots.remove(place) {
             self.metrics.feed.subscriptions.decrement(1.0);
+            self.share.force(self.slots.len());
             self.followed -= usize::from(slot.is_followed);
             if slot.in_turn {
                 self.turn.retain(|waiting| *waiting != place);

@@ -11,7 +11,7 @@ use super::rights::{Caller, seen};
 use super::row::{find, rates, read_reply, refusal, write_reply};
 use crate::gateway::Shared;
 use crate::model::RowWrite;
-use crate::table::{Table, Written};
+use crate::table::{Table, Tables, Written};
 use crate::wire::tablestore::reply::TableReply;
 use crate::wire::tablestore::{BatchGetRow, BatchWriteRow, Code, Failure, Reply};
 
@@ -21,7 +21,10 @@ struct Place<'r> {
     meter: Meter<'r>,
 }
 
-pub(super) async fn write(shared: &Shared, mut batch: BatchWriteRow) -> Result<Reply, Failure> {
+pub(super) async fn write(
+    (shared, tables): (&Shared, &Tables),
+    mut batch: BatchWriteRow,
+) -> Result<Reply, Failure> {
     let mut rows = Vec::new();
     let mut places: Vec<(String, Vec<Result<Place<'_>, Failure>>)> = Vec::new();
     for writes in std::mem::take(&mut batch.tables) {
@@ -44,7 +47,7 @@ pub(super) async fn write(shared: &Shared, mut batch: BatchWriteRow) -> Result<R
     let all_or_none = batch.atomic || batch.transaction.is_some();
     let mut written = match refused {
         Some(failure) if all_or_none => vec![Err(failure); rows.len()],
-        _ => write_all(shared, rows, &batch).await?,
+        _ => write_all(tables, rows, &batch).await?,
     }
     .into_iter();
     let replies = places.into_iter().map(|(table, places)| {
@@ -63,11 +66,10 @@ pub(super) async fn write(shared: &Shared, mut batch: BatchWriteRow) -> Result<R
 }
 
 async fn write_all(
-    shared: &Shared,
+    tables: &Tables,
     rows: Vec<(Arc<Table>, RowWrite)>,
     batch: &BatchWriteRow,
 ) -> Result<Vec<Result<Written, Failure>>, Failure> {
-    let tables = &shared.tablestore.tables;
     let done = match batch.transaction {
         None => tables.write_batch(rows, batch.atomic).await,
         Some(id) => tables.write_batch_in(id, rows).await,
@@ -77,7 +79,7 @@ async fn write_all(
 }
 
 pub(super) async fn read(
-    shared: &Shared,
+    (shared, tables): (&Shared, &Tables),
     caller: &Caller,
     batch: BatchGetRow,
 ) -> Result<Reply, Failure> {
@@ -104,7 +106,7 @@ pub(super) async fn read(
         }
         places.push((reads.table, in_table));
     }
-    let got = shared.tablestore.tables.get_batch(asked).await;
+    let got = tables.get_batch(asked).await;
     let mut got = got.map_err(refusal)?.into_iter().flatten();
     let replies = places.into_iter().map(|(table, places)| {
         let rows = places.into_iter().map(|place| {

@@ -1,6 +1,7 @@
 //! From a checked request to the call of the tables that does it, and to its reply.
 //!
-//! Owns: the match on operations, and those on tables. Must not: know an encoding or a header.
+//! Owns: the match on operations, and those on tables. Promises: what a call holds of tables counts as its caller's.
+//! Must not: know an encoding or a header.
 
 use std::sync::Arc;
 
@@ -9,13 +10,16 @@ use super::row::{Outcome, refusal};
 use super::{batch, export, row, stream};
 use crate::gateway::Shared;
 use crate::model::Definition;
-use crate::table::Table;
+use crate::table::{Table, Tables};
 use crate::wire::tablestore::{Reply, Request, StartTransaction};
 
 /// Does a request.
-pub(super) async fn call(shared: &Arc<Shared>, caller: &Caller, request: Request) -> Outcome {
+pub(super) async fn call(
+    (shared, tables): (&Arc<Shared>, &Tables),
+    caller: &Caller,
+    request: Request,
+) -> Outcome {
     rights::check(shared, caller, &request).await?;
-    let tables = &shared.tablestore.tables;
     match request {
         Request::CreateTable(new) => tables.create(new).await.map(|()| Reply::Done),
         Request::UpdateTable(name, update) => {
@@ -54,11 +58,11 @@ pub(super) async fn call(shared: &Arc<Shared>, caller: &Caller, request: Request
         }
         Request::ListSearchIndex(None) => Ok(Reply::Done),
         Request::ListSearchIndex(Some(name)) => tables.describe(&name).await.map(|_| Reply::Done),
-        Request::GetRow(get) => return row::get(shared, caller, get).await,
-        Request::WriteRow(write) => return row::write(shared, write).await,
-        Request::BatchGetRow(read) => return batch::read(shared, caller, read).await,
-        Request::BatchWriteRow(write) => return batch::write(shared, write).await,
-        Request::GetRange(range) => return row::range(shared, caller, range).await,
+        Request::GetRow(get) => return row::get((shared, tables), caller, get).await,
+        Request::WriteRow(write) => return row::write((shared, tables), write).await,
+        Request::BatchGetRow(read) => return batch::read((shared, tables), caller, read).await,
+        Request::BatchWriteRow(write) => return batch::write((shared, tables), write).await,
+        Request::GetRange(range) => return row::range((shared, tables), caller, range).await,
         Request::ListStream(table) => stream::list(tables, caller, table.as_deref()).await,
         Request::DescribeStream(ask) => stream::describe(tables, ask).await,
         Request::GetShardIterator(ask) => stream::iterator(tables, &ask).await,

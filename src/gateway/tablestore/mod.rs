@@ -21,12 +21,14 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode};
+use tokio::sync::Semaphore;
 
 use super::Shared;
 use super::body::{self, Unread};
 use super::door::Visitor;
 use super::respond::{Answer, counted, full};
 use super::seldom::Seldom;
+use crate::bounds::Holder;
 use crate::metrics::Metrics;
 use crate::model::KeyValue;
 use crate::table::{Table, Tables};
@@ -72,6 +74,7 @@ pub(super) struct Tablestore {
     instances: Vec<String>,
     refused_indirect: Seldom,
     rates: rate::Rates,
+    decoding: Semaphore,
 }
 
 impl Tablestore {
@@ -89,6 +92,7 @@ impl Tablestore {
             instances: options.instances.clone(),
             refused_indirect: Seldom::default(),
             rates: rate::Rates::new(options.partition_key_units_max, metrics),
+            decoding: Semaphore::new(DECODING_MAX),
         }
     }
 
@@ -134,12 +138,12 @@ pub(super) async fn serve(
 ) -> Answer {
     let began = Instant::now();
     let path = request.uri().path().to_owned();
-    let mut signer = None;
+    let (mut signer, mut holder) = (None, None);
     let from = (is_direct, visitor);
-    let done = perform(request, &path, from, &mut signer, shared).await;
+    let done = perform(request, &path, from, (&mut signer, &mut holder), shared).await;
     let operation = Operation::of_path(&path).ok();
     let mut done = done.map(|reply| reply.encode());
-    let mut unread = shared.answers.share();
+    let mut unread = shared.answers.share(holder);
     if let Ok(body) = &done
         && !unread.resize(body.len())
     {
@@ -172,7 +176,7 @@ async fn perform(
     request: &mut Request<Incoming>,
     path: &str,
     (is_direct, visitor): (bool, Visitor<'_>),
-    signer: &mut Option<Signer>,
+    (signer, holder): (&mut Option<Signer>, &mut Option<Holder>),
     shared: &Arc<Shared>,
 ) -> Result<Reply, Failure> {
     if *request.method() != Method::POST {
@@ -186,27 +190,32 @@ async fn perform(
         path,
         &headers,
         shared.clock.now_ms(),
-        |id| match &shared.door {
-            Some(door) => {
-                named = Some(id.to_owned());
-                let secret = door.authority.signing_secret(id);
-                secret.map(|secret| secret.reveal().to_owned())
+        |id| {
+            named = Some(id.to_owned());
+            match &shared.door {
+                Some(door) => {
+                    let secret = door.authority.signing_secret(id);
+                    secret.map(|secret| secret.reveal().to_owned())
+                }
+                None => known.secret(id, is_direct),
             }
-            None => known.secret(id, is_direct),
         },
         |name| known.instances.iter().any(|known| known == name),
     );
     let wrong = verified.map(|found| *signer = Some(found)).err();
     let mut credential = None;
-    if let (Some(door), Some(id)) = (&shared.door, named) {
-        let judged = door.signed(&id, wrong.is_none(), visitor);
+    if let (Some(door), Some(id)) = (&shared.door, &named) {
+        let judged = door.signed(id, wrong.is_none(), visitor);
         credential = Some(judged.map_err(|refusal| unsigned(&refusal, wrong.as_ref()))?);
     }
     if let Some(wrong) = wrong {
         return Err(wrong);
     }
+    *holder = named.and_then(|id| shared.per_client.holder_of_key(&id));
+    visitor.seat.is_of(*holder);
     let operation = Operation::of_path(path)?;
-    let body = body::read(request.body_mut(), operation.body_bytes_max(), shared);
+    let bytes_max = operation.body_bytes_max();
+    let body = body::read(request.body_mut(), bytes_max, *holder, shared);
     let body = body.await.map_err(|why| {
         Failure::new(match why {
             Unread::TooLarge => Code::RequestBodyTooLarge,
@@ -220,7 +229,7 @@ async fn perform(
         let bound = door.bound_signed(credential, body.bytes.len());
         bound.map_err(|_| Failure::new(Code::FlowControl))?;
     }
-    let decoded = wire::Request::decode(operation, body.bytes.into())?;
+    let decoded = decode(operation, body.bytes.into(), shared).await?;
     // The body counts as long as what was made of it.
     let _share = body.share;
     let inside = shared.gate.clone().pass().await;
@@ -236,12 +245,32 @@ async fn perform(
     let noted = caller
         .as_ref()
         .and_then(|claim| Noted::of(claim, visitor.address, operation, &decoded));
-    let done = dispatch::call(shared, &caller, decoded).await;
+    let tables = shared.tablestore.tables.of_caller(*holder);
+    let done = dispatch::call((shared, &tables), &caller, decoded).await;
     if let Some(noted) = noted {
         noted.answered(shared, &done);
     }
     done
 }
+
+/// The request in a body. A batch may have hundreds of filters with expressions to be compiled: off the threads that
+/// serve clients, few at a time.
+async fn decode(
+    operation: Operation,
+    body: Bytes,
+    shared: &Shared,
+) -> Result<wire::Request, Failure> {
+    if !matches!(operation, Operation::BatchGetRow | Operation::BatchWriteRow) {
+        return wire::Request::decode(operation, body);
+    }
+    let _turn = shared.tablestore.decoding.acquire().await;
+    let decoding = tokio::task::spawn_blocking(move || wire::Request::decode(operation, body));
+    let decoded = decoding.await;
+    decoded.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// Batches that are decoded at a time.
+const DECODING_MAX: usize = 2;
 
 /// The answer to a bad signature.
 fn unsigned(refusal: &Refusal, wrong: Option<&Failure>) -> Failure {

@@ -9,7 +9,7 @@ use super::rate::Rates;
 use super::rights::{Caller, seen};
 use crate::gateway::Shared;
 use crate::model::Error;
-use crate::table::{Got, RangePage, Table, Written};
+use crate::table::{Got, RangePage, Table, Tables, Written};
 use crate::wire::tablestore::plainbuffer::RowBuffer;
 use crate::wire::tablestore::reply::{RangeReply, RowReply};
 use crate::wire::tablestore::{Failure, GetRange, GetRow, Reply, WriteRow};
@@ -30,10 +30,13 @@ pub(super) async fn find(shared: &Shared, name: &str) -> Result<Arc<Table>, Fail
     found.map_err(refusal)
 }
 
-pub(super) async fn get(shared: &Shared, caller: &Caller, get: GetRow) -> Outcome {
+pub(super) async fn get(
+    (shared, tables): (&Shared, &Tables),
+    caller: &Caller,
+    get: GetRow,
+) -> Outcome {
     let table = seen(shared, caller, find(shared, &get.table).await?)?;
     let meter = rates(shared).meter(&table, &get.key)?;
-    let tables = &shared.tablestore.tables;
     let got = match get.transaction {
         None => tables.get(&table, get.key, get.selection).await,
         Some(id) => tables.get_in(id, &table, get.key, get.selection).await,
@@ -43,10 +46,9 @@ pub(super) async fn get(shared: &Shared, caller: &Caller, get: GetRow) -> Outcom
     Ok(Reply::Read(read_reply(got)))
 }
 
-pub(super) async fn write(shared: &Shared, write: WriteRow) -> Outcome {
+pub(super) async fn write((shared, tables): (&Shared, &Tables), write: WriteRow) -> Outcome {
     let table = find(shared, &write.table).await?;
     let meter = rates(shared).meter(&table, &write.write.key)?;
-    let tables = &shared.tablestore.tables;
     let written = match write.transaction {
         None => tables.write(&table, write.write).await,
         Some(id) => tables.write_in(id, &table, write.write).await,
@@ -56,10 +58,13 @@ pub(super) async fn write(shared: &Shared, write: WriteRow) -> Outcome {
     Ok(Reply::Written(write_reply(&table, &written)))
 }
 
-pub(super) async fn range(shared: &Shared, caller: &Caller, range: GetRange) -> Outcome {
+pub(super) async fn range(
+    (shared, tables): (&Shared, &Tables),
+    caller: &Caller,
+    range: GetRange,
+) -> Outcome {
     let table = seen(shared, caller, find(shared, &range.table).await?)?;
     let meter = rates(shared).meter(&table, &range.range.start)?;
-    let tables = &shared.tablestore.tables;
     let page = match range.transaction {
         None => tables.get_range(&table, range.range).await,
         Some(id) => tables.get_range_in(id, &table, range.range).await,

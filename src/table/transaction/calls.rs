@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::metrics::OPEN_TRANSACTIONS;
 use crate::model::limits::TRANSACTION_BYTES_MAX;
 use crate::model::{
-    Error, GetRange, KeyValue, PrimaryKey, RowSink, RowWrite, Selection, TransactionId,
+    Asking, Error, GetRange, KeyValue, PrimaryKey, RowSink, RowWrite, Selection, TransactionId,
 };
-use crate::partition::{Purpose, SubmitError, Txn};
+use crate::partition::{Purpose, SubmitError, Txn, View};
 
 use super::super::batch::{Answers, check_all, purpose};
 use super::super::primary_key::check;
@@ -75,9 +74,10 @@ impl Tables {
         let taken = self.taken(id, table).await?;
         taken.transaction().check_key(&key[0])?;
         let (table, now) = (Arc::clone(table), self.now_ms());
-        self.run(taken, move |txn, _| {
+        let is_costly = selection.is_costly();
+        self.run(taken, is_costly, move |txn, _, asking| {
             let load = |columns: Option<&[&str]>| table.stored_row(txn, &key, columns);
-            Ok(get(&table, &key, &selection, now, load)?)
+            get(&table, &key, &selection, now, asking, load)
         })
         .await
     }
@@ -97,17 +97,23 @@ impl Tables {
             taken.transaction().check_key(value)?;
         }
         let (table, now) = (Arc::clone(table), self.now_ms());
-        self.run(taken, move |txn, _| Ok(span.read_stored(&table, txn, now)?))
-            .await
+        self.run(taken, span.is_costly(), move |txn, _, asking| {
+            span.read_stored(&table, txn, now, asking)
+        })
+        .await
     }
 
-    async fn write_all(&self, taken: InHand, rows: Vec<Checked>) -> Result<Vec<Written>, Error> {
-        if !self.transactions().has_room() {
-            self.partitions().metrics().refused(OPEN_TRANSACTIONS, 1);
+    async fn write_all(
+        &self,
+        mut taken: InHand,
+        rows: Vec<Checked>,
+    ) -> Result<Vec<Written>, Error> {
+        if !self.transactions().has_room(&mut taken) {
             return Err(Error::Busy);
         }
         let (now, catalog) = (self.now_ms(), self.catalog().clone());
-        self.run(taken, move |txn, brought| {
+        let is_costly = rows.iter().any(Checked::is_costly);
+        self.run(taken, is_costly, move |txn, brought, asking| {
             let size = brought.data_bytes + rows.iter().map(|row| row.size).sum::<usize>();
             if size > TRANSACTION_BYTES_MAX {
                 return Err(Error::TransactionTooLarge { size });
@@ -116,7 +122,7 @@ impl Tables {
             let mut written = Vec::with_capacity(rows.len());
             for mut row in rows {
                 if row.is_costly() {
-                    row.look(txn, now)?;
+                    row.look(txn, now, asking)?;
                 }
                 written.push(row.apply(&catalog, txn)?);
             }
@@ -143,28 +149,40 @@ impl Tables {
         Ok(taken)
     }
 
-    /// Runs a call on a fresh view with the transaction's writes above it.
+    /// Runs a call on a fresh view with the transaction's writes above it; one with expressions in a place of its own.
     async fn run<R: Send + 'static>(
         &self,
         mut taken: InHand,
-        call: impl FnOnce(&mut Txn<'_>, &mut Brought) -> Result<R, Error> + Send + 'static,
+        is_costly: bool,
+        call: impl FnOnce(&mut Txn<'_>, &mut Brought, &Asking<'_>) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
         let partition = self.partition_of(taken.transaction());
         let now_ms = self.now_ms().cast_unsigned();
-        let run = move |view: &_| {
+        let effort = self.effort();
+        let run = move |view: &View, is_asked: &dyn Fn() -> bool| {
+            let asking = Asking::whole(&effort, is_asked);
             let writes = taken.writes();
             let mut brought = Brought {
                 data_bytes: writes.data_bytes,
                 adds: writes.adds,
             };
-            let done = writes.set.run(view, now_ms, |txn| call(txn, &mut brought));
+            let done = writes
+                .set
+                .run(view, now_ms, |txn| call(txn, &mut brought, &asking));
             if done.is_ok() {
                 (writes.data_bytes, writes.adds) = (brought.data_bytes, brought.adds);
             }
             // If it was over before the view was made, the view may show what others have written since.
             Ok((done, taken.is_open()))
         };
-        let (done, is_open) = self.partitions().read(partition, run).await?;
+        let partitions = self.partitions();
+        let (done, is_open) = if is_costly {
+            let _turn = self.costly_turn()?;
+            partitions.read_costly(partition, run).await?
+        } else {
+            let run = move |view: &View| run(view, &|| true);
+            partitions.read(partition, run).await?
+        };
         match done {
             _ if !is_open => Err(Error::TransactionNotFound),
             Err(SubmitError::TooLarge { actual, .. }) => Err(Error::TransactionTooLarge {

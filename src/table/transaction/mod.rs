@@ -14,6 +14,7 @@ mod open;
 
 use std::sync::Arc;
 
+use crate::bounds::Resource;
 use crate::ids::PartitionId;
 use crate::model::{Error, PrimaryKey, TransactionId};
 use crate::partition::{Purpose, Txn, WriteSet};
@@ -23,7 +24,7 @@ use super::change::Change;
 use super::primary_key::check;
 use super::schema::Table;
 use super::tables::Tables;
-use open::{End, Started, Transaction, WRITES_OF_ONE_BYTES_MAX};
+use open::{End, Holds, Started, Transaction, WRITES_OF_ONE_BYTES_MAX};
 
 pub(super) use open::Transactions;
 
@@ -41,8 +42,17 @@ impl Tables {
         let partition_key = check(&table.primary_key[..1], key)?.remove(0);
         let partition = table.place(self.partitions(), std::slice::from_ref(&partition_key));
         let set = WriteSet::new(self.partitions(), WRITES_OF_ONE_BYTES_MAX);
+        let bounds = self.partitions().bounds();
+        let share = |resource| bounds.of(resource).share(self.holder());
+        if share(Resource::Transactions).is_full() {
+            // Those that are over give theirs back.
+            self.observe();
+        }
+        let one = self.take(Resource::Transactions)?;
+        let bytes = share(Resource::TransactionBytes);
+        let own = (set, Holds { one, bytes });
         let (transactions, table) = (Arc::clone(self.transactions()), Arc::clone(table));
-        let start = move |_: &mut Txn<'_>| transactions.start(table, partition_key, set);
+        let start = move |_: &mut Txn<'_>| transactions.start(table, partition_key, own);
         let partitions = self.partitions();
         let started = partitions.submit(Purpose::Adds, partition, START_BYTES, start);
         let started: Started = started.await?;

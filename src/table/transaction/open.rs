@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::bounds::Share;
 use crate::ids::Clock;
-use crate::metrics::{Metrics, OPEN_TRANSACTIONS};
+use crate::metrics::Metrics;
 use crate::model::limits::TRANSACTION_LIFE_MS;
 use crate::model::{Error, KeyValue, TransactionId};
 use crate::partition::{Partitions, Txn, WriteSet};
@@ -22,10 +23,6 @@ use super::super::primary_key::key_of;
 use super::super::schema::Table;
 use super::super::write::{Checked, Written};
 
-/// Open transactions at a time. An empty one takes some 2 KiB.
-pub(super) const OPEN_MAX: usize = 4_096;
-/// Bytes of memory that the writes of all open transactions may take.
-pub(super) const WRITES_BYTES_MAX: usize = 256 << 20;
 /// Bytes of memory that the writes of one may take. It is more than the data that they may have, because a small change
 /// of a row may be kept as the whole row.
 pub(super) const WRITES_OF_ONE_BYTES_MAX: usize = 32 << 20;
@@ -39,8 +36,6 @@ pub(in crate::table) struct Transactions {
     open: Mutex<Open>,
     /// How many there are, to be asked without the lock.
     count: AtomicUsize,
-    /// Bytes of all their writes.
-    bytes: AtomicUsize,
     /// A bug to be found: locks keep nobody away.
     #[cfg(test)]
     pub(in crate::table) is_planted: std::sync::atomic::AtomicBool,
@@ -60,6 +55,7 @@ pub(super) struct Transaction {
     pub(super) table: Arc<Table>,
     pub(super) partition_key: KeyValue,
     started_ms: u64,
+    _one: Share,
     /// `None` while a request has them in hand.
     writes: Mutex<Option<Writes>>,
 }
@@ -71,8 +67,16 @@ pub(super) struct Writes {
     pub(super) data_bytes: usize,
     /// Whether there is anything but deletes.
     pub(super) adds: bool,
-    /// Bytes that count among those of all.
-    counted: usize,
+    /// Its bytes, but for those of a running request.
+    bytes: Share,
+}
+
+/// What a transaction holds of its caller's shares, from before its start until its end.
+pub(super) struct Holds {
+    /// Itself.
+    pub(super) one: Share,
+    /// What it writes.
+    pub(super) bytes: Share,
 }
 
 /// A transaction's writes in the hand of the one request that it may have at a time. They go back when it is dropped.
@@ -107,7 +111,6 @@ impl Transactions {
             metrics: Arc::clone(partitions.metrics()),
             open: Mutex::default(),
             count: AtomicUsize::new(0),
-            bytes: AtomicUsize::new(0),
             #[cfg(test)]
             is_planted: false.into(),
         })
@@ -156,34 +159,32 @@ impl Transactions {
         self: &Arc<Self>,
         table: Arc<Table>,
         partition_key: KeyValue,
-        set: WriteSet,
+        (set, holds): (WriteSet, Holds),
     ) -> Result<Started, Error> {
         let key = locked_key(&table, &partition_key);
         let now_ms = self.clock.now_ms();
         let mut open = self.lock();
-        if now_ms.abs_diff(open.swept_ms) >= SWEEP_MS || open.by_id.len() >= OPEN_MAX {
+        if now_ms.abs_diff(open.swept_ms) >= SWEEP_MS {
             self.sweep(&mut open, now_ms);
         }
         if self.has_holder(&mut open, &key, &table) {
             self.metrics.transactions.conflicts.increment(1);
             return Err(Error::RowConflict);
         }
-        if open.by_id.len() >= OPEN_MAX {
-            self.metrics.refused(OPEN_TRANSACTIONS, 1);
-            return Err(Error::Busy);
-        }
+        let Holds { one, bytes } = holds;
         let id = TransactionId::random();
         let writes = Writes {
             set,
             data_bytes: 0,
             adds: false,
-            counted: 0,
+            bytes,
         };
         let transaction = Transaction {
             id,
             table,
             partition_key,
             started_ms: now_ms,
+            _one: one,
             writes: Mutex::new(Some(writes)),
         };
         open.by_id.insert(id, Arc::new(transaction));
@@ -231,22 +232,22 @@ impl Transactions {
         is_open
     }
 
-    /// Whether there is room for more writes in memory; those that are over give theirs back first.
-    pub(super) fn has_room(&self) -> bool {
-        if self.bytes.load(Ordering::Relaxed) < WRITES_BYTES_MAX {
-            return true;
+    /// Whether there is room in memory for more writes of a transaction; those that are over give theirs back first.
+    pub(super) fn has_room(&self, taken: &mut InHand) -> bool {
+        if taken.writes().bytes.is_full() {
+            self.observe();
         }
-        self.sweep(&mut self.lock(), self.clock.now_ms());
-        self.bytes.load(Ordering::Relaxed) < WRITES_BYTES_MAX
+        let bytes = &taken.writes().bytes;
+        let has_room = !bytes.is_full();
+        if !has_room {
+            bytes.bound().refuse();
+        }
+        has_room
     }
 
-    /// Ends those that are over, and brings the gauges up to date.
+    /// Ends those that are over.
     pub(in crate::table) fn observe(&self) {
         self.sweep(&mut self.lock(), self.clock.now_ms());
-        let metrics = &self.metrics.transactions;
-        metrics
-            .bytes
-            .count(self.bytes.load(Ordering::Relaxed) as u64);
     }
 
     /// An open transaction; one that is over ends here.
@@ -285,15 +286,10 @@ impl Transactions {
             End::Expired => &metrics.expired,
         }
         .increment(1);
-        // What a request has in hand is counted when it goes back.
-        let counted = ended.slot().as_ref().map_or(0, |writes| writes.counted);
-        self.bytes.fetch_sub(counted, Ordering::Relaxed);
     }
 
     fn count_open(&self, open: &Open) {
         self.count.store(open.by_id.len(), Ordering::Release);
-        let gauge = &self.metrics.transactions.open;
-        gauge.count(open.by_id.len() as u64);
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -353,11 +349,9 @@ impl Drop for InHand {
         let Some(mut writes) = self.writes.take() else {
             return;
         };
-        let bytes = &self.transactions.bytes;
-        bytes.fetch_sub(writes.counted, Ordering::Relaxed);
         if open.by_id.contains_key(&self.transaction.id) {
-            writes.counted = writes.set.bytes();
-            bytes.fetch_add(writes.counted, Ordering::Relaxed);
+            // They are there already, whatever is left.
+            writes.bytes.force(writes.set.bytes());
             *self.transaction.slot() = Some(writes);
         }
     }

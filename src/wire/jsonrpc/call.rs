@@ -137,12 +137,7 @@ pub(super) fn append(mut params: Append, limits: &Limits) -> Result<Request, Fai
 
 /// Refuses a wait among calls that are answered together.
 fn no_wait_in_batch(request: &Request, asked: Asked) -> Result<(), Failure> {
-    let wait_ms = match request {
-        Request::Sync(sync) => sync.wait_ms,
-        Request::ConversationSync(sync) => sync.wait_ms,
-        _ => None,
-    };
-    if wait_ms.is_some() && asked == Asked::InBatch {
+    if request.wait_ms().is_some() && asked == Asked::InBatch {
         let failure = Failure::invalid("wait_ms", "a call in a batch may not wait");
         return Err(failure);
     }

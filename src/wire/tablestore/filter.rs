@@ -1,7 +1,8 @@
 //! Filters of reads and column conditions of writes, decoded.
 //!
 //! Owns: the messages of a filter, and what makes one invalid. Promises: at most 32 nodes, so that neither depth nor
-//! breadth of a client's filter is a danger. Must not: evaluate.
+//! breadth of a client's filter is a danger; its expressions together are no larger than one may be. Must not:
+//! evaluate.
 
 use bytes::Bytes;
 use prost::Message;
@@ -16,7 +17,8 @@ use super::proto::{
 };
 use crate::model::limits::FILTER_NODES_MAX;
 use crate::model::{
-    Cast, ColumnPage, Comparator, Filter, Predicate, Relation, Transfer, check_column_name,
+    Cast, ColumnPage, Comparator, EXPRESSIONS_BYTES_MAX, Filter, Predicate, Relation, Transfer,
+    check_column_name,
 };
 
 /// The filter of a read.
@@ -25,12 +27,12 @@ pub(super) fn decode_filter(bytes: &Bytes) -> Result<Filter, Failure> {
     if message.r#type() == FilterType::FtColumnPagination && message.r#type.is_some() {
         return page(message.filter.as_ref()).map(Filter::Columns);
     }
-    predicate(&message, &mut 0).map(Filter::Rows)
+    predicate(&message, &mut Size::default()).map(Filter::Rows)
 }
 
 /// The column condition of a write.
 pub(super) fn decode_predicate(bytes: &Bytes) -> Result<Predicate, Failure> {
-    predicate(&message(bytes)?, &mut 0)
+    predicate(&message(bytes)?, &mut Size::default())
 }
 
 fn message(bytes: &Bytes) -> Result<FilterMessage, Failure> {
@@ -41,16 +43,24 @@ fn broken() -> Failure {
     Failure::invalid("Deserialize filter failed.")
 }
 
-/// `nodes` counts the whole tree, and so bounds the depth of this.
-fn predicate(message: &FilterMessage, nodes: &mut usize) -> Result<Predicate, Failure> {
-    *nodes += 1;
-    check_nodes(*nodes)?;
+/// What the whole tree comes to.
+#[derive(Default)]
+struct Size {
+    /// They bound the depth, too.
+    nodes: usize,
+    /// Of its compiled expressions.
+    expression_bytes: usize,
+}
+
+fn predicate(message: &FilterMessage, size: &mut Size) -> Result<Predicate, Failure> {
+    size.nodes += 1;
+    check_nodes(size.nodes)?;
     let code = message.r#type.ok_or_else(broken)?;
     let inner = message.filter.as_ref().ok_or_else(broken)?;
     match FilterType::try_from(code) {
-        Ok(FilterType::FtSingleColumnValue) => relation(inner).map(Predicate::Single),
-        Ok(FilterType::FtCompositeColumnValue) => composite(inner, nodes),
-        Ok(FilterType::FtColumnPagination) if *nodes > 1 => {
+        Ok(FilterType::FtSingleColumnValue) => relation(inner, size).map(Predicate::Single),
+        Ok(FilterType::FtCompositeColumnValue) => composite(inner, size),
+        Ok(FilterType::FtColumnPagination) if size.nodes > 1 => {
             let text = format!("Invalid type of sub-filter: {code}.");
             Err(Failure::invalid(text))
         }
@@ -69,8 +79,8 @@ fn check_nodes(nodes: usize) -> Result<(), Failure> {
 /// The number of a group's field for its filters.
 const SUB_FILTERS: u32 = 2;
 
-fn composite(bytes: &Bytes, nodes: &mut usize) -> Result<Predicate, Failure> {
-    check_nodes(*nodes + count(bytes, SUB_FILTERS)?)?;
+fn composite(bytes: &Bytes, size: &mut Size) -> Result<Predicate, Failure> {
+    check_nodes(size.nodes + count(bytes, SUB_FILTERS)?)?;
     let message = CompositeColumnValueFilter::decode(bytes.clone());
     let failed = || Failure::invalid("Deserialize composite filter failed.");
     let CompositeColumnValueFilter {
@@ -81,7 +91,7 @@ fn composite(bytes: &Bytes, nodes: &mut usize) -> Result<Predicate, Failure> {
     let combinator = combinator.ok_or_else(failed)?;
     let mut inner = Vec::new();
     for message in &sub_filters {
-        inner.push(predicate(message, nodes)?);
+        inner.push(predicate(message, size)?);
     }
     match combinator {
         LogicalOperator::LoNot => {
@@ -98,7 +108,7 @@ fn composite(bytes: &Bytes, nodes: &mut usize) -> Result<Predicate, Failure> {
     }
 }
 
-fn relation(bytes: &Bytes) -> Result<Relation, Failure> {
+fn relation(bytes: &Bytes, size: &mut Size) -> Result<Relation, Failure> {
     let failed = || Failure::invalid("Deserialize relation filter failed.");
     let message = SingleColumnValueFilter::decode(bytes.clone()).map_err(|_| failed())?;
     let comparator = message.comparator.ok_or_else(failed)?;
@@ -121,6 +131,14 @@ fn relation(bytes: &Bytes) -> Result<Relation, Failure> {
     let value = decode_variant(&message.column_value.ok_or_else(failed)?, &column)?;
     let value = attribute_value(&column, value)?;
     let transfer = message.value_trans_rule.map(transfer).transpose()?;
+    size.expression_bytes += transfer.as_ref().map_or(0, Transfer::bytes);
+    if size.expression_bytes > EXPRESSIONS_BYTES_MAX {
+        let text = format!(
+            "The total size of the regular expressions of the filter exceeds the limit, limit size: \
+             {EXPRESSIONS_BYTES_MAX}."
+        );
+        return Err(Failure::invalid(text));
+    }
     Ok(Relation {
         column,
         comparator,

@@ -126,6 +126,10 @@ fn of_definition(error: Error) -> Cow<'static, str> {
         }
         Error::InvalidIterator => return "Invalid shard iterator.".into(),
         Error::NoOptions => return "No parameter is specified in table options.".into(),
+        Error::ExpressionsTooCostly { limit, size } => format!(
+            "The total data size that the regular expressions of the filter look at exceeds the limit, limit size: \
+             {limit}, data size: {size}."
+        ),
         Error::TransactionsDisabled => {
             return "Try to call method using explicit transaction on explicit-transaction-disabled \
                     table."

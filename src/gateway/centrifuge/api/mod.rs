@@ -71,6 +71,9 @@ pub(in crate::gateway) async fn serve(
         Ok(backend) => backend,
         Err(answer) => return answer,
     };
+    visitor
+        .seat
+        .is_of(shared.per_client.holder(backend.asker()));
     let method = request.uri().path().rsplit('/').next().unwrap_or_default();
     let (called, is_batch) = (ApiMethod::of(method), method == BATCH);
     let mode = request.headers().get("x-centrifugo-error-mode");
@@ -80,7 +83,9 @@ pub(in crate::gateway) async fn serve(
     }
     let bytes_max = shared.options.limits.inbound_frame_bytes_max;
     let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-    let Body { bytes, share } = match body::read(request.body_mut(), bytes_max, shared).await {
+    let holder = shared.per_client.holder(backend.asker());
+    let body = body::read(request.body_mut(), bytes_max, holder, shared);
+    let Body { bytes, share } = match body.await {
         Ok(body) => body,
         Err(why) => return not_read(&why),
     };
@@ -266,7 +271,7 @@ fn encode(said: &impl Serialize, writes: bool, shared: &Shared) -> Answer {
     let Ok(body) = serde_json::to_vec(said) else {
         return say(StatusCode::INTERNAL_SERVER_ERROR, "the answer is no JSON");
     };
-    let mut unread = shared.answers.share();
+    let mut unread = shared.answers.share(None);
     if !unread.resize(body.len()) {
         shared.answers.refuse();
         // The back end must learn what a write has done.

@@ -50,8 +50,9 @@ impl Session {
         if !self.enter(connection) {
             return Err(Code::TooManyRequests.into());
         }
+        self.own().stage = Stage::Connecting;
+        self.is_of_caller();
         let own = self.own();
-        own.stage = Stage::Connecting;
         let believed = own.believed();
         let options = Arc::clone(&own.options);
         let mut opening = Vec::new();

@@ -106,13 +106,14 @@ impl Session {
         if request.tf.is_some() {
             return Err(Code::BadRequest.into());
         }
+        let is_full = self.subscriptions.share.is_full();
         let own = self.own();
         let options = Arc::clone(&own.options);
         let of_channel = options.channels.of(channel).ok_or(Code::UnknownChannel)?;
         if own.channels.get(channel).is_some() {
             return Err(Code::AlreadySubscribed.into());
         }
-        if own.channels.len() >= CHANNELS_MAX {
+        if own.channels.len() >= CHANNELS_MAX || is_full {
             return Err(Code::LimitExceeded.into());
         }
         if request.token.is_empty() {

@@ -1,0 +1,399 @@
+//! What callers may hold of the server: for each resource one bound over all callers, and a share of it for each.
+//!
+//! Owns: which resources there are, and how much of each is in use, and by whom. Promises: all callers together never
+//! hold more than the bound, and one caller never more than its share; what was held is given back when the [`Share`]
+//! is dropped; a caller that holds nothing takes no memory. Must not: wait, or know what a resource is used for; the
+//! caller of [`Share::resize`] decides what a refusal means.
+//!
+//! A new resource is a line of `resources!`. The compiler then asks for its setting (`config/layers.rs`); tests ask for
+//! its line in docs/OPERATIONS.md and for an attack on it in `tests/python/misuse.py`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::metrics::{Counter, Gauge, Metrics};
+
+macro_rules! resources {
+    ($( $(#[doc = $doc:literal])+ $resource:ident = $name:literal, least $least:expr, free $free:expr; )+) => {
+        /// Something that callers hold.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Resource { $( $(#[doc = $doc])+ $resource, )+ }
+
+        impl Resource {
+            /// All of them.
+            pub const ALL: &[Resource] = &[$( Resource::$resource, )+];
+
+            /// The name of its bound: a setting, and the label `limit` of metrics.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $( Resource::$resource => $name, )+ }
+            }
+
+            /// The smallest bound, and the smallest share of a caller: what one call may need.
+            #[must_use]
+            pub const fn least(self) -> usize {
+                match self { $( Resource::$resource => $least, )+ }
+            }
+
+            /// A holder may have so much that does not count.
+            const fn free(self) -> usize {
+                match self { $( Resource::$resource => $free, )+ }
+            }
+        }
+    };
+}
+
+resources! {
+    /// Open connections.
+    Connections = "connections_max", least 1, free 0;
+    /// Bytes of requests that come in or are not answered yet.
+    InboundBytes = "inbound_bytes_max", least 16 << 20, free SMALL_BYTES;
+    /// Bytes of answers that their clients have not read.
+    AnswersBytes = "answers_bytes_max", least 128 << 20, free SMALL_BYTES;
+    /// Timelines that subscriptions follow or that waiting calls wait for.
+    WatchedTimelines = "watched_timelines_max", least 10_001, free 0;
+    /// Reads of tables with expressions that run or wait for their turn.
+    CostlyReads = "tablestore_costly_reads_max", least 1, free 0;
+    /// Open transactions of tables.
+    Transactions = "tablestore_transactions_max", least 1, free 0;
+    /// Bytes of memory that the writes of open transactions take.
+    TransactionBytes = "tablestore_transaction_bytes_max", least 32 << 20, free 0;
+}
+
+/// Bytes of a connection that do not count: whoever sends or reads little is never refused.
+pub const SMALL_BYTES: usize = 16 << 10;
+
+/// Who holds something: a hash of the API key's ID, or of the user's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Holder(pub u64);
+
+/// The bounds of all resources.
+#[derive(Debug)]
+pub struct Bounds {
+    all: Vec<Arc<Bound>>,
+    /// What the expressions of one read may cost: bytes of text, for each expression times its size in 4 KiB.
+    pub expression_bytes_max: u64,
+}
+
+impl Bounds {
+    /// Of each resource so much; a caller has so many percent of it.
+    #[must_use]
+    pub fn new(
+        max: impl Fn(Resource) -> usize,
+        share_percent: u32,
+        expression_bytes_max: u64,
+        metrics: &Metrics,
+    ) -> Bounds {
+        let bound = |resource: &Resource| {
+            let (name, max) = (resource.name(), max(*resource));
+            let percent = usize::try_from(share_percent).unwrap_or(100);
+            let share_max = (max / 100 * percent + max % 100 * percent / 100)
+                .max(resource.least())
+                .min(max);
+            let families = &metrics.families;
+            families.limit.of(&[name]).count(max as u64);
+            families.share.of(&[name]).count(share_max as u64);
+            Arc::new(Bound {
+                resource: *resource,
+                max,
+                share_max,
+                state: Mutex::default(),
+                gauge: match resource {
+                    Resource::InboundBytes => metrics.gateway.inbound.clone(),
+                    Resource::AnswersBytes => metrics.gateway.answers.clone(),
+                    Resource::Transactions => metrics.transactions.open.clone(),
+                    Resource::TransactionBytes => metrics.transactions.bytes.clone(),
+                    _ => families.held.of(&[name]),
+                },
+                refused: families.refusals.of(&[name]),
+            })
+        };
+        Bounds {
+            all: Resource::ALL.iter().map(bound).collect(),
+            expression_bytes_max,
+        }
+    }
+
+    /// The bound of a resource.
+    #[must_use]
+    pub fn of(&self, resource: Resource) -> &Arc<Bound> {
+        &self.all[resource as usize]
+    }
+}
+
+/// Without settings nothing is bounded but by the machine: for tests of single layers.
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds::new(|_| usize::MAX, 100, u64::MAX, &Metrics::default())
+    }
+}
+
+/// The bound of one resource, and how much of it is in use.
+#[derive(Debug)]
+pub struct Bound {
+    /// Of what.
+    pub resource: Resource,
+    /// Over all callers.
+    pub max: usize,
+    /// Of one caller.
+    pub share_max: usize,
+    state: Mutex<State>,
+    gauge: Gauge,
+    refused: Counter,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    used: usize,
+    /// Of it, what known callers hold.
+    holders: HashMap<Holder, usize>,
+}
+
+/// Why nothing more is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Full {
+    /// All callers together hold everything: it may be free soon.
+    Everything,
+    /// The caller has its share.
+    Share,
+}
+
+impl Bound {
+    /// An empty share of a caller; `None` = of nobody in particular, for whom only the bound over all counts.
+    #[must_use]
+    pub fn share(self: &Arc<Bound>, holder: Option<Holder>) -> Share {
+        Share {
+            bound: Arc::clone(self),
+            holder,
+            held: 0,
+        }
+    }
+
+    /// So much of it, or a refusal that is counted.
+    ///
+    /// # Errors
+    /// If there is not so much left.
+    pub fn take(self: &Arc<Bound>, holder: Option<Holder>, amount: usize) -> Result<Share, Full> {
+        let mut share = self.share(holder);
+        match share.change(amount) {
+            Ok(()) => Ok(share),
+            Err(full) => {
+                self.refuse();
+                Err(full)
+            }
+        }
+    }
+
+    /// Whether all of it is in use.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.state().used >= self.max
+    }
+
+    /// Counts a refusal.
+    pub fn refuse(&self) {
+        self.refused.increment(1);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn of(&self, holder: Option<Holder>) -> usize {
+        let held = holder.and_then(|holder| self.holders.get(&holder));
+        held.copied().unwrap_or(0)
+    }
+
+    fn set(&mut self, holder: Option<Holder>, held: usize) {
+        match holder {
+            Some(holder) if held == 0 => drop(self.holders.remove(&holder)),
+            Some(holder) => drop(self.holders.insert(holder, held)),
+            None => {}
+        }
+    }
+}
+
+/// What one holder has of a resource, until it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    bound: Arc<Bound>,
+    holder: Option<Holder>,
+    /// As it counts.
+    held: usize,
+}
+
+impl Share {
+    /// Makes the share this large; `false` and no change if there is not so much left.
+    pub fn resize(&mut self, amount: usize) -> bool {
+        self.change(amount).is_ok()
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// Says what is full.
+    pub fn change(&mut self, amount: usize) -> Result<(), Full> {
+        let wanted = self.counted(amount);
+        if wanted <= self.held {
+            self.force(amount);
+            return Ok(());
+        }
+        let mut state = self.bound.state();
+        let more = wanted - self.held;
+        let used = state.used.saturating_add(more);
+        let of_holder = state.of(self.holder).saturating_add(more);
+        if self.holder.is_some() && of_holder > self.bound.share_max {
+            return Err(Full::Share);
+        }
+        if used > self.bound.max {
+            return Err(Full::Everything);
+        }
+        state.used = used;
+        state.set(self.holder, of_holder);
+        drop(state);
+        self.show(wanted);
+        Ok(())
+    }
+
+    /// Makes the share this large, whatever is left: for what is there already.
+    pub fn force(&mut self, amount: usize) {
+        let wanted = self.counted(amount);
+        if wanted != self.held {
+            let mut state = self.bound.state();
+            state.used = (state.used - self.held).saturating_add(wanted);
+            let of_holder = (state.of(self.holder) - self.known()).saturating_add(wanted);
+            state.set(self.holder, of_holder);
+            drop(state);
+            self.show(wanted);
+        }
+    }
+
+    /// It is another caller's from now on, who may have its share already.
+    pub fn belongs_to(&mut self, holder: Option<Holder>) {
+        if holder != self.holder {
+            let held = self.held;
+            self.force(0);
+            self.holder = holder;
+            self.force(held);
+        }
+    }
+
+    /// Whether it is so small that it does not count.
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.held == 0
+    }
+
+    /// Why nothing more is given to its holder, if that is so.
+    #[must_use]
+    pub fn full(&self) -> Option<Full> {
+        let state = self.bound.state();
+        if self.holder.is_some() && state.of(self.holder) >= self.bound.share_max {
+            return Some(Full::Share);
+        }
+        (state.used >= self.bound.max).then_some(Full::Everything)
+    }
+
+    /// Whether nothing more is given to its holder.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.full().is_some()
+    }
+
+    /// The bound that it is of.
+    #[must_use]
+    pub fn bound(&self) -> &Arc<Bound> {
+        &self.bound
+    }
+
+    /// What it has of its holder's part.
+    fn known(&self) -> usize {
+        match self.holder {
+            Some(_) => self.held,
+            None => 0,
+        }
+    }
+
+    /// What counts of so much.
+    fn counted(&self, amount: usize) -> usize {
+        match amount <= self.bound.resource.free() {
+            true => 0,
+            false => amount,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)] // a gauge
+    fn show(&mut self, wanted: usize) {
+        self.bound.gauge.increment(wanted as f64 - self.held as f64);
+        self.held = wanted;
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.force(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bound(max: usize) -> Arc<Bound> {
+        let bounds = Bounds::new(|_| max, 25, u64::MAX, &Metrics::default());
+        Arc::clone(bounds.of(Resource::InboundBytes))
+    }
+
+    #[test]
+    fn a_full_bound_refuses_large_shares_only_and_takes_back_what_is_dropped() {
+        let bound = bound(100_000);
+        let (mut large, mut other) = (bound.share(None), bound.share(None));
+        assert!(large.resize(90_000) && !bound.is_full());
+        assert!(!other.resize(20_000) && other.is_small());
+        assert!(other.resize(SMALL_BYTES));
+        assert!(large.resize(70_000) && other.resize(20_000));
+        assert!(!large.resize(80_001), "the refused share keeps what it had");
+        other.force(200_000);
+        assert!(bound.is_full() && other.is_full());
+        drop(other);
+        assert!(large.resize(100_000) && bound.is_full());
+        drop(large);
+        assert_eq!(bound.state().used, 0);
+    }
+
+    #[test]
+    fn one_caller_has_a_share_and_leaves_the_rest_to_others() {
+        let bound = bound(256 << 20);
+        let (ann, ben) = (Some(Holder(1)), Some(Holder(2)));
+        let mut one = bound.take(ann, 40 << 20).unwrap();
+        assert_eq!(bound.take(ann, 40 << 20).unwrap_err(), Full::Share);
+        let two = bound.take(ann, 24 << 20).unwrap();
+        assert!(one.is_full() && !one.resize(41 << 20));
+        let mut rest: Vec<Share> = (0..3)
+            .map(|of| bound.take(Some(Holder(9 + of)), 64 << 20).unwrap())
+            .collect();
+        assert_eq!(bound.take(ben, 1 << 20).unwrap_err(), Full::Everything);
+        drop(two);
+        assert!(bound.take(ben, 1 << 20).is_ok());
+        // Who it was is known only later.
+        let mut late = bound.take(None, 20 << 20).unwrap();
+        late.belongs_to(ann);
+        assert_eq!(bound.state().of(ann), 60 << 20);
+        assert!(!late.resize(30 << 20));
+        rest.clear();
+        drop((one, late));
+        let state = bound.state();
+        assert!(state.used == 0 && state.holders.is_empty());
+    }
+
+    #[test]
+    fn every_resource_is_described_for_operators() {
+        let docs = include_str!("../docs/OPERATIONS.md");
+        for resource in Resource::ALL {
+            let row = format!("setting `{}`", resource.name());
+            assert!(docs.contains(&row), "docs/OPERATIONS.md has no {row}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Calls that wait for news.
+//!
+//! Owns: until when one waits, and what it holds meanwhile. Promises: whichever way a waiting call comes, it counts
+//! among the watched timelines of the server and in its caller's share of them. Must not: know what is waited for.
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::Shared;
+use crate::access::Asker;
+use crate::bounds::{Full, Share};
+use crate::gateway::door::Door;
+use crate::metrics::Held;
+use crate::wire::{Failure, Reason};
+
+/// A call that waits.
+pub(super) struct Wait {
+    /// When it is over.
+    pub(super) until: Instant,
+    /// Of other rules than when it began.
+    pub(super) turns: Option<watch::Receiver<u64>>,
+    watched: Share,
+    _counted: Held,
+}
+
+impl Wait {
+    /// Begins to wait for news of so many timelines.
+    pub(super) fn begin(
+        shared: &Shared,
+        asker: &Asker,
+        until: Instant,
+        timelines: usize,
+    ) -> Result<Wait, Failure> {
+        let mut wait = Wait {
+            until,
+            turns: shared.door.as_ref().map(Door::turns),
+            watched: shared.watched.share(shared.per_client.holder(asker)),
+            _counted: shared.metrics.feed.waits.hold(1),
+        };
+        wait.follow(timelines)?;
+        Ok(wait)
+    }
+
+    /// There are so many timelines now.
+    pub(super) fn follow(&mut self, timelines: usize) -> Result<(), Failure> {
+        // The call itself counts too.
+        let watched = self.watched.change(timelines + 1);
+        watched.map_err(|full| too_many(&self.watched, full))
+    }
+}
+
+/// What those are told who would hold more than they may. The refusal is counted with the call's answer.
+pub(in crate::gateway) fn too_many(share: &Share, full: Full) -> Failure {
+    let bound = share.bound();
+    let name = bound.resource.name();
+    match full {
+        Full::Everything => {
+            let failure = Failure::new(Reason::Busy).saying("all that callers may hold is in use");
+            failure.named(name).retry_after(PAUSE_MS)
+        }
+        Full::Share => {
+            let limit = bound.share_max as u64;
+            let failure = Failure::new(Reason::TooMany).saying("more than one caller may hold");
+            failure.named(name).over(limit, limit + 1)
+        }
+    }
+}
+
+/// Nobody knows when others end.
+const PAUSE_MS: u32 = 1_000;

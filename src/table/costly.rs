@@ -1,0 +1,63 @@
+//! Reads with expressions: as all others while they are cheap, in places of their own when they are not.
+//!
+//! Owns: what a request may spend on expressions, and where. Promises: a read that takes long on a processor keeps
+//! nobody from reading but those who do the same; of these a caller has a share; one that nobody waits for any more
+//! ends. Must not: know how an expression is evaluated; `model/filter.rs` does.
+
+use std::sync::Arc;
+
+use crate::bounds::{Full, Resource, Share};
+use crate::ids::PartitionId;
+use crate::model::{Asking, Effort, Error};
+use crate::partition::View;
+
+use super::tables::Tables;
+
+/// What expressions may look at where all reads are done: 50 ms of a processor at the very worst.
+pub(super) const LIGHT_EFFORT: u64 = 64 << 10;
+
+impl Tables {
+    /// What the expressions of one request may look at.
+    pub(super) fn effort(&self) -> Effort {
+        Effort::new(self.partitions().bounds().expression_bytes_max)
+    }
+
+    /// A place among the costly reads.
+    pub(super) fn costly_turn(&self) -> Result<Share, Error> {
+        self.take(Resource::CostlyReads)
+    }
+
+    /// One more of a resource for the caller.
+    pub(super) fn take(&self, resource: Resource) -> Result<Share, Error> {
+        let bounds = self.partitions().bounds();
+        let taken = bounds.of(resource).take(self.holder(), 1);
+        taken.map_err(|_: Full| Error::Busy)
+    }
+
+    /// Runs a read of rows. With little effort first; if that does not do, again in a place of its own.
+    pub(super) async fn read_rows<R: Send + 'static>(
+        &self,
+        at: PartitionId,
+        effort: &Effort,
+        read: impl Fn(&View, &Asking<'_>) -> Result<R, Error> + Send + Sync + 'static,
+    ) -> Result<R, Error> {
+        let (read, again) = {
+            let read = Arc::new(read);
+            (Arc::clone(&read), read)
+        };
+        let light = move |view: &View| {
+            let effort = Effort::new(LIGHT_EFFORT);
+            Ok(read(view, &Asking::light(&effort)))
+        };
+        match self.partitions().read(at, light).await? {
+            Err(Error::ExpressionsTooCostly { .. }) => {}
+            done => return done,
+        }
+        let _turn = self.costly_turn()?;
+        let effort = effort.clone();
+        let costly = move |view: &View, is_asked: &dyn Fn() -> bool| {
+            Ok(again(view, &Asking::whole(&effort, is_asked)))
+        };
+        self.partitions().read_costly(at, costly).await?
+    }
+}
