@@ -101,6 +101,12 @@ impl Partitions {
         self.change(&directory, |set| {
             set.ended
                 .retain(|id, _| map.share(*id).is_some_and(|share| share.keeps_log));
+            // Also of one that ended lately and can still be read: its files go now.
+            for partition in ids.iter().map(|id| usize::from(id.0)) {
+                if let Some(partition) = set.partitions.get_mut(partition) {
+                    *partition = None;
+                }
+            }
             set.map = Arc::new(map);
         });
         directory.sweep()

@@ -32,8 +32,17 @@ def numbers(server):
 def change(server, what, **partitions):
     with Client(server) as client:
         client.call(f"partition.{what}", **partitions)
-        while (change := client.call("partition.list")["change"])["state"] not in ("done", "failed"):
-            time.sleep(0.005)
+    # Calls wait while partitions are cut, on a busy machine for longer than a client's patience.
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            with Client(server) as client:
+                change = client.call("partition.list")["change"]
+        except TimeoutError:
+            continue
+        if change["state"] in ("done", "failed"):
+            break
+        time.sleep(0.005)
     assert change["state"] == "done", change
 
 
