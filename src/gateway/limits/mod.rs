@@ -242,34 +242,6 @@ impl Limits {
         Some(Holder(by))
     }
 
-    /// In whose shares the calls of an asker count; `None` = nobody knows who it is.
-    pub(super) fn holder(&self, asker: &Asker) -> Option<Holder> {
-        match asker.claim() {
-            Some(claim) => self.holder_of(claim.identity()),
-            None => self.holder_by(None, Some(asker.user())),
-        }
-    }
-
-    /// The same of who has shown a credential.
-    pub(super) fn holder_of(&self, identity: &Identity) -> Option<Holder> {
-        self.holder_by(identity.key(), identity.user())
-    }
-
-    /// The same of a key that signs.
-    pub(super) fn holder_of_key(&self, id: &str) -> Option<Holder> {
-        self.holder_by(Some(id), None)
-    }
-
-    /// A key's calls are the key's, for whomever it acts: it may name as many users as it likes.
-    fn holder_by(&self, key: Option<&str>, user: Option<&str>) -> Option<Holder> {
-        let by = match (key, user) {
-            (Some(id), _) => self.key(&(true, id)),
-            (None, Some(user)) if !user.is_empty() && user != ANONYMOUS => self.key(&(false, user)),
-            _ => return None,
-        };
-        Some(Holder(by))
-    }
-
     /// A hash in place of the name. Two names with the same hash share a limit: that is rarer than one in a million.
     fn key(&self, of: &(impl Hash + ?Sized)) -> u64 {
         self.hasher.hash_one(of)
