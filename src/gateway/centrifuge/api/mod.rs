@@ -27,6 +27,7 @@ use super::super::door::{self, Visitor};
 use super::super::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
 use super::{ChannelOptions, Options};
 use crate::access::{Asker, Right};
+use crate::bounds::Holder;
 use crate::credentials::Shown;
 use crate::wire::Failure;
 use crate::wire::centrifuge::{ApiError, ApiMethod, Code};
@@ -96,7 +97,7 @@ pub(in crate::gateway) async fn serve(
     let Some(asked) = Asked::of(request.uri().path()) else {
         return say(StatusCode::NOT_FOUND, "no such method of this API");
     };
-    let holder = shared.per_client.holder(backend.asker());
+    let holder = backend.holder();
     visitor.seat.is_of(holder);
     let mode = request.headers().get("x-centrifugo-error-mode");
     let by_status = mode.is_some_and(|mode| mode == "transport");
@@ -156,6 +157,11 @@ impl Backend {
 
     fn asker(&self) -> &Asker {
         &self.caller.asker
+    }
+
+    /// In whose shares its calls count.
+    fn holder(&self) -> Option<Holder> {
+        self.shared.per_client.holder(self.asker())
     }
 
     /// The options of a channel that is named and whose namespace there is.

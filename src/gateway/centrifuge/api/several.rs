@@ -129,7 +129,8 @@ impl Several {
             true => self.shape.between().to_vec(),
             false => self.shape.begin().to_vec(),
         };
-        let mut unread = self.backend.shared.answers.share();
+        let holder = self.backend.holder();
+        let mut unread = self.backend.shared.answers.share(holder);
         if let Some(Range { start, end }) = self.commands.next() {
             let text = &self.body.bytes[start as usize..end as usize];
             let text = std::str::from_utf8(text).unwrap_or_default();
