@@ -155,11 +155,11 @@ def expiries(client):
 def jump_forward(client, callers, server, to, number):
     """It is not followed before it lasts; until then time and timers go on as if there had been none."""
     before, soon, later = server.offset, f"soon-{number}", f"later-{number}"
+    # Due when the jump is followed.
+    schedule(client, later, HOUR)
     schedule(client, soon, 2)
     server.set(to)
     since = time.monotonic()
-    # Due when the jump is followed.
-    schedule(client, later, HOUR)
     until(lambda: has(client, soon))
     expired = expiries(client)
     while time.monotonic() < since + DOUBT - 3:
