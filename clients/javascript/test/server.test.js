@@ -79,7 +79,7 @@ real("append, follow, edit, react, delete", async () => {
   await ann.call("message.delete", { timeline: "talk", sequence: 1 });
   await events.until("changed 1/3");
   assert.equal((await room.messages())[0].deleted, true);
-  assert.deepEqual(await store.place("talk"), { epoch, first: 1, after: 1, changes: 3 });
+  assert.deepEqual(await store.place("talk"), { epoch, floor: 1, first: 1, after: 1, changes: 3 });
   await Promise.all([ann.close(), ben.close()]);
 });
 
