@@ -162,7 +162,9 @@ class Adapter:
             pass
 
     async def do_unsubscribe(self, timeline):
-        self.client.unsubscribe(self.subscriptions.pop(timeline))
+        subscription = self.subscriptions.pop(timeline, None)
+        if subscription is not None:
+            self.client.unsubscribe(subscription)
         return {}
 
     async def do_append(self, timeline, entry, **params):

@@ -8,6 +8,7 @@ changes of a timeline one at a time, and what the server can't take yet holds up
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import uuid
 from collections import deque
@@ -73,15 +74,15 @@ class Outbox:
 
     def change(self, method: str, params: Mapping[str, Any]) -> asyncio.Future[Any]:
         """The same for a call. What is changed is that of the history which the store has."""
-        params = wire.decode(wire.encode(params))
-        place = self._store.place(params["timeline"])
-        if params.get("epoch") is None and place is not None:
-            params["epoch"] = place.epoch
-        outgoing = Outgoing(params["timeline"], str(uuid.uuid4()), params, method)
+        kept: dict[str, Any] = wire.decode(wire.encode(params))
+        place = self._store.place(kept["timeline"])
+        if kept.get("epoch") is None and place is not None:
+            kept["epoch"] = place.epoch
+        outgoing = Outgoing(kept["timeline"], str(uuid.uuid4()), kept, method)
         waiting = self._superseded(outgoing) if method == "read.set" else []
         future = self._keep(outgoing)
         for earlier in waiting:
-            future.add_done_callback(lambda done, earlier=earlier: settle(earlier, done))
+            future.add_done_callback(functools.partial(settle, earlier))
         return future
 
     def messages(self) -> list[Outgoing]:
