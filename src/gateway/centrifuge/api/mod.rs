@@ -133,11 +133,7 @@ async fn one(method: ApiMethod, text: &str, backend: &Backend, by_status: bool) 
     }
     match perform::perform(method, text, backend).await {
         Err(error) if by_status => transported(&error),
-        outcome => encode(
-            &Said::from(outcome),
-            perform::writes(method),
-            &backend.shared,
-        ),
+        outcome => encode(&Said::from(outcome), perform::writes(method), backend),
     }
 }
 
@@ -262,11 +258,12 @@ fn transported(error: &ApiError) -> Answer {
     )
 }
 
-fn encode(said: &impl Serialize, writes: bool, shared: &Shared) -> Answer {
+fn encode(said: &impl Serialize, writes: bool, backend: &Backend) -> Answer {
+    let shared = &backend.shared;
     let Ok(body) = serde_json::to_vec(said) else {
         return say(StatusCode::INTERNAL_SERVER_ERROR, "the answer is no JSON");
     };
-    let mut unread = shared.answers.share(None);
+    let mut unread = shared.answers.share(backend.holder());
     if !unread.resize(body.len()) {
         shared.answers.refuse();
         // The back end must learn what a write has done.
