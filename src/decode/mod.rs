@@ -93,7 +93,7 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(r#"{"one":[1,"yes"]}"#).unwrap();
         assert!(from::<Outer, _>(value).is_err());
         let table: toml::Table = "one = [1, \"yes\"]".parse().unwrap();
-        assert!(from::<Outer, _>(table).is_err());
+        assert!(from::<Outer, _>(toml::Value::Table(table)).is_err());
     }
 
     #[test]

@@ -105,7 +105,10 @@ pub struct Reacted {
 /// Asks for the reactions to a message, or for all users of one of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "reaction.list.params")]
+#[schemars(
+    rename = "reaction.list.params",
+    transform = rules::not_without("reaction", ["after"]),
+)]
 pub struct List {
     /// The timeline's ID, 1 to 255 bytes.
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
