@@ -426,7 +426,7 @@ class Play:
         while self.seen < len(self.adapter.events):
             event = self.adapter.events[self.seen]
             self.seen += 1
-            if event["event"] in ("message", "changed", "too_old", "reset", "ended", "refused", "stopped", "signal", "receipt"):
+            if event["event"] in ("message", "changed", "older", "too_old", "reset", "ended", "closed", "refused", "stopped", "signal", "receipt"):
                 return event
         return None
 
@@ -472,6 +472,11 @@ class Play:
         dump = await self.adapter.call("dump")
         if not holds(step["outbox"], dump["outbox"]):
             raise Failed(f"the outbox has {dump['outbox']}")
+
+    async def step_changes(self, step):
+        dump = await self.adapter.call("dump")
+        if not holds(step["changes"], dump["changes"]):
+            raise Failed(f"the outbox has {dump['changes']}")
 
 
 def reply(timeline, head, **other):

@@ -7,7 +7,7 @@ import { Connection } from "./connection.js";
 import { Conversations } from "./conversations.js";
 import { TidelineError } from "./errors.js";
 import { Events } from "./events.js";
-import { Outbox } from "./outbox.js";
+import { isChange, Outbox } from "./outbox.js";
 import { MemoryStore } from "./store/memory.js";
 import { Subscription } from "./subscription.js";
 import { decode, decodeMessage, encode } from "./values.js";
@@ -16,6 +16,7 @@ export class Client extends Events {
   #connection;
   #outbox;
   #subscriptions = new Map();
+  #earlier = new Map(); // timeline → its last subscription, as long as that writes or has something left to tell
   #ready;
   #parts; // what the parts see of the client
 
@@ -40,10 +41,7 @@ export class Client extends Events {
       call: (...args) => this.call(...args),
       told: (event, detail) => this.emit(event, detail),
       failed: (error) => this.#connection.stop({ error }),
-      gone: (subscription) => {
-        const { timeline } = subscription;
-        if (this.#subscriptions.get(timeline) === subscription) this.#subscriptions.delete(timeline);
-      },
+      gone: (subscription) => this.#gone(subscription),
     };
     this.#outbox = new Outbox(this.#parts);
     this.#ready = this.#begin(store);
@@ -74,7 +72,8 @@ export class Client extends Events {
   /**
    * Follows a timeline from where the store is; without a place there, from its beginning, or with `rewind` from its
    * newest so many messages. `with` asks for "signals", "presence", "members", "receipts"; `replay` (true, or how many)
-   * tells stored messages first; `create: false` refuses an unknown timeline.
+   * tells stored messages first; `create: false` refuses an unknown timeline. Resolves when the server has answered, or
+   * when there is none to answer: then with what the store has.
    */
   async subscribe(timeline, options = {}) {
     await this.#ready;
@@ -84,7 +83,7 @@ export class Client extends Events {
     }
     const subscription = new Subscription(timeline, options, this.#parts);
     this.#subscriptions.set(timeline, subscription);
-    return subscription.start();
+    return subscription.start(this.#earlier.get(timeline));
   }
 
   /**
@@ -97,18 +96,27 @@ export class Client extends Events {
 
   /** Messages that are not answered yet. */
   get outbox() {
-    return this.#outbox.list().map(({ timeline, message_id, params }) => ({ timeline, message_id, entry: decode(params).entry }));
+    return this.#outbox.messages;
   }
 
-  /** Any method of the protocol. Waits for a connection; not repeated if that is lost before the answer. */
+  /** Edits, deletions, reactions, pins and read positions that are not answered yet. */
+  get changes() {
+    return this.#outbox.changes;
+  }
+
+  /**
+   * Any method of the protocol. Waits for a connection; not repeated if that is lost before the answer. But what comes to
+   * the same if it is done twice (see `changes`) is kept and repeated as messages are.
+   */
   async call(method, params = {}) {
     await this.#ready;
+    if (isChange(method, params)) return this.#outbox.change(method, params);
     return decode(await this.#connection.call(method, encode(params)));
   }
 
-  /** The list of the user's conversations, kept up to date. */
+  /** The list of the user's conversations, kept up to date. Resolves when all are there, or there is no server to ask. */
   conversations() {
-    return new Conversations(this, (named) => this.#connection.pause(named)).start();
+    return new Conversations(this, this.#connection).start();
   }
 
   /** Stored messages of a timeline, oldest first: `{from, to, limit, newest}`. */
@@ -121,6 +129,8 @@ export class Client extends Events {
   async forget(timeline) {
     await this.#ready;
     if (this.#subscriptions.has(timeline)) throw new TidelineError("already_subscribed", `${timeline} is subscribed`);
+    await this.#earlier.get(timeline)?.left();
+    this.#earlier.delete(timeline);
     await this.#parts.store.forget(timeline);
   }
 
@@ -129,6 +139,7 @@ export class Client extends Events {
     await this.#ready.catch(() => {});
     this.#connection.stop({}, "closed");
     this.#over("closed");
+    await Promise.all(Array.from(this.#earlier.values(), (subscription) => subscription.left()));
     await this.#parts.store?.close();
   }
 
@@ -139,7 +150,17 @@ export class Client extends Events {
 
   #became(detail) {
     if (detail.state !== "open") for (const subscription of this.#subscriptions.values()) subscription.lost();
+    if (detail.state === "waiting") for (const subscription of this.#subscriptions.values()) subscription.away();
     this.emit("state", detail);
+  }
+
+  #gone(subscription) {
+    const { timeline } = subscription;
+    if (this.#subscriptions.get(timeline) === subscription) this.#subscriptions.delete(timeline);
+    this.#earlier.set(timeline, subscription);
+    subscription.left().then((left) => {
+      if (!left.length && this.#earlier.get(timeline) === subscription) this.#earlier.delete(timeline);
+    });
   }
 
   #pushed(method, params) {

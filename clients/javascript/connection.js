@@ -30,6 +30,8 @@ export class Connection {
   #heartbeat = 25_000;
   state = "new";
   session = null;
+  /** The last attempt has failed, or what there was is lost: there is no server to ask now. */
+  isAway = false;
 
   constructor(url, options, to) {
     this.#url = url;
@@ -106,6 +108,7 @@ export class Connection {
       this.#token_ends = session.expires_at ?? Infinity;
       this.#frame_max = session.limits.inbound_frame_bytes_max ?? this.#frame_max;
       if (session.heartbeat_ms > 0) this.#heartbeat = session.heartbeat_ms;
+      this.isAway = false;
       this.#become("open");
       this.#watch();
       this.#to.opened();
@@ -121,7 +124,10 @@ export class Connection {
     this.#lost(1006);
   }
 
-  /** Sends a request if there is a socket; `done(error, result)` is called in the turn in which the answer comes. */
+  /**
+   * Sends a request if there is a socket; `done(error, result)` is called in the turn in which the answer comes. What is
+   * larger than the server takes would cost the connection, so it is refused here.
+   */
   request(method, params, done) {
     const id = this.#next++;
     const text = JSON.stringify({ jsonrpc: "2.0", id, method, params });
@@ -130,7 +136,8 @@ export class Connection {
       const limit = this.#frame_max;
       if (actual > limit) {
         const data = { code: 413, limit, actual };
-        return done(new TidelineError("too_large", "larger than a frame may be", data), null);
+        const refused = new TidelineError("too_large", "larger than a frame may be", data);
+        return queueMicrotask(() => done(refused, null));
       }
     }
     this.#pending.set(id, done);
@@ -169,11 +176,14 @@ export class Connection {
   }
 
   #parsed(text) {
-    try {
-      return this.#options.parse(text);
-    } catch {
-      throw new Breach("not JSON");
+    for (const parse of [this.#options.parse, JSON.parse]) {
+      try {
+        return parse(text);
+      } catch {
+        // The app's own parser may be one that does not take all that is JSON.
+      }
     }
+    throw new Breach("not JSON");
   }
 
   #answered(frame) {
@@ -262,6 +272,7 @@ export class Connection {
   }
 
   #wait(ms, why) {
+    this.isAway = true;
     this.#become("waiting", { retry_in_ms: Math.round(ms), ...why });
     this.#timers.back = setTimeout(() => this.connect(), ms);
   }

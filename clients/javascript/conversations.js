@@ -10,17 +10,17 @@ const PAGE = 1_000;
 const WAIT_MS = 30_000;
 
 export class Conversations extends Events {
-  #call;
-  #pause;
+  #client;
+  #connection;
   #known = new Map();
   #cursor;
   #unseen = null; // during a reset: those that have not come again
   #closed = false;
 
-  constructor(client, pause) {
+  constructor(client, connection) {
     super();
-    this.#call = (params) => client.call("conversation.sync", params);
-    this.#pause = pause;
+    this.#client = client;
+    this.#connection = connection;
   }
 
   /** Pinned ones first, then those with the newest activity; without hidden ones. */
@@ -34,22 +34,31 @@ export class Conversations extends Events {
     return this.#known.get(timeline) ?? null;
   }
 
-  /** Resolves when all are there; goes on until `close`. */
-  async start() {
-    while (!(await this.#step(0)));
-    this.#follow();
-    return this;
+  /** Resolves when all are there, or when there is no server to ask: then they come later. Goes on until `close`. */
+  start() {
+    return new Promise((resolve, reject) => {
+      const off = this.#client.on("state", ({ state }) => state === "waiting" && answer());
+      const answer = (error) => {
+        off();
+        if (error) reject(error);
+        else resolve(this);
+      };
+      this.#follow(answer);
+      if (this.#connection.isAway) answer();
+    });
   }
 
   close() {
     this.#closed = true;
   }
 
-  async #follow() {
-    while (!this.#closed) {
+  async #follow(answer) {
+    for (let done = false; !this.#closed; ) {
       try {
-        await this.#step(WAIT_MS);
+        done = await this.#step(done ? WAIT_MS : 0);
+        if (done) answer();
       } catch (error) {
+        answer(error);
         if (this.#closed || error.reason === "closed" || error.reason === "stopped") return;
         return this.emit("ended", { reason: error.reason });
       }
@@ -59,7 +68,7 @@ export class Conversations extends Events {
   /** One answer of the server; whether that was all. */
   async #step(wait_ms) {
     const asked = { cursor: this.#cursor, limit: PAGE, wait_ms: wait_ms || undefined };
-    const news = await this.#call(asked).catch((error) => this.#failed(error));
+    const news = await this.#client.call("conversation.sync", asked).catch((error) => this.#failed(error));
     if (this.#closed || news === null) return false;
     if (news.reset || this.#cursor === undefined) this.#unseen = new Set(this.#known.keys());
     for (const conversation of news.conversations) {
@@ -68,9 +77,11 @@ export class Conversations extends Events {
     }
     const removed = [...news.removed, ...((news.done && this.#unseen) || [])];
     for (const timeline of removed) this.#known.delete(timeline);
+    const are_all_there = news.done && this.#unseen !== null;
     if (news.done) this.#unseen = null;
     this.#cursor = news.cursor;
     if (news.conversations.length || removed.length) this.emit("changed", { conversations: news.conversations, removed });
+    if (are_all_there) this.emit("live", {});
     return news.done;
   }
 
@@ -81,7 +92,7 @@ export class Conversations extends Events {
     if (again) this.#cursor = undefined;
     // The next call waits for a connection by itself.
     if (error.reason !== "connection_lost") {
-      await new Promise((resolve) => setTimeout(resolve, this.#pause(error.data.retry_after_ms)));
+      await new Promise((resolve) => setTimeout(resolve, this.#connection.pause(error.data.retry_after_ms)));
     }
     return null;
   }

@@ -26,11 +26,21 @@ export type ConnectionState = "new" | "connecting" | "open" | "waiting" | "stopp
 export interface ClientEvents extends Pushes {
   state: { state: ConnectionState; code?: number | null; retry_in_ms?: number; error?: Error | null };
   stopped: { code: number | null; error: Error | null };
-  /** Of a message that an earlier run left. */
   kept: { timeline: string; message_id: string; entry: Entry };
-  sent: { timeline: string; message_id: string; sequence: number; epoch: string };
-  refused: { timeline: string; message_id: string; reason: string; error: TidelineError };
+  /** Of a message, or a change, that an earlier run left. */
+  sent: { timeline: string; message_id: string; sequence: number; epoch: string } | Change;
+  refused: ({ timeline: string; message_id: string } | Change) & { reason: string; error: TidelineError };
 }
+
+/** A call that is kept and repeated until it is answered. */
+export interface Change {
+  timeline: string;
+  method: keyof Methods;
+  params: object;
+}
+
+/** `undecoded`: nested too deeply, or with a number that is none, so `entry` is left empty. */
+export type ToldMessage = Message & { undecoded?: true };
 
 export interface SubscribeOptions {
   rewind?: number;
@@ -55,6 +65,7 @@ export class Client {
   readonly state: ConnectionState;
   readonly session: Methods["session.open"]["result"] | null;
   readonly outbox: Array<{ timeline: string; message_id: string; entry: Entry }>;
+  readonly changes: Change[];
   on<Name extends keyof ClientEvents>(event: Name, listener: Listener<ClientEvents[Name]>): () => void;
   reconnect(): Promise<void>;
   subscribe(timeline: string, options?: SubscribeOptions): Promise<Subscription>;
@@ -62,14 +73,15 @@ export class Client {
   append(timeline: string, entry: Entry, options?: AppendOptions): Promise<AppendResult>;
   call<Name extends keyof Methods>(method: Name, params?: Methods[Name]["params"]): Promise<Methods[Name]["result"]>;
   conversations(): Promise<Conversations>;
-  messages(timeline: string, range?: Range): Promise<Message[]>;
+  messages(timeline: string, range?: Range): Promise<ToldMessage[]>;
   forget(timeline: string): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface SubscriptionEvents extends Pick<Pushes, "timeline.changed" | "signal" | "presence" | "member.changed" | "receipt"> {
-  message: Message;
-  changed: Message;
+  message: ToldMessage;
+  changed: ToldMessage;
+  older: { timeline: string; messages: ToldMessage[] };
   live: { timeline: string };
   caught_up: { timeline: string; head: number };
   reset: { timeline: string; reason: string };
@@ -84,7 +96,9 @@ export interface Subscription {
   on<Name extends keyof SubscriptionEvents>(event: Name, listener: Listener<SubscriptionEvents[Name]>): () => void;
   append(entry: Entry, options: AppendOptions & { deliver_at: number }): Promise<{ scheduled: string; deliver_at: number }>;
   append(entry: Entry, options?: AppendOptions): Promise<AppendResult>;
-  messages(range?: Range): Promise<Message[]>;
+  messages(range?: Range): Promise<ToldMessage[]>;
+  /** Has the messages before come as the event `older`; resolves with how many. */
+  older(count?: number): Promise<number>;
   /** A method about this timeline. */
   call<Name extends keyof Methods>(method: Name, params?: Omit<Methods[Name]["params"], "timeline">): Promise<Methods[Name]["result"]>;
   close(): Promise<void>;
@@ -94,6 +108,7 @@ export interface Conversations {
   readonly list: Conversation[];
   get(timeline: string): Conversation | null;
   on(event: "changed", listener: Listener<{ conversations: Conversation[]; removed: string[] }>): () => void;
+  on(event: "live", listener: Listener<{}>): () => void;
   on(event: "ended", listener: Listener<{ reason: string }>): () => void;
   close(): void;
 }
@@ -107,6 +122,8 @@ export class TidelineError extends Error {
 
 export interface StoredPlace {
   epoch: string;
+  /** The lowest that the server had when it was last asked. */
+  floor?: number;
   first: number;
   after: number;
   changes: number;
@@ -116,6 +133,8 @@ export interface OutboxItem {
   timeline: string;
   message_id: string;
   order: number;
+  /** Absent = `message.append`. */
+  method?: string;
   params: object;
 }
 

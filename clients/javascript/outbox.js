@@ -1,19 +1,30 @@
-// Messages on their way out.
+// What is on its way out: messages, and the changes of which a second time does no harm.
 //
-// Owns: which messages are not answered yet, and when each is sent. Promises: a message is in the store before it is
-// sent, and stays there until the server has answered, so it survives a reload and a crash; it is repeated with the same
-// message ID, so it is stored once; messages go out in the order of the calls. Must not: look into what is sent.
+// Owns: what is not answered yet, and when each is sent. Promises: it is in the store before it is sent, and stays there
+// until the server has answered, so it survives a reload and a crash; a message is repeated with the same ID, so it is
+// stored once; all go out in the order of the calls, and of the changes of a timeline one at a time, so that none passes
+// another. Must not: look into what is sent.
 
 import { Breach, TidelineError } from "./errors.js";
-import { decode, encodeEntry, isCount, isObject } from "./values.js";
+import { decode, encode, encodeEntry, isCount, isObject } from "./values.js";
 
 const UNANSWERED_MAX = 100;
+const APPEND = "message.append";
+const CHANGES = new Set([
+  "message.update", "message.delete", "message.recall", "message.hide",
+  "reaction.add", "reaction.remove", "pin.add", "pin.remove", "read.set",
+]);
+
+/** Whether a call is kept and repeated: a change of one timeline that comes to the same if it is made twice. */
+export const isChange = (method, { timeline, expect_change, force }) =>
+  CHANGES.has(method) && typeof timeline === "string" && expect_change === undefined && force !== true;
 
 export class Outbox {
   #client; // {connection, store, failed(error), told(event, detail)}
   #items = new Map(); // key → item, in order
   #unsent = [];
   #unanswered = 0;
+  #changing = new Set(); // timelines of which a change is not answered
   #order = 0;
   #timer = null; // while the server can't take messages,
   #paused_until = 0; // up to then
@@ -25,41 +36,90 @@ export class Outbox {
   /** What an earlier run left. */
   async load() {
     const left = await this.#client.store.outbox();
-    for (const params of left.sort((a, b) => a.order - b.order)) {
-      this.#items.set(keyOf(params), { kept: params, stored: true, waiters: [] });
-      this.#order = params.order;
+    for (const kept of left.sort((a, b) => a.order - b.order)) {
+      this.#items.set(keyOf(kept), { kept, stored: true, adding: null, waiters: [] });
+      this.#order = kept.order;
     }
   }
 
-  /** Unanswered messages, in order: `{timeline, message_id, params}`. */
-  list() {
-    return [...this.#items.values()].map(({ kept }) => kept);
+  /** Unanswered messages, in order: `{timeline, message_id, entry}`. */
+  get messages() {
+    return this.#list().filter(isMessage).map(({ timeline, message_id, params }) => ({ timeline, message_id, entry: decode(params).entry }));
+  }
+
+  /** Unanswered changes, in order: `{timeline, method, params}`. */
+  get changes() {
+    return this.#list().filter((kept) => !isMessage(kept)).map(({ timeline, method, params }) => ({ timeline, method, params: decode(params) }));
+  }
+
+  #list() {
+    return Array.from(this.#items.values(), ({ kept }) => kept);
   }
 
   /** Resolves with the server's answer: `{sequence, timestamp, message_id, epoch, duplicate}`. */
   append(timeline, entry, { message_id = newId(), ...options } = {}) {
     return new Promise((resolve, reject) => {
-      const { connection, store } = this.#client;
-      if (connection.isOver) throw new TidelineError(connection.state, `the client is ${connection.state}`);
+      this.#open();
       // As it is stored: a copy that later changes of the app's objects can't reach.
-      const params = JSON.parse(JSON.stringify({ timeline, message_id, entry: encodeEntry(entry), ...options }));
-      const key = keyOf({ timeline, message_id });
-      const waiter = { resolve, reject };
-      const known = this.#items.get(key);
-      if (known) {
-        if (JSON.stringify(known.kept.params) === JSON.stringify(params)) return known.waiters.push(waiter);
+      const params = copyOf({ timeline, message_id, entry: encodeEntry(entry), ...options });
+      const known = this.#items.get(keyOf({ timeline, message_id }));
+      if (known && JSON.stringify(known.kept.params) !== JSON.stringify(params)) {
         throw new TidelineError("message_id_conflict", "another message with this ID is on its way", { code: 409 });
       }
-      const item = { kept: { timeline, message_id, order: ++this.#order, params }, stored: false, waiters: [waiter] };
-      this.#items.set(key, item);
-      this.#unsent.push(item);
-      const stored = () => {
-        item.stored = true;
-        this.#client.told("kept", { timeline, message_id, entry: decode(params).entry });
-        this.#send();
-      };
-      store.addToOutbox(item.kept).then(stored, (error) => this.#client.failed(error));
+      if (known) known.waiters.push({ resolve, reject });
+      else this.#keep({ timeline, message_id, params }, [{ resolve, reject }]);
     });
+  }
+
+  /** Resolves with the server's answer. What is changed is that of the history which the store has. */
+  change(method, params) {
+    return new Promise((resolve, reject) => {
+      this.#open();
+      const { timeline } = params;
+      const kept = { timeline, message_id: newId(), method, params: copyOf(encode(params)) };
+      const waiters = [{ resolve, reject }];
+      if (method === "read.set") waiters.unshift(...this.#superseded(kept.params));
+      const named = async () => {
+        const place = params.epoch === undefined ? await this.#client.store.place(timeline) : null;
+        if (place) kept.params.epoch = place.epoch;
+      };
+      this.#keep(kept, waiters, named);
+    });
+  }
+
+  #open() {
+    const { state, isOver } = this.#client.connection;
+    if (isOver) throw new TidelineError(state, `the client is ${state}`);
+  }
+
+  /** Read positions that are not sent, and that this one covers, are given up. Returns who waits for them. */
+  #superseded({ timeline, epoch, read = 0, received = 0 }) {
+    const waiters = [];
+    for (const item of this.#items.values()) {
+      const { method, params } = item.kept;
+      if (item.asked || method !== "read.set" || params.timeline !== timeline || (epoch !== undefined && params.epoch !== epoch)) continue;
+      if ((params.read ?? 0) > read || (params.received ?? 0) > received) continue;
+      waiters.push(...item.waiters.splice(0));
+      this.#items.delete(keyOf(item.kept));
+      this.#unsent = this.#unsent.filter((one) => one !== item);
+      item.adding = Promise.resolve(item.adding).then(() => this.#remove(item.kept));
+    }
+    return waiters;
+  }
+
+  #keep(kept, waiters, before = async () => {}) {
+    const item = { kept: { ...kept, order: ++this.#order }, stored: false, adding: null, asked: false, waiters };
+    this.#items.set(keyOf(kept), item);
+    this.#unsent.push(item);
+    const { timeline, message_id, params } = kept;
+    item.adding = before()
+      .then(() => this.#client.store.addToOutbox(item.kept))
+      .then(() => {
+        item.stored = true;
+        if (isMessage(kept)) this.#client.told("kept", { timeline, message_id, entry: decode(params).entry });
+        this.#send();
+      })
+      .catch((error) => this.#client.failed(error));
   }
 
   /** A new connection is there: everything that is unanswered goes again. */
@@ -67,6 +127,7 @@ export class Outbox {
     clearTimeout(this.#timer);
     this.#timer = null;
     this.#unanswered = 0;
+    this.#changing.clear();
     this.#unsent = [...this.#items.values()];
     for (const item of this.#unsent) item.asked = false;
     this.#send();
@@ -81,19 +142,24 @@ export class Outbox {
     const { connection } = this.#client;
     if (this.#timer !== null) return;
     while (connection.isOpen && this.#unanswered < UNANSWERED_MAX && this.#unsent[0]?.stored) {
-      const item = this.#unsent.shift();
+      const [item] = this.#unsent;
+      const { method = APPEND, params, timeline } = item.kept;
+      if (method !== APPEND && this.#changing.has(timeline)) return;
+      if (method !== APPEND) this.#changing.add(timeline);
+      this.#unsent.shift();
       this.#unanswered += 1;
       item.asked = true;
-      connection.request("message.append", item.kept.params, (error, result) => this.#answered(item, error, result));
+      connection.request(method, params, (error, result) => this.#answered(item, error, result));
     }
   }
 
   #answered(item, error, result) {
     // After these the next connection sends it again.
     if (error?.reason === "connection_lost") return;
-    if (error?.reason === "unauthenticated") return this.#client.connection.unauthenticated();
-    if (!error) checkAnswer(result);
+    if (error?.reason === "unauthenticated" && this.#endsSession(item)) return this.#client.connection.unauthenticated();
+    if (!error && isMessage(item.kept)) checkAnswer(result);
     this.#unanswered -= 1;
+    if (!isMessage(item.kept)) this.#changing.delete(item.kept.timeline);
     if (error?.retry) {
       item.asked = false;
       return this.#pause(this.#client.connection.pause(error.data.retry_after_ms));
@@ -103,18 +169,24 @@ export class Outbox {
     this.#send();
   }
 
+  /** A session without a user has no read positions and no reactions; that is no fault of its token. */
+  #endsSession({ kept }) {
+    return isMessage(kept) || this.#client.connection.session?.user !== undefined;
+  }
+
   async #done({ kept, waiters }, error, result) {
-    try {
-      await this.#client.store.removeFromOutbox(kept);
-    } catch (failure) {
-      this.#client.failed(failure);
-    }
-    for (const { resolve, reject } of waiters) error ? reject(error) : resolve(result);
+    await this.#remove(kept);
+    for (const { resolve, reject } of waiters) error ? reject(error) : resolve(isMessage(kept) ? result : decode(result));
     if (waiters.length) return;
     // Of an earlier run: nobody waits.
-    const { timeline, message_id } = kept;
-    if (error) this.#client.told("refused", { timeline, message_id, reason: error.reason, error });
-    else this.#client.told("sent", { timeline, ...result });
+    const { timeline, message_id, method, params } = kept;
+    const about = isMessage(kept) ? { timeline, message_id } : { timeline, method, params: decode(params) };
+    if (error) this.#client.told("refused", { ...about, reason: error.reason, error });
+    else this.#client.told("sent", isMessage(kept) ? { timeline, ...result } : about);
+  }
+
+  #remove(kept) {
+    return this.#client.store.removeFromOutbox(kept).catch((failure) => this.#client.failed(failure));
   }
 
   /** The server can't take it now. All wait, so that those behind don't pass it. */
@@ -130,6 +202,10 @@ export class Outbox {
     }, ms);
   }
 }
+
+const isMessage = ({ method = APPEND }) => method === APPEND;
+
+const copyOf = (params) => JSON.parse(JSON.stringify(params));
 
 function checkAnswer(result) {
   const appended = isObject(result) && isCount(result.sequence) && result.sequence > 0 && typeof result.epoch === "string";

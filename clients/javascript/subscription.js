@@ -2,42 +2,52 @@
 //
 // Owns: the place of a timeline, what is applied and in which order, and when to subscribe again. Promises: a message
 // is applied if its sequence is the next one, and a change if its number is above that of the copy; the place moves with
-// the messages, in one write of the store; the app hears of each only after that, once, in order, and nothing before it
-// listens. A frame that the protocol rules out is not applied at all. Must not: know sockets or other timelines.
+// the messages, in one write of the store; the app hears of each only after that, once, in order. A frame that the
+// protocol rules out is not applied at all. Must not: know sockets or other timelines.
 //
-// What came is checked when it comes, against `#at` (the place of all that came). Then it waits in `#work` until the
-// store has taken what came before.
+// What came is checked when it comes, against `#at` (the place of all that came). Then it waits in `#steps` until the
+// store has taken what came before. Where more waits than `WAITING_MAX`, for the store or for the app, the server keeps the
+// rest until there is room.
 
 import { Breach, TidelineError } from "./errors.js";
-import { Events } from "./events.js";
-import { check, checkedMessages, decode, decodeMessage, isCount, isObject } from "./values.js";
+import { Older } from "./older.js";
+import { Steps } from "./steps.js";
+import { Told } from "./told.js";
+import { check, checkedMessages, checkedReactions, decode, decodeMessage, isCount, isNewer, newest } from "./values.js";
 
-const WAITING_FRAMES_MAX = 10_000;
+const WAITING_MAX = 10_000;
 
-export class Subscription extends Events {
+export class Subscription {
   #client; // {connection, store, failed(error), gone(subscription)}
   #options;
-  #at = null; // {epoch, first, after, changes}
+  #at = null; // {epoch, floor, first, after, changes}
   #restored = false; // the store has said what it has
   #asking = false; // a subscribe is not answered yet
   #live = false; // between a subscribe's answer and its end
+  #full = false; // not subscribed until there is room
   #closed = false;
-  #work = [];
-  #working = false;
-  #gathered = null; // {fresh, place} of the last work, as long as more can be put to it
+  #steps;
+  #told;
+  #older;
+  #gathered = null; // {fresh, place} of the last step, as long as more can be put to it
   #waiting = 0; // frames that came and are not stored
   #resets = 0; // without a message in between
   #timer = null;
-  #held = []; // events that came before the app listened
-  #answer; // of the app's `subscribe`
+  #answer = null; // of the app's `subscribe`
 
   constructor(timeline, options, client) {
-    super();
     this.timeline = timeline;
     this.head = 0;
     this.#options = options;
     this.#client = client;
-    if (options.listen === false) this.#held = null;
+    this.#steps = new Steps((error) => this.#failed(error));
+    this.#told = new Told(options.listen !== false, () => this.#room());
+    const range = {
+      place: () => (this.#live ? this.#at : null),
+      extend: (first) => (this.#at = { ...this.#at, first }),
+      later: (step) => this.#later(step),
+    };
+    this.#older = new Older(timeline, client, range, this.#told);
   }
 
   /** Up to where messages are stored or on their way there. */
@@ -47,22 +57,7 @@ export class Subscription extends Events {
 
   /** Calls `listener` at each such event. All wait for the first listener, so none is missed after an `await`. */
   on(event, listener) {
-    const off = super.on(event, listener);
-    const held = this.#held;
-    if (held !== null && !held.released) {
-      held.released = true;
-      // In a turn of its own, so that listeners that are added together hear all.
-      queueMicrotask(() => {
-        this.#held = null;
-        for (const [name, detail] of held) super.emit(name, detail);
-      });
-    }
-    return off;
-  }
-
-  emit(event, detail) {
-    if (this.#held !== null) this.#held.push([event, detail]);
-    else super.emit(event, detail);
+    return this.#told.on(event, listener);
   }
 
   append(entry, options) {
@@ -78,55 +73,87 @@ export class Subscription extends Events {
     return this.#client.call(method, { timeline: this.timeline, ...params });
   }
 
-  /** Ends the subscription; what is stored stays. */
+  /**
+   * Has up to `count` messages come as the event `older`: those before the oldest that the app was told here, from the
+   * store, else from the server. Resolves with how many; 0 = there are none.
+   */
+  async older(count = 100) {
+    if (!isCount(count) || count === 0) throw new TidelineError("invalid_params", "count: a number from 1", { field: "count" });
+    if (this.#closed) throw new TidelineError("closed", "the subscription was closed");
+    return this.#older.want(count);
+  }
+
+  /** Ends the subscription; what is stored stays. No event comes any more. */
   async close(why = new TidelineError("closed", "the subscription was closed")) {
+    this.#told.close();
     if (this.#closed) return;
     const asked = this.#live || this.#asking;
-    this.#end();
-    this.#answer?.reject(why);
+    this.#steps.drop();
+    this.#end(why);
     const { connection } = this.#client;
     if (asked && connection.isOpen) await connection.call("unsubscribe", { timeline: this.timeline }).catch(() => {});
   }
 
-  /** From the store to the first answer. */
-  start() {
+  /** Resolves when nothing is written to the store any more, with the events that were stored and not told. */
+  async left() {
+    await this.#steps.done();
+    return this.#told.left;
+  }
+
+  /** From the store to the first answer; begins when `earlier`, the timeline's subscription before, has left. */
+  start(earlier) {
     return new Promise((resolve, reject) => {
       this.#answer = { resolve, reject };
-      this.#restore().catch((error) => this.#over(error));
+      this.#steps.add(() => this.#restore(earlier).catch((error) => this.#over(error)));
     });
   }
 
-  async #restore() {
-    const { store } = this.#client;
+  async #restore(earlier) {
+    const left = (await earlier?.left()) ?? [];
+    const { store, connection } = this.#client;
     const place = await store.place(this.timeline);
     const { replay } = this.#options;
-    if (replay && place) {
+    if (replay && place && !this.#closed) {
       const limit = replay === true ? Infinity : replay;
       for (const message of await store.range(this.timeline, { limit, newest: true })) {
-        this.emit("message", decodeMessage(message));
+        this.#told.emit("message", decodeMessage(message));
       }
+    } else {
+      for (const [event, detail] of left) this.#told.emit(event, detail);
     }
+    if (this.#closed) return;
     this.#at = place;
     this.#restored = true;
     this.#ask();
+    if (connection.isAway) this.away();
+  }
+
+  /** There is no server to ask: what the store has is there, and the rest comes when there is. */
+  away() {
+    if (!this.#restored) return;
+    this.#answer?.resolve(this);
+    this.#answer = null;
   }
 
   /** A new connection is there. */
   resume() {
     this.lost();
-    if (this.#working) this.#later(() => this.#ask());
+    if (this.#steps.isBusy) this.#later(() => this.#ask());
     else this.#ask();
   }
 
   /** The connection is gone. */
   lost() {
     this.#live = this.#asking = false;
+    this.#older.lost();
     clearTimeout(this.#timer);
   }
 
   #ask() {
     const { connection } = this.#client;
     if (!this.#restored || this.#closed || this.#live || this.#asking || !connection.isOpen) return;
+    this.#full = this.#isFull;
+    if (this.#full) return;
     this.#asking = true;
     const { rewind, create, with: wanted } = this.#options;
     const asked = this.#at;
@@ -142,6 +169,17 @@ export class Subscription extends Events {
       if (error) this.#refused(error);
       else this.#replied(reply, asked);
     });
+  }
+
+  get #isFull() {
+    return this.#waiting > WAITING_MAX || this.#told.size > WAITING_MAX;
+  }
+
+  /** Something that waited is gone. */
+  #room() {
+    if (!this.#full || this.#waiting > 0 || this.#told.size > 0) return;
+    this.#full = false;
+    this.#ask();
   }
 
   #askLater(ms) {
@@ -161,15 +199,15 @@ export class Subscription extends Events {
 
   /** Not to be taken up again: the app's first `subscribe` is refused, a later one has ended. */
   #over(error) {
-    const answer = this.#answer;
-    this.#end();
-    if (answer) answer.reject(error);
-    else this.#later(() => this.emit("ended", { timeline: this.timeline, reason: error.reason }));
+    if (!this.#answer) this.#later(() => this.#told.emit("ended", { timeline: this.timeline, reason: error.reason }));
+    this.#end(error);
   }
 
-  #end() {
+  #end(why) {
     this.lost();
     this.#closed = true;
+    this.#older.refuseAll(why);
+    this.#answer?.reject(why);
     this.#client.gone(this);
   }
 
@@ -203,22 +241,23 @@ export class Subscription extends Events {
     const { fresh, copies, last } = this.#sorted(messages, after);
     if (last > head) throw new Breach("a message above the head");
     this.#known(changed, last);
-    this.#at = { epoch, first, after: last, changes: Math.max(asked?.changes ?? 0, change_head) };
+    this.#at = { epoch, floor, first, after: last, changes: Math.max(asked?.changes ?? 0, change_head) };
     this.#live = true;
     this.head = head;
     if (fresh.length) this.#resets = 0;
     const told = state === "too_old" ? [["too_old", { timeline: this.timeline, floor }]] : [];
     this.#apply(fresh, [...copies, ...changed], told);
-    const answer = this.#answer;
-    this.#answer = null;
     this.#later(() => {
-      answer?.resolve(this);
-      this.emit("live", { timeline: this.timeline });
+      this.#answer?.resolve(this);
+      this.#answer = null;
+      this.#told.emit("live", { timeline: this.timeline });
     });
+    this.#older.resume();
   }
 
   #startOver(reason) {
     this.#live = false;
+    this.#older.lost();
     this.head = 0;
     this.#forget(reason);
     this.#resets += 1;
@@ -233,18 +272,27 @@ export class Subscription extends Events {
     this.#at = null;
     this.#later(async () => {
       await this.#client.store.forget(this.timeline, epoch);
-      this.emit("reset", { timeline: this.timeline, reason });
+      this.#told.emit("reset", { timeline: this.timeline, reason });
     });
   }
 
   /** A push of this timeline. Throws a breach if the protocol rules it out. */
   pushed(method, params) {
     if (!this.#live) return;
-    if (this.#waiting > WAITING_FRAMES_MAX) throw new Breach("more came than the store can take");
+    if (this.#isFull) return this.#pause();
     if (method === "message") this.#messagePushed(params);
     else if (method === "message.changed" || method === "reaction") this.#changePushed(method, params);
     else if (method === "subscription.ended") this.#ended(params);
-    else this.#later(() => this.emit(method, decode(params)));
+    else this.#later(() => this.#told.emit(method, decode(params)));
+  }
+
+  /** The server keeps this frame and what comes behind it. */
+  #pause() {
+    this.#older.lost();
+    this.#unsubscribe(() => {
+      this.#full = true;
+      this.#room();
+    });
   }
 
   #messagePushed(params) {
@@ -301,6 +349,7 @@ export class Subscription extends Events {
   /** Stores messages and the place as they are now, then tells the app. */
   #apply(fresh, changed, told) {
     this.#waiting += 1;
+    this.#older.changed(changed);
     const last = this.#gathered;
     if (last && !changed.length && !told.length) {
       for (const message of fresh) last.fresh.push(message);
@@ -318,21 +367,22 @@ export class Subscription extends Events {
     const newer = changed.length ? await this.#newer(changed, fresh) : [];
     await this.#client.store.apply(this.timeline, place, newer.length ? [...fresh, ...newer] : fresh);
     this.#waiting -= batch.frames;
-    for (const [event, detail] of told) this.emit(event, detail);
-    for (const message of fresh) this.emit("message", decodeMessage(message));
-    for (const message of newer) this.emit("changed", decodeMessage(message));
-    if (place.after === this.head && fresh.length) this.emit("caught_up", { timeline: this.timeline, head: this.head });
+    for (const [event, detail] of told) this.#told.emit(event, detail);
+    for (const message of fresh) this.#told.emit("message", decodeMessage(message));
+    for (const message of newer) this.#told.emit("changed", decodeMessage(message));
+    if (place.after === this.head && fresh.length) this.#told.emit("caught_up", { timeline: this.timeline, head: this.head });
+    this.#room();
   }
 
   /** Of `changed` those that are newer than the copies that are stored, merged with them. */
   async #newer(changed, fresh) {
-    const newest = new Map(fresh.map((message) => [message.sequence, message]));
+    const copies = new Map(fresh.map((message) => [message.sequence, message]));
     const newer = [];
     for (const message of changed) {
-      const copy = newest.get(message.sequence) ?? (await this.#client.store.get(this.timeline, message.sequence));
-      if (copy === null || (message.change ?? 0) <= (copy.change ?? 0)) continue;
-      const merged = "message_id" in message ? message : reacted(copy, message);
-      newest.set(message.sequence, merged);
+      const copy = copies.get(message.sequence) ?? (await this.#client.store.get(this.timeline, message.sequence));
+      if (copy === null || !isNewer(message, copy)) continue;
+      const merged = newest(copy, message);
+      copies.set(message.sequence, merged);
       newer.push(merged);
     }
     return newer;
@@ -340,35 +390,14 @@ export class Subscription extends Events {
 
   /** Does `step` after all that came before it. */
   #later(step, gathered = null) {
+    if (this.#closed) return;
     this.#gathered = gathered;
-    this.#work.push(step);
-    if (!this.#working) this.#go();
+    this.#steps.add(step);
   }
 
-  async #go() {
-    this.#working = true;
-    try {
-      for (let step; (step = this.#work.shift()); ) await step();
-      this.#working = false;
-    } catch (error) {
-      // The store failed; its content stays as it was.
-      this.#end();
-      this.#answer?.reject(error);
-      this.#client.failed(error);
-    }
+  /** The store failed; its content stays as it was. */
+  #failed(error) {
+    this.#end(error);
+    this.#client.failed(error);
   }
-}
-
-function reacted(copy, { change, reactions }) {
-  const { reactions: _, ...rest } = copy;
-  return Object.keys(reactions).length ? { ...rest, change, reactions } : { ...rest, change };
-}
-
-function checkedReactions(messages) {
-  if (!Array.isArray(messages)) throw new Breach("messages that are no array");
-  for (const one of messages) {
-    const holds = isObject(one) && isCount(one.sequence) && one.sequence > 0 && isCount(one.change) && isObject(one.reactions);
-    if (!holds) throw new Breach(`not reactions of a message: ${JSON.stringify(one)}`);
-  }
-  return messages;
 }

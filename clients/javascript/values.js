@@ -8,25 +8,28 @@ import { Breach, TidelineError } from "./errors.js";
 
 const ENTRIES = new Set(["entry", "meta", "attributes", "signal", "set", "announce"]);
 const BY_NAME = new Set(["timelines", "positions", "reactions"]);
+/** Levels of a value of an entry at most; the server's own default is 32. */
+const NESTED_MAX = 256;
 
 export const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 export const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
 
 /** Parameters of a call, for the wire. */
-export const encode = (params) => walk(params, encodeEntry, "");
+export const encode = (params) => walk(params, encodeEntry, "", NESTED_MAX);
 
 /** A result, or the parameters of a push, for the app. */
-export const decode = (result) => walk(result, decodeEntry, "");
+export const decode = (result) => walk(result, decodeEntry, "", NESTED_MAX);
 
-function walk(value, entry, path) {
-  if (Array.isArray(value)) return value.map((one, at) => walk(one, entry, `${path}[${at}]`));
+function walk(value, entry, path, deeper) {
+  if (deeper === 0) return value;
+  if (Array.isArray(value)) return value.map((one, at) => walk(one, entry, `${path}[${at}]`, deeper - 1));
   // A Number object is an app's own form of a number, as of the option `parse`.
   if (!isObject(value) || value instanceof Number) return value;
   const dotted = path && `${path}.`;
   return mapped(value, (one, name) => {
     const inner = dotted + name;
-    if (BY_NAME.has(name) && isObject(one)) return mapped(one, (each, key) => walk(each, entry, `${inner}.${key}`));
-    return ENTRIES.has(name) && isObject(one) ? entry(one, inner) : walk(one, entry, inner);
+    if (BY_NAME.has(name) && isObject(one)) return mapped(one, (each, key) => walk(each, entry, `${inner}.${key}`, deeper - 1));
+    return ENTRIES.has(name) && isObject(one) ? entry(one, inner) : walk(one, entry, inner, deeper - 1);
   });
 }
 
@@ -83,11 +86,44 @@ export function decodeMessage(message) {
   return entry === message.entry ? message : { ...message, entry };
 }
 
+/** Whether `change` is of a later state of the message than `copy`. */
+export const isNewer = (change, copy) => (change.change ?? 0) > (copy.change ?? 0);
+
+/** The copy with a later state laid on it: a whole message, or only its reactions. */
+export function newest(copy, change) {
+  if ("message_id" in change) return change;
+  const { reactions: _, ...rest } = copy;
+  const { reactions } = change;
+  return Object.keys(reactions).length ? { ...rest, change: change.change, reactions } : { ...rest, change: change.change };
+}
+
 /** The messages of a frame, all as they must be; else a breach. */
 export function checkedMessages(messages) {
   if (!Array.isArray(messages)) throw new Breach("messages that are no array");
-  for (const message of messages) checkMessage(message);
+  return messages.map(checkedMessage);
+}
+
+/** Only reactions of messages. */
+export function checkedReactions(messages) {
+  if (!Array.isArray(messages)) throw new Breach("messages that are no array");
+  for (const one of messages) {
+    const holds = isObject(one) && isCount(one.sequence) && one.sequence > 0 && isCount(one.change) && isObject(one.reactions);
+    if (!holds) throw new Breach(`not reactions of a message: ${shown(one)}`);
+  }
   return messages;
+}
+
+/** A message that is one. What a store could not keep of it is left out, and `undecoded` says so. */
+function checkedMessage(message) {
+  checkMessage(message);
+  return message.entry && !Object.values(message.entry).every((value) => canBeKept(value, NESTED_MAX)) ? { ...message, entry: {}, undecoded: true } : message;
+}
+
+/** Whether each program can write a value and read it again: JSON's writers end at a depth, and have no infinities. */
+function canBeKept(value, deeper) {
+  if (typeof value === "number") return Number.isFinite(value);
+  if (value === null || typeof value !== "object") return true;
+  return deeper > 0 && Object.values(value).every((one) => canBeKept(one, deeper - 1));
 }
 
 function checkMessage(message) {
@@ -103,7 +139,16 @@ function checkMessage(message) {
     (sender === null || typeof sender === "string") &&
     (reactions === null || isObject(reactions)) &&
     (isObject(entry) || (gone && (entry ?? null) === null));
-  if (!holds) throw new Breach(`not a message: ${JSON.stringify(message).slice(0, 200)}`);
+  if (!holds) throw new Breach(`not a message: ${shown(message)}`);
+}
+
+/** For an error's text, also of what is nested too deeply to be written. */
+function shown(value) {
+  try {
+    return JSON.stringify(value).slice(0, 200);
+  } catch {
+    return String(value);
+  }
 }
 
 const KINDS = { count: isCount, epoch: (value) => typeof value === "string" && /^[A-Za-z0-9]{1,32}$/.test(value) };
@@ -113,6 +158,6 @@ export function check(object, shape) {
   if (!isObject(object)) throw new Breach("no object where there must be one");
   for (const [name, kind] of Object.entries(shape)) {
     const value = object[name];
-    if (KINDS[kind] ? !KINDS[kind](value) : typeof value !== kind) throw new Breach(`${name} is ${JSON.stringify(value)}`);
+    if (KINDS[kind] ? !KINDS[kind](value) : typeof value !== kind) throw new Breach(`${name} is ${shown(value)}`);
   }
 }

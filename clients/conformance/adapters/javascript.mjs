@@ -14,10 +14,11 @@ const LISTENS_AFTER_MS = 30;
 const BUGS = {
   no_gap_check: ["subscription.js", "if (message.sequence > last + 1) throw", "if (false) throw"],
   new_ids: ["outbox.js", "item.asked = false;\n    this.#send", "item.kept.params.message_id = newId();\n    this.#send"],
-  older_wins: ["subscription.js", "(message.change ?? 0) <= (copy.change ?? 0)", "false"],
+  older_wins: ["values.js", "(change.change ?? 0) > (copy.change ?? 0)", "true"],
+  page_as_it_came: ["older.js", "for (const change of below)", "for (const change of [])"],
 };
 
-const EVENTS = ["message", "changed", "too_old", "reset", "ended"];
+const EVENTS = ["message", "changed", "older", "too_old", "reset", "ended"];
 const PUSHES = ["signal", "presence", "receipt", "member.changed", "timeline.changed", "conversation.changed"];
 
 let client = null;
@@ -31,6 +32,17 @@ const say = (line) => process.stdout.write(`${JSON.stringify(line, wire)}\n`);
 function wire(name, value) {
   if (typeof value === "bigint") return { $integer: String(value) };
   return value instanceof Uint8Array ? { $binary: Buffer.from(value).toString("base64") } : value;
+}
+
+/** A store that takes up to so long for whatever it is asked. */
+function slowly(store, ms) {
+  for (const name of ["place", "get", "range", "apply", "forget"]) {
+    const quick = store[name].bind(store);
+    store[name] = async (...args) => {
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * ms));
+      return quick(...args);
+    };
+  }
 }
 
 async function load(bug) {
@@ -49,9 +61,10 @@ async function load(bug) {
 }
 
 const commands = {
-  async open({ url, store: path = null, tokens, bug, ...options }) {
+  async open({ url, store: path = null, tokens, bug, slow_ms, ...options }) {
     const { Client, FileStore, MemoryStore } = await load(bug);
     store = path === null ? new MemoryStore() : await FileStore.open(path);
+    if (slow_ms) slowly(store, slow_ms);
     let asked = 0;
     const token = tokens?.length ? () => tokens[Math.min(asked++, tokens.length - 1)] : undefined;
     for (const name of Object.keys(options)) if (options[name] === null) delete options[name];
@@ -62,19 +75,27 @@ const commands = {
     for (const event of PUSHES) client.on(event, (params) => say({ event, ...params }));
     return {};
   },
-  async subscribe({ timeline, rewind, with: wanted }) {
+  async subscribe({ timeline, rewind, closes_after = Infinity, with: wanted }) {
     const subscription = await client.subscribe(timeline, { rewind: rewind ?? undefined, with: wanted ?? undefined });
     subscriptions.set(timeline, subscription);
+    let heard = 0;
+    const hear = (said) => {
+      say(said);
+      if (++heard !== closes_after) return;
+      subscription.close();
+      subscriptions.delete(timeline);
+      say({ event: "closed", timeline });
+    };
     setTimeout(() => {
       for (const event of ["message", "changed"]) {
-        subscription.on(event, (message) => say({ event, timeline, message }));
+        subscription.on(event, (message) => hear({ event, timeline, message }));
       }
-      for (const event of [...EVENTS.slice(2), ...PUSHES]) {
-        subscription.on(event, (detail) => say({ event, timeline, ...detail }));
-      }
+      for (const event of EVENTS.slice(2)) subscription.on(event, (detail) => hear({ event, timeline, ...detail }));
+      for (const event of PUSHES) subscription.on(event, (detail) => say({ event, timeline, ...detail }));
     }, LISTENS_AFTER_MS);
     return {};
   },
+  older: async ({ timeline, count }) => ({ count: await subscriptions.get(timeline).older(count) }),
   async unsubscribe({ timeline }) {
     await subscriptions.get(timeline)?.close();
     subscriptions.delete(timeline);
@@ -89,8 +110,10 @@ const commands = {
       const whole = { epoch, position, changes, messages: await store.range(timeline) };
       Object.defineProperty(timelines, timeline, { value: whole, enumerable: true });
     }
-    const outbox = (await store.outbox()).map(({ timeline, message_id, params }) => ({ timeline, message_id, entry: params.entry }));
-    return { timelines, outbox };
+    const kept = (await store.outbox()).sort((a, b) => a.order - b.order);
+    const outbox = kept.filter(({ method }) => !method).map(({ timeline, message_id, params }) => ({ timeline, message_id, entry: params.entry }));
+    const changes = kept.filter(({ method }) => method).map(({ method, params }) => ({ method, params }));
+    return { timelines, outbox, changes };
   },
   async close() {
     await client.close();

@@ -6,15 +6,32 @@ Owns: the planted bugs. Promises: the client is the package as it is installed, 
 import asyncio
 import json
 import os
+import random
 import sys
+import time
 
 sys.path.insert(0, os.environ.get("TIDELINE_CLIENT") or os.path.join(os.path.dirname(__file__), "..", "..", "python"))
 
 import tideline  # noqa: E402
-from tideline import outbox, place  # noqa: E402
+from tideline import older, outbox, place  # noqa: E402
 
 #: Between the return of `subscribe` and the first look at its events.
 LATE_S = 0.03
+#: What `closes_after` counts.
+HEARD = ("message", "changed", "older", "too_old", "reset", "ended")
+
+
+def slowly(store, ms):
+    """A store that takes up to so long for whatever it is asked. It holds up all else, as a slow disk would."""
+    if ms:
+        for name in ("place", "message", "messages", "apply"):
+
+            def slow(*args, quick=getattr(store, name)):
+                time.sleep(random.random() * ms / 1000)
+                return quick(*args)
+
+            setattr(store, name, slow)
+    return store
 
 
 class NoGapCheck(place.Reader):
@@ -32,13 +49,14 @@ class OlderWins(place.Reader):
 
 
 class NewIds(outbox.Outbox):
-    def connected(self, ask):
+    def connected(self, ask, **about):
         def renamed(method, params, answered):
-            ask(method, params | {"message_id": params["message_id"] + "-again"}, answered)
+            again = {"message_id": params["message_id"] + "-again"} if "message_id" in params else {}
+            ask(method, params | again, answered)
 
         is_again = getattr(self, "was_connected", False)
         self.was_connected = True
-        super().connected(renamed if is_again else ask)
+        super().connected(renamed if is_again else ask, **about)
 
 
 def plant(bug):
@@ -46,6 +64,9 @@ def plant(bug):
         place.Reader = NoGapCheck
     elif bug == "older_wins":
         place.Reader = OlderWins
+    elif bug == "page_as_it_came":
+        after_page = older.after_page
+        older.after_page = lambda at, page, below: after_page(at, page, [])
     elif bug == "new_ids":
         tideline.client.Outbox = NewIds
     else:
@@ -72,13 +93,14 @@ class Adapter:
         number, name = command.pop("id"), command.pop("do")
         try:
             say({"id": number, "ok": await getattr(self, f"do_{name}")(**command)})
-        except (tideline.TidelineError, ValueError) as error:
+        except (tideline.TidelineError, ValueError, KeyError) as error:
             reason = getattr(error, "reason", None) or type(error).__name__
             say({"id": number, "error": {"reason": reason, "message": str(error)}})
 
-    async def do_open(self, url, store, delay_ms, patience_ms=10_000, user=None, device=None, tokens=None, bug=None):
+    async def do_open(self, url, store, delay_ms, patience_ms=10_000, user=None, device=None, tokens=None, bug=None, slow_ms=0):
         if bug is not None:
             plant(bug)
+        store = slowly(tideline.MemoryStore() if store is None else tideline.SqliteStore(store), slow_ms)
         token = None
         if tokens is not None:
             left = iter(tokens[:-1])
@@ -110,27 +132,39 @@ class Adapter:
             return  # closed by us
         say({"event": "stopped", "code": stopped.code, "message": str(stopped)})
 
-    async def do_subscribe(self, timeline, rewind=None, **options):
+    async def do_subscribe(self, timeline, rewind=None, closes_after=None, **options):
         subscription = await self.client.subscribe(timeline, rewind=rewind, also=tuple(options.get("with", ())))
         self.subscriptions[timeline] = subscription
-        self.spawn(self.tell(subscription))
+        self.spawn(self.tell(self.client, subscription, closes_after))
         return {}
 
-    @staticmethod
-    async def tell(subscription):
+    async def do_older(self, timeline, count):
+        return {"count": await self.subscriptions[timeline].older(count)}
+
+    async def tell(self, client, subscription, closes_after):
         await asyncio.sleep(LATE_S)
+        heard = 0
         try:
             async for event in subscription:
                 said = {"event": event.kind, "timeline": event.timeline, **event.data}
                 for name in ("message", "reason", "floor"):
                     if getattr(event, name) is not None:
                         said[name] = getattr(event, name)
+                if event.messages:
+                    said["messages"] = list(event.messages)
                 say(said)
+                heard += event.kind in HEARD
+                if heard == closes_after:
+                    client.unsubscribe(subscription)
+                    self.subscriptions.pop(subscription.timeline)
+                    say({"event": "closed", "timeline": subscription.timeline})
         except tideline.Stopped:
             pass
 
     async def do_unsubscribe(self, timeline):
-        self.client.unsubscribe(self.subscriptions.pop(timeline))
+        subscription = self.subscriptions.pop(timeline, None)
+        if subscription is not None:
+            self.client.unsubscribe(subscription)
         return {}
 
     async def do_append(self, timeline, entry, **params):
@@ -150,10 +184,13 @@ class Adapter:
                 "changes": at.changes,
                 "messages": store.messages(timeline),
             }
-        outbox = [
-            {"timeline": one.timeline, "message_id": one.message_id, "entry": one.params["entry"]} for one in store.outbox()
-        ]
-        return {"timelines": timelines, "outbox": outbox}
+        messages, changes = self.client.outbox(), self.client.changes()
+        outbox = [{"timeline": one.timeline, "message_id": one.message_id, "entry": one.params["entry"]} for one in messages]
+        return {
+            "timelines": timelines,
+            "outbox": outbox,
+            "changes": [{"method": one.method, "params": one.params} for one in changes],
+        }
 
     async def do_close(self):
         client, self.client = self.client, None

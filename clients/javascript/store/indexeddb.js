@@ -48,17 +48,22 @@ export class IndexedDbStore {
     return this.#write(["places", "messages"], async (places, messages) => {
       const known = await done(places.get(timeline));
       const same = known?.epoch === place.epoch;
+      const { floor = place.first } = place;
       // Another tab may have forgotten the timeline, or begun it anew since this one read it: that one has the rest.
       const held = new Set(added.map(({ sequence }) => sequence));
-      for (let next = same ? Math.max(known.after + 1, place.first) : place.first; next <= place.after; next++) {
-        if (!held.has(next)) return;
-      }
+      const all = (from, to) => {
+        while (from < to && held.has(from)) from += 1;
+        return from >= to;
+      };
+      if (!all(same ? Math.max(known.after + 1, place.first) : place.first, place.after + 1)) return;
       if (!same) messages.delete(between(timeline, 0, Infinity));
-      const first = same ? Math.max(known.first, place.first) : place.first;
+      // What another tab has of older messages stays, and a page of them goes in if it reaches up to that.
+      const extends_it = same && place.first < known.first && all(place.first, known.first);
+      const first = Math.max(!same || extends_it || place.first > known.after + 1 ? place.first : known.first, floor);
       const after = same ? Math.max(known.after, place.after) : place.after;
       const changes = same ? Math.max(known.changes, place.changes) : place.changes;
       if (same && first > known.first) messages.delete(between(timeline, 0, first));
-      places.put({ epoch: place.epoch, first, after, changes }, timeline);
+      places.put({ ...place, first, after, changes }, timeline);
       for (const message of added) {
         const key = [timeline, message.sequence];
         const copy = same && message.sequence <= known.after ? await done(messages.get(key)) : null;

@@ -2,9 +2,9 @@
 //
 // A store keeps, per timeline, a place and the messages from `place.first` to `place.after`, without a gap, and the
 // outbox. Its interface is what is public here:
-//   - place = {epoch, first, after, changes}; messages and outbox items are plain JSON, in the wire's form;
-//   - `apply` puts messages (new ones and newer forms of known ones), drops those below `place.first` and moves the
-//     place, all or nothing;
+//   - place = {epoch, floor, first, after, changes}; messages and outbox items are plain JSON, in the wire's form;
+//   - `apply` puts messages (new ones, newer forms of known ones, and a page of older ones where `place.first` is lower than
+//     before), drops those below `place.first` and moves the place, all or nothing;
 //   - `forget` drops a timeline; with an epoch only if the place is of it, which matters where clients share a store;
 //   - each call returns a promise; a write that has resolved survives what the store is for.
 
@@ -39,9 +39,11 @@ export class MemoryStore {
   async apply(timeline, place, messages) {
     let kept = this.#timelines.get(timeline);
     if (!kept) this.#timelines.set(timeline, (kept = { place, messages: [] }));
-    if (place.first > kept.place.first) kept.messages.splice(0, place.first - kept.place.first);
+    const [before, { first }] = [kept.place.first, place];
+    if (first > before) kept.messages.splice(0, first - before);
+    if (first < before) kept.messages.unshift(...messages.slice(0, before - first));
     kept.place = place;
-    for (const message of messages) kept.messages[message.sequence - place.first] = message;
+    for (const message of messages) kept.messages[message.sequence - first] = message;
   }
 
   async forget(timeline) {

@@ -42,6 +42,10 @@ for (const [kind, open] of Object.entries(KINDS)) {
     assert.deepEqual(await sequences({ from: 1 }), [4, 5]);
     await store.apply("room", place(8, { first: 8, changes: 2 }), messages(8, 8));
     assert.deepEqual(await sequences(), [8]);
+    await store.apply("room", place(8, { first: 5, changes: 3 }), messages(5, 7));
+    assert.deepEqual(await sequences(), [5, 6, 7, 8]);
+    await store.apply("room", place(9, { first: 5, changes: 3 }), messages(9, 9));
+    assert.deepEqual(await sequences({ from: 7 }), [7, 8, 9]);
     await store.apply("__proto__", place(0), []);
     assert.deepEqual((await store.timelines()).sort(), ["__proto__", "room"]);
     await store.forget("room");
@@ -68,6 +72,21 @@ test("indexeddb: of two tabs none sets the other back", { skip: !has_indexeddb }
   assert.equal((await one.get("room", 2)).change, 4);
   await two.apply("room", { ...place(1), epoch: "E2" }, [message(1)]);
   assert.equal((await one.range("room")).length, 1);
+  await one.close();
+  await two.close();
+});
+
+test("indexeddb: older messages of one tab stay, whatever the other writes", { skip: !has_indexeddb }, async () => {
+  const [one, two] = [await IndexedDbStore.open("older"), await IndexedDbStore.open("older")];
+  const sequences = async () => (await one.range("room")).map(({ sequence }) => sequence);
+  await one.apply("room", place(9, { floor: 1, first: 8 }), messages(8, 9));
+  await one.apply("room", place(9, { floor: 1, first: 6 }), messages(6, 7));
+  await two.apply("room", place(10, { floor: 1, first: 8 }), messages(10, 10));
+  assert.deepEqual(await sequences(), [6, 7, 8, 9, 10]);
+  await two.apply("room", place(10, { floor: 1, first: 3 }), messages(3, 4));
+  assert.deepEqual(await sequences(), [6, 7, 8, 9, 10]);
+  await two.apply("room", place(11, { floor: 7, first: 7 }), messages(11, 11));
+  assert.deepEqual(await sequences(), [7, 8, 9, 10, 11]);
   await one.close();
   await two.close();
 });

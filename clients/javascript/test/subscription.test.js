@@ -389,3 +389,89 @@ test("a subscribe for which the store can't be read leaves nothing behind", asyn
   for (let twice = 0; twice < 2; twice++) await assert.rejects(client.subscribe("room"), /the disk/);
   await client.close();
 });
+
+test("closed while the store is slow: the next one begins where it is then, and tells what was not told", async () => {
+  const { script, store, client, room } = await follow(reply(messages(1, 2)));
+  await heard(room).until("message 2");
+  const [apply, waiting] = [store.apply.bind(store), []];
+  const asked = new Promise((resolve) => {
+    store.apply = (...args) => new Promise((done) => resolve(waiting.push(() => apply(...args).then(done))));
+  });
+  script.push("message", { timeline: "room", epoch: "E1", messages: messages(3, 4), head: 4 });
+  await asked;
+  const closing = room.close();
+  script.answer(await script.next("unsubscribe"), {});
+  await closing;
+  const subscribing = client.subscribe("room");
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(script.left, []);
+  store.apply = apply;
+  await waiting[0]();
+  const again = await script.next("subscribe");
+  assert.equal(again.params.after, 4);
+  script.answer(again, reply(messages(5, 5)));
+  const events = heard(await subscribing);
+  await events.until("message 5");
+  assert.deepEqual([...events], ["message 3", "message 4", "message 5"]);
+  assert.deepEqual(await kept(store), ["E1", 5, 0, [1, 2, 3, 4, 5]]);
+  await client.close();
+});
+
+test("what nobody listens to is left with the server", async () => {
+  const { script, client, room } = await follow(reply([]));
+  let sequence = 0;
+  const push = (count) => {
+    script.push("message", { timeline: "room", epoch: "E1", messages: messages(sequence + 1, sequence + count), head: sequence + count });
+    sequence += count;
+  };
+  for (let frame = 0; frame < 11; frame++) push(1_000);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  push(1);
+  script.answer(await script.next("unsubscribe"), {});
+  push(1);
+  assert.deepEqual(script.left, []);
+  const events = heard(room);
+  const again = await script.next("subscribe");
+  assert.equal(again.params.after, 11_000);
+  assert.equal(events.length, 11_000);
+  script.answer(again, reply(messages(11_001, 11_002)));
+  await events.until("message 11002");
+  await client.close();
+});
+
+test("older is refused with the subscription, and what is no count at once", async () => {
+  const { script, client, room } = await follow(reply(messages(8, 9)), { rewind: 2 });
+  await assert.rejects(room.older(0), { reason: "invalid_params" });
+  const closed = assert.rejects(room.older(5), { reason: "closed" });
+  await script.next("message.range");
+  room.close();
+  await closed;
+  await assert.rejects(room.older(5), { reason: "closed" });
+  await client.close();
+});
+
+test("without a server the list of conversations is empty until there is one", async () => {
+  const script = new Script();
+  const reachable = script.WebSocket;
+  script.WebSocket = class {
+    constructor() {
+      queueMicrotask(() => this.onclose({ code: 1006 }));
+    }
+    close() {}
+  };
+  let Socket = script.WebSocket;
+  const WebSocket = function (...args) {
+    return new Socket(...args);
+  };
+  const client = new Client("ws://server/", { ...script.options, WebSocket });
+  const list = await client.conversations();
+  assert.deepEqual(list.list, []);
+  Socket = reachable;
+  const live = once(list, "live");
+  const conversation = { timeline: "room", attributes: {}, hidden: false, last_at: 1 };
+  script.answer(await script.next("conversation.sync"), { conversations: [conversation], removed: [], cursor: "c", done: true });
+  await live;
+  assert.deepEqual(list.list.map(({ timeline }) => timeline), ["room"]);
+  list.close();
+  await client.close();
+});

@@ -20,7 +20,7 @@ from .calls import Calls
 from .connection import Connection
 from .errors import ConnectionLost, Lie, Refused, Stopped, StoreError, TidelineError
 from .following import Following
-from .outbox import Outbox
+from .outbox import Outbox, is_change
 from .session import Session, Token
 from .sqlite import SqliteStore
 from .store import MemoryStore, Outgoing, Store
@@ -44,7 +44,7 @@ class Client(Calls):
     `url`: `ws://…/v1/connect` or `wss://…`. `store`: a file's name, a `Store`, or nothing for one in memory.
     `user` is who the client is where the server asks nobody (or an API key acts for them), `token` a token or API key,
     or a function that returns the next one. `device` names this device; it is made up and kept where none is given.
-    `on_refused` is told of a message of the outbox that was refused after a restart, when nobody waits for it.
+    `on_refused` is told of a message or a change of the outbox that was refused after a restart, when nobody waits for it.
     `delay_s` bounds the random time between two attempts, `patience_s` the time that a ping waits. `options` go to
     `websockets.connect` (`ssl`, `additional_headers`, `proxy` …).
     """
@@ -115,28 +115,37 @@ class Client(Calls):
         return self._stopped
 
     async def subscribe(
-        self, timeline: str, *, rewind: int | None = None, also: tuple[str, ...] = (), create: bool = True
+        self,
+        timeline: str,
+        *,
+        rewind: int | None = None,
+        also: tuple[str, ...] = (),
+        create: bool = True,
+        listen: bool = True,
     ) -> Subscription:
         """Follows a timeline, from where the store is; else from the beginning, or the newest `rewind` messages.
 
-        `also`: of `signals`, `presence`, `members`, `receipts`. Returns when the server has answered; what it sent waits
-        in the subscription. Refused if it may not be read.
+        `also`: of `signals`, `presence`, `members`, `receipts`. `listen=False`: only the store is to be kept, events do not
+        wait for somebody who takes them. Returns when the server has answered, or when there is none to answer: then with
+        what the store has. What comes waits in the subscription. Refused if it may not be read.
         """
         options: dict[str, object] = {} if create else {"create": False}
         if rewind is not None:
             options["rewind"] = rewind
-        return await self._follow(timeline, options, also)
+        return await self._follow(timeline, options, also, listen)
 
-    async def subscribe_conversations(self, *, rewind: int = 20, also: tuple[str, ...] = ()) -> Subscription:
+    async def subscribe_conversations(
+        self, *, rewind: int = 20, also: tuple[str, ...] = (), listen: bool = True
+    ) -> Subscription:
         """Follows all conversations of the user, also those joined later, from where the store is.
 
         One that the store does not have begins with its newest `rewind` messages. An event `ended` is of one of them.
         """
-        return await self._follow(None, {"rewind": rewind}, also)
+        return await self._follow(None, {"rewind": rewind}, also, listen)
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """No more events come. The store keeps what it has."""
-        self._following.unfollow(subscription.timeline)
+        """No more events come. The store keeps what it has; what was not taken of it comes with the next subscription."""
+        self._following.unfollow(subscription)
 
     def append(self, timeline: str, entry: dict[str, Any], **params: Any) -> asyncio.Future[dict[str, Any]]:
         """Appends a message. Await it: `{sequence, timestamp, message_id, epoch, duplicate}` when the server has it.
@@ -150,7 +159,11 @@ class Client(Calls):
 
     def outbox(self) -> list[Outgoing]:
         """Messages that are not answered yet."""
-        return self.store.outbox()
+        return self._outbox.messages()
+
+    def changes(self) -> list[Outgoing]:
+        """Edits, deletions, reactions, pins and read positions that are not answered yet."""
+        return self._outbox.changes()
 
     def messages(self, timeline: str, start: int = 1, limit: int | None = None) -> list[Message]:
         """Messages of the store."""
@@ -164,9 +177,16 @@ class Client(Calls):
         return Stream(self, timelines, **options)
 
     async def call(self, method: str, params: dict[str, Any] | None = None) -> Any:
-        """Any other method. Waits for a connection. Reads are repeated if it breaks; else it is ConnectionLost."""
+        """Any other method. Waits for a connection. Reads are repeated if it breaks; else it is ConnectionLost.
+
+        What comes to the same if it is done twice (see `changes`) is kept and repeated as messages are.
+        """
         if method in OWN:
             raise ValueError(f"{method} is the client's own")
+        if is_change(method, params or {}):
+            if self._stopped is not None:
+                raise self._stopped
+            return await asyncio.shield(self._outbox.change(method, params or {}))
         while True:
             connection = await self.connected()
             try:
@@ -187,14 +207,16 @@ class Client(Calls):
             self._ready.clear()
             await self._ready.wait()
 
-    async def _follow(self, timeline: str | None, options: dict[str, object], also: tuple[str, ...]) -> Subscription:
+    async def _follow(
+        self, timeline: str | None, options: dict[str, object], also: tuple[str, ...], listen: bool
+    ) -> Subscription:
         if self._stopped is not None:
             raise self._stopped
-        followed = self._following.follow(timeline, options | ({"with": list(also)} if also else {}))
+        followed = self._following.follow(timeline, options | ({"with": list(also)} if also else {}), listen)
         try:
             await followed.ready
         except asyncio.CancelledError:
-            self._following.unfollow(timeline)
+            self._following.unfollow(followed.subscription)
             raise
         return followed.subscription
 
@@ -203,7 +225,9 @@ class Client(Calls):
     async def _run(self) -> None:
         try:
             while True:
-                await asyncio.sleep(await self._once())
+                pause = await self._once()
+                self._following.away()
+                await asyncio.sleep(pause)
         except Stopped as stopped:
             self._stop(stopped)
         except asyncio.CancelledError:
@@ -286,12 +310,13 @@ class Client(Calls):
         if "error" in answer:
             raise answer["error"]
         result = wire.record(answer["result"])
-        connection.opened(wire.whole(result, "heartbeat_ms", 1) / 1000)
+        connection.opened(wire.whole(result, "heartbeat_ms", 1) / 1000, wire.record(result.get("limits") or {}))
         self._session.opened(result)
-        self._check_owner(result.get("user"))
+        user = result.get("user")
+        self._check_owner(user)
         self._connection = connection
         self._following.connected(connection.ask)
-        self._outbox.connected(connection.ask)
+        self._outbox.connected(connection.ask, has_user=user is not None)
         for stream in list(self._streams):
             stream.connected(connection.ask)
         self._ready.set()
@@ -341,4 +366,4 @@ class Client(Calls):
 
     @staticmethod
     def _log_refused(outgoing: Outgoing, error: Refused) -> None:
-        LOG.error("a message to %s was refused: %s", outgoing.timeline, error)
+        LOG.error("%s of %s was refused: %s", outgoing.method, outgoing.timeline, error)

@@ -20,6 +20,8 @@ from .errors import ConnectionLost, Lie, Refused
 #: Gets `{"result": …}` or `{"error": Refused}`, before the next frame is looked at.
 Answered = Callable[["dict[str, Any]"], None]
 
+#: A frame of the client at most, until the server has said what it takes.
+OUTGOING_BYTES_MAX = 4 << 20
 #: A frame of the server at most. Its own limit is 1 MiB unless it is configured otherwise.
 FRAME_BYTES_MAX = 64 << 20
 
@@ -37,6 +39,7 @@ class Connection:
         self._ended = False
         self._heartbeat = 25.0
         self._patience = 10.0
+        self._frame_max = OUTGOING_BYTES_MAX
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -55,17 +58,28 @@ class Connection:
         return cls(socket, pushed)
 
     def ask(self, method: str, params: dict[str, Any], answered: Answered) -> None:
-        """Sends a request. `answered` is never called if the connection ends before."""
+        """Sends a request. `answered` is never called if the connection ends before.
+
+        What is larger than the server takes would cost the connection, so it is refused here.
+        """
         if self._ended:
             return
         self._number += 1
+        text = wire.encode({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
         self._asked[self._number] = answered
-        self._outgoing.append(wire.encode({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}))
+        if len(text) > self._frame_max:  # all of it is ASCII
+            data = {"reason": "too_large", "retry": False, "limit": self._frame_max, "actual": len(text)}
+            error = Refused(413, "larger than a frame may be", data)
+            asyncio.get_running_loop().call_soon(self._answer, self._number, {"error": error})
+            return
+        self._outgoing.append(text)
         self._has_outgoing.set()
 
-    def opened(self, heartbeat: float) -> None:
+    def opened(self, heartbeat: float, limits: dict[str, Any]) -> None:
         """The session is open. After so many seconds of silence the server is asked for a sign of life."""
         self._heartbeat = heartbeat
+        if limits.get("inbound_frame_bytes_max") is not None:
+            self._frame_max = wire.whole(limits, "inbound_frame_bytes_max", 1)
         self._listen()
 
     async def call(self, method: str, params: dict[str, Any]) -> Any:
@@ -140,16 +154,18 @@ class Connection:
         number = frame.get("id")
         if ("result" in frame) == ("error" in frame):
             raise Lie("neither a push nor a reply")
-        answered = self._asked.pop(number, None) if type(number) is int else None
-        if answered is None:
-            return
         if "result" in frame:
-            return answered({"result": frame["result"]})
+            return self._answer(number, {"result": frame["result"]})
         error = wire.record(frame["error"])
         code, message = error.get("code"), error.get("message")
         if type(code) is not int or not isinstance(message, str):
             raise Lie("an error without code or message")
-        answered({"error": Refused(code, message, wire.record(error.get("data") or {}))})
+        self._answer(number, {"error": Refused(code, message, wire.record(error.get("data") or {}))})
+
+    def _answer(self, number: object, answer: dict[str, Any]) -> None:
+        answered = self._asked.pop(number, None) if type(number) is int else None
+        if answered is not None:
+            answered(answer)
 
     async def _write(self) -> None:
         try:

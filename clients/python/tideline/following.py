@@ -1,8 +1,8 @@
 """All that a client follows: what is asked again after each connect, and what replies and pushes do.
 
 Owns: which timelines are followed, and whose events they are. Promises: a frame changes the store by one step of
-`place`, and only then is the app told; pushes of what is not followed change nothing. Must not: connect, or keep a
-position in memory: the store has them.
+`place`, and only then is the app told; pushes of what is not followed change nothing; where an app does not take its
+events the server keeps what comes. Must not: connect, or keep a position in memory: the store has them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 from . import wire
 from .errors import Lie, Refused, Stopped, TidelineError
+from .older import Older
 from .outbox import Ask
 from .place import Event, Place, Step, after_changes, after_messages, after_reactions, after_reply, forgotten
 from .store import Store
@@ -33,6 +34,8 @@ class Followed:
         self.ready = ready
         #: Pushes count only while this is so: between a request and its reply they are of an older subscription.
         self.is_on = False
+        #: Not subscribed until the app has taken its events.
+        self.is_paused = False
 
 
 class Following:
@@ -41,40 +44,60 @@ class Following:
         self._device = device
         self._delay = delay
         self._ask: Ask | None = None
+        #: There is no server to ask: the last attempt has failed.
+        self._is_away = False
         self._followed: dict[str | None, Followed] = {}
+        #: Events of the store's content that the app had not taken of a subscription that it has ended.
+        self._left: dict[str | None, list[Event]] = {}
+        self._older = Older(store, self._live_ask, self._wait, self._commit)
         #: Begun anew so often, without a message in between.
         self._restarts: dict[str | None, int] = {}
 
     # What the app and the client do.
 
-    def follow(self, timeline: str | None, options: dict[str, object]) -> Followed:
+    def follow(self, timeline: str | None, options: dict[str, object], listen: bool = True) -> Followed:
+        """`ready` is done when the server has answered, or when there is none to answer."""
         if timeline in self._followed:
             raise ValueError(f"{timeline or 'all conversations'}: subscribed already")
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        followed = Followed(Subscription(timeline, options), ready)
+        followed = Followed(Subscription(timeline, options, self._want_older, self._emptied, listen), ready)
         self._followed[timeline] = followed
+        for event in self._left.pop(timeline, []):
+            followed.subscription.tell(event)
+        if self._is_away:
+            ready.set_result(None)
         self._begin(followed)
         return followed
 
-    def unfollow(self, timeline: str | None) -> None:
-        followed = self._followed.pop(timeline, None)
-        self._restarts.pop(timeline, None)
-        if followed is None:
+    def unfollow(self, subscription: Subscription) -> None:
+        timeline = subscription.timeline
+        followed = self._followed.get(timeline)
+        if followed is None or followed.subscription is not subscription:
             return
-        followed.subscription.end()
-        if self._ask is not None:
-            what = {"conversations": True} if timeline is None else {"timeline": timeline}
-            self._ask("unsubscribe", what, lambda _: None)
+        del self._followed[timeline]
+        self._restarts.pop(timeline, None)
+        self._older.give_up(followed.subscription, TidelineError("the subscription was ended"))
+        if left := followed.subscription.leave():
+            self._left[timeline] = left
+        self._unsubscribe(timeline)
 
     def connected(self, ask: Ask) -> None:
-        self._ask = ask
+        self._ask, self._is_away = ask, False
         for followed in list(self._followed.values()):
             self._begin(followed)
 
     def disconnected(self) -> None:
         self._ask = None
+        self._older.lost()
         for followed in self._followed.values():
             followed.is_on = False
+
+    def away(self) -> None:
+        """An attempt to connect has failed, or the connection has: who waits for an answer has what is stored."""
+        self._is_away = True
+        for followed in self._followed.values():
+            if not followed.ready.done():
+                followed.ready.set_result(None)
 
     def stop(self, error: Stopped) -> None:
         self._ask = None
@@ -85,7 +108,7 @@ class Following:
     # Asking.
 
     def _begin(self, followed: Followed) -> None:
-        if self._ask is None:
+        if self._ask is None or followed.is_paused:
             return
         ask, timeline = self._ask, followed.subscription.timeline
         followed.is_on = False
@@ -109,6 +132,36 @@ class Following:
                 self._has_begun(followed)
 
         ask("subscribe", params, answered)
+
+    def _unsubscribe(self, timeline: str | None) -> None:
+        if self._ask is not None:
+            what = {"conversations": True} if timeline is None else {"timeline": timeline}
+            self._ask("unsubscribe", what, lambda _: None)
+
+    def _pause(self, followed: Followed) -> None:
+        """The server keeps what comes until the app has taken its events."""
+        followed.is_on, followed.is_paused = False, True
+        self._unsubscribe(followed.subscription.timeline)
+
+    def _emptied(self, subscription: Subscription) -> None:
+        followed = self._followed.get(subscription.timeline)
+        if followed is not None and followed.subscription is subscription and followed.is_paused:
+            followed.is_paused = False
+            self._begin(followed)
+
+    # Older ones.
+
+    def _want_older(self, subscription: Subscription, timeline: str, count: int) -> asyncio.Future[int]:
+        followed = self._followed.get(subscription.timeline)
+        if followed is None or followed.subscription is not subscription:
+            raise TidelineError("the subscription has ended")
+        return self._older.want(subscription, timeline, count)
+
+    def _live_ask(self, subscription: Subscription) -> Ask | None:
+        """For requests that need the subscription, if it is there now."""
+        followed = self._followed.get(subscription.timeline)
+        is_live = followed is not None and followed.subscription is subscription and followed.is_on
+        return self._ask if is_live else None
 
     def _params(self, timeline: str, options: dict[str, object]) -> dict[str, Any]:
         params = {"timeline": timeline} | options
@@ -137,6 +190,9 @@ class Following:
         followed.subscription.tell(Event("subscribed", followed.subscription.timeline or ""))
         if not followed.ready.done():
             followed.ready.set_result(None)
+        self._older.resume(followed.subscription)
+        if followed.subscription.is_full:
+            self._pause(followed)
 
     def _wait(self, error: Refused | None = None) -> float:
         """How long until the next try, s: as the server says, else a random time."""
@@ -172,6 +228,7 @@ class Following:
             self._give_up(followed, error)
 
     def _give_up(self, followed: Followed, error: TidelineError) -> None:
+        self._older.give_up(followed.subscription, error)
         if not followed.ready.done():
             followed.ready.set_exception(error)
             followed.ready.exception()  # the one who waits gets it; nobody needs to
@@ -220,6 +277,7 @@ class Following:
             # One that is new here begins wherever the server lets it.
             step = after_reply(timeline, self._store.place(timeline), True, reply, self._stored(timeline))
             self._commit(timeline, step)
+            self._older.resume(self._followed[None].subscription, timeline)
 
     def _start_one_over(self, timeline: str, reason: str) -> None:
         """A conversation whose history was replaced."""
@@ -258,11 +316,13 @@ class Following:
 
     def pushed(self, method: str, params: dict[str, Any]) -> None:
         if method in ("subscribed", "conversation.changed"):
-            if None in self._followed:
+            everything = self._followed.get(None)
+            if everything is not None and everything.is_on:
                 if method == "subscribed":
                     self._take_many(params)
                 else:
                     self._tell(Event(method, "", data=params))
+                self._pause_if_full(everything)
             return
         if method not in PASSING and method not in PUSHES:
             return
@@ -274,6 +334,11 @@ class Following:
             followed.subscription.tell(Event(method, timeline, data=params))
         else:
             PUSHES[method](self, followed, timeline, params)
+        self._pause_if_full(followed)
+
+    def _pause_if_full(self, followed: Followed) -> None:
+        if followed.is_on and followed.subscription.is_full:
+            self._pause(followed)
 
     def _message(self, followed: Followed, timeline: str, params: dict[str, Any]) -> None:
         messages = wire.many(params, "messages", wire.message)
@@ -319,6 +384,7 @@ class Following:
             followed.subscription.tell(Event("ended", timeline, reason=reason))
             if not is_one_of_all:
                 del self._followed[timeline]
+                self._older.give_up(followed.subscription, Refused(403, "the subscription has ended", {"reason": reason}))
                 followed.subscription.end()
 
     # The store and the app.
@@ -338,6 +404,10 @@ class Following:
         """One step into the store, and then to the app."""
         if step.put or step.drop_below > 1 or step.place != self._store.place(timeline):
             self._store.apply(timeline, step)
+        if step.below:
+            self._older.changed(timeline, step.below)
+        if step.place is None:
+            self._older.forget(timeline)
         if step.put:
             self._restarts.pop(timeline, None)
             self._restarts.pop(None, None)

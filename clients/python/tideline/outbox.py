@@ -1,26 +1,41 @@
-"""Messages on their way: kept before they are sent, repeated until they are answered.
+"""What is on its way: messages, and the changes of which a second time does no harm.
 
-Owns: which message is sent when, and who waits for its answer. Promises: a message is in the store before it is sent,
-leaves it only with an answer of the server, and keeps its ID for ever; messages are sent in the order in which they
-were added, and one that the server can't take yet holds up those behind it. Must not: connect.
+Owns: what is sent when, and who waits for its answer. Promises: it is in the store before it is sent, and leaves it only
+with an answer of the server; a message keeps its ID for ever; all is sent in the order in which it was added, of the
+changes of a timeline one at a time, and what the server can't take yet holds up what is behind it. Must not: connect.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import logging
 import uuid
 from collections import deque
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 from . import wire
 from .errors import Refused
 from .store import Outgoing, Store
 
+LOG = logging.getLogger("tideline")
 #: Requests in flight at most; the server takes 256 of a connection.
 IN_FLIGHT_MAX = 64
+APPEND = "message.append"
+CHANGES = (
+    "message.update", "message.delete", "message.recall", "message.hide",
+    "reaction.add", "reaction.remove", "pin.add", "pin.remove", "read.set",
+)  # fmt: skip
 
 #: Sends a request; the callback gets its answer if one comes on this connection.
 Ask = Callable[[str, "dict[str, Any]", Callable[["dict[str, Any]"], None]], None]
+Key = tuple[str, str]
+
+
+def is_change(method: str, params: Mapping[str, Any]) -> bool:
+    """Whether a call is kept and repeated: a change of one timeline that comes to the same if it is made twice."""
+    is_plain = params.get("expect_change") is None and params.get("force") is not True
+    return method in CHANGES and isinstance(params.get("timeline"), str) and is_plain
 
 
 class Outbox:
@@ -30,10 +45,13 @@ class Outbox:
         self._refused = refused
         self._delay = delay
         self._ask: Ask | None = None
-        self._waiting: dict[tuple[str, str], asyncio.Future[dict[str, Any]]] = {}
-        self._all: dict[tuple[str, str], Outgoing] = {(one.timeline, one.message_id): one for one in store.outbox()}
+        self._has_user = True
+        self._waiting: dict[Key, asyncio.Future[Any]] = {}
+        self._all: dict[Key, Outgoing] = {key_of(one): one for one in store.outbox()}
         self._queue: deque[Outgoing] = deque()
-        self._in_flight: set[tuple[str, str]] = set()
+        self._in_flight: set[Key] = set()
+        #: Timelines of which a change is in flight.
+        self._changing: set[str] = set()
         #: Until when nothing is sent, because the server said so; the loop's time.
         self._paused_until = 0.0
 
@@ -43,24 +61,41 @@ class Outbox:
         # A copy of its own, and an error now if it can't be sent.
         params = wire.decode(wire.encode(params))
         outgoing = Outgoing(params["timeline"], message_id, params)
-        key = (outgoing.timeline, message_id)
+        key = key_of(outgoing)
         known = self._all.get(key)
         if known is not None and known.params != params:
             data = {"reason": "message_id_conflict", "retry": False}
             raise Refused(409, "another message with this ID is not answered yet", data)
         if known is None:
-            self._store.add_outgoing(outgoing)
-            self._all[key] = outgoing
-            self._queue.append(outgoing)
+            return self._keep(outgoing)
         if key not in self._waiting:
             self._waiting[key] = asyncio.get_running_loop().create_future()
-        self._pump()
         return self._waiting[key]
 
-    def connected(self, ask: Ask) -> None:
+    def change(self, method: str, params: Mapping[str, Any]) -> asyncio.Future[Any]:
+        """The same for a call. What is changed is that of the history which the store has."""
+        kept: dict[str, Any] = wire.decode(wire.encode(params))
+        place = self._store.place(kept["timeline"])
+        if kept.get("epoch") is None and place is not None:
+            kept["epoch"] = place.epoch
+        outgoing = Outgoing(kept["timeline"], str(uuid.uuid4()), kept, method)
+        waiting = self._superseded(outgoing) if method == "read.set" else []
+        future = self._keep(outgoing)
+        for earlier in waiting:
+            future.add_done_callback(functools.partial(settle, earlier))
+        return future
+
+    def messages(self) -> list[Outgoing]:
+        return [one for one in self._store.outbox() if one.method == APPEND]
+
+    def changes(self) -> list[Outgoing]:
+        return [one for one in self._store.outbox() if one.method != APPEND]
+
+    def connected(self, ask: Ask, has_user: bool = True) -> None:
         """A new connection: all that is unanswered is sent once more, with the same IDs."""
-        self._ask, self._paused_until = ask, 0.0
+        self._ask, self._has_user, self._paused_until = ask, has_user, 0.0
         self._in_flight.clear()
+        self._changing.clear()
         self._queue = deque(self._all.values())
         self._pump()
 
@@ -76,44 +111,77 @@ class Outbox:
                 future.exception()  # the one who waits gets it; nobody needs to
         self._waiting.clear()
 
+    def _keep(self, outgoing: Outgoing) -> asyncio.Future[Any]:
+        self._store.add_outgoing(outgoing)
+        key = key_of(outgoing)
+        self._all[key] = outgoing
+        self._queue.append(outgoing)
+        future = self._waiting[key] = asyncio.get_running_loop().create_future()
+        self._pump()
+        return future
+
+    def _superseded(self, later: Outgoing) -> list[asyncio.Future[Any]]:
+        """Gives up the read positions that are not sent and that a later one covers. Returns who waits for them."""
+
+        def is_covered(one: Outgoing) -> bool:
+            if one.method != "read.set" or one.timeline != later.timeline or key_of(one) in self._in_flight:
+                return False
+            mine, its = one.params, later.params
+            is_same = mine.get("epoch") == its.get("epoch")
+            return is_same and all((mine.get(name) or 0) <= (its.get(name) or 0) for name in ("read", "received"))
+
+        given_up = [one for one in self._all.values() if is_covered(one)]
+        if given_up:
+            self._queue = deque(one for one in self._queue if one not in given_up)
+        waiting = [self._forget(one) for one in given_up]
+        return [future for future in waiting if future is not None]
+
     def _pump(self) -> None:
         while self._ask is not None and not self._paused_until and self._queue and len(self._in_flight) < IN_FLIGHT_MAX:
+            outgoing = self._queue[0]
+            if outgoing.method != APPEND:
+                if outgoing.timeline in self._changing:
+                    return
+                self._changing.add(outgoing.timeline)
             self._send(self._queue.popleft(), self._ask)
 
     def _send(self, outgoing: Outgoing, ask: Ask) -> None:
-        key = (outgoing.timeline, outgoing.message_id)
-        self._in_flight.add(key)
+        self._in_flight.add(key_of(outgoing))
 
         def answered(answer: dict[str, Any]) -> None:
-            self._in_flight.discard(key)
+            self._in_flight.discard(key_of(outgoing))
+            if outgoing.method != APPEND:
+                self._changing.discard(outgoing.timeline)
             if "error" in answer:
                 self._failed(outgoing, ask, answer["error"])
             else:
                 self._done(outgoing, answer["result"])
             self._pump()
 
-        ask("message.append", outgoing.params, answered)
+        ask(outgoing.method, outgoing.params, answered)
 
     def _done(self, outgoing: Outgoing, result: Any) -> None:
-        if "scheduled" not in wire.record(result):
+        if outgoing.method == APPEND and "scheduled" not in wire.record(result):
             wire.whole(result, "sequence", 1)
         future = self._forget(outgoing)
         if future is not None and not future.done():
             future.set_result(result)
 
     def _failed(self, outgoing: Outgoing, ask: Ask, error: Refused) -> None:
-        if error.reason == "unauthenticated":
+        # A session without a user has no read positions and no reactions; that is no fault of its token.
+        if error.reason == "unauthenticated" and (outgoing.method == APPEND or self._has_user):
             # Of the session, not of the message: it goes out again with the next token.
             raise error
-        if not error.retry:
-            future = self._forget(outgoing)
-            if future is not None and not future.done():
-                future.set_exception(error)
-            else:
-                self._refused(outgoing, error)
-            return
-        after = error.retry_after_ms
-        self._pause(ask, self._delay() if after is None else after / 1000)
+        if error.retry:
+            after = error.retry_after_ms
+            return self._pause(ask, self._delay() if after is None else after / 1000)
+        future = self._forget(outgoing)
+        if future is not None and not future.done():
+            return future.set_exception(error)
+        try:
+            self._refused(outgoing, error)
+        except Exception:
+            LOG.exception("what is told of a refusal failed")
 
     def _pause(self, ask: Ask, seconds: float) -> None:
         """Nothing is sent for so long; then all that is not on its way, in order."""
@@ -131,10 +199,24 @@ class Outbox:
 
         loop.call_later(seconds, again)
 
-    def _forget(self, outgoing: Outgoing) -> asyncio.Future[dict[str, Any]] | None:
-        key = (outgoing.timeline, outgoing.message_id)
+    def _forget(self, outgoing: Outgoing) -> asyncio.Future[Any] | None:
+        key = key_of(outgoing)
         self._store.remove_outgoing(outgoing)
         self._all.pop(key, None)
         return self._waiting.pop(key, None)
 
 
+def key_of(outgoing: Outgoing) -> Key:
+    return outgoing.timeline, outgoing.message_id
+
+
+def settle(earlier: asyncio.Future[Any], done: asyncio.Future[Any]) -> None:
+    """What came of a call, for one that it has superseded."""
+    if earlier.done() or done.cancelled():
+        return
+    error = done.exception()
+    if error is None:
+        earlier.set_result(done.result())
+    else:
+        earlier.set_exception(error)
+        earlier.exception()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Iterable, Mapping
 
 from .errors import Lie
-from .wire import Message, Reply, change_of
+from .wire import Message, Page, Reply, change_of
 
 #: The stored copy of a message of this timeline, if there is one.
 Stored = Callable[[int], "Message | None"]
@@ -31,19 +31,31 @@ class Place:
 class Event:
     """Something that the app is told, after it was stored.
 
-    `kind`: `message` (a new one), `changed` (an edit, deletion, pin or reaction of one that is stored), `too_old` (what
-    was below `floor` is gone), `reset` (the history was replaced; nothing of the old one is stored any more), `ended`
-    (the subscription is over, see `reason`), `subscribed` (connected and following); or, not stored, the name of a
-    push: `signal`, `presence`, `receipt`, `member.changed`, `timeline.changed`, `conversation.changed`.
+    `kind`: `message` (a new one), `changed` (an edit, deletion, pin or reaction of one that is stored), `older` (the
+    `messages` before the oldest one, oldest first, see `Subscription.older`), `too_old` (what was below `floor` is gone),
+    `reset` (the history was replaced; nothing of the old one is stored any more), `ended` (the subscription is over, see
+    `reason`), `subscribed` (connected and following); or, not stored, the name of a push: `signal`, `presence`, `receipt`,
+    `member.changed`, `timeline.changed`, `conversation.changed`.
     """
 
     kind: str
     timeline: str
     message: Message | None = None
+    messages: tuple[Message, ...] = ()
     reason: str | None = None
     floor: int | None = None
     #: The members of a push that is not stored.
     data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def newest(known: Message, later: Message) -> Message:
+    """A copy with a later state laid on it: a whole message, or only its reactions."""
+    if "message_id" in later:
+        return later
+    message = {name: value for name, value in known.items() if name != "reactions"}
+    if later["reactions"]:
+        message["reactions"] = later["reactions"]
+    return message | {"change": later["change"]}
 
 
 @dataclass
@@ -58,6 +70,8 @@ class Step:
     drop_below: int = 0
     #: What to tell the app afterwards.
     events: list[Event] = field(default_factory=list)
+    #: Changes of messages below the place's first, which the store does not have.
+    below: list[Message] = field(default_factory=list)
 
 
 class Reader:
@@ -89,20 +103,16 @@ class Reader:
         if sequence > self.position:
             raise Lie(f"a change of {sequence}, which is above {self.position}")
         known = self.step.put.get(sequence) or self.stored(sequence)
-        # What the store does not have, below its first one, stays outside.
-        if sequence >= self.place.first and known is not None and change_of(copy) > change_of(known):
+        if sequence < self.place.first:
+            self.step.below.append(copy)
+        elif known is not None and change_of(copy) > change_of(known):
             self.step.put[sequence] = copy
             self.tell("changed", copy)
 
     def take_reactions(self, copy: Message) -> None:
         sequence = copy["sequence"]
         known = self.step.put.get(sequence) or self.stored(sequence)
-        if known is None:
-            return self.take_copy(copy)
-        message = {name: value for name, value in known.items() if name != "reactions"}
-        if copy["reactions"]:
-            message["reactions"] = copy["reactions"]
-        return self.take_copy(message | {"change": copy["change"]})
+        self.take_copy(copy if known is None else newest(known, copy))
 
     def tell(self, kind: str, message: Message) -> None:
         self.step.events.append(Event(kind, self.timeline, message))
@@ -161,6 +171,26 @@ def after_reactions(timeline: str, place: Place, copies: list[Message], change_h
     for copy in copies:
         reader.take_reactions(copy)
     return reader.finish(change_head)
+
+
+def after_page(place: Place, page: Page, below: Iterable[Message]) -> Step:
+    """A page that continues the range downwards. `below` are changes that came while it was on its way."""
+    first = place.first
+    put: dict[int, Message] = {}
+    for message in page.messages:
+        first -= 1
+        if message["sequence"] != first:
+            raise Lie(f"a page with {message['sequence']} in place of {first}")
+        put[first] = message
+    if page.epoch != place.epoch:
+        raise Lie(f"a page of the epoch {page.epoch} in {place.epoch}")
+    if not put and page.floor < first:
+        raise Lie(f"nothing below {first}, but the floor is {page.floor}")
+    for copy in below:
+        known = put.get(copy["sequence"])
+        if known is not None and change_of(copy) > change_of(known):
+            put[copy["sequence"]] = newest(known, copy)
+    return Step(replace(place, first=first), put)
 
 
 def forgotten(timeline: str, reason: str) -> Step:

@@ -16,14 +16,14 @@ from .place import Place, Step
 from .store import Outgoing
 from .wire import Message, decode, encode
 
-VERSION = 1
+VERSION = 2
 TABLES = """
 CREATE TABLE place (timeline TEXT PRIMARY KEY, epoch TEXT NOT NULL, position INTEGER NOT NULL,
     changes INTEGER NOT NULL, first INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE message (timeline TEXT, sequence INTEGER, body TEXT NOT NULL,
     PRIMARY KEY (timeline, sequence)) WITHOUT ROWID;
 CREATE TABLE outbox (number INTEGER PRIMARY KEY AUTOINCREMENT, timeline TEXT NOT NULL, message_id TEXT NOT NULL,
-    params TEXT NOT NULL, UNIQUE (timeline, message_id));
+    params TEXT NOT NULL, method TEXT NOT NULL DEFAULT 'message.append', UNIQUE (timeline, message_id));
 CREATE TABLE note (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -43,6 +43,9 @@ class SqliteStore:
             if version == 0:
                 for table in TABLES.split(";"):
                     self._base.execute(table)
+                self._base.execute(f"PRAGMA user_version = {VERSION}")
+            elif version == 1:
+                self._base.execute("ALTER TABLE outbox ADD COLUMN method TEXT NOT NULL DEFAULT 'message.append'")
                 self._base.execute(f"PRAGMA user_version = {VERSION}")
             elif version != VERSION:
                 raise StoreError(f"{os.fspath(path)} is a store of version {version}, this is version {VERSION}")
@@ -94,12 +97,12 @@ class SqliteStore:
         self._write(statements, is_synced=False)
 
     def outbox(self) -> list[Outgoing]:
-        rows = self._base.execute("SELECT timeline, message_id, params FROM outbox ORDER BY number")
-        return [Outgoing(timeline, message_id, decode(params)) for timeline, message_id, params in rows]
+        rows = self._base.execute("SELECT timeline, message_id, params, method FROM outbox ORDER BY number")
+        return [Outgoing(timeline, message_id, decode(params), method) for timeline, message_id, params, method in rows]
 
     def add_outgoing(self, outgoing: Outgoing) -> None:
-        add = "INSERT INTO outbox (timeline, message_id, params) VALUES (?, ?, ?)"
-        values = (outgoing.timeline, outgoing.message_id, encode(outgoing.params))
+        add = "INSERT INTO outbox (timeline, message_id, params, method) VALUES (?, ?, ?, ?)"
+        values = (outgoing.timeline, outgoing.message_id, encode(outgoing.params), outgoing.method)
         self._write([(add, values)], is_synced=True)
 
     def remove_outgoing(self, outgoing: Outgoing) -> None:

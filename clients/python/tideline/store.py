@@ -15,12 +15,14 @@ from .wire import Message
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A message that the server has not answered yet."""
+    """A message, or a change, that the server has not answered yet."""
 
     timeline: str
+    #: Of a change: what names it in the store.
     message_id: str
-    #: All parameters of its `message.append`.
+    #: All parameters of its method.
     params: dict[str, Any]
+    method: str = "message.append"
 
 
 class Store(Protocol):
@@ -39,13 +41,16 @@ class Store(Protocol):
         """Stored messages from `start`, in order."""
 
     def apply(self, timeline: str, step: Step) -> None:
-        """Place and messages in one transaction: drops what is below `drop_below`, then puts; without a place all goes."""
+        """Place and messages in one transaction: drops what is below `drop_below`, then puts; without a place all goes.
+
+        A page of older messages has a place with a lower `first` than before, and comes without a gap.
+        """
 
     def outbox(self) -> list[Outgoing]:
-        """Unanswered messages in the order in which they were added."""
+        """What is not answered, in the order in which it was added."""
 
     def add_outgoing(self, outgoing: Outgoing) -> None:
-        """Adds a message; it is safe when this returns."""
+        """Adds a message or a change; it is safe when this returns."""
 
     def remove_outgoing(self, outgoing: Outgoing) -> None:
         """It was answered."""

@@ -1,42 +1,92 @@
 """What the app holds of a subscription: an iterator of events.
 
-Owns: the events that the app has not taken yet. Promises: what happens between `subscribe` and the first `async for`
-waits here; each event comes once, in order. Must not: know how events come about.
+Owns: the events that the app has not taken yet, and the oldest message that it was told of each timeline. Promises: what
+happens between `subscribe` and the first `async for` waits here; each event comes once, in order. Must not: know how
+events come about.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import AsyncIterator
+from typing import AsyncIterator, Callable
 
 from .errors import TidelineError
 from .place import Event
+
+#: Events that wait at most, beside those of the frame that passes this: then the subscription pauses.
+EVENTS_MAX = 10_000
+#: These come of the store's content; the others are of the moment.
+STORED = ("message", "changed", "older", "reset", "too_old")
 
 
 class Subscription(AsyncIterator[Event]):
     """The events of a timeline, or of all conversations. `async for` ends after an `ended` event, or with `Stopped`."""
 
-    def __init__(self, timeline: str | None, options: dict[str, object]) -> None:
+    def __init__(
+        self,
+        timeline: str | None,
+        options: dict[str, object],
+        want_older: Callable[[Subscription, str, int], asyncio.Future[int]],
+        emptied: Callable[[Subscription], None],
+        listen: bool = True,
+    ) -> None:
         #: None = all conversations.
         self.timeline = timeline
         #: What was asked for beside the place: `rewind`, `with` …
         self.options = options
+        #: The oldest message that was told, by timeline.
+        self.shown: dict[str, int] = {}
+        self._want_older = want_older
+        self._emptied = emptied
+        self._listens = listen
         self._events: deque[Event] = deque()
         self._came = asyncio.Event()
         self._end: TidelineError | None = None
         self._has_ended = False
 
+    async def older(self, count: int = 100, timeline: str | None = None) -> int:
+        """Has up to `count` messages come as one event `older`: those before the oldest that came here.
+
+        They are taken from the store, else from the server, and all changes of them come from then on. Returns how many;
+        0 = there are none. Of all conversations it is to be said of which `timeline`.
+        """
+        name = self.timeline or timeline
+        if name is None or timeline not in (None, name):
+            raise ValueError("older: of which timeline of all conversations?")
+        if count < 1:
+            raise ValueError("older: a count from 1")
+        return await self._want_older(self, name, count)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._events) >= EVENTS_MAX
+
     def tell(self, event: Event) -> None:
-        self._events.append(event)
-        self._came.set()
+        if event.kind == "message" and event.message is not None:
+            self.shown.setdefault(event.timeline, event.message["sequence"])
+        elif event.kind == "older":
+            self.shown[event.timeline] = event.messages[0]["sequence"]
+        elif event.kind in ("reset", "too_old"):
+            self.shown.pop(event.timeline, None)
+        if self._listens:
+            self._events.append(event)
+            self._came.set()
 
     def end(self, error: TidelineError | None = None) -> None:
         """No more events come; with an error, that is raised behind those that wait."""
         self._has_ended, self._end = True, self._end or error
         self._came.set()
 
+    def leave(self) -> list[Event]:
+        """Ends at once. Returns the events that come of the store and were not taken."""
+        left = [event for event in self._events if event.kind in STORED]
+        self._events.clear()
+        self.end()
+        return left
+
     async def __anext__(self) -> Event:
+        self._listens = True
         while not self._events:
             if self._end is not None:
                 raise self._end
@@ -44,4 +94,7 @@ class Subscription(AsyncIterator[Event]):
                 raise StopAsyncIteration
             self._came.clear()
             await self._came.wait()
-        return self._events.popleft()
+        event = self._events.popleft()
+        if not self._events:
+            self._emptied(self)
+        return event

@@ -1,13 +1,16 @@
 """The border: text of the server becomes values that are known to have the right shape, or a `Lie`.
 
 Owns: what a frame, a message and a subscription's reply must look like. Promises: what it returns has the members and
-types that the rest of the package relies on. Must not: know what a client has stored.
+types that the rest of the package relies on, and can be stored: what can't is left out of its message alone. Must not:
+know what a client has stored.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import logging
+import math
 import re
 from dataclasses import dataclass
 from typing import Any, Callable, NoReturn, TypeVar
@@ -18,7 +21,13 @@ from .errors import Lie
 Message = dict[str, Any]
 T = TypeVar("T")
 
+LOG = logging.getLogger("tideline")
 INTEGER_MAX = 2**53 - 1
+#: Levels of a value of an entry at most; the server's own default is 32.
+NESTED_MAX = 256
+#: Python has a limit for integers that are text.
+DIGITS_MAX = 4000
+BRACKETS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
 EPOCH = re.compile(r"[A-Za-z0-9]{1,32}")
 
 
@@ -31,7 +40,7 @@ def decode(text: str) -> Any:
     """What JSON text says; ValueError if it is none."""
 
     def refuse(name: str) -> NoReturn:
-        raise ValueError(name)
+        raise json.JSONDecodeError(name, text, 0)
 
     try:
         return json.loads(text, parse_constant=refuse)
@@ -54,10 +63,48 @@ def frame(data: str | bytes) -> dict[str, Any]:
     if not isinstance(data, str):
         raise Lie("a binary frame")
     try:
-        value = decode(data)
+        try:
+            value = decode(data)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:
+            value = decode_in_part(data)
     except ValueError as error:
         raise Lie(f"not JSON: {error}") from error
     return record(value)
+
+
+def decode_in_part(text: str) -> Any:
+    """What JSON text says, with NaN for what Python can't decode: a value nested too deeply, or an integer too long."""
+    pieces, start, depth, depth_max = [], 0, 0, NESTED_MAX + 16
+    for found in BRACKETS.finditer(text):
+        if found[0] in "[{":
+            depth += 1
+            if depth == depth_max:
+                pieces += [text[start : found.start()], "NaN"]
+        elif found[0] in "]}":
+            if depth == depth_max:
+                start = found.end()
+            depth -= 1
+    pieces.append(text[start:])
+
+    def integer(digits: str) -> int | float:
+        return int(digits) if len(digits) <= DIGITS_MAX else math.nan
+
+    return json.loads("".join(pieces), parse_int=integer, parse_constant=lambda _: math.nan)
+
+
+def can_be_kept(entry: dict[str, Any]) -> bool:
+    """Whether an entry can be written as JSON, and read again."""
+    level = list(entry.values())
+    for _ in range(NESTED_MAX + 1):
+        if any(type(value) is float and not math.isfinite(value) for value in level):
+            return False
+        inner = [value for value in level if isinstance(value, (dict, list))]
+        if not inner:
+            return True
+        level = [one for value in inner for one in (value.values() if isinstance(value, dict) else value)]
+    return False
 
 
 def record(value: Any) -> dict[str, Any]:
@@ -116,6 +163,9 @@ def message(said: Any) -> Message:
     entry = value.get("entry")
     if entry is not None and not isinstance(entry, dict):
         raise Lie(f"no entry: {entry!r:.80}")
+    if entry and not can_be_kept(entry):
+        LOG.warning("the entry of message %d can't be decoded", value["sequence"])
+        return value | {"entry": {}, "undecoded": True}
     return value
 
 
@@ -125,6 +175,20 @@ def reacted(said: Any) -> Message:
     whole(value, "change")
     record(value.get("reactions"))
     return value
+
+
+@dataclass(frozen=True)
+class Page:
+    """The messages before a range, newest first."""
+
+    epoch: str
+    floor: int
+    messages: list[Message]
+
+
+def page(value: Any) -> Page:
+    value = record(value)
+    return Page(epoch(value), whole(value, "floor", 1), many(value, "messages", message))
 
 
 @dataclass(frozen=True)

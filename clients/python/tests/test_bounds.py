@@ -1,0 +1,92 @@
+"""What waits in a client has a bound, and a fault of the app is one of the app."""
+
+import asyncio
+import sqlite3
+
+from tideline import MemoryStore, SqliteStore, subscription
+from tideline.errors import Refused
+from tideline.following import Following
+from tideline.outbox import Outbox
+from tideline.store import Outgoing
+
+HAS = {"epoch": "E1", "floor": 1, "change_head": 0, "more": False, "state": "ok"}
+
+
+def messages(first, last):
+    return [{"sequence": n, "timestamp": 1, "message_id": f"m{n}", "entry": {}} for n in range(first, last + 1)]
+
+
+def test_events_that_nobody_takes_are_left_with_the_server(monkeypatch):
+    monkeypatch.setattr(subscription, "EVENTS_MAX", 10)
+
+    async def run():
+        requests = []
+        following = Following(MemoryStore(), lambda: "device", lambda: 0.0)
+        following.connected(lambda method, params, answered: requests.append((method, params, answered)))
+        followed = following.follow("t", {})
+        requests.pop()[2]({"result": HAS | {"head": 0, "messages": []}})
+
+        def push(first, last):
+            following.pushed("message", {"timeline": "t", "epoch": "E1", "messages": messages(first, last), "head": last})
+
+        push(1, 12)
+        assert [method for method, _, _ in requests] == ["unsubscribe"]
+        push(13, 13)
+        following.disconnected()
+        following.connected(lambda method, params, answered: requests.append((method, params, answered)))
+        assert len(requests) == 1, "it subscribes with events that wait"
+        taken = [await followed.subscription.__anext__() for _ in range(13)]
+        assert [event.message["sequence"] for event in taken[1:]] == list(range(1, 13))
+        method, params, answered = requests.pop()
+        assert (method, params["after"]) == ("subscribe", 12)
+        answered({"result": HAS | {"head": 13, "messages": messages(13, 13)}})
+        assert (await followed.subscription.__anext__()).message["sequence"] == 13
+
+    asyncio.run(run())
+
+
+def test_events_are_not_kept_for_a_program_that_wants_the_store_only():
+    async def run():
+        requests = []
+        store = MemoryStore()
+        following = Following(store, lambda: "device", lambda: 0.0)
+        following.connected(lambda method, params, answered: requests.append(answered))
+        followed = following.follow("t", {}, listen=False)
+        requests.pop()({"result": HAS | {"head": 3, "messages": messages(1, 3)}})
+        assert store.place("t").position == 3 and not followed.subscription._events
+
+    asyncio.run(run())
+
+
+def test_an_exception_of_on_refused_is_one_of_the_app():
+    async def run():
+        store, sent = MemoryStore(), []
+        for n in (1, 2):
+            store.add_outgoing(Outgoing("t", f"m{n}", {"timeline": "t", "message_id": f"m{n}", "entry": {}}))
+
+        def refused(outgoing, error):
+            raise RuntimeError("of the app")
+
+        outbox = Outbox(store, refused, lambda: 0.0)
+        outbox.connected(lambda method, params, answered: sent.append(answered))
+        sent[0]({"error": Refused(403, "no", {"reason": "forbidden"})})
+        sent[1]({"result": {"sequence": 1}})
+        assert store.outbox() == []
+
+    asyncio.run(run())
+
+
+def test_a_store_of_the_first_version_is_taken_over(tmp_path):
+    file = tmp_path / "ann.db"
+    store = SqliteStore(file)
+    store.add_outgoing(Outgoing("t", "m1", {"timeline": "t", "message_id": "m1", "entry": {}}))
+    store.close()
+    base = sqlite3.connect(file)
+    base.execute("ALTER TABLE outbox DROP COLUMN method")
+    base.execute("PRAGMA user_version = 1")
+    base.commit()
+    base.close()
+    for _ in range(2):
+        store = SqliteStore(file)
+        assert [(one.message_id, one.method) for one in store.outbox()] == [("m1", "message.append")]
+        store.close()
