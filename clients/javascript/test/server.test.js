@@ -83,6 +83,22 @@ real("append, follow, edit, react, delete", async () => {
   await Promise.all([ann.close(), ben.close()]);
 });
 
+real("older ones are followed once they are there", async () => {
+  const [ann, ben] = ["ann", "ben"].map((user) => new Client(url(), { user, ...options }));
+  for (let n = 1; n <= 12; n++) await ann.append("deep", { n });
+  await ann.call("message.delete", { timeline: "deep", sequence: 3 });
+  const room = await ben.subscribe("deep", { rewind: 2 });
+  const events = heard(room);
+  await events.until("message 12");
+  assert.deepEqual([await room.older(4), await room.older(50), await room.older(50)], [4, 6, 0]);
+  await ann.call("message.delete", { timeline: "deep", sequence: 8 });
+  await ann.call("reaction.add", { timeline: "deep", sequence: 1, reaction: "+1" });
+  await events.until("changed 8/2");
+  await events.until("changed 1/3");
+  assert.deepEqual((await room.messages()).filter(({ deleted }) => deleted).map(({ sequence }) => sequence), [3, 8]);
+  await Promise.all([ann.close(), ben.close()]);
+});
+
 real("a timeline that was made again starts over", async () => {
   const ann = new Client(url(), { user: "ann", ...options });
   await ann.append("again", { n: 1 });

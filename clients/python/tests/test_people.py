@@ -56,6 +56,20 @@ async def soon(ask, holds):
 
 
 @played
+async def test_older_ones_are_followed_once_they_are_there(server, name):
+    async with client(server, f"ann-{name}") as ann, client(server, f"ben-{name}") as ben:
+        for n in range(1, 13):
+            await ann.append(name, {"n": n})
+        room = await ben.subscribe(name, rewind=2)
+        assert [await room.older(4), await room.older(50), await room.older(50)] == [4, 6, 0]
+        await ann.call("message.delete", {"timeline": name, "sequence": 8})
+        await ann.call("reaction.add", {"timeline": name, "sequence": 1, "reaction": "+1"})
+        assert (await until(room, "changed")).message["deleted"]
+        assert "+1" in (await until(room, "changed")).message["reactions"]
+        assert [one["sequence"] for one in ben.messages(name) if one.get("deleted")] == [8]
+
+
+@played
 async def test_a_conversation_with_all_that_belongs_to_it(server, name):
     async with client(server, f"ann-{name}", device="desk") as ann, client(server, f"ben-{name}") as ben:
         users = [f"ann-{name}", f"ben-{name}"]
