@@ -6,7 +6,7 @@
 //! caller of [`Share::resize`] decides what a refusal means.
 //!
 //! A new resource is a line of `resources!`. The compiler then asks for its setting (`config/layers.rs`); tests ask for
-//! its line in docs/OPERATIONS.md and for an attack on it in `tests/python/misuse.py`.
+//! its line in docs/OPERATIONS.md and for an attack on it in `tests/tablestore/misuse.py`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -203,11 +203,15 @@ async fn wait(
 ) -> Result<Looked, Failure> {
     let until = Instant::now() + time;
     let look = |slots| look_at(shared, (positions, slots), asker);
+    if time.is_zero() {
+        return look(None).await;
+    }
+    // A wait that is refused costs no look.
+    let mut wait = Wait::begin(shared, asker.0, until, positions.len())?;
     let first = look(None).await?;
-    if time.is_zero() || !first.0.is_empty() || first.1 {
+    if !first.0.is_empty() || first.1 {
         return Ok(first);
     }
-    let mut wait = Wait::begin(shared, asker.0, until, positions.len())?;
     let mailbox = Arc::new(Mailbox::default());
     let watches: Vec<Watch> = (0u32..)
         .zip(positions.iter())
