@@ -253,6 +253,8 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     /// `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -not_after …`, twice.

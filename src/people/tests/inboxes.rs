@@ -172,12 +172,12 @@ impl World {
     }
 
     async fn create(&mut self, at: usize) {
-        let (info, created) = self
+        let (info, made) = self
             .timelines
             .create(Create::from(Target::from(NAMES[at])))
             .await
             .unwrap();
-        assert!(created);
+        assert!(made.created);
         self.rooms[at] = Room {
             epoch: info.head.epoch,
             ..Room::default()
