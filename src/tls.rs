@@ -323,7 +323,7 @@ mod tests {
         write(&files, ONE, ONE);
         allow(&files.key, 0o644);
         let Unfit(why) = Certificate::load(files.clone()).unwrap_err();
-        assert!(why.contains("key.pem: others may read"), "{why}");
+        assert!(why.contains("key.pem: others can read"), "{why}");
         let body: String = ONE
             .lines()
             .filter(|line| !line.starts_with("MII"))

@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::{Config, ConfigError};
+use super::{CentrifugeKey, Config, ConfigError, DEVELOPMENT};
 use crate::secret;
 
 /// Where a command that needs few settings finds them.
@@ -97,11 +97,19 @@ fn read_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
             )));
         }
     }
-    match config.holds_secret() {
+    match holds_secret(config) {
         true => secret::check_closed(path)
             .map_err(|why| ConfigError(format!("{shown}: {why}; or name a file of its own"))),
         false => Ok(()),
     }
+}
+
+/// Whether a setting is a secret itself, and not the name of a file with one.
+fn holds_secret(config: &Config) -> bool {
+    let mut credentials = config.tablestore_credentials.0.iter();
+    let of_centrifuge = config.centrifuge.as_ref();
+    of_centrifuge.is_some_and(CentrifugeKey::holds_secret)
+        || credentials.any(|credential| credential != DEVELOPMENT)
 }
 
 /// The parser draws the place over several lines; the operator gets one.

@@ -9,7 +9,7 @@ use std::fmt;
 use toml::Value;
 
 use super::key::Key;
-use super::{CentrifugeKey, Config, ConfigError, DEVELOPMENT};
+use super::{Config, ConfigError, DEVELOPMENT};
 
 /// Texts of the form `ID:secret`.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,14 +55,6 @@ impl Key for Secrets {
 }
 
 impl Config {
-    /// Whether a setting is a secret itself, and not the name of a file with one.
-    pub(super) fn holds_secret(&self) -> bool {
-        let mut credentials = self.tablestore_credentials.0.iter();
-        let of_centrifuge = self.centrifuge.as_ref();
-        of_centrifuge.is_some_and(CentrifugeKey::holds_secret)
-            || credentials.any(|credential| credential != DEVELOPMENT)
-    }
-
     pub(super) fn check_tablestore(&self) -> Result<(), ConfigError> {
         if self.auth.is_some() && self.tablestore_credentials.0 != [DEVELOPMENT] {
             return Err(ConfigError(

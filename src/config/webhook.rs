@@ -227,7 +227,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("secret");
-        std::fs::write(&file, "whsec_c2VjcmV0c2VjcmV0c2VjcmV0\n").unwrap();
+        std::fs::write(&file, "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0\n").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         let path = file.display().to_string();
         let config = read(&WHOLE.replace("\"s\"", &format!("{path:?}"))).unwrap();

@@ -298,6 +298,8 @@ mod tests {
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);
+        metrics.families.share.of(&["connections_max"]).count(1);
+        let _held = metrics.families.held.of(&["connections_max"]);
         let text = metrics.render();
         for metric in catalogue() {
             let kind = match metric.kind {

@@ -1,8 +1,8 @@
 //! The registry of one server's metrics: where handles come from, and the text that Prometheus reads.
 //!
-//! Owns: the recorders and the buckets. Each partition has a recorder of its own, because the library removes no figure:
-//! it goes with the partition. Promises: nothing is shared between two registries, so that each test has its own; a
-//! histogram's samples wait (16 bytes each) until [`Registry::upkeep`] or a scrape counts them into their
+//! Owns: the recorders and the buckets. Each partition has a recorder of its own, because the library removes no
+//! figure: it goes with the partition. Promises: nothing is shared between two registries, so that each test has its
+//! own; a histogram's samples wait (16 bytes each) until [`Registry::upkeep`] or a scrape counts them into their
 //! buckets, and memory is bounded by what comes between two of these. Must not: install a global recorder, open a port.
 
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ impl Registry {
         // Each block begins with the lines that say what the metric is.
         let mut blocks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for block in texts.iter().flat_map(|text| text.split_terminator("\n\n")) {
-            let figures = block.lines().take_while(|line| line.starts_with('#'));
+            let figures = block.split('\n').take_while(|line| line.starts_with('#'));
             let about = figures
                 .map(|line| line.len() + 1)
                 .sum::<usize>()

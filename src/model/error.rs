@@ -3,7 +3,7 @@
 //! Owns: the typed reasons, each with what its documented text needs. Promises: all but `OutcomeUnknown` mean that
 //! nothing was written. Must not: know texts or status codes; `wire/tablestore/refusal.rs` makes those.
 
-use super::{Existence, KeyType, KeyValue};
+use super::{Existence, KeyType, KeyValue, TooCostly};
 
 /// Why a call on tables was refused.
 #[derive(Clone, Debug, PartialEq)]
@@ -240,4 +240,10 @@ pub enum Error {
     ShuttingDown,
     /// An error of the server: the same call meets it again.
     Internal,
+}
+
+impl From<TooCostly> for Error {
+    fn from(TooCostly { limit, size }: TooCostly) -> Error {
+        Error::ExpressionsTooCostly { limit, size }
+    }
 }

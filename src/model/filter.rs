@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use regex::{Regex, RegexBuilder};
 
 use super::limits::PATTERN_BYTES_MAX;
-use super::{Cell, Error, RowRef, Value, ValueRef};
+use super::{Cell, RowRef, Value, ValueRef};
 
 /// Bytes that the compiled expressions of one filter may take together: to compile them takes 5 ms.
 pub const EXPRESSIONS_BYTES_MAX: usize = EXPRESSION_BYTES[3];
@@ -194,6 +194,15 @@ pub struct Effort {
     spent: Arc<AtomicU64>,
 }
 
+/// Expressions would look at more than they may.
+#[derive(Clone, Copy, Debug)]
+pub struct TooCostly {
+    /// The most.
+    pub limit: u64,
+    /// What they would come to.
+    pub size: u64,
+}
+
 impl Effort {
     /// So much in all.
     #[must_use]
@@ -207,16 +216,14 @@ impl Effort {
     /// Takes so much of it; what does not fit takes nothing.
     ///
     /// # Errors
-    /// `ExpressionsTooCostly` if there is not so much left.
-    pub fn take(&self, effort: u64) -> Result<(), Error> {
+    /// There is not so much left.
+    pub fn take(&self, effort: u64) -> Result<(), TooCostly> {
         let fits = |spent: u64| Some(spent.saturating_add(effort)).filter(|all| *all <= self.max);
         let taken = self.spent.fetch_update(Relaxed, Relaxed, fits);
-        taken
-            .map(drop)
-            .map_err(|spent| Error::ExpressionsTooCostly {
-                limit: self.max,
-                size: spent.saturating_add(effort),
-            })
+        taken.map(drop).map_err(|spent| TooCostly {
+            limit: self.max,
+            size: spent.saturating_add(effort),
+        })
     }
 }
 

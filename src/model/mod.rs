@@ -31,7 +31,7 @@ pub use definition::{
 pub use error::Error;
 pub use filter::{
     Cast, ColumnPage, Comparator, Condition, EXPRESSIONS_BYTES_MAX, Effort, Existence, Filter,
-    Predicate, Relation, Transfer,
+    Predicate, Relation, TooCostly, Transfer,
 };
 pub use index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
 pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};

@@ -18,6 +18,7 @@ mod counter;
 mod delta;
 mod error;
 mod export;
+mod get;
 mod index;
 mod key;
 mod primary_key;

@@ -11,16 +11,12 @@ use tokio::sync::Notify;
 use crate::bounds::Holder;
 use crate::ids::{Clock, PartitionId};
 use crate::model::{
-    Asking, DefinedColumn, Definition, Error, GetRange, IndexDefinition, IndexState, NewTable,
-    PrimaryKey, RowSink, RowWrite, Selection, Stream, TableUpdate, Throughput,
-    check_defined_columns,
+    DefinedColumn, Definition, Error, IndexDefinition, IndexState, NewTable, RowWrite, Stream,
+    TableUpdate, Throughput, check_defined_columns,
 };
-use crate::partition::{Each, Partitions, Purpose, ReadError, Txn, View};
+use crate::partition::{Each, Partitions, Purpose, ReadError, Txn};
 
 use super::catalog::{self, Catalog, Snapshot};
-use super::primary_key::check;
-use super::range::{RangePage, Span, others};
-use super::read::{Got, get};
 use super::schema::Table;
 use super::stream::Index;
 use super::transaction::Transactions;
@@ -239,47 +235,6 @@ impl Tables {
         let (purpose, bytes, catalog) = (row.purpose(), row.bytes(), self.catalog().clone());
         let write = move |txn: &mut Txn<'_>| transactions.write(row, &catalog, txn);
         Ok(partitions.submit(purpose, partition, bytes, write).await?)
-    }
-
-    /// Reads a row of a table as [`Tables::describe`] gives it.
-    pub async fn get<Rows: RowSink>(
-        &self,
-        table: &Arc<Table>,
-        key: PrimaryKey,
-        selection: Selection,
-    ) -> Result<Got<Rows>, Error> {
-        table.check_readable()?;
-        let key = check(&table.primary_key, key)?;
-        let (partition, now) = (self.place(table, &key), self.now_ms());
-        let table = Arc::clone(table);
-        let read = move |view: &View, asking: &Asking<'_>| {
-            get(&table, &key, &selection, now, asking, |columns| {
-                table.row(view, &key, columns)
-            })
-        };
-        self.read_rows(partition, &self.effort(), read).await
-    }
-
-    /// Reads a page of a range of a table as [`Tables::describe`] gives it.
-    pub async fn get_range<Rows: RowSink>(
-        &self,
-        table: &Arc<Table>,
-        range: GetRange,
-    ) -> Result<RangePage<Rows>, Error> {
-        table.check_readable()?;
-        let span = Span::new(table, range)?;
-        let table = Arc::clone(table);
-        let (partitions, now) = (self.inner.partitions.clone(), self.now_ms());
-        let first = match &span.partition {
-            Some(key) => table.place(&partitions, key),
-            None => partitions.home(),
-        };
-        let read = move |view: &View, asking: &Asking<'_>| {
-            let others = others(&partitions, first, span.partition.is_none())?;
-            let views: Vec<&View> = std::iter::once(view).chain(&others).collect();
-            span.read(&table, &views, now, asking)
-        };
-        self.read_rows(first, &self.effort(), read).await
     }
 
     /// A table that may be changed.

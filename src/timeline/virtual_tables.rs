@@ -296,10 +296,9 @@ fn first_from(key: &[KeyValue]) -> u64 {
     let behind = u64::from(key.len() > 2);
     match key[1] {
         KeyValue::InfMin => 0,
-        KeyValue::Integer(number) => {
-            let sequence = u64::try_from(number).map_or(0, |number| number + behind);
-            sequence.min(SEQUENCE_END)
-        }
+        KeyValue::Integer(number) => u64::try_from(number)
+            .map_or(0, |number| number + behind)
+            .min(SEQUENCE_END),
         KeyValue::InfMax => SEQUENCE_END,
         _ => unreachable!("checked against the schema"),
     }
@@ -327,14 +326,13 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         reactions,
         expires_at,
     } = message;
-    let reactions = reactions
-        .as_ref()
-        .filter(|all| !all.by_name.is_empty())
-        .map(|all| all.json_text());
+    let reactions = reactions.as_ref().filter(|all| !all.by_name.is_empty());
+    let reactions = reactions.map(|all| all.json_text());
     let (recalled_by, reason) = match burial {
         Some(Burial::Recalled { by, reason }) => (Some(by), Some(reason)),
         _ => (None, None),
     };
+    let reason = reason.filter(|reason| !reason.is_empty());
     let ours = [
         (*change > 0).then(|| integer(*change)),
         entry.is_none().then_some(ValueRef::Boolean(true)),
@@ -345,9 +343,7 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         Some(ValueRef::String(message_id)),
         pinned.then_some(ValueRef::Boolean(true)),
         reactions.as_deref().map(ValueRef::String),
-        reason
-            .filter(|reason| !reason.is_empty())
-            .map(|reason| ValueRef::String(reason)),
+        reason.map(|reason| ValueRef::String(reason)),
         recalled_by.map(|by| ValueRef::String(by)),
         (!sender.is_empty()).then_some(ValueRef::String(sender)),
         Some(integer(*timestamp)),

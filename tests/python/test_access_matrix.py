@@ -336,7 +336,7 @@ def test_nothing_is_left_out_of_the_matrix(hall):
     for name in ["http.rs", "entrance.rs", "centrifuge/emulation.rs"]:
         with open(os.path.join(SCHEMAS, "..", "src", "gateway", name)) as file:
             paths.update(re.findall(r'"(/[a-z0-9_]+(?:/[a-z0-9_]*)?)"', file.read().split("#[cfg(test)]")[0]))
-    doors = {"/v1/connect", "/v1/rpc", "/connection/websocket", "/connection/http_stream", "/connection/sse", "/emulation", "/api/"}
+    doors = {"/v1/connect", "/v1/rpc", "/connection/websocket", "/connection/http_stream", "/connection/sse", "/emulation", "/api", "/api/"}
     assert paths - {"/console", "/demo", "/healthz", "/readyz", "/metrics"} == doors
 
 

@@ -275,6 +275,24 @@ pub(super) fn open_session(
 }
 
 impl Session {
+    /// What it holds is its caller's, from when somebody knows whose it is.
+    pub(super) fn is_of_caller(&mut self) {
+        let is_stranger = match (&self.login, &self.centrifuge) {
+            (Some(login), _) => !login.is_known(),
+            (None, Some(own)) => !own.is_known(),
+            (None, None) => false,
+        };
+        if is_stranger {
+            return;
+        }
+        let holder = self.shared.per_client.holder(&self.caller.asker);
+        self.seat.is_of(holder);
+        self.reader.share.belongs_to(holder);
+        self.jobs.share.belongs_to(holder);
+        self.unread.belongs_to(holder);
+        self.subscriptions.share.belongs_to(holder);
+    }
+
     /// What a call comes to before a credential was shown.
     pub(super) fn admit(&self, mut call: Call) -> Call {
         if let Some(login) = &self.login

@@ -236,24 +236,6 @@ impl Session {
         session
     }
 
-    /// What it holds is its caller's, from when somebody knows whose it is.
-    pub(super) fn is_of_caller(&mut self) {
-        let is_stranger = match (&self.login, &self.centrifuge) {
-            (Some(login), _) => !login.is_known(),
-            (None, Some(own)) => !own.is_known(),
-            (None, None) => false,
-        };
-        if is_stranger {
-            return;
-        }
-        let holder = self.shared.per_client.holder(&self.caller.asker);
-        self.seat.is_of(holder);
-        self.reader.share.belongs_to(holder);
-        self.jobs.share.belongs_to(holder);
-        self.unread.belongs_to(holder);
-        self.subscriptions.share.belongs_to(holder);
-    }
-
     fn form(&self) -> Form {
         Form {
             integers: self.caller.integers,
@@ -271,6 +253,9 @@ impl Session {
             match self.poll_login(context) {
                 Ok(went_on) => moved |= went_on,
                 Err(end) => return Poll::Ready(end),
+            }
+            if self.centrifuge.is_some() {
+                self.leave_ended();
             }
             match self.poll_receive(context) {
                 Ok(received) => moved |= received,

@@ -7,14 +7,22 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 
 use super::super::Shared;
 use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::subscribe::{Asked, Room, quietly, subscribe};
-use crate::feed::{ChangeReader, Subscription, Watch};
+use crate::feed::{ChangeReader, Next, Pull, Subscription, Watch};
 use crate::wire::Reason;
 use crate::wire::centrifuge::Publication;
 use crate::wire::sync::{Start, SubscribedOne};
+
+/// A look at the store that a subscription needs.
+pub(super) struct Fetch {
+    pub(super) at: Opening,
+    pub(super) next: Next,
+    pub(super) pull: BoxFuture<'static, Pull>,
+}
 
 /// Names a place for a subscription; the generation differs from that of later ones in the same slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

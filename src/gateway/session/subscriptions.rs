@@ -12,7 +12,7 @@ use super::super::outbound;
 use super::super::outbox::Outbox;
 use super::deltas::Deltas;
 use super::own_side::Conversations;
-use super::parts::{Opening, Rest};
+use super::parts::{Fetch, Opening, Rest};
 use super::slots::{Named, Slots};
 use crate::access::Asker;
 use crate::bounds::Share;
@@ -66,13 +66,6 @@ pub(super) struct Live {
     /// Everything committed up to this time was delivered, but for news that the next look finds; before it has caught
     /// up, when it was looked at first. ms since 1970; 0 = not yet.
     pub(super) caught_up_ms: u64,
-}
-
-/// A look at the store that a subscription needs.
-pub(super) struct Fetch {
-    pub(super) at: Opening,
-    pub(super) next: Next,
-    pub(super) pull: futures_util::future::BoxFuture<'static, Pull>,
 }
 
 impl Subscriptions {

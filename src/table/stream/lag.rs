@@ -1,8 +1,8 @@
 //! How far readers of changes are behind, and which cursors move by themselves.
 //!
-//! Owns: what of the log behind a place is of the reader's own. Promises: others' commits make nobody late, and a cursor
-//! whose reader has nothing to read does not hold the log for them: it is carried over them. Must not: pass a commit
-//! that may tell the reader something, or hold a log; `hold.rs` does.
+//! Owns: what of the log behind a place is of the reader's own. Promises: others' commits make nobody late, and a
+//! cursor whose reader has nothing to read does not hold the log for them: it is carried over them. Must not: pass a
+//! commit that may tell the reader something, or hold a log; `hold.rs` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -135,8 +135,8 @@ impl Places {
     }
 }
 
-/// The partitions whose parents' logs, and the logs before these, are read to their ends by who is at these places: only
-/// there the changes of one key come in order.
+/// The partitions whose parents' logs, and the logs before these, are read to their ends by who is at these places:
+/// only there the changes of one key come in order.
 #[must_use]
 pub fn in_turn(places: &BTreeMap<PartitionId, Place>, map: &Map) -> BTreeSet<PartitionId> {
     let (mut in_turn, mut unread) = (BTreeSet::new(), BTreeSet::new());

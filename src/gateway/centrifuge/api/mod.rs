@@ -1,8 +1,8 @@
 //! `POST /api/METHOD`, and `POST /api`: the API that back ends of Centrifugo's users call.
 //!
 //! Owns: the way of a request from its head to its answer, and who may make it. Promises: nothing of a body is read
-//! before a key was shown that counts; each command is judged where it begins; an error is in the answer's body, or as a
-//! status of HTTP for those who ask for it. Must not: know how a channel is stored.
+//! before a key was shown that counts; each command is judged where it begins; an error is in the answer's body, or as
+//! a status of HTTP for those who ask for it. Must not: know how a channel is stored.
 
 mod about;
 mod connections;

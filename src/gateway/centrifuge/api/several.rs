@@ -1,8 +1,8 @@
 //! Several commands in one body: `batch`, and the lines that older back ends send to `POST /api`.
 //!
 //! Owns: where each command is in its body, and how the answers are put together. Promises: a body that is not whole is
-//! refused before anything of it is done; one command is done after the other, each as if it had come by itself, and its
-//! answer goes out before the next one begins: of all answers one is in memory; the next command waits for a client
+//! refused before anything of it is done; one command is done after the other, each as if it had come by itself, and
+//! its answer goes out before the next one begins: of all answers one is in memory; the next command waits for a client
 //! that does not read. Must not: know what a command does.
 
 use std::collections::BTreeMap;

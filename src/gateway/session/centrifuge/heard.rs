@@ -1,7 +1,8 @@
 //! What a session is told by others: who came and went, and what back ends order.
 //!
-//! Owns: which of it the client gets. Promises: of a channel that the client has left it hears nothing more; orders about
-//! a channel are obeyed in their order. Must not: be asked while the client does not read: what waits for it is bounded elsewhere.
+//! Owns: which of it the client gets. Promises: of a channel that the client has left it hears nothing more; orders
+//! about a channel are obeyed in their order. Must not: be asked while the client does not read: what waits for it is
+//! bounded elsewhere.
 
 use std::task::{Context, Poll};
 
@@ -11,15 +12,19 @@ use crate::gateway::session::End;
 use crate::wire::centrifuge::{Disconnect, Unsubscribe};
 
 impl Session {
+    /// Leaves channels whose subscription has ended, before the client, who was told so, says more about them.
+    pub(in crate::gateway::session) fn leave_ended(&mut self) {
+        let gone = self.subscriptions.gone.get_or_insert_default();
+        for (at, channel, why) in std::mem::take(gone) {
+            self.channel_ended(at, &channel, why);
+        }
+    }
+
     /// Takes what has come, while there is room for it.
     pub(in crate::gateway::session) fn poll_heard(
         &mut self,
         context: &mut Context<'_>,
     ) -> Result<bool, End> {
-        let gone = self.subscriptions.gone.get_or_insert_default();
-        for (at, channel, why) in std::mem::take(gone) {
-            self.channel_ended(at, &channel, why);
-        }
         let mut moved = false;
         while self.outbox.has_room() {
             let own = self.own();
