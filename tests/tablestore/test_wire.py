@@ -61,7 +61,8 @@ def test_both_signatures(server):
         assert isinstance(connect(server, **options).list_table(), tuple)
         with refused("OTSAuthFailed", "Signature mismatch."):
             connect(server, secret="wrong", **options).list_table()
-        with refused("OTSAuthFailed", "The AccessKeyID does not exist."):
+        # Which keys there are is not told.
+        with refused("OTSAuthFailed", "Signature mismatch."):
             connect(server, key_id="nobody", **options).list_table()
         with refused("OTSAuthFailed", "The instance is not found."):
             connect(server, instance="nowhere", **options).list_table()
@@ -148,8 +149,10 @@ def test_the_documented_order_of_checks(server, client, untouched):
     old = "2020-01-02T03:04:05.000Z"
     wrong = connect(server, secret="wrong")
     nobody = connect(server, key_id="nobody", instance="nowhere")
+    unknown = connect(server, key_id="nobody")
     assert attempt(server, nobody, "PutRow", nonsense, x_ots_date=old)[2].startswith("Mismatch between system time")
-    assert attempt(server, nobody, "PutRow", nonsense)[2] == "The AccessKeyID does not exist."
+    assert attempt(server, nobody, "PutRow", nonsense)[2] == "The instance is not found."
+    assert attempt(server, unknown, "PutRow", nonsense)[2] == "Signature mismatch."
     assert attempt(server, wrong, "PutRow", nonsense)[2] == "Signature mismatch."
     assert attempt(server, client, "PutRow", nonsense)[2] == "Parse PBMessage from RawString failed."
 
