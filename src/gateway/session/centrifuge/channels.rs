@@ -61,6 +61,12 @@ impl Channels {
         self.get(name).filter(|one| one.at == at)
     }
 
+    /// The one whose subscription was in this slot. Its generation may be another by now: it is when the subscription was
+    /// decided anew.
+    pub(super) fn in_slot(&self, name: &str, at: Opening) -> Option<&Channel> {
+        self.get(name).filter(|one| one.at.slot == at.slot)
+    }
+
     /// Those that the connection's token has asked for.
     pub(super) fn of_token(&self) -> impl Iterator<Item = &Arc<str>> {
         let of_token = self.all.iter().filter(|(_, one)| one.is_of_token);

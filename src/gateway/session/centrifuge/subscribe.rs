@@ -254,7 +254,8 @@ impl Session {
     /// has subscribed them to: there they have to connect again.
     pub(super) fn channel_ended(&mut self, at: Opening, channel: &str, why: Ended) {
         let own = self.own();
-        let Some(one) = own.channels.at(channel, at) else {
+        // Nothing else is in that slot yet: what has ended is left before anything is begun.
+        let Some(one) = own.channels.in_slot(channel, at) else {
             return;
         };
         if one.is_server_side
