@@ -61,8 +61,8 @@ impl Channels {
         self.get(name).filter(|one| one.at == at)
     }
 
-    /// The one whose subscription was in this slot. Its generation may be another by now: it is when the subscription was
-    /// decided anew.
+    /// The one whose subscription was in this slot. Its generation may be another by now: a subscription that is decided
+    /// anew gets one.
     pub(super) fn in_slot(&self, name: &str, at: Opening) -> Option<&Channel> {
         self.get(name).filter(|one| one.at.slot == at.slot)
     }
