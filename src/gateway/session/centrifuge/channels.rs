@@ -61,8 +61,8 @@ impl Channels {
         self.get(name).filter(|one| one.at == at)
     }
 
-    /// The one whose subscription was in this slot. Its generation may be another by now: a subscription that is decided
-    /// anew gets one.
+    /// The one whose subscription was in this slot. Its generation may be another by now: one that is decided anew gets
+    /// a new one.
     pub(super) fn in_slot(&self, name: &str, at: Opening) -> Option<&Channel> {
         self.get(name).filter(|one| one.at.slot == at.slot)
     }
