@@ -72,6 +72,9 @@ NOT_RUN = {
         "cargo build": BUILDS,
         "target/release/tideline serve": "the page's server runs",
     },
+    "docs/OPERATIONS.md": {
+        "TIDELINE_BIN=target/release/tideline PYTHONPATH": "a minute for each attack; tests/tablestore/test_misuse.py is its short form",
+    },
     "docs/PROTOCOL.md": {
         "{sequence, timestamp": NO_COMMAND,
     },
@@ -100,6 +103,7 @@ REPLACED = {
     "clients/conformance/README.md": {
         "run.py python  ": "run.py python a_gap_in_a_push  ",
         "no_gap_check": "no_gap_check a_gap_in_a_push",
+        "random_runs.py python 200": "random_runs.py python 2",
     },
     "docs/OPERATIONS.md": {"tideline --config tideline.toml": "serve --config tideline.toml"},
     "grafana/README.md": {"prometheus --config": "prometheus --web.listen-address=127.0.0.1:0 --config", "=tmp/prometheus": "=tmp/prometheus 2>&1", "release/tideline-load": "release/tideline-load --seconds 12"},
