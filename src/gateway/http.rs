@@ -8,7 +8,6 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,7 +29,7 @@ use super::entrance::{
     Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect, connect_centrifuge,
     shows_token,
 };
-use super::patience::{Impatient, farewell};
+use super::patience::{Impatient, Owed, farewell};
 use super::respond::{Answer, as_page, full, not_allowed, say};
 use super::seats::Seat;
 use super::socket::Socket;
@@ -95,17 +94,18 @@ async fn serve_http(
     let service = {
         let shared = Arc::clone(&shared);
         service_fn(
-            move |request| -> BoxFuture<'static, Result<Answer, Infallible>> {
+            move |mut request: Request<Incoming>| -> BoxFuture<'static, Result<Answer, Infallible>> {
                 if !comes_without_a_credential(&request, &shared) {
                     ends.arrival.arrived();
                 }
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
-                let (ends, answers) = (ends.clone(), Arc::clone(&answers));
+                let ends = ends.clone();
                 // From now on: hyper looks at the socket before it begins with this.
-                answers.store(true, Ordering::Relaxed);
+                let owed = Owed::new(&answers);
+                request.extensions_mut().insert(Arc::clone(&owed));
                 Box::pin(async move {
                     let answer = answer(request, &ends, &shared, &upgraded).await;
-                    answers.store(false, Ordering::Relaxed);
+                    drop(owed);
                     Ok(answer)
                 })
             },

@@ -43,6 +43,23 @@ pub(super) struct Impatient {
     ended: Option<Pin<Box<Sleep>>>,
 }
 
+/// An answer that its client still gets after it has ended its side, until the last of these is dropped: once the answer
+/// is made, or with the last piece of one that is made while it is sent.
+pub(super) struct Owed(Arc<AtomicBool>);
+
+impl Owed {
+    pub(super) fn new(answers: &Arc<AtomicBool>) -> Arc<Owed> {
+        answers.store(true, Ordering::Relaxed);
+        Arc::new(Owed(Arc::clone(answers)))
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 impl Impatient {
     pub(super) fn new(socket: Socket, patience: Duration) -> Impatient {
         Impatient {
@@ -60,7 +77,7 @@ impl Impatient {
         self.socket
     }
 
-    /// To be set while a request is being answered.
+    /// What [`Owed`] sets while a request is being answered.
     pub(super) fn answers(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.answers)
     }

@@ -156,6 +156,17 @@ def test_who_has_said_all_is_answered(server, name):
     assert answer.count(b"HTTP/1.1 200 ") == 2
 
 
+def test_who_has_said_all_gets_the_answers_to_a_whole_batch(own_server):
+    own_server.config = CENTRIFUGE
+    own_server.start()
+    commands = [{"publish": {"channel": "room", "data": {"n": number}}} for number in range(30)]
+    body = json.dumps({"commands": commands}).encode()
+    head = f"POST /api/batch HTTP/1.1\nHost: localhost\nX-API-Key: the key of the back ends of these tests\nContent-Length: {len(body)}\n"
+    answer, _ = half_closed(own_server, head, body)
+    assert answer.startswith(b"HTTP/1.1 200 ") and answer.count(b'"offset"') == 30 and answer.endswith(b"0\r\n\r\n"), answer
+
+
+
 def test_it_is_answered_after_a_wait_and_at_its_own_pace(server, name):
     post(server, request("message.append", timeline=name, entry={"n": 1}))
     result, took = half_closed_call(server, method="sync", positions={name: 1}, wait_ms=1000)

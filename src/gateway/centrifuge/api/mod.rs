@@ -119,7 +119,8 @@ pub(in crate::gateway) async fn serve(
             let Some(commands) = shape.commands(text) else {
                 return say(StatusCode::BAD_REQUEST, "the body has no commands");
             };
-            several::answer(shape, commands, body, backend)
+            let owed = request.extensions().get().cloned();
+            several::answer(shape, commands, (body, owed), backend)
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -20,6 +21,7 @@ use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
 use super::super::super::body::Body;
+use super::super::super::patience::Owed;
 use super::super::super::respond::{Answer, Content, counted};
 use super::outcome::read;
 use super::{Backend, JSON, Outcome, Said, perform};
@@ -84,6 +86,8 @@ struct Several {
     shape: Shape,
     commands: std::vec::IntoIter<Range<u32>>,
     body: Body,
+    /// The client may have ended its side behind the body.
+    _owed: Option<Arc<Owed>>,
     backend: Backend,
     has_begun: bool,
 }
@@ -92,13 +96,14 @@ struct Several {
 pub(super) fn answer(
     shape: Shape,
     commands: Vec<Range<u32>>,
-    body: Body,
+    (body, owed): (Body, Option<Arc<Owed>>),
     backend: Backend,
 ) -> Answer {
     let several = Several {
         shape,
         commands: commands.into_iter(),
         body,
+        _owed: owed,
         backend,
         has_begun: false,
     };
