@@ -172,7 +172,8 @@ impl Predicate {
         self.passes_while(row, &|| true)
     }
 
-    /// The same, but no row fulfils it once nobody waits for the answer any more.
+    /// The same, but skips expressions once nobody waits for the answer any more: what is returned then says nothing
+    /// of the row.
     #[must_use]
     pub fn passes_while(&self, row: &RowRef<'_>, is_asked: &dyn Fn() -> bool) -> bool {
         let passes = |one: &Predicate| one.passes_while(row, is_asked);

@@ -96,9 +96,14 @@ impl Checked {
             && is_costly(columns, &row)
         {
             asking.effort.take(columns.effort(&row))?;
+            let holds = evaluate(columns, &row, asking.is_asked);
+            // Expressions may have been skipped. In a transaction the write would take effect all the same.
+            if !(asking.is_asked)() {
+                return Err(Error::Busy);
+            }
             self.seen = Some(Seen {
                 digest: digest(judged.as_ref()),
-                holds: evaluate(columns, &row, asking.is_asked),
+                holds,
             });
         }
         Ok(())
