@@ -1,8 +1,8 @@
-//! Reads with expressions: as all others while they are cheap, in places of their own when they are not.
+//! Reads with expressions: among all others while they are cheap, in a queue of their own when they are not.
 //!
-//! Owns: what a request may spend on expressions, and where. Promises: a read that takes long on a processor keeps
-//! nobody from reading but those who do the same; of these a caller has a share; one that nobody waits for any more
-//! ends. Must not: know how an expression is evaluated; `model/filter.rs` does.
+//! Owns: what a request may spend on expressions, and where. Promises: a read that takes long on a processor keeps only
+//! others of its kind waiting; a caller may have a share of these; one that nobody waits for any more ends. Must not:
+//! know how an expression is evaluated; `model/filter.rs` does.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::partition::View;
 
 use super::tables::Tables;
 
-/// What expressions may look at where all reads are done: 50 ms of a processor at the very worst.
+/// What expressions may look at among all other reads: 50 ms of a processor at the very worst.
 pub(super) const LIGHT_EFFORT: u64 = 64 << 10;
 
 impl Tables {
@@ -34,17 +34,15 @@ impl Tables {
         taken.map_err(|_: Full| Error::Busy)
     }
 
-    /// Runs a read of rows. With little effort first; if that does not do, again in a place of its own.
+    /// Runs a read of rows: with little effort first, and if that is not enough, again among the costly reads.
     pub(super) async fn read_rows<R: Send + 'static>(
         &self,
         at: PartitionId,
         effort: &Effort,
         read: impl Fn(&View, &Asking<'_>) -> Result<R, Error> + Send + Sync + 'static,
     ) -> Result<R, Error> {
-        let (read, again) = {
-            let read = Arc::new(read);
-            (Arc::clone(&read), read)
-        };
+        let read = Arc::new(read);
+        let again = Arc::clone(&read);
         let light = move |view: &View| {
             let effort = Effort::new(LIGHT_EFFORT);
             Ok(read(view, &Asking::light(&effort)))

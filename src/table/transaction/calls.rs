@@ -149,7 +149,7 @@ impl Tables {
         Ok(taken)
     }
 
-    /// Runs a call on a fresh view with the transaction's writes above it; one with expressions in a place of its own.
+    /// Runs a call on a fresh view with the transaction's writes above it; one with expressions among the costly reads.
     async fn run<R: Send + 'static>(
         &self,
         mut taken: InHand,
