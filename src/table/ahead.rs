@@ -5,8 +5,8 @@
 //! the row has changed meanwhile. Must not: decide about a write; the row may change until it runs.
 //!
 //! Measured: an expression of 256 KiB in a text of random letters takes up to 46 µs a byte, a minute and a half for one
-//! value of 2 MiB, and a request may have 200 rows with 32 of them each. Each byte that it looks at counts 64 times, so
-//! a row takes the writer 3 ms at worst.
+//! value of 2 MiB, and a request may have 200 rows with 32 of them each. Each byte that it looks at counts 64 times,
+//! so a row takes the writer 3 ms at worst.
 
 use crate::model::{Asking, Effort, Error, Predicate, RowRef};
 use crate::partition::View;
