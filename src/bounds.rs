@@ -1,9 +1,9 @@
 //! What callers may hold of the server: for each resource one bound over all callers, and a share of it for each.
 //!
-//! Owns: which resources there are, and how much of each is in use, and by whom. Promises: all callers together never
-//! hold more than the bound, and one caller never more than its share; what was held is given back when the [`Share`]
-//! is dropped; a caller that holds nothing takes no memory. Must not: wait, or know what a resource is used for; the
-//! caller of [`Share::resize`] decides what a refusal means.
+//! Owns: which resources there are, and how much of each is in use, and by whom. Promises: nobody who asks gets more
+//! than the bound over all callers leaves, or more than its own share; only [`Share::force`], for what exists already,
+//! goes above. What was held is given back when the [`Share`] is dropped; a caller that holds nothing takes no memory.
+//! Must not: wait, or know what a resource is used for; the caller of [`Share::resize`] decides what a refusal means.
 //!
 //! A new resource is a line of `resources!`. The compiler then asks for its setting (`config/layers.rs`); tests ask for
 //! its line in docs/OPERATIONS.md and for an attack on it in `tests/tablestore/misuse.py`.
@@ -35,7 +35,7 @@ macro_rules! resources {
                 match self { $( Resource::$resource => $least, )+ }
             }
 
-            /// A holder may have so much that does not count.
+            /// A [`Share`] up to this size does not count.
             const fn free(self) -> usize {
                 match self { $( Resource::$resource => $free, )+ }
             }
@@ -60,7 +60,7 @@ resources! {
     TransactionBytes = "tablestore_transaction_bytes_max", least 32 << 20, free 0;
 }
 
-/// Bytes of a connection that do not count: whoever sends or reads little is never refused.
+/// Up to so many bytes of a connection do not count: one that sends or reads little is never refused.
 pub const SMALL_BYTES: usize = 16 << 10;
 
 /// Who holds something: a hash of the API key's ID, or of the user's name.
@@ -71,12 +71,13 @@ pub struct Holder(pub u64);
 #[derive(Debug)]
 pub struct Bounds {
     all: Vec<Arc<Bound>>,
-    /// What the expressions of one read may cost: bytes of text, for each expression times its size in 4 KiB.
+    /// What the expressions of one read may cost. Each costs the bytes of text that it looks at, times its own size in
+    /// units of 4 KiB.
     pub expression_bytes_max: u64,
 }
 
 impl Bounds {
-    /// Of each resource so much; a caller has so many percent of it.
+    /// Bounds of which `max` says how much of a resource there is; one caller may hold `share_percent` of it.
     #[must_use]
     pub fn new(
         max: impl Fn(Resource) -> usize,
@@ -121,7 +122,7 @@ impl Bounds {
     }
 }
 
-/// Without settings nothing is bounded but by the machine: for tests of single layers.
+/// Nothing is bounded: for tests of single layers, and where no callers are served.
 impl Default for Bounds {
     fn default() -> Bounds {
         Bounds::new(|_| usize::MAX, 100, u64::MAX, &Metrics::default())
@@ -145,7 +146,7 @@ pub struct Bound {
 #[derive(Debug, Default)]
 struct State {
     used: usize,
-    /// Of it, what known callers hold.
+    /// What of it each known caller holds.
     holders: HashMap<Holder, usize>,
 }
 
@@ -169,7 +170,7 @@ impl Bound {
         }
     }
 
-    /// So much of it, or a refusal that is counted.
+    /// A share of this size, or a refusal that is counted.
     ///
     /// # Errors
     /// If there is not so much left.
@@ -182,12 +183,6 @@ impl Bound {
                 Err(full)
             }
         }
-    }
-
-    /// Whether all of it is in use.
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.state().used >= self.max
     }
 
     /// Counts a refusal.
@@ -220,7 +215,7 @@ impl State {
 pub struct Share {
     bound: Arc<Bound>,
     holder: Option<Holder>,
-    /// As it counts.
+    /// What counts of its size: 0 while it is small.
     held: usize,
 }
 
@@ -230,10 +225,10 @@ impl Share {
         self.change(amount).is_ok()
     }
 
-    /// The same.
+    /// The same as [`Share::resize`], with the reason of a refusal.
     ///
     /// # Errors
-    /// Says what is full.
+    /// What is full; the share is as it was.
     pub fn change(&mut self, amount: usize) -> Result<(), Full> {
         let wanted = self.counted(amount);
         if wanted <= self.held {
@@ -257,7 +252,7 @@ impl Share {
         Ok(())
     }
 
-    /// Makes the share this large, whatever is left: for what is there already.
+    /// Makes the share this large, whatever is left: for what exists already.
     pub fn force(&mut self, amount: usize) {
         let wanted = self.counted(amount);
         if wanted != self.held {
@@ -270,7 +265,7 @@ impl Share {
         }
     }
 
-    /// It is another caller's from now on, who may have its share already.
+    /// Makes it another caller's, even if that one has its whole share already.
     pub fn belongs_to(&mut self, holder: Option<Holder>) {
         if holder != self.holder {
             let held = self.held;
@@ -308,7 +303,7 @@ impl Share {
         &self.bound
     }
 
-    /// What it has of its holder's part.
+    /// What is counted of it for its holder.
     fn known(&self) -> usize {
         match self.holder {
             Some(_) => self.held,
@@ -350,15 +345,16 @@ mod tests {
     fn a_full_bound_refuses_large_shares_only_and_takes_back_what_is_dropped() {
         let bound = bound(100_000);
         let (mut large, mut other) = (bound.share(None), bound.share(None));
-        assert!(large.resize(90_000) && !bound.is_full());
+        let is_full = || bound.share(None).is_full();
+        assert!(large.resize(90_000) && !is_full());
         assert!(!other.resize(20_000) && other.is_small());
         assert!(other.resize(SMALL_BYTES));
         assert!(large.resize(70_000) && other.resize(20_000));
         assert!(!large.resize(80_001), "the refused share keeps what it had");
         other.force(200_000);
-        assert!(bound.is_full() && other.is_full());
+        assert!(is_full() && other.is_full());
         drop(other);
-        assert!(large.resize(100_000) && bound.is_full());
+        assert!(large.resize(100_000) && is_full());
         drop(large);
         assert_eq!(bound.state().used, 0);
     }
@@ -377,7 +373,7 @@ mod tests {
         assert_eq!(bound.take(ben, 1 << 20).unwrap_err(), Full::Everything);
         drop(two);
         assert!(bound.take(ben, 1 << 20).is_ok());
-        // Who it was is known only later.
+        // Whose it is becomes known only later.
         let mut late = bound.take(None, 20 << 20).unwrap();
         late.belongs_to(ann);
         assert_eq!(bound.state().of(ann), 60 << 20);

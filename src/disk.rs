@@ -73,14 +73,14 @@ pub(crate) fn left(folder: &Path, file_bytes: u64) -> Option<u64> {
     )
 }
 
-/// Bytes by which a file of so many may grow (`ulimit -f`).
+/// Bytes by which a file of this size may grow (`ulimit -f`).
 fn file_left(file_bytes: u64) -> u64 {
     let most = getrlimit(Resource::Fsize).current;
     most.map_or(u64::MAX, |most| most.saturating_sub(file_bytes))
 }
 
-/// Bytes of the disk that an ordinary user may still write, as `df` shows them: what people are told of free space.
-/// The largest file that the process may write counts, too.
+/// Bytes of the disk that an ordinary user may still write, as `df` shows them; at most the largest file that the
+/// process may write. This is what people read; what becomes of a write is decided by [`left`].
 #[must_use]
 pub(crate) fn free(folder: &Path) -> Option<u64> {
     let disk = statvfs(folder).ok()?;
@@ -134,7 +134,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let left = left(folder.path(), 0).unwrap();
         assert!(left > 0 && total(folder.path()).unwrap() >= left);
-        // Whatever a part of the disk is kept for, people are told what `df` shows.
+        // People read what `df` shows, without the part that is kept for root.
         let df = statvfs(folder.path()).unwrap();
         assert!(free(folder.path()).unwrap() <= df.f_bfree * df.f_frsize);
     }

@@ -143,7 +143,7 @@ impl Clock {
         steady_ms + offset_ms
     }
 
-    /// Looks at the system's clock, and gives what it did since this was asked last: for one who logs it.
+    /// Looks at the system's clock, and returns its steps since the last call: for the log.
     #[must_use]
     pub fn stepped(&self) -> Vec<Stepped> {
         let _ = self.now_ms();
@@ -181,7 +181,7 @@ pub enum Step {
 
 /// Two readings that are so far apart differ only by the time between them.
 const JITTER_MS: i64 = 5;
-/// A larger step is a jump: it is news, and forward it is not followed at once.
+/// A larger step is a jump: it is logged, and forward it is not followed at once.
 const JUMP_MS: i64 = 60_000;
 /// So long the system's clock must keep to a jump forward.
 const DOUBT_MS: i64 = 10_000;
@@ -195,7 +195,7 @@ struct Steps {
     /// That is followed; `None` before the first reading.
     offset_ms: Option<i64>,
     doubt: Option<Doubt>,
-    /// What nobody has asked for yet.
+    /// Those that [`Clock::stepped`] has not returned yet.
     news: Vec<Stepped>,
 }
 
@@ -257,8 +257,8 @@ impl Steps {
 /// Steps that are kept for the log: far more than there are between two looks.
 const NEWS_MAX: usize = 16;
 
-/// What the system's clock says, whatever it was set to, ms since 1970. For the log, whose lines standard error has
-/// with this time too, and it takes no lock; all else asks [`Clock`].
+/// The system's clock as it is, also after a jump, ms since 1970; takes no lock. For the log only, whose lines have
+/// this time on standard error, too. All else asks [`Clock`].
 #[must_use]
 pub fn unchecked_ms() -> u64 {
     wall_ms().max(0).cast_unsigned()

@@ -102,7 +102,7 @@ impl Store {
     }
 }
 
-/// How many partitions the server has that serves this directory, or makes it.
+/// How many partitions the directory has, or will have when it is made.
 pub(crate) fn partitions_of(config: &Config) -> Result<usize, StoreFailure> {
     let made = usize::from(config.partitions.max(1));
     Ok(directory_map(&config.data)?.map_or(made, |map| map.ids().len()))

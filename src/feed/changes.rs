@@ -61,7 +61,7 @@ pub struct ChangeGroup {
     pub changes: Changes,
     /// Where to go on.
     pub places: Places,
-    /// The same as the text that a client is given.
+    /// The same as a text for clients.
     pub position: String,
     /// Whether there was more.
     pub is_more: bool,
@@ -182,7 +182,7 @@ impl ChangeReader {
         &self.places
     }
 
-    /// The same as the text that a client is given.
+    /// The same as a text for clients.
     #[must_use]
     pub fn position(&self) -> String {
         self.tables.position_text(&self.places)
@@ -240,7 +240,7 @@ impl ChangeReader {
                 self.turn = turn + 1;
                 return Ok(self.group(changes));
             }
-            // What comes behind this log may be read now.
+            // The partition has perhaps ended here: then its children's logs may be read now.
             let logs = std::mem::take(&mut stand.logs);
             stand = Stand {
                 logs,
@@ -304,7 +304,7 @@ impl ChangeReader {
 struct Stand {
     logs: Vec<(PartitionId, Tail)>,
     places: BTreeMap<PartitionId, Place>,
-    /// Only the logs of these are read: what was before theirs is.
+    /// Only the logs of these may be read now.
     in_turn: BTreeSet<PartitionId>,
     end: Option<BTreeMap<PartitionId, Place>>,
 }

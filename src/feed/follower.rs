@@ -35,7 +35,7 @@ pub(super) struct Follower {
 struct Told {
     position: AtomicU64,
     queue: Mutex<Queue>,
-    /// 0 = nothing waits or runs: most callers see that without the lock.
+    /// 0 = nothing waits or runs. Most callers see that without the lock.
     waiting_count: AtomicUsize,
 }
 
@@ -158,7 +158,7 @@ impl Told {
         }
     }
 
-    /// What is to run next. If there is nothing, another thread may run what comes from now on.
+    /// What is to run next. If nothing is, the calling thread runs no more: another one may.
     fn next_due(&self) -> Option<Box<dyn FnOnce() + Send>> {
         let mut queue = lock(&self.queue);
         self.waiting_count
@@ -171,7 +171,7 @@ impl Told {
     }
 }
 
-/// Lets another thread run what is due, also after a panic.
+/// After a panic, lets another thread run what is due.
 struct Running<'t>(&'t Told);
 
 impl Drop for Running<'_> {

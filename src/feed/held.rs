@@ -16,7 +16,7 @@ pub(super) struct Held {
     told: u64,
     /// When readers were last told of nothing but reactions.
     last: Option<Instant>,
-    /// When [`Held::release`] is to be called, as somebody was told; `None` = nothing is held back.
+    /// When [`Held::release`] is to be called, as [`Held::hear`] has returned; `None` = nothing is held back.
     due: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ impl Held {
         }
         let at = self.last.map_or(now, |last| last + PAUSE);
         if at <= now {
-            // It overtook the release, which then has nothing to do: what is held back from now on has one of its own.
+            // A release that is still to come has nothing left to do. What is held back later gets one of its own.
             (self.told, self.last, self.due) = (change, Some(now), None);
             return None;
         }

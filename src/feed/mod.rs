@@ -61,7 +61,7 @@ pub struct Feed {
     timelines: Timelines,
     metrics: Arc<Metrics>,
     followers: Followers,
-    /// Has a follower begin for each partition that is born.
+    /// The task that starts a follower for each partition that is born.
     births: Arc<OnceLock<AbortHandle>>,
     stop: CancellationToken,
 }

@@ -93,7 +93,7 @@ impl Schedule {
             Some(None) => {}
             None => {
                 metrics.server.panics.increment(1);
-                // What was due then is so still.
+                // What was due is still to be pushed.
                 self.add(now + AFTER_PANIC, topic);
             }
         }
@@ -121,4 +121,5 @@ impl Schedule {
 
 /// How long a gathering is put off if too much waits for the follower.
 const LATER: Duration = Duration::from_millis(100);
+/// How long it is put off after a panic.
 const AFTER_PANIC: Duration = Duration::from_secs(1);

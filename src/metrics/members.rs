@@ -48,8 +48,8 @@ const CLOSED_FOR: [&str; 7] = [
     "protocol_error",
     "too_big",
 ];
-/// Places where the server refuses that no client's error names: the queue, the stores, the listener. What callers
-/// share is bound by `bounds.rs`.
+/// Places where the server refuses that no client's error names: the queue, the stores, the listener. `bounds.rs` has
+/// the counters of what callers share.
 const REFUSED_AT: [&str; 15] = [
     QUEUE_JOBS,
     QUEUE_BYTES,

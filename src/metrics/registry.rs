@@ -1,8 +1,8 @@
 //! The registry of one server's metrics: where handles come from, and the text that Prometheus reads.
 //!
-//! Owns: the recorders and the buckets. Each partition has a recorder of its own, because the library removes no
-//! figure: it goes with the partition. Promises: nothing is shared between two registries, so that each test has its
-//! own; a histogram's samples wait (16 bytes each) until [`Registry::upkeep`] or a scrape counts them into their
+//! Owns: the recorders and the buckets. Each partition has a recorder of its own, which is dropped with the partition:
+//! the library can't remove single figures. Promises: nothing is shared between two registries, so that each test has
+//! its own; a histogram's samples wait (16 bytes each) until [`Registry::upkeep`] or a scrape counts them into their
 //! buckets, and memory is bounded by what comes between two of these. Must not: install a global recorder, open a port.
 
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl Registry {
             .register_histogram(&key(metric, labels), &METADATA)
     }
 
-    /// Forgets the figures of a partition. Handles that are still there count for nobody.
+    /// Forgets the figures of a partition. What handles that still exist count is not shown.
     pub(super) fn forget(&self, partition: u16) {
         let mut all = self
             .of_partitions
@@ -76,12 +76,9 @@ impl Registry {
         // Each block begins with the lines that say what the metric is.
         let mut blocks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for block in texts.iter().flat_map(|text| text.split_terminator("\n\n")) {
-            let figures = block.split('\n').take_while(|line| line.starts_with('#'));
-            let about = figures
-                .map(|line| line.len() + 1)
-                .sum::<usize>()
-                .min(block.len());
-            let (about, figures) = block.split_at(about);
+            let lines = block.split_inclusive('\n');
+            let about = lines.take_while(|line| line.starts_with('#'));
+            let (about, figures) = block.split_at(about.map(str::len).sum());
             blocks.entry(about).or_default().push(figures);
         }
         let mut text = String::new();
@@ -114,7 +111,7 @@ impl Registry {
         all
     }
 
-    /// Where a figure with these labels is, after saying there what it is.
+    /// The recorder of a figure with these labels, which then knows what the metric is.
     fn recorder(&self, metric: &Metric, labels: &[Label]) -> Arc<PrometheusRecorder> {
         let partition = labels.iter().find(|label| label.key() == PARTITION);
         let recorder = partition.map_or_else(

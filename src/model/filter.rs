@@ -1,8 +1,8 @@
 //! Filters of reads and conditions of writes.
 //!
 //! Owns: the tree of a filter, and what comparisons mean: between types, of missing columns, across versions, after a
-//! transfer; what expressions cost. Promises: pure; an expression is compiled here, with a bound on its size, and what
-//! it will look at is known before it does. Must not: bound the number of nodes; the wire does where it decodes them.
+//! transfer; what expressions cost. Promises: pure; an expression is compiled here, with a bound on its size, and how
+//! much it costs is known before it runs. Must not: bound the number of nodes; the wire does where it decodes them.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -15,10 +15,10 @@ use regex::{Regex, RegexBuilder};
 use super::limits::PATTERN_BYTES_MAX;
 use super::{Cell, RowRef, Value, ValueRef};
 
-/// Bytes that the compiled expressions of one filter may take together: to compile them takes 5 ms.
+/// Bytes that the compiled expressions of one filter may take together. So many take 5 ms to compile.
 pub const EXPRESSIONS_BYTES_MAX: usize = EXPRESSION_BYTES[3];
-/// Bytes that a compiled expression may take. What it takes to look at a byte grows with them, so they are its weight,
-/// in steps: up to the first one an expression counts once.
+/// Sizes of compiled expressions, in steps; the last is the largest that there may be. The larger an expression, the
+/// longer it takes for each byte of text: so its weight is its step, divided by the first one.
 const EXPRESSION_BYTES: [usize; 4] = [1 << 12, 1 << 14, 1 << 16, 1 << 18];
 
 /// Whether a row has to be there for a write to take effect.
@@ -116,7 +116,7 @@ pub struct Relation {
 pub struct Transfer {
     /// Its first group is the part.
     expression: Regex,
-    /// How often a byte counts that it looks at.
+    /// How many times each byte of text counts.
     weight: u64,
     cast: Cast,
 }
@@ -172,7 +172,8 @@ impl Predicate {
         self.passes_while(row, &|| true)
     }
 
-    /// The same, but no row fulfils it once nobody waits for the answer any more.
+    /// The same, but skips expressions once nobody waits for the answer any more: what is returned then says nothing
+    /// of the row.
     #[must_use]
     pub fn passes_while(&self, row: &RowRef<'_>, is_asked: &dyn Fn() -> bool) -> bool {
         let passes = |one: &Predicate| one.passes_while(row, is_asked);
@@ -187,7 +188,7 @@ impl Predicate {
     }
 }
 
-/// What the expressions of one request may still look at, in as many places as it is read in.
+/// What the expressions of one request may still look at, shared by all threads that read for it.
 #[derive(Clone, Debug)]
 pub struct Effort {
     max: u64,
@@ -204,7 +205,7 @@ pub struct TooCostly {
 }
 
 impl Effort {
-    /// So much in all.
+    /// At most `max` in all.
     #[must_use]
     pub fn new(max: u64) -> Effort {
         Effort {
@@ -213,10 +214,10 @@ impl Effort {
         }
     }
 
-    /// Takes so much of it; what does not fit takes nothing.
+    /// Takes this much of it, or nothing if less is left.
     ///
     /// # Errors
-    /// There is not so much left.
+    /// If less is left.
     pub fn take(&self, effort: u64) -> Result<(), TooCostly> {
         let fits = |spent: u64| Some(spent.saturating_add(effort)).filter(|all| *all <= self.max);
         let taken = self.spent.fetch_update(Relaxed, Relaxed, fits);

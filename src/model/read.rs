@@ -42,14 +42,14 @@ pub struct Selection {
 pub struct Asking<'a> {
     /// Shared by all parts of one request.
     pub effort: &'a Effort,
-    /// It is a try with little effort: if that does not do, all is read again with more.
+    /// Whether it is a first try with little effort: if that is not enough, all is read again with more.
     pub is_light: bool,
     /// Asked before each expression.
     pub is_asked: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Asking<'a> {
-    /// A try with little effort.
+    /// A first try with little effort.
     #[must_use]
     pub fn light(effort: &'a Effort) -> Asking<'a> {
         Asking {
@@ -59,7 +59,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// As long as somebody waits for it.
+    /// A read that goes on as long as somebody waits for it.
     #[must_use]
     pub fn whole(effort: &'a Effort, is_asked: &'a dyn Fn() -> bool) -> Asking<'a> {
         Asking {

@@ -55,13 +55,13 @@ impl Partitions {
         });
         directory.clear_ended()?;
         drop(directory);
-        // Somebody may have counted since it was retired.
+        // A late reader may have counted since they were retired.
         ids.iter().for_each(|id| self.inner.metrics.forget(id.0));
         Point::Cleared.reached();
         Ok(())
     }
 
-    /// Gives the logs up of partitions that have ended: nobody will read them. May block on the disk.
+    /// Gives up the logs of partitions that have ended: nobody will read them. May block on the disk.
     pub fn let_go(&self, ids: &[PartitionId]) -> Result<(), OpenError> {
         self.record(ids, Map::without_logs)
     }
@@ -71,7 +71,8 @@ impl Partitions {
         self.record(ids, Map::without)
     }
 
-    /// Makes the children count and serves them; `Err` also gives what was not served.
+    /// Makes the children count and serves them. `Err` also has the children: their threads are waited for when they
+    /// are dropped, which must not be under the directory's lock.
     fn count(&self, outcome: &Outcome, begun: Begun) -> Result<(), (OpenError, Begun)> {
         let mut directory = self.directory();
         if let Err(error) = directory.replace(outcome.map.clone()) {
@@ -82,7 +83,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// Writes down what is not known of some ended partitions any more.
+    /// Puts a map in force that knows less of some ended partitions.
     fn record(
         &self,
         ids: &[PartitionId],
@@ -93,7 +94,7 @@ impl Partitions {
         if ids.is_empty() || self.inner.is_changing.load(Ordering::SeqCst) {
             return Ok(());
         }
-        // A folder of a partition that the list does not name would be somebody else's.
+        // First their files: a start refuses a folder of a partition that the manifest does not name.
         directory.clear_ended()?;
         let map = without(&self.map(), ids);
         directory.draft(&map)?;
@@ -101,7 +102,7 @@ impl Partitions {
         self.change(&directory, |set| {
             set.ended
                 .retain(|id, _| map.share(*id).is_some_and(|share| share.keeps_log));
-            // Also of one that ended lately and can still be read: its files go now.
+            // One that ended lately can perhaps still be read. Its files go now, too.
             for partition in ids.iter().map(|id| usize::from(id.0)) {
                 if let Some(partition) = set.partitions.get_mut(partition) {
                     *partition = None;

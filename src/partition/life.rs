@@ -26,8 +26,8 @@ pub struct Life {
 }
 
 impl Partitions {
-    /// Starts a task for each partition on the current runtime, and one for each that is born before `stop`. Gives the
-    /// task that does the latter: once it has finished, nobody does.
+    /// Starts a task for each partition on the current runtime, and one for each that is born before `stop`. Returns
+    /// the task that does the latter: once it has finished, partitions that are born get no task.
     pub fn for_each<W>(
         &self,
         tasks: &TaskTracker,

@@ -166,7 +166,7 @@ impl Map {
         self.shares.get(&id)
     }
 
-    /// The ended partitions whose logs are kept, those first that ended last: the order in which their children began.
+    /// The ended partitions whose logs are kept. Those that ended last come first, as their children's numbers say.
     #[must_use]
     pub fn kept(&self) -> Vec<PartitionId> {
         let parents = self.shares().rev().flat_map(|child| &child.parents);
@@ -214,8 +214,8 @@ impl Map {
     }
 
     /// What a reader who knew places in logs knows of each partition's: its own, or the lowest of its parents' if all
-    /// are known. Behind that place lies everything of the partition's keys that the reader has not seen. Each
-    /// partition is looked at once, parents first, however many ways lead back to one.
+    /// are known. Behind that place lies everything of the partition's keys that the reader has not seen. Parents come
+    /// first, so each partition is looked at once, also where many ways lead back to it.
     pub fn inherited(
         &self,
         known: impl Fn(PartitionId) -> Option<Position>,
@@ -237,9 +237,9 @@ impl Map {
         places
     }
 
-    /// The ended partitions that nobody needs: neither they nor one that they come from have a log or are asked for,
-    /// directly or through another one that they were merged with, and they did not end lately. Those below `roots`
-    /// stay: they say what the new directory was.
+    /// The ended partitions that nobody needs. Needed are those whose log is kept, those that are asked for, and all
+    /// that came from one of these, with the partitions that they were merged with. Those that ended lately stay, too,
+    /// and those below `roots`: they say what the new directory was.
     #[must_use]
     pub fn forgettable(
         &self,
@@ -271,7 +271,7 @@ impl Map {
         self.shares.keys().next_back().map_or(0, |id| id.0)
     }
 
-    /// Whether there is or was such a partition, also one of which nothing is known any more.
+    /// Whether there is or was such a partition, even if it is forgotten.
     #[must_use]
     pub fn was(&self, id: PartitionId) -> bool {
         id.0 <= self.newest()
@@ -294,7 +294,7 @@ impl Map {
     }
 }
 
-/// The parents of the last so many partitions are remembered, for readers who were away: more than one change makes.
+/// The parents of so many newest partitions are remembered, for readers who were away. One change makes fewer.
 const LATE: u16 = 256;
 
 /// What places a partition key. Part of the format: XXH3 of its bytes.

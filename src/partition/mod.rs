@@ -244,7 +244,7 @@ impl Partitions {
         self.inner.origin
     }
 
-    /// What is given to clients to bring back is sealed with this.
+    /// Seals what clients are given to bring back.
     #[must_use]
     pub fn seal(&self) -> &Seal {
         &self.inner.seal
@@ -382,17 +382,11 @@ impl Partitions {
         R: Send + 'static,
         F: FnOnce(&View) -> Result<R, ReadError> + Send + 'static,
     {
-        let partition = self.at(at);
-        let reads = Arc::clone(&self.inner.reads);
-        async move {
-            let partition = partition.ok_or_else(|| ended(at))?;
-            let ended = reads.run(move || read(&partition.view()?)).await;
-            ended.unwrap_or_else(|| Err(ReadError::panicked()))
-        }
+        self.read_among(&self.inner.reads, at, move |view, _| read(view))
     }
 
-    /// Runs a read that may take seconds of a processor, in a place of its own. `read` can ask whether anybody still
-    /// waits for it.
+    /// Runs a read that may take seconds of a processor, where it keeps no other read waiting. `read` can ask whether
+    /// anybody still waits for it.
     pub fn read_costly<R, F>(
         &self,
         at: PartitionId,
@@ -402,12 +396,24 @@ impl Partitions {
         R: Send + 'static,
         F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
     {
-        let partition = self.at(at);
-        let costly = Arc::clone(&self.inner.costly);
+        self.read_among(&self.inner.costly, at, read)
+    }
+
+    fn read_among<R, F>(
+        &self,
+        reads: &Arc<Reads>,
+        at: PartitionId,
+        read: F,
+    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
+    {
+        let (partition, reads) = (self.at(at), Arc::clone(reads));
         async move {
             let partition = partition.ok_or_else(|| ended(at))?;
-            let ended = costly.run_asked(move |asked| read(&partition.view()?, asked));
-            ended.await.unwrap_or_else(|| Err(ReadError::panicked()))
+            let done = reads.run_asked(move |is_asked| read(&partition.view()?, is_asked));
+            done.await.unwrap_or_else(|| Err(ReadError::panicked()))
         }
     }
 
@@ -502,8 +508,8 @@ impl Partitions {
         start(id, &self.directory(), &inner.options, handed)
     }
 
-    /// Changes the set. Its only place: who changes a copy holds the directory's lock from before it is taken until it
-    /// is in force, so no change is lost.
+    /// Changes the set. Nothing else does: the caller holds the directory's lock while a copy is taken, changed and put
+    /// in force, so no change is lost.
     fn change(&self, _held: &MutexGuard<'_, Directory>, change: impl FnOnce(&mut Set)) {
         let before = self.inner.set.load_full();
         let mut set = Set::clone(&before);

@@ -35,7 +35,7 @@ struct ReadQueue {
 /// readers that LMDB has places for.
 pub const READS_MAX: usize = 16;
 
-/// Costly reads at the same time: half of the processors are left to everybody else.
+/// Costly reads at the same time: half of the processors stay free for everything else.
 pub(super) fn costly_max() -> usize {
     let processors = std::thread::available_parallelism();
     processors

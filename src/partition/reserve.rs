@@ -81,7 +81,7 @@ impl Reserve {
         is_held
     }
 
-    /// The same, with the last error of the file system.
+    /// The same, with the last error of the file system: nothing is logged under the lock.
     fn try_take(&self, is_idle: bool, image_free: u64) -> (bool, Option<io::Error>) {
         let mut is_held = self.held();
         if *is_held {
@@ -148,7 +148,7 @@ impl Reserve {
     }
 }
 
-/// The file system can't set room aside; then none is held.
+/// Whether the file system can't set room aside. Then none is kept.
 fn is_unsupported(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error())
 }

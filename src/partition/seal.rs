@@ -1,8 +1,8 @@
 //! The seal on what clients are given to bring back: positions, iterators, cursors.
 //!
-//! Owns: the data directory's key for it, in `positions.key`. Promises: a text that was not sealed with the key is told
-//! from one that was. Only a directory that was there before there were seals also takes texts without one, because its
-//! clients hold some. Must not: be a right: a seal says where a text comes from, not who may use it.
+//! Owns: the data directory's key for it, in `positions.key`. Promises: a text whose seal was not made with the key is
+//! refused. A text without a seal is taken only by a directory that is older than seals, because its clients hold such
+//! texts. Must not: give a right: a seal says where a text comes from, not who may use it.
 //!
 //! ```text
 //! sealed text = text "~" base64url( first 8 bytes of HMAC-SHA256( key, purpose 0 text ) )
@@ -46,14 +46,15 @@ pub struct Seal {
 struct Written {
     /// In base64url.
     key: String,
-    /// Texts from before there was this key are taken as they are. Whoever has no such readers any more takes this
-    /// line out.
+    /// Texts without a seal are taken: they may be older than the key. An operator who has no such readers any more
+    /// removes this line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     takes_unsealed: bool,
 }
 
 impl Seal {
-    /// The seal of the directory at `path`; of one that `is_new`, or was never sealed for, with a new key.
+    /// The seal of the directory at `path`. If there is no key yet, one is made; unless the directory `is_new`, texts
+    /// without a seal are then taken, too.
     pub(super) fn of(path: &Path, is_new: bool) -> Result<Seal, OpenError> {
         let name = path.join(KEY);
         let text = match fs::read_to_string(&name) {
@@ -65,7 +66,7 @@ impl Seal {
                 };
                 let text = toml::to_string(&made).expect("a key is plain TOML");
                 if let Err(error) = write(path, &text) {
-                    // A disk that is full for the moment keeps nobody from being served.
+                    // A disk that is full for the moment is no reason not to start.
                     tracing::warn!(%error, "the key of positions could not be written: those that are given out now are refused after the next start");
                 }
                 text
@@ -91,13 +92,13 @@ impl Seal {
         }
     }
 
-    /// A key for nothing but this value.
+    /// A seal with a key of its own.
     #[cfg(test)]
     pub(crate) fn for_tests(takes_unsealed: bool) -> Seal {
         Seal::new(&random(), takes_unsealed)
     }
 
-    /// Whether texts of before there were seals are taken.
+    /// Whether texts without a seal are taken.
     #[must_use]
     pub fn takes_unsealed(&self) -> bool {
         self.takes_unsealed
@@ -121,7 +122,7 @@ impl Seal {
         format!("{text}{BETWEEN}{tag}")
     }
 
-    /// The text that was sealed; `None` = it was not sealed here for this purpose.
+    /// The text without its seal; `None` = it was not sealed here for this purpose.
     #[must_use]
     pub fn opened<'t>(&self, purpose: &str, sealed: &'t str) -> Option<&'t str> {
         let Some((text, tag)) = sealed.rsplit_once(BETWEEN) else {
@@ -132,7 +133,7 @@ impl Seal {
         bool::from(fits).then_some(text)
     }
 
-    /// A text without its seal, whoever has made that.
+    /// A text without its seal, which is not checked.
     #[must_use]
     pub fn unread(sealed: &str) -> &str {
         sealed.rsplit_once(BETWEEN).map_or(sealed, |(text, _)| text)

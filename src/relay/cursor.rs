@@ -59,7 +59,7 @@ pub struct StoredCursor {
 }
 
 /// All cursors of what is written to one partition.
-pub fn stored_cursors(rows: &impl Source) -> Result<Vec<StoredCursor>, ReadError> {
+pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
     let read = |columns: &[u8], value: &[u8]| {
         let mut reader = Reader::new(columns);
         let (target, source) = (reader.u64()?, reader.u64()?);
@@ -72,7 +72,7 @@ pub fn stored_cursors(rows: &impl Source) -> Result<Vec<StoredCursor>, ReadError
             place,
         })
     };
-    scan_all(rows, &Key::new(RELAYS, &[], 1))
+    scan_all(view, &Key::new(RELAYS, &[], 1))
         .map(|row| read_row(&row?, WHAT, read))
         .collect()
 }
@@ -85,13 +85,14 @@ pub fn farthest(rows: &[Option<Bytes>]) -> Option<Bytes> {
     rows.iter().flatten().max_by_key(at).cloned()
 }
 
-/// Removes a partition's cursors in logs of partitions that have ended: what these led to is written. One that can't be
-/// removed now is at the next start or change of the partitions.
+/// Removes the cursors that a partition has in logs of ended partitions: all that these logs lead to is written. What
+/// fails is tried again at the next start or change of the partitions.
 pub(super) async fn forget_ended(partitions: Partitions, destination: PartitionId) {
     let map = partitions.map();
-    let ended = move |rows: &View| -> Result<Vec<StoredCursor>, ReadError> {
-        let mut cursors = stored_cursors(rows)?;
-        cursors.retain(|cursor| !map.is_live(cursor.source));
+    let ended = move |view: &View| -> Result<Vec<StoredCursor>, ReadError> {
+        let mut cursors = stored_cursors(view)?;
+        // A partition that was born since is not in the map, and needs its cursor.
+        cursors.retain(|cursor| map.was(cursor.source) && !map.is_live(cursor.source));
         Ok(cursors)
     };
     let ended = partitions

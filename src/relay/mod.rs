@@ -68,7 +68,7 @@ pub struct Relay {
 struct Inner {
     backlog_bytes_max: i64,
     sources: ArcSwap<BTreeMap<PartitionId, Followed>>,
-    /// Begins anew for other partitions.
+    /// The task that begins anew whenever the partitions change.
     follows: OnceLock<AbortHandle>,
     stop: CancellationToken,
 }

@@ -36,7 +36,7 @@ const DERIVED_BY: Duration = Duration::from_millis(400);
 const TOLD_BY: Duration = Duration::from_millis(550);
 /// By then the children count, or the cut is given up.
 const COUNT_BY: Duration = Duration::from_millis(950);
-/// Relay and feed begin with the children within milliseconds.
+/// Relay and feed begin to follow the children within milliseconds, if their tasks are alive.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -99,8 +99,8 @@ impl Inner {
         Cut::Done(pause)
     }
 
-    /// The cut has happened: waits until relay and feed follow the children, before calls go on. `false` = they do not:
-    /// their tasks have ended, and no wait would bring them back.
+    /// Waits after the cut, before calls go on, until relay and feed follow the children. `false` = they do not: their
+    /// tasks have ended, and a longer wait would not help.
     async fn is_followed(&self) -> bool {
         let by = Instant::now() + FOLLOWED_WITHIN;
         let ids = || self.partitions.ids();

@@ -58,8 +58,8 @@ pub(super) fn say_who_may_come(config: &Config) {
     }
 }
 
-/// Logs the steps of the system's clock. It never ends by itself. The clock is looked at also while nobody asks for
-/// anything, so that a jump is doubted from when it happened.
+/// Logs the steps of the system's clock, and never ends by itself. It looks at the clock each second even if no call
+/// does, so that the doubt about a jump begins when the clock jumped.
 pub(super) async fn say_what_the_clock_does(clock: Arc<Clock>) {
     loop {
         for Stepped {
@@ -124,7 +124,7 @@ pub(super) fn settled(config: &Config, clock: &Clock) -> Vec<Notice> {
     }
 }
 
-/// Shows the limits that gauges are held against, but for those of what callers share: `bounds.rs` does.
+/// Shows the limits that gauges are held against. `bounds.rs` shows those of what callers share.
 pub(super) fn show_limits(config: &Config, metrics: &Arc<Metrics>) {
     let image = ImageOptions::default();
     let filter_memory_bytes = usize::try_from(image.filter_memory_bytes).unwrap_or(usize::MAX);

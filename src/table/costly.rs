@@ -1,8 +1,8 @@
-//! Reads with expressions: as all others while they are cheap, in places of their own when they are not.
+//! Reads with expressions: among all others while they are cheap, in a queue of their own when they are not.
 //!
-//! Owns: what a request may spend on expressions, and where. Promises: a read that takes long on a processor keeps
-//! nobody from reading but those who do the same; of these a caller has a share; one that nobody waits for any more
-//! ends. Must not: know how an expression is evaluated; `model/filter.rs` does.
+//! Owns: what a request may spend on expressions, and where. Promises: a read that takes long on a processor keeps only
+//! others of its kind waiting; of these a caller may have a share, in which each counts until it has ended; one that
+//! nobody waits for any more ends. Must not: know how an expression is evaluated; `model/filter.rs` does.
 
 use std::sync::Arc;
 
@@ -13,18 +13,13 @@ use crate::partition::View;
 
 use super::tables::Tables;
 
-/// What expressions may look at where all reads are done: 50 ms of a processor at the very worst.
+/// What expressions may look at among all other reads: 50 ms of a processor at the very worst.
 pub(super) const LIGHT_EFFORT: u64 = 64 << 10;
 
 impl Tables {
     /// What the expressions of one request may look at.
     pub(super) fn effort(&self) -> Effort {
         Effort::new(self.partitions().bounds().expression_bytes_max)
-    }
-
-    /// A place among the costly reads.
-    pub(super) fn costly_turn(&self) -> Result<Share, Error> {
-        self.take(Resource::CostlyReads)
     }
 
     /// One more of a resource for the caller.
@@ -34,17 +29,15 @@ impl Tables {
         taken.map_err(|_: Full| Error::Busy)
     }
 
-    /// Runs a read of rows. With little effort first; if that does not do, again in a place of its own.
+    /// Runs a read of rows: with little effort first, and if that is not enough, again among the costly reads.
     pub(super) async fn read_rows<R: Send + 'static>(
         &self,
         at: PartitionId,
         effort: &Effort,
         read: impl Fn(&View, &Asking<'_>) -> Result<R, Error> + Send + Sync + 'static,
     ) -> Result<R, Error> {
-        let (read, again) = {
-            let read = Arc::new(read);
-            (Arc::clone(&read), read)
-        };
+        let read = Arc::new(read);
+        let again = Arc::clone(&read);
         let light = move |view: &View| {
             let effort = Effort::new(LIGHT_EFFORT);
             Ok(read(view, &Asking::light(&effort)))
@@ -53,11 +46,25 @@ impl Tables {
             Err(Error::ExpressionsTooCostly { .. }) => {}
             done => return done,
         }
-        let _turn = self.costly_turn()?;
         let effort = effort.clone();
         let costly = move |view: &View, is_asked: &dyn Fn() -> bool| {
-            Ok(again(view, &Asking::whole(&effort, is_asked)))
+            again(view, &Asking::whole(&effort, is_asked))
         };
-        self.partitions().read_costly(at, costly).await?
+        self.read_costly(at, costly).await?
+    }
+
+    /// Runs a read among the costly ones.
+    pub(super) async fn read_costly<R: Send + 'static>(
+        &self,
+        at: PartitionId,
+        read: impl FnOnce(&View, &dyn Fn() -> bool) -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        let turn = self.take(Resource::CostlyReads)?;
+        let read = move |view: &View, is_asked: &dyn Fn() -> bool| {
+            // Not given back when the caller leaves: the processor is taken until the read ends.
+            let _turn = turn;
+            Ok(read(view, is_asked))
+        };
+        Ok(self.partitions().read_costly(at, read).await?)
     }
 }

@@ -180,7 +180,7 @@ impl Span {
                 .give(table, &values, living, asking, &mut found)
             {
                 Ok(given) => bytes += given,
-                // The rows before it are a page; it alone is more than a request may ask for.
+                // The rows before this one are a page. The first row of a page must fit, or no page would come further.
                 Err(_) if scanned > 1 && !asking.is_light => {
                     page.next = Some(values);
                     break;

@@ -108,7 +108,7 @@ impl Table {
         Box::new(rows.map(|row| row.map(|(key, value)| (key, Some(value)))))
     }
 
-    /// The partition keys of a virtual table whose followers a batch may tell something.
+    /// The partition keys of a virtual table for whose followers a batch may have news.
     pub(super) fn told(&self, batch: &Batch) -> Result<Vec<String>, ReadError> {
         match &self.kind {
             Kind::Virtual(rows) => rows.told(batch),

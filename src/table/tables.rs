@@ -75,7 +75,7 @@ impl Tables {
         })
     }
 
-    /// The same for a caller, in whose shares the calls count.
+    /// The same tables, for calls that count in this caller's shares.
     #[must_use]
     pub fn of_caller(&self, holder: Option<Holder>) -> Tables {
         Tables {

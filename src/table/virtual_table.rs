@@ -47,7 +47,7 @@ pub trait VirtualRows: Send + Sync {
     /// What a batch changed of the rows. A row may come more than once, and also where it is as it was.
     fn touched(&self, batch: &Batch) -> Result<Vec<Touched>, ReadError>;
 
-    /// The partition keys, where they are texts, whose followers a batch may tell something.
+    /// The partition keys, as texts, for whose followers a batch may have news.
     fn told(&self, _batch: &Batch) -> Result<Vec<String>, ReadError> {
         Ok(Vec::new())
     }

@@ -23,8 +23,8 @@ pub struct Receipt {
 pub(super) struct Membership {
     /// As far as it is known.
     standing: Standing,
-    /// Up to which incarnation and version the log was heard, or the first look at the store has shown it: who asks
-    /// later sees more there, and must not hide from those before what the log is still to tell them.
+    /// The incarnation and version up to which changes were heard from the log, or seen by the first look at the store.
+    /// A later look may see more, which the log has still to tell to earlier readers: so it does not count here.
     heard: Option<(u64, u64)>,
     /// Who changed; `None` = they have left.
     changed: BTreeMap<String, Option<MemberRow>>,

@@ -28,7 +28,7 @@ pub const DEAD_LETTERS: TableId = TableId(50);
 
 /// What the names of webhooks' cursors begin with.
 pub const WEBHOOK: &str = "$webhook/";
-/// What is behind that and the webhook's name in the name of the cursor that keeps the log for its dead letters.
+/// The cursor that keeps the log for a webhook's dead letters is named `$webhook/NAME/dead`.
 pub const DEAD: &str = "/dead";
 
 /// There may be about so many: whoever lists them, or looks what they hold of the logs, reads all.
@@ -153,7 +153,7 @@ impl Tables {
         Ok(committed.await?)
     }
 
-    /// Moves a cursor over what is not its own, if it is where it was. It was not set by that.
+    /// Moves a cursor over others' commits, unless it has moved meanwhile. When its reader set it last stays as it was.
     pub(super) async fn carry_cursor(
         &self,
         cursor: &Cursor,
@@ -262,7 +262,7 @@ impl Tables {
 }
 
 impl Cursor {
-    /// Whether it stands for something other than a reader: for a webhook's dead letters, whose begin it is.
+    /// Whether it is no reader's, but holds the log from the first of a webhook's dead letters on.
     pub(super) fn is_held(&self) -> bool {
         self.name.starts_with(WEBHOOK) && self.name.ends_with(DEAD)
     }

@@ -126,9 +126,9 @@ impl Tables {
         Ok(all)
     }
 
-    /// Gives up the logs of ended partitions that no stream and no cursor needs any more. Where all logs together take
-    /// more than they may, needed ones go too, the oldest first: what is kept has no hole. Then forgets the partitions
-    /// that nobody needs. `live_bytes`: what live partitions hold of their logs.
+    /// Gives up the logs of ended partitions that no stream and no cursor needs any more. If all logs together take
+    /// more than they may, needed ones go too, all that ended before some log: what is kept has no hole. Then forgets
+    /// the partitions that nobody needs. `live_bytes`: what live partitions hold of their logs.
     async fn let_go_of_ended(
         &self,
         live_bytes: u64,

@@ -1,8 +1,8 @@
 //! How far readers of changes are behind, and which cursors move by themselves.
 //!
-//! Owns: what of the log behind a place is of the reader's own. Promises: others' commits make nobody late, and a
-//! cursor whose reader has nothing to read does not hold the log for them: it is carried over them. Must not: pass a
-//! commit that may tell the reader something, or hold a log; `hold.rs` does.
+//! Owns: which commits behind a place are a reader's own. Promises: others' commits make no reader late, and a cursor
+//! does not hold the log for them: it is carried over them. Must not: pass a commit that may have news for the reader,
+//! or hold a log; `hold.rs` does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,13 @@ use crate::ids::{PartitionId, Position, TableId};
 use crate::model::Error;
 use crate::partition::{Batch, ReadError, Tail};
 
-/// So much of the log behind a place is looked through. What lies further counts whole: a cursor is carried on, so that
-/// this is seldom the case where all of it is others'.
+/// So much of the log behind a place is looked through. All commits further on count as the reader's own. Cursors are
+/// carried on, so others' commits are seldom among these.
 const LAG_BYTES: usize = 1 << 20;
-/// A cursor is carried over so many bytes of others' commits, or to the end of an ended partition's log: else its own
-/// move would be worth another one.
+/// A cursor is moved only if that passes so many bytes of others' commits, or the rest of an ended partition's log:
+/// each move is a commit, too.
 const CARRIED_BYTES: u64 = 1 << 20;
-/// For all cursors together so much of a log is looked through at a time.
+/// At most so much of a log is looked through at a time, for all cursors together.
 const LOOK_BYTES: usize = 64 << 20;
 const READ_BYTES: usize = 1 << 20;
 
@@ -43,7 +43,7 @@ impl Own {
     }
 }
 
-/// Whose followers a batch may tell something.
+/// For whose followers a batch may have news.
 struct Told {
     /// Never the server's own.
     timelines: BTreeSet<String>,
@@ -64,8 +64,8 @@ struct Carried {
 }
 
 impl Tables {
-    /// How many commits of what a reader follows lie behind its places, and when the first of them was, ms; `None` =
-    /// none does.
+    /// How many commits of a reader's own lie behind its places, and when the first of them was made, ms; `None` =
+    /// there is none.
     pub async fn lag(
         &self,
         followed: &Followed,
@@ -95,7 +95,7 @@ impl Tables {
         Ok((commits, since))
     }
 
-    /// The commits of a reader's own above a position, and when the first was. May block on the disk.
+    /// The same in one log, for the commits above a position. May block on the disk.
     fn count_own(
         &self,
         log: &Tail,
@@ -149,7 +149,7 @@ impl Tables {
         of_now.map(|places| places.over(&map)).collect()
     }
 
-    /// Carries the cursors over what is not theirs, and tells operators how far they are behind.
+    /// Carries the cursors over others' commits, and shows operators how far they are behind.
     pub(super) async fn tell_of_cursors(&self) {
         let Ok(cursors) = self.all_cursors().await else {
             return;
@@ -171,7 +171,8 @@ impl Tables {
         figures.lag_seconds.set(lag_ms as f64 / 1e3);
     }
 
-    /// Carries each cursor to the first commit of its own. Gives when the first of all these was, ms.
+    /// Carries each cursor to the first commit of its own, or as far as it was looked. Returns when the first of all
+    /// these commits was, ms. A cursor that has moved meanwhile, or can't be moved now, is looked at the next time.
     async fn carry(&self, cursors: &[Cursor]) -> Result<Option<u64>, Error> {
         let map = self.partitions().map();
         let mut all = Vec::new();
@@ -209,9 +210,11 @@ impl Tables {
         for (cursor, (places, passed)) in moved {
             let cursor = &cursors[cursor];
             if passed >= CARRIED_BYTES && !cursor.is_held() {
-                // One that has moved meanwhile is looked at the next time.
                 let carried = self.carry_cursor(cursor, places.settled(&map)).await;
-                carried.map_err(|_| Error::Busy)?;
+                if let Err(error) = carried {
+                    tracing::warn!(cursor = %cursor.name, ?error, "named cursors can't be carried on now");
+                    break;
+                }
             }
         }
         Ok(oldest)

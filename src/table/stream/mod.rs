@@ -219,7 +219,7 @@ impl Tables {
         let Some(tail) = self.partitions().log(shard.partition) else {
             return Ok(TablePage::end(place));
         };
-        // Nobody was given a place further than that.
+        // No place further than that was ever given out.
         if place.position > tail.position().next() {
             return Err(Error::InvalidIterator);
         }

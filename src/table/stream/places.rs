@@ -47,14 +47,15 @@ impl Places {
         }
     }
 
-    /// The place in a partition's log, if it is named; [`Places::over`] says what follows for the others.
+    /// The place in a partition's log, if it is named. [`Places::over`] says where the reader is in other logs.
     #[must_use]
     pub fn named(&self, partition: PartitionId) -> Option<Place> {
         self.by_partition.get(&partition).copied()
     }
 
-    /// The place in the log of each partition of a map that these places say something of. A log whose successors are
-    /// known was read to its end; a reader who knows the logs before one only is at its begin.
+    /// The place in each log of a map of which something is known. A place that is not named follows from the others: a
+    /// reader with places in the logs of all children has read the parent's log to its end, and one with places in the
+    /// parents' logs only is at the begin of a child's.
     #[must_use]
     pub fn over(&self, map: &Map) -> BTreeMap<PartitionId, Place> {
         let mut all = self.by_partition.clone();
@@ -77,8 +78,7 @@ impl Places {
         all
     }
 
-    /// The same places without those that follow from the others: the logs of ended partitions that were read to
-    /// their ends.
+    /// The same places without those that follow from the others: those at the ends of ended partitions' logs.
     #[must_use]
     pub fn settled(mut self, map: &Map) -> Places {
         self.by_partition = self.over(map);
@@ -135,8 +135,8 @@ impl Places {
     }
 }
 
-/// The partitions whose parents' logs, and the logs before these, are read to their ends by who is at these places:
-/// only there the changes of one key come in order.
+/// The partitions whose logs a reader at these places may read: it has read those of all their ancestors to the end.
+/// Only so it gets the changes of one key in order.
 #[must_use]
 pub fn in_turn(places: &BTreeMap<PartitionId, Place>, map: &Map) -> BTreeSet<PartitionId> {
     let (mut in_turn, mut unread) = (BTreeSet::new(), BTreeSet::new());

@@ -1,6 +1,6 @@
 //! What clients are given of places: their texts, sealed with the data directory's key.
 //!
-//! Owns: the way from a place to a client and back. Promises: what this directory did not give out is refused; what
+//! Owns: the way from a place to a client and back. Promises: what this directory did not give out is refused, and what
 //! another one gave out is refused as lost. Must not: say whether a place still exists.
 
 use super::super::tables::Tables;

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use super::super::write::Checked;
 use super::super::{Table, Tables};
 use super::row_size::{open, update};
 use crate::model::{
-    Cast, Comparator, Condition, Error, Existence, Predicate, Relation, RowRef, RowWrite, Transfer,
-    Value,
+    Asking, Cast, Comparator, Condition, Effort, Error, Existence, Predicate, Relation, RowRef,
+    RowWrite, Transfer, Value,
 };
 
 /// An update of the row's small column that passes if the row has the wide one; its test must not see a wide row on the
@@ -71,5 +72,25 @@ async fn a_costly_test_of_a_large_row_is_not_the_writers() {
     assert_eq!(told, [Ok(()), conflict(), Ok(()), conflict()]);
     let told = batch(&tables, &table, vec![costly(1), costly(2)]).await;
     assert_eq!(told, [Ok(()), Ok(())]);
+    partitions.close().await;
+}
+
+/// In a transaction the write would take effect, whatever its condition says.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_condition_that_nobody_waits_for_lets_no_write_through() {
+    let dir = tempfile::tempdir().unwrap();
+    let (partitions, tables, table) = open(dir.path(), &["p", "k"]).await;
+    let wide = update(1, "wide", 100_000);
+    tables.write(&table, wide).await.unwrap();
+    let mut row = Checked::new(Arc::clone(&table), costly(1)).unwrap();
+    let view = partitions.view(tables.place(&table, &row.key)).unwrap();
+    let (effort, now) = (Effort::new(u64::MAX), tables.now_ms());
+    let mut look = |is_asked: bool| {
+        let is_asked = move || is_asked;
+        row.look(&view, now, &Asking::whole(&effort, &is_asked))
+    };
+    assert_eq!(look(false), Err(Error::Busy));
+    assert_eq!(look(true), Ok(()));
+    drop(view);
     partitions.close().await;
 }

@@ -149,7 +149,7 @@ impl Tables {
         Ok(taken)
     }
 
-    /// Runs a call on a fresh view with the transaction's writes above it; one with expressions in a place of its own.
+    /// Runs a call on a fresh view with the transaction's writes above it; one with expressions among the costly reads.
     async fn run<R: Send + 'static>(
         &self,
         mut taken: InHand,
@@ -173,15 +173,13 @@ impl Tables {
                 (writes.data_bytes, writes.adds) = (brought.data_bytes, brought.adds);
             }
             // If it was over before the view was made, the view may show what others have written since.
-            Ok((done, taken.is_open()))
+            (done, taken.is_open())
         };
-        let partitions = self.partitions();
         let (done, is_open) = if is_costly {
-            let _turn = self.costly_turn()?;
-            partitions.read_costly(partition, run).await?
+            self.read_costly(partition, run).await?
         } else {
-            let run = move |view: &View| run(view, &|| true);
-            partitions.read(partition, run).await?
+            let run = move |view: &View| Ok(run(view, &|| true));
+            self.partitions().read(partition, run).await?
         };
         match done {
             _ if !is_open => Err(Error::TransactionNotFound),

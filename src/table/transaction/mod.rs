@@ -45,7 +45,7 @@ impl Tables {
         let bounds = self.partitions().bounds();
         let share = |resource| bounds.of(resource).share(self.holder());
         if share(Resource::Transactions).is_full() {
-            // Those that are over give theirs back.
+            // Expired ones give theirs back.
             self.observe();
         }
         let one = self.take(Resource::Transactions)?;

@@ -67,7 +67,7 @@ pub(super) struct Writes {
     pub(super) data_bytes: usize,
     /// Whether there is anything but deletes.
     pub(super) adds: bool,
-    /// Its bytes, but for those of a running request.
+    /// Its bytes, without those of a running request.
     bytes: Share,
 }
 
@@ -232,7 +232,7 @@ impl Transactions {
         is_open
     }
 
-    /// Whether there is room in memory for more writes of a transaction; those that are over give theirs back first.
+    /// Whether there is room in memory for more writes of a transaction. If not, expired ones give theirs back first.
     pub(super) fn has_room(&self, taken: &mut InHand) -> bool {
         if taken.writes().bytes.is_full() {
             self.observe();
@@ -245,7 +245,7 @@ impl Transactions {
         has_room
     }
 
-    /// Ends those that are over.
+    /// Ends those that have expired.
     pub(in crate::table) fn observe(&self) {
         self.sweep(&mut self.lock(), self.clock.now_ms());
     }
@@ -350,7 +350,7 @@ impl Drop for InHand {
             return;
         };
         if open.by_id.contains_key(&self.transaction.id) {
-            // They are there already, whatever is left.
+            // They exist already, whatever the bound leaves.
             writes.bytes.force(writes.set.bytes());
             *self.transaction.slot() = Some(writes);
         }
