@@ -15,7 +15,7 @@ use super::position::places;
 use super::shape::{self, page_bytes, size};
 use super::subscribe::REWIND;
 use super::wait::Wait;
-use super::{Caller, Shared, Work, conversation, refusal};
+use super::{Caller, Shared, Started, Work, conversation, refusal};
 use crate::access::Asker;
 use crate::feed::{Mailbox, Watch};
 use crate::gateway::door::other_rules;
@@ -24,7 +24,7 @@ use crate::people::{SetPositions, SyncDevice};
 use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
 use crate::wire::{Failure, Integers, Method, Reply, sync};
 
-pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Work {
+pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Started {
     let (shared, integers) = (Arc::clone(shared), caller.integers);
     let sync::Sync {
         positions,
@@ -39,10 +39,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
     let by_device = device.is_some();
     let looked = match device {
         Some(device) => {
-            let user = match caller.user() {
-                Ok(user) => user,
-                Err(failure) => return Work::Now(Err(failure)),
-            };
+            let user = caller.user()?;
             // Queued now, as every write.
             let stored = ack.map(|ack| {
                 shared.people.set_positions(SetPositions {
@@ -86,10 +83,10 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
         count(&shared.metrics, answers, &looked.0);
         reply(looked, integers)
     });
-    match time {
+    Ok(match time {
         Duration::ZERO => Work::Read(work.boxed()),
         _ => Work::Wait(work.boxed()),
-    }
+    })
 }
 
 fn asked(position: sync::Position<'_>) -> SyncPosition<'_> {
