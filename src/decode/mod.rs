@@ -15,14 +15,14 @@ pub(crate) use strict::Strict;
 /// Reads a type from JSON text.
 pub(crate) fn from_str<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(Strict::<_>::new(&mut reader))?;
+    let value = from(&mut reader)?;
     reader.end().map(|()| value)
 }
 
 /// Reads a type from JSON in bytes.
 pub(crate) fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = T::deserialize(Strict::<_>::new(&mut reader))?;
+    let value = from(&mut reader)?;
     reader.end().map(|()| value)
 }
 
