@@ -274,7 +274,7 @@ async fn wait(
     if time.is_zero() || !first.is_empty() {
         return Ok(first);
     }
-    let mut wait = Wait::begin(shared, &asked.asker, until, 0)?;
+    let mut wait = Wait::begin(shared, &asked.asker, 0)?;
     let mailbox = Arc::new(Mailbox::default());
     let mut names = shared
         .people
@@ -296,7 +296,7 @@ async fn wait(
         tokio::select! {
             _ = mailbox.take() => {}
             () = other_rules(&mut wait.turns) => {}
-            () = sleep_until(wait.until) => return Ok(looked),
+            () = sleep_until(until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
         }
     }

@@ -154,7 +154,7 @@ async fn wait_by_device(
     if time.is_zero() || !first.0.is_empty() || first.1 {
         return Ok(first);
     }
-    let mut wait = Wait::begin(shared, &sync.asker, until, 0)?;
+    let mut wait = Wait::begin(shared, &sync.asker, 0)?;
     let mailbox = Arc::new(Mailbox::default());
     loop {
         let names = shared
@@ -175,7 +175,7 @@ async fn wait_by_device(
             }
             let slots = tokio::select! {
                 slots = mailbox.take() => slots,
-                () = tokio::time::sleep_until(wait.until) => return Ok(looked),
+                () = tokio::time::sleep_until(until) => return Ok(looked),
                 () = shared.waits_over.cancelled() => return Ok(looked),
                 () = other_rules(&mut wait.turns) => vec![OWN_SIDE],
             };
@@ -204,7 +204,7 @@ async fn wait(
         return look(None).await;
     }
     // A wait that is refused costs no look.
-    let mut wait = Wait::begin(shared, asker.0, until, positions.len())?;
+    let mut wait = Wait::begin(shared, asker.0, positions.len())?;
     let first = look(None).await?;
     if !first.0.is_empty() || first.1 {
         return Ok(first);
@@ -224,7 +224,7 @@ async fn wait(
         }
         slots = tokio::select! {
             slots = mailbox.take() => Some(slots),
-            () = tokio::time::sleep_until(wait.until) => return Ok(looked),
+            () = tokio::time::sleep_until(until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
             () = other_rules(&mut wait.turns) => None,
         };
