@@ -1,8 +1,8 @@
 //! From text to types: the one way in which everything that comes from outside is read.
 //!
-//! Owns: two rules that serde does not have: where a type is a struct there must be an object, and an enumeration is a
-//! word; and how deep JSON is. Promises: a type needs nothing for them, so none can forget them; `tests/tidy.rs`
-//! refuses another way to read in `wire`, `gateway`, `credentials` and `config`. Must not: know what is read.
+//! Owns: two rules that serde does not have: a struct is read from an object only, and an enumeration from a word only;
+//! and how deep JSON is. Promises: a type needs nothing for them, so none can forget them; `tests/tidy.rs` refuses
+//! another way to read in `wire`, `gateway`, `credentials` and `config`. Must not: know what is read.
 
 mod depth;
 mod strict;

@@ -43,7 +43,7 @@ pub struct Account {
     /// Key that requests are signed with
     #[arg(long, default_value = "development")]
     pub key_id: String,
-    /// File with its secret, in place of TIDELINE_KEY_SECRET; no argument, which others see, is the secret itself
+    /// File with its secret, in place of TIDELINE_KEY_SECRET; an argument can't hold it, because others see arguments
     #[arg(long, value_name = "FILE")]
     pub key_secret_file: Option<PathBuf>,
     /// Name of the instance; all names lead to the same tables

@@ -1,8 +1,8 @@
 //! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
 //!
 //! Owns: which path answers what. Promises: heads, bodies and the reading of responses have deadlines; every refusal
-//! has the right status and a line that says why, and arrives whatever the client still sends, or if it has said that
-//! it sends no more; the connection's task is the session's task. Must not: decode a request's meaning.
+//! has the right status and a line that says why, and arrives whatever the client still sends, also if it has ended its
+//! side; the connection's task is the session's task. Must not: decode a request's meaning.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -101,7 +101,7 @@ async fn serve_http(
                 }
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
                 let (ends, answers) = (ends.clone(), Arc::clone(&answers));
-                // From now on: hyper looks at the socket before it begins with this.
+                // Set before the answer is polled, because hyper reads the socket before it polls it.
                 answers.store(true, Ordering::Relaxed);
                 Box::pin(async move {
                     let answer = answer(request, &ends, &shared, &upgraded).await;

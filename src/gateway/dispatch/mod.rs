@@ -65,7 +65,7 @@ pub(super) struct Caller {
     pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
     member_changes: Arc<conversation::MemberChanges>,
-    /// Where its writes stand that read before they are queued.
+    /// The order of its writes that read before they are queued.
     line: line::Line,
 }
 
@@ -110,8 +110,8 @@ impl Caller {
         }
     }
 
-    /// A write that reads first: it begins when the writes before it that do so are queued, and those behind it when
-    /// it is done.
+    /// A write that reads first. It begins when such writes before it are queued, and the next one begins when it is
+    /// done.
     fn in_line(&self, write: impl Future<Output = Outcome> + Send + 'static) -> Work {
         let place = self.line.place();
         Work::Write(Box::pin(async move {
@@ -353,7 +353,7 @@ pub(super) fn refusal(error: Error) -> Failure {
 /// The answer to those who may know of a timeline, but not do what they ask.
 pub(super) const NO_RIGHT: &str = "you have no right to do this here";
 
-/// The answer to who asks for a direct conversation in whose place there is something else.
+/// The answer to a caller who asks for a direct conversation, while a timeline with other members has its ID.
 const OF_OTHERS: &str = "what is in this conversation's place has other members than you two";
 
 /// The answer to an edit that the timeline's settings do not let this user make.

@@ -158,7 +158,7 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Re
     }))
 }
 
-/// Runs a change in its turn and to its end, also if its caller goes away: what is on disk is in force, too.
+/// Runs a change in its turn and to its end, also if its caller goes away: what is on disk must come into force.
 pub(super) fn whole(
     caller: &Caller,
     change: impl Future<Output = Outcome> + Send + 'static,

@@ -118,7 +118,7 @@ async fn look(
     synced.await.map_err(refusal)
 }
 
-/// The same for those positions whose slots had news; `None` = for all. What it needs of them is made for the look.
+/// The same for those positions whose slots had news; `None` = for all.
 async fn look_at(
     shared: &Shared,
     (positions, slots): (&sync::Positions, Option<Vec<u32>>),
@@ -191,7 +191,7 @@ async fn wait_by_device(
 const OWN_SIDE: u32 = 0;
 const ANY: u32 = 1;
 
-/// While it waits only the positions are kept, as they came in.
+/// While it waits only the positions are kept, as they came in: each look makes what it needs of them.
 async fn wait(
     shared: &Shared,
     positions: &sync::Positions,

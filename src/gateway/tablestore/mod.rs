@@ -251,8 +251,8 @@ async fn perform(
     done
 }
 
-/// The request in a body. A batch may have hundreds of filters with expressions to be compiled: off the threads that
-/// serve clients, few at a time.
+/// The request in a body. A batch may have hundreds of filters with expressions to compile, so batches are decoded off
+/// the threads that serve clients, a few at a time.
 async fn decode(
     operation: Operation,
     body: Bytes,
