@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Shorter ones can be guessed from what they have signed.
-pub const SECRET_BYTES_MIN: usize = 32;
+const SECRET_BYTES_MIN: usize = 32;
 
 /// The secret in a file: all of it but the newline with which editors and `echo` end a file.
 ///

@@ -55,7 +55,11 @@ impl Account {
     /// The secret of the key: that of the file, of the environment, or the one that everybody knows.
     fn key_secret(&self) -> Result<String, ExportError> {
         match &self.key_secret_file {
-            Some(file) => String::from_utf8(secret::content(file).map_err(wrong)?).map_err(wrong),
+            Some(file) => {
+                let secret = secret::content(file).map_err(wrong)?;
+                String::from_utf8(secret)
+                    .map_err(|_| wrong(format_args!("{}: not UTF-8", file.display())))
+            }
             None => Ok(std::env::var(KEY_SECRET).unwrap_or_else(|_| "development".to_owned())),
         }
     }

@@ -302,9 +302,14 @@ async fn observed(
 
 /// Off the threads that serve clients: it looks into files and locks of the stores.
 async fn scrape(shared: &Arc<Shared>) -> Answer {
-    let _turn = shared.scrapes.acquire().await;
+    let turn = Arc::clone(&shared.scrapes).acquire_owned().await;
     let pages = Arc::clone(&shared.pages);
-    match tokio::task::spawn_blocking(move || pages.metrics()).await {
+    let scraping = tokio::task::spawn_blocking(move || {
+        // Kept to the end also if nobody waits for the answer any more: the work can't be stopped.
+        let _turn = turn;
+        pages.metrics()
+    });
+    match scraping.await {
         Ok(text) => full(
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",
