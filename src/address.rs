@@ -1,7 +1,7 @@
 //! Where a running server is, for the commands that ask one.
 //!
 //! Owns: how a server's address is read. Promises: every command takes the same forms, and all of them name the same
-//! server; a credential in a URL is refused, because others see it. Must not: connect.
+//! server; a credential in a URL is refused, because other users can see it. Must not: connect.
 
 use hyper::Uri;
 

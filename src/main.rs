@@ -190,8 +190,8 @@ fn complete(shell: Shell, out: &mut Output) -> Result<(), Failure> {
     Ok(out.write_all(&script)?)
 }
 
-/// Standard output. Its reader may go before the end, as `head` does: then a command that only shows something ends
-/// without a word, and one that changes or judges something goes on to its end.
+/// Standard output. Its reader may go away before the end, as `head` does. Then a command that only shows something
+/// ends without an error, and one that changes or judges something goes on to its end.
 struct Output {
     out: BufWriter<Stdout>,
     only_shows: bool,
@@ -212,7 +212,8 @@ impl Output {
         }
     }
 
-    fn read<T>(&mut self, done: io::Result<T>, as_if: T) -> io::Result<T> {
+    /// What a write comes to: `as_if` it was done, where it does not matter that nobody reads any more.
+    fn noted<T>(&mut self, done: io::Result<T>, as_if: T) -> io::Result<T> {
         let is_gone = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
         self.unread |= done.as_ref().is_err_and(is_gone);
         match done {
@@ -225,12 +226,12 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let done = self.out.write(bytes);
-        self.read(done, bytes.len())
+        self.noted(done, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let done = self.out.flush();
-        self.read(done, ())
+        self.noted(done, ())
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Shorter ones can be guessed from what they have signed.
-pub const SECRET_BYTES_MIN: usize = 32;
+const SECRET_BYTES_MIN: usize = 32;
 
 /// The secret in a file: all of it but the newline with which editors and `echo` end a file.
 ///
@@ -20,7 +20,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>, String> {
     Ok(secret)
 }
 
-/// The same of one whose length others have decided.
+/// The same of a secret that may be short, because others have chosen it.
 ///
 /// # Errors
 /// As [`read`].
@@ -43,7 +43,7 @@ pub fn read_text(path: &Path) -> Result<String, String> {
 /// Refuses a secret that is too short.
 ///
 /// # Errors
-/// How long it is, and must be.
+/// How long it is, and how long it must be.
 pub fn check(secret: &[u8]) -> Result<(), String> {
     let bytes = secret.len();
     match bytes < SECRET_BYTES_MIN {
@@ -58,7 +58,7 @@ pub fn check(secret: &[u8]) -> Result<(), String> {
 /// chosen may: that is common where containers run.
 ///
 /// # Errors
-/// That it is so, and what to do.
+/// Why the file is refused, and what to do.
 pub fn check_closed(path: &Path) -> Result<(), String> {
     let found = fs::metadata(path).map_err(|error| error.to_string())?;
     let mode = found.permissions().mode() & 0o777;
@@ -71,7 +71,7 @@ pub fn check_closed(path: &Path) -> Result<(), String> {
     }
 }
 
-/// What those have who are neither the owner nor of the file's group.
+/// The permissions of those who are neither the owner nor in the file's group.
 const OTHERS: u32 = 0o007;
 
 #[cfg(test)]

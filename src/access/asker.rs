@@ -77,7 +77,7 @@ impl Claim {
         self.issued_at
     }
 
-    /// It gives nothing any more.
+    /// Whether it gives no rights any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let withdrawn = || self.gate.has_withdrawn(&self.identity, self.issued_at);
@@ -164,7 +164,7 @@ pub struct Asker {
     claim: Option<Arc<Claim>>,
     /// Any of these is enough; empty = to read.
     needs: Rights,
-    /// What they are given without a credential is about timelines that exist.
+    /// Without a credential they have every right but to make timelines.
     makes_nothing: bool,
 }
 
@@ -191,7 +191,7 @@ impl Asker {
         }
     }
 
-    /// The same caller, who is believed, and makes no timeline.
+    /// The same caller, who may make no timeline if no credential is asked for.
     #[must_use]
     pub fn making_nothing(&self) -> Asker {
         Asker {

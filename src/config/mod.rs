@@ -228,15 +228,15 @@ keys! {
         /// address {connections, handshakes_per_s, failures_per_min = 60}, user and key {connections, requests_per_s,
         /// bytes_per_s}. 0 = no limit. Read again on SIGHUP.
         limits: LimitsKey = LimitsKey::default();
-        /// Open connections at most. At it the oldest that has shown no credential gives its place up, then one of a
-        /// caller above its share; without such ones further ones get 503. Fewer if the limit of open files (ulimit -n)
-        /// is lower: a part of it is kept for the store.
+        /// Open connections at most. When all are taken, a new one replaces the oldest that has shown no credential, or
+        /// else the oldest of a caller above its share; if there is neither, it gets 503. Fewer if the limit of open
+        /// files (ulimit -n) is lower: a part of it is kept for the store.
         connections_max: usize = 16_384, 1 to 1_000_000;
-        /// How many percent of a bound over all connections one user or one API key may take: of connections_max (when
+        /// How many percent one user or one API key may take of what all connections may hold: of connections_max (when
         /// it is reached), inbound_bytes_max, answers_bytes_max, watched_timelines_max and those of tables. 100 = all.
         caller_share_percent: u32 = 25, 1 to 100;
-        /// Timelines that all subscriptions and waiting calls together may follow, about 700 bytes each; beyond it they
-        /// are refused with busy, and a caller beyond its share with too_many.
+        /// Timelines that all subscriptions and waiting calls together may follow, about 700 bytes each. Further
+        /// ones are refused with busy, and those of a caller above its share with too_many.
         watched_timelines_max: usize = 1_000_000, 10_001 to 1_000_000_000;
         /// Subscriptions of one connection.
         subscriptions_max: u64 = wire::Limits::DEFAULT.subscriptions_max, 1 to 1_000_000;
@@ -272,16 +272,16 @@ keys! {
         /// Capacity units (of 4 KiB, reads and writes together) per second of one partition key; beyond it requests
         /// are answered OTSCapacityUnitExhausted. 0 = no limit.
         tablestore_partition_key_units_max: u32 = 0, 0 to 1_000_000_000;
-        /// Bytes of text that the expressions of one read or write may look at, for each expression once; one that
-        /// takes more than 4 KiB when it is compiled counts 4, 16 or 64 times. A range ends its page there, else the
+        /// Bytes of text that the regular expressions of one read or write may look at together. An expression that
+        /// takes more than 4 KiB when it is compiled counts 4, 16 or 64 times. A range ends its page there; any other
         /// request gets OTSParameterInvalid.
         tablestore_expression_bytes_max: u64 = 8_388_608, 65_536 to 1_099_511_627_776;
-        /// Reads with expressions that run or wait for their turn: they have places of their own, half as many as there
-        /// are processors. Beyond it requests are answered OTSServerBusy.
+        /// Reads with costly expressions that run or wait for their turn, at most; half as many as there are processors
+        /// run at a time. Further requests are answered OTSServerBusy.
         tablestore_costly_reads_max: usize = 64, 1 to 1_000_000;
-        /// Open local transactions of tables, about 2 KiB each. Beyond it starts are answered OTSServerBusy.
+        /// Open local transactions of tables at most, about 2 KiB each. Further ones are answered OTSServerBusy.
         tablestore_transactions_max: usize = 4_096, 1 to 1_000_000;
-        /// Bytes of memory that the writes of open transactions may take; beyond it writes in them are answered
+        /// Bytes of memory that the writes of open transactions may take. Further writes in them are answered
         /// OTSServerBusy.
         tablestore_transaction_bytes_max: usize = 268_435_456, 33_554_432 to 1_099_511_627_776;
     }

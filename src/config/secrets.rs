@@ -65,24 +65,22 @@ impl Config {
         }
         for (at, credential) in self.tablestore_credentials.0.iter().enumerate() {
             // A secret is not to be shown, and a broken one may be anywhere in the text.
-            if !credential
-                .split_once(':')
-                .is_some_and(|(id, secret)| is_key_id(id) && !secret.is_empty())
-            {
+            let parts = credential.split_once(':');
+            let parts = parts.filter(|(id, secret)| is_key_id(id) && !secret.is_empty());
+            let Some((_, secret)) = parts else {
                 return Err(ConfigError(format!(
                     "tablestore_credentials: number {} is not a key ID of letters, digits, '.', '_' and '-', a colon, \
                      and a secret",
                     at + 1
                 )));
-            }
-            if credential.ends_with(&format!(":{}", HIDDEN)) {
+            };
+            if credential.ends_with(&format!(":{HIDDEN}")) {
                 return Err(ConfigError(format!(
                     "tablestore_credentials: number {} has its secret hidden, as `tideline config` prints it: put the \
                      secret in its place",
                     at + 1
                 )));
             }
-            let secret = credential.split_once(':').map_or("", |(_, secret)| secret);
             if secret.len() < TABLESTORE_SECRET_BYTES_MIN && credential != DEVELOPMENT {
                 return Err(ConfigError(format!(
                     "tablestore_credentials: number {} has a secret of {} bytes, but it must have \
@@ -107,7 +105,7 @@ impl Config {
     }
 }
 
-/// As long as those of Alibaba Cloud, which are brought along.
+/// As long as the secrets of Alibaba Cloud, which users bring along.
 const TABLESTORE_SECRET_BYTES_MIN: usize = 30;
 
 fn is_key_id(id: &str) -> bool {

@@ -292,7 +292,7 @@ impl ClientTokens {
             Some(_) => return Err(Refused::User.into()),
         };
         let issued_at = time(&claims, "iat")?;
-        // It would outlive every revocation until then.
+        // Every revocation before that time would leave the token valid.
         if issued_at.is_some_and(|at| at > now_ms.saturating_add(leeway_ms.max(AHEAD_MS))) {
             return Err(Refused::NotYetValid.into());
         }
@@ -379,7 +379,7 @@ fn bytes_of(json: Option<&RawValue>, base64: Option<String>) -> Result<Option<By
 
 /// For so long after its end a connection may still be refreshed.
 const GRACE_MS: u64 = 25_000;
-/// How far the clocks of those who issue tokens may be ahead.
+/// How far the clock of a token's issuer may be ahead.
 const AHEAD_MS: u64 = 30_000;
 
 #[cfg(test)]

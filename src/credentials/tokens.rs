@@ -223,7 +223,7 @@ fn read_claims(signed: &Signed, now_ms: u64) -> Result<Token, Refused> {
         key,
         leeway_ms,
     } = signed;
-    // It lets its user subscribe to that channel of the Centrifuge dialect, and do nothing else.
+    // A token with a channel lets its user subscribe to that channel of the Centrifuge dialect, and do nothing else.
     if claims.get("channel").is_some_and(|channel| channel != "") {
         return Err(Refused::Claims);
     }
@@ -261,7 +261,7 @@ pub(super) fn is_user(user: &str) -> bool {
         && !user.contains(char::is_control)
 }
 
-/// A NumericDate (RFC 7519) in ms. Times stay below 2^53.
+/// A NumericDate (RFC 7519) in ms; `None` = it is none, or not below 2^53 ms.
 pub(super) fn milliseconds(value: &Value) -> Option<u64> {
     let ms = match value.as_u64() {
         Some(seconds) => seconds.saturating_mul(1_000),

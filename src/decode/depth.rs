@@ -1,7 +1,7 @@
 //! How deep JSON is.
 //!
 //! Owns: the one counter, for all ways by which JSON comes in. Promises: linear, without recursion; brackets within
-//! texts don't count. Must not: know a limit; those who ask do.
+//! texts don't count. Must not: know a limit; the callers do.
 
 /// How deep JSON text is, if that is more than the limit: a number is 0 deep, `[]` is 1.
 pub(crate) fn deeper_than(limit: u64, json: &[u8]) -> Option<u64> {
@@ -37,7 +37,7 @@ pub(crate) fn openings(json: &[u8]) -> u64 {
     json.chunks(STRETCH_BYTES).map(count).sum()
 }
 
-/// A byte can count them.
+/// No more than a byte can count.
 const STRETCH_BYTES: usize = 240;
 
 #[cfg(test)]

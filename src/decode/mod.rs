@@ -1,8 +1,8 @@
 //! From text to types: the one way in which everything that comes from outside is read.
 //!
-//! Owns: two rules that serde does not have: where a type is a struct there must be an object, and an enumeration is a
-//! word; and how deep JSON is. Promises: a type needs nothing for them, so none can forget them; `tests/tidy.rs`
-//! refuses another way to read in `wire`, `gateway`, `credentials` and `config`. Must not: know what is read.
+//! Owns: two rules that serde does not have: a struct is read from an object only, and an enumeration from a word only;
+//! and how deep JSON is. Promises: a type needs nothing for them, so none can forget them; `tests/tidy.rs` refuses
+//! another way to read in `wire`, `gateway`, `credentials` and `config`. Must not: know what is read.
 
 mod depth;
 mod strict;
@@ -15,14 +15,14 @@ pub(crate) use strict::Strict;
 /// Reads a type from JSON text.
 pub(crate) fn from_str<'a, T: Deserialize<'a>>(text: &'a str) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    let value = T::deserialize(Strict::<_>::new(&mut reader))?;
+    let value = from(&mut reader)?;
     reader.end().map(|()| value)
 }
 
 /// Reads a type from JSON in bytes.
 pub(crate) fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let value = T::deserialize(Strict::<_>::new(&mut reader))?;
+    let value = from(&mut reader)?;
     reader.end().map(|()| value)
 }
 

@@ -22,9 +22,9 @@ impl<T, const MAX: u64> Strict<T, MAX> {
 }
 
 macro_rules! as_it_is {
-    ($($method:ident)+) => { $(
-        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$method(Self::around(visitor))
+    ($($method:ident($($name:ident: $kind:ty),*))+) => { $(
+        fn $method<V: Visitor<'de>>(self $(, $name: $kind)*, visitor: V) -> Result<V::Value, D::Error> {
+            self.0.$method($($name,)* Self::around(visitor))
         }
     )+ };
 }
@@ -39,10 +39,13 @@ impl<'de, D: Deserializer<'de>, const MAX: u64> Deserializer<'de> for Strict<D, 
     type Error = D::Error;
 
     as_it_is! {
-        deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8
-        deserialize_u16 deserialize_u32 deserialize_u64 deserialize_f32 deserialize_f64 deserialize_char deserialize_str
-        deserialize_string deserialize_bytes deserialize_byte_buf deserialize_option deserialize_unit deserialize_seq
-        deserialize_map deserialize_identifier deserialize_ignored_any
+        deserialize_any() deserialize_bool() deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64()
+        deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64() deserialize_f32() deserialize_f64()
+        deserialize_char() deserialize_str() deserialize_string() deserialize_bytes() deserialize_byte_buf()
+        deserialize_option() deserialize_unit() deserialize_seq() deserialize_map() deserialize_identifier()
+        deserialize_ignored_any() deserialize_unit_struct(name: &'static str)
+        deserialize_newtype_struct(name: &'static str) deserialize_tuple(length: usize)
+        deserialize_tuple_struct(name: &'static str, length: usize)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -61,41 +64,6 @@ impl<'de, D: Deserializer<'de>, const MAX: u64> Deserializer<'de> for Strict<D, 
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         self.0.deserialize_str(Word(visitor))
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_unit_struct(name, Self::around(visitor))
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0
-            .deserialize_newtype_struct(name, Self::around(visitor))
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        length: usize,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_tuple(length, Self::around(visitor))
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        length: usize,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0
-            .deserialize_tuple_struct(name, length, Self::around(visitor))
     }
 
     fn is_human_readable(&self) -> bool {
@@ -131,7 +99,7 @@ impl<'de, V: Visitor<'de>, const MAX: u64> Visitor<'de> for Strict<V, MAX> {
         }
     }
 
-    // As some formats have all of theirs.
+    // Some formats, as TOML, give every integer this way.
     fn visit_i64<E: Error>(self, number: i64) -> Result<V::Value, E> {
         match u64::try_from(number) {
             Ok(number) if number > MAX => Err(E::custom(format_args!("above {MAX}"))),

@@ -43,7 +43,7 @@ pub struct Account {
     /// Key that requests are signed with
     #[arg(long, default_value = "development")]
     pub key_id: String,
-    /// File with its secret, in place of TIDELINE_KEY_SECRET; no argument, which others see, is the secret itself
+    /// File with its secret, in place of TIDELINE_KEY_SECRET; an argument can't hold it, because others see arguments
     #[arg(long, value_name = "FILE")]
     pub key_secret_file: Option<PathBuf>,
     /// Name of the instance; all names lead to the same tables
@@ -55,7 +55,11 @@ impl Account {
     /// The secret of the key: that of the file, of the environment, or the one that everybody knows.
     fn key_secret(&self) -> Result<String, ExportError> {
         match &self.key_secret_file {
-            Some(file) => String::from_utf8(secret::content(file).map_err(wrong)?).map_err(wrong),
+            Some(file) => {
+                let secret = secret::content(file).map_err(wrong)?;
+                String::from_utf8(secret)
+                    .map_err(|_| wrong(format_args!("{}: not UTF-8", file.display())))
+            }
             None => Ok(std::env::var(KEY_SECRET).unwrap_or_else(|_| "development".to_owned())),
         }
     }

@@ -1,9 +1,9 @@
 //! Who calls over HTTP, for as long as one request takes: the native protocol, `/api` and Tablestore's.
 //!
 //! Owns: the credential and the claim of a request, and what its commands cost of its caller's limits. Promises: a
-//! command begins only while the credential counts; what reads or waits is ended with the credential, and nothing of it
-//! is told; a change that has begun is done to its end and answered. Must not: know a protocol: each says a refusal in
-//! its own words.
+//! command begins only while the credential counts; what reads or waits ends with the credential, and none of its
+//! result is sent; a change that has begun is done to its end and answered. Must not: know a protocol: each says a
+//! refusal in its own words.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -116,14 +116,14 @@ impl Admitted {
         Ok(taken.inspect_err(|reached| self.shared.metrics.refused(reached.limit, 1))?)
     }
 
-    /// Refuses those of several calls that go too far; they came in so many bytes.
+    /// Refuses those of several calls that are above a limit of their caller; they came in so many bytes.
     pub(super) fn bound(&self, incoming: &mut Incoming, bytes: usize) {
         let limits = &self.shared.per_client;
         limits.bound(self.payer(), incoming, bytes);
     }
 
-    /// Does work that has not begun, once partitions are not about to be split or merged: a split or merge waits for
-    /// what may write, and not for those that wait for news. `Err` = the credential counts no more.
+    /// Does work that has not begun, while no split or merge of partitions is about to begin. Those wait for work that
+    /// may write, and not for calls that wait for news. `Err` = the credential counts no more.
     pub(super) async fn perform<T>(
         &self,
         does: Does,

@@ -1,8 +1,8 @@
 //! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
 //!
 //! Owns: which path answers what. Promises: heads, bodies and the reading of responses have deadlines; every refusal
-//! has the right status and a line that says why, and arrives whatever the client still sends, or if it has said that
-//! it sends no more; the connection's task is the session's task. Must not: decode a request's meaning.
+//! has the right status and a line that says why, and arrives whatever the client still sends, also if it has ended its
+//! side; the connection's task is the session's task. Must not: decode a request's meaning.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -100,7 +100,7 @@ async fn serve_http(
                 }
                 let (shared, upgraded) = (Arc::clone(&shared), Arc::clone(&upgraded));
                 let ends = ends.clone();
-                // From now on: hyper looks at the socket before it begins with this.
+                // Set before the answer is polled, because hyper reads the socket before it polls it.
                 let owed = Owed::new(&answers);
                 request.extensions_mut().insert(Arc::clone(&owed));
                 Box::pin(async move {
@@ -302,9 +302,14 @@ async fn observed(
 
 /// Off the threads that serve clients: it looks into files and locks of the stores.
 async fn scrape(shared: &Arc<Shared>) -> Answer {
-    let _turn = shared.scrapes.acquire().await;
+    let turn = Arc::clone(&shared.scrapes).acquire_owned().await;
     let pages = Arc::clone(&shared.pages);
-    match tokio::task::spawn_blocking(move || pages.metrics()).await {
+    let scraping = tokio::task::spawn_blocking(move || {
+        // Kept to the end also if nobody waits for the answer any more: the work can't be stopped.
+        let _turn = turn;
+        pages.metrics()
+    });
+    match scraping.await {
         Ok(text) => full(
             StatusCode::OK,
             "text/plain; version=0.0.4; charset=utf-8",

@@ -60,7 +60,7 @@ struct State {
 #[derive(Default)]
 struct Users(Mutex<HashMap<Arc<str>, usize>>);
 
-/// One session of a user.
+/// Counts one session of a user until it is dropped.
 struct There {
     user: Arc<str>,
     users: Arc<Users>,

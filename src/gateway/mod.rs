@@ -149,7 +149,7 @@ struct Shared {
     /// Where it listens.
     address: SocketAddr,
     /// One scrape at a time: it takes a thread, and what it looks up is the same for all.
-    scrapes: Semaphore,
+    scrapes: Arc<Semaphore>,
     counters: Counters,
     dialects: Dialects,
     metrics: Arc<Metrics>,
@@ -222,7 +222,7 @@ impl Gateway {
             pages,
             health,
             address,
-            scrapes: Semaphore::new(1),
+            scrapes: Arc::new(Semaphore::new(1)),
             counters: Counters::new(Arc::clone(&metrics)),
             metrics,
             dialects,

@@ -117,8 +117,8 @@ impl Outbox {
         }
     }
 
-    /// Adds a ping or a pong, behind those that wait and in front of all else that has not begun to go out. The oldest
-    /// of its kind gives way where there are many: a client that sends pings and reads nothing piles up nothing.
+    /// Adds a ping or a pong, behind those that wait and in front of all else that has not begun to go out. If too many
+    /// of its kind wait, the oldest is dropped: a client that sends pings and reads nothing piles up nothing.
     pub(super) fn control(&mut self, kind: Control, payload: Bytes) {
         let (first, opcode) = (usize::from(self.sent > 0), OpCode::Control(kind));
         let waiting = self.queue.iter().skip(first);
@@ -222,7 +222,7 @@ impl Outbox {
     }
 }
 
-/// Frames of one kind that wait: a pong for each of as many pings as come together.
+/// Frames of one kind that may wait. Pings may come together, and each gets its pong.
 fn controls_max(kind: Control) -> usize {
     match kind {
         Control::Pong => 16,

@@ -1,7 +1,7 @@
 //! How long an HTTP connection is waited for: while its client takes an answer, after it has ended its own side, and
 //! when it is closed.
 //!
-//! Owns: the least speed of a reader, what becomes of a client that has said all, and the way in which a socket is
+//! Owns: the least speed of a reader, the answer to a client that has ended its side, and the way in which a socket is
 //! closed so that the last answer arrives. Promises: each wait ends. Must not: know what is sent.
 
 use std::io;
@@ -25,8 +25,8 @@ pub(super) fn is_late(due: Instant) -> bool {
 const LATE: Duration = Duration::from_millis(250);
 
 /// A socket whose writes do not wait for ever: a client that stops reading a response, or reads it by the byte, gives
-/// its place free. One that has ended its side behind a request still gets the answer: hyper hears of the end later,
-/// for it would drop the request.
+/// its place free. A client that has ended its side behind a request still gets the answer: hyper, which would drop the
+/// request, learns of the end only after the answer.
 pub(super) struct Impatient {
     socket: Socket,
     patience: Duration,
@@ -38,8 +38,8 @@ pub(super) struct Impatient {
     answers: Arc<AtomicBool>,
     /// Not all that was written is on its way.
     is_writing: bool,
-    /// The client has ended its side. It may be gone: this runs until that is believed, anew whenever it takes
-    /// something.
+    /// `Some` = the client has ended its side, and may be gone. When this elapses it counts as gone; it runs anew
+    /// whenever the client takes something.
     ended: Option<Pin<Box<Sleep>>>,
 }
 
@@ -201,8 +201,8 @@ pub(super) async fn farewell(mut socket: impl AsyncRead + AsyncWrite + Unpin, ti
     .await;
 }
 
-/// So long an answer is owed to a client that has ended its side and takes nothing: it may as well be gone, and what it
-/// has asked for may be a burden.
+/// How long a client that has ended its side and takes nothing still gets its answer. It may be gone, and the answer
+/// may cost much.
 const ENDED_TIME: Duration = Duration::from_secs(3);
 /// So much a client has to take in the time for a body, or the rest of the response.
 const STEP_BYTES: usize = 1 << 20;

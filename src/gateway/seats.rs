@@ -3,8 +3,8 @@
 //! Owns: which connections are open, and of whom they are. A connection is a stranger's until a credential of it
 //! counted; where there is no `[auth]`, until it has asked for something that is no page. Promises: never more places
 //! than the bound; when all are taken, the stranger who has been there longest leaves, else the oldest connection of
-//! the caller who has most, if that is above a caller's share; so who has a credential gets in, whatever strangers and
-//! one caller do. Must not: close a socket; its task does, when it is told to.
+//! the caller who has most, if that is above a caller's share; so a caller with a credential gets in, whatever
+//! strangers and one other caller do. Must not: close a socket; its task does.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -128,7 +128,7 @@ impl Seat {
     /// A credential of the connection counted, or there is no need for one: it is this caller's now.
     pub(super) fn is_of(&self, holder: Option<Holder>) {
         let mut known = self.holder.lock().unwrap_or_else(PoisonError::into_inner);
-        // A key that acts for many users is the key's; a connection does not become a stranger's again.
+        // Mostly it is the same caller again: with a key for several users it is the key.
         if *known == Known::As(holder) {
             return;
         }

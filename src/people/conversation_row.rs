@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! conversation  the attributes' columns, $at (of joining, ms), $cleared, $hidden (head + 1), $hides, $inc, $joined,
-//!               $pos (where in the log this was written), $read, $removed (ms), $role (its hash), $roles (1 = there
-//!               were others)          absent = 0; role: the default one
+//!               $pos (where in the log this was written), $read, $removed (ms), $role (a hash of the role; 0 = the
+//!               default one), $roles (1 = there were other roles before)          absent = 0
 //! ```
 
 use xxhash_rust::xxh3::xxh3_64;

@@ -91,7 +91,7 @@ impl Issuer<'_> {
         self.seal.tag(&format!("cursor {}", self.user), rest)
     }
 
-    /// What was there before there were seals: it tells a slip from a text, and nothing else.
+    /// The check of cursors from before there were seals. It finds mistakes, and anybody can make it.
     fn check_of_before(&self, rest: &[u8]) -> [u8; CHECK_BYTES] {
         let hashed = [self.user.as_bytes(), &[0], rest].concat();
         xxhash_rust::xxh3::xxh3_64(&hashed).to_be_bytes()
@@ -126,7 +126,7 @@ impl Issuer<'_> {
         if rest[0] != kind {
             return Read::Wrong;
         }
-        // Of another directory perhaps, whose key nobody has here. It counts for nothing, whoever made it.
+        // Perhaps from another data directory, whose key is not here: it can't be checked, and nothing in it is used.
         if *of != self.history_bytes() {
             return Read::Elsewhere;
         }

@@ -60,7 +60,7 @@ impl People {
             let any = Vec::new();
             let found = self.shown(&sync.asker, &gone, Some(&[]), &any).await?;
             let mut found = found.into_iter();
-            // A member who may not read there does not hear what happens there.
+            // A member who may not read there is not told what happens there.
             synced.retain(|one| !is_gone(one) || !matches!(found.next(), Some(Found::Unfit)));
         }
         Ok((synced, more))

@@ -1,6 +1,7 @@
 //! Which conversations of a list are wanted.
 //!
-//! Owns: what of it the row at the user tells. Promises: a filter that asks nothing of the row needs none. Must not:
+//! Owns: the part of a filter that the row at the user decides. Promises: a filter that asks nothing of the row needs
+//! none. Must not:
 //! read a store.
 
 use crate::timeline::Columns;
@@ -19,7 +20,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether the row at the user has a say.
+    /// Whether it needs the row at the user.
     pub(super) fn asks_the_row(&self) -> bool {
         !self.attributes.is_empty() || self.muted.is_some()
     }

@@ -260,7 +260,7 @@ impl People {
         })
     }
 
-    /// Whose texts a user is given.
+    /// What the cursors of a user are made and checked with.
     fn issuer<'i>(&'i self, user: &'i str) -> Issuer<'i> {
         Issuer {
             user,

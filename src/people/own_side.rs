@@ -98,6 +98,7 @@ impl People {
                         side.current.push((at.name.clone(), place(&at.name)));
                         side.shown.push(*one);
                     }
+                    // The user could never read it, so it was never shown.
                     Some(Found::Unfit) if !entry.had_other_roles() => {}
                     Some(Found::Unfit) => {
                         bytes += 2 * at.name.len() + 8;

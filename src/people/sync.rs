@@ -101,8 +101,8 @@ impl People {
                     Some(Found::Shown(shown)) => conversations.push(*shown),
                     // Who has nothing need not hear what is gone.
                     _ if since.is_all => {}
-                    // Nor does who may not read it hear what happens there.
-                    Some(Found::Unfit) if !one.is_of_role => {}
+                    // Nor does a user hear of a conversation that they could never read.
+                    Some(Found::Unfit) if !one.had_other_roles => {}
                     _ => removed.push(one.name.clone()),
                 }
                 since.after.clone_from(&one.name);
@@ -189,7 +189,7 @@ impl People {
                 (true, is_ended) if !(is_ended && since.is_all) => changed.push(Changed {
                     name: name.to_owned(),
                     is_ended,
-                    is_of_role: entry.had_other_roles(),
+                    had_other_roles: entry.had_other_roles(),
                 }),
                 (false, false) => quiet.push(name),
                 _ => {}
@@ -202,7 +202,7 @@ impl People {
             changed.push(Changed {
                 name: quiet[at].to_owned(),
                 is_ended: false,
-                is_of_role: false,
+                had_other_roles: false,
             });
         }
         changed.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -215,8 +215,8 @@ struct Changed {
     name: String,
     /// The row at the user says that it has ended.
     is_ended: bool,
-    /// It has changed, and it may be that the user may read there no more.
-    is_of_role: bool,
+    /// The row has changed, and the user had another role before, in which they could perhaps read there.
+    had_other_roles: bool,
 }
 
 /// Conversations that are read together.

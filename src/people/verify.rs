@@ -370,7 +370,7 @@ fn differs(
         Some(row) => {
             let mut said = Marks::of(member);
             if row.marks.role == 0 {
-                // Rows of before do not say it.
+                // Rows of earlier versions have no role.
                 said.role = 0;
             }
             (row.marks != said).then_some("says something else than the member's row")

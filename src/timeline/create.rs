@@ -14,14 +14,14 @@ use super::members::{
 };
 use super::tables::Name;
 use super::write::{Site, new_head, put_head, put_new_meta, sort};
-use super::{Columns, Error, Meta, TimelineInfo};
+use super::{Error, Meta, TimelineInfo};
 
-/// What became of a call that makes a timeline.
+/// What came of a call that makes a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Made {
     /// It was made now.
     pub created: bool,
-    /// What of the call is not so in the timeline that was there.
+    /// Which parts of the call the timeline that existed does not have.
     pub differs: Vec<Part>,
 }
 
@@ -98,7 +98,7 @@ impl Site {
         Ok((self.info(txn, target.timeline, &head)?, made))
     }
 
-    /// What of a call is not so in the timeline that is there.
+    /// Which parts of a call the existing timeline does not have.
     fn differs(
         &self,
         txn: &Txn<'_>,
@@ -117,12 +117,14 @@ impl Site {
         }
         if !members.is_empty() {
             let members = self.with_creator(name, asker, settings, members);
-            let mut known = 0;
-            for member in &members {
+            // Up to the first difference: there may be thousands, and the writer waits.
+            let mut is_same = members.len() as u64 == u64::from(head.members);
+            let mut rest = members.iter();
+            while is_same && let Some(member) = rest.next() {
                 let row = MemberRow::load(txn, name, head, &member.user)?;
-                known += u32::from(row.is_some_and(|row| row.role == member.role()));
+                is_same = row.is_some_and(|row| row.role == member.role());
             }
-            if known != head.members || members.len() as u64 != u64::from(known) {
+            if !is_same {
                 differs.push(Part::Members);
             }
         }
@@ -155,8 +157,8 @@ impl Site {
         Ok(self.with_creator(name, asker, settings, members))
     }
 
-    /// The members of a new timeline with its creator, if there is a role for them. Where nothing is decided, who makes
-    /// one that only members may read is a member, or could not read it.
+    /// The members of a new timeline, and its creator if there is a role for them. Without `[auth]` the creator of a
+    /// members-only timeline becomes a member in any case: otherwise they could not read it.
     fn with_creator(
         &self,
         name: &Name,
@@ -170,7 +172,8 @@ impl Site {
             settings.members_only == Some(true)
         };
         let is_locked_out = asker.claim().is_none() && !asker.user().is_empty() && is_closed();
-        let Some(creator) = by_role.or_else(|| is_locked_out.then(|| member(asker.user(), None)))
+        let Some(creator) =
+            by_role.or_else(|| is_locked_out.then(|| NewMember::plain(asker.user())))
         else {
             return members;
         };
@@ -202,15 +205,8 @@ impl Site {
 fn creator(name: &Name, asker: &Asker) -> Option<NewMember> {
     let role = asker.creator_role(name.id())?;
     let user = asker.user();
-    (!user.is_empty()).then(|| member(user, Some(role)))
-}
-
-fn member(user: &str, role: Option<String>) -> NewMember {
-    NewMember {
-        user: user.to_owned(),
-        role,
-        attributes: Columns::new(),
-        visible_from: None,
-        read: None,
-    }
+    (!user.is_empty()).then(|| NewMember {
+        role: Some(role),
+        ..NewMember::plain(user)
+    })
 }

@@ -248,7 +248,7 @@ impl Timelines {
         }
     }
 
-    /// Makes a timeline, or finds it, and leaves it as it is then.
+    /// Makes a timeline. One that exists is found, and stays as it is.
     pub fn create(
         &self,
         create: Create,

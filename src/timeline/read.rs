@@ -29,7 +29,7 @@ use super::{
 pub(super) const HEADS_SCANNED_MAX: usize = if cfg!(test) { 2 } else { 4_096 };
 
 impl Site {
-    /// Which of its name a timeline is, and its head.
+    /// A timeline's incarnation and its last sequence.
     fn incarnation(&self, rows: &impl Source, target: &Target) -> Result<(u64, u64), Error> {
         let name = Name::new(&target.timeline);
         let (head, _) = self.admit(rows, &name, target.epoch.as_deref(), &target.asker)?;
@@ -205,7 +205,7 @@ impl Timelines {
         })
     }
 
-    /// The same, behind the writes that were queued before.
+    /// As [`Timelines::incarnation`], behind the writes that were queued before.
     pub fn incarnation_in_turn(
         &self,
         target: Target,

@@ -28,7 +28,7 @@ pub(super) fn metas(batch: &Batch) -> Result<Vec<Touched>, ReadError> {
     })
 }
 
-/// The timelines whose followers a batch may tell something: nothing changes without the head but members.
+/// The timelines whose followers a batch may have news for. Every change writes the head row, but for those of members.
 pub(super) fn told(batch: &Batch) -> Result<Vec<String>, ReadError> {
     let told = batch.entries().filter_map(|entry| {
         let (table, columns) = split_key(entry.key)?;

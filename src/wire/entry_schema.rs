@@ -45,7 +45,7 @@ impl JsonSchema for Patch {
     }
 }
 
-/// One that is not nested.
+/// A value that is not nested.
 impl JsonSchema for OneValue<'_> {
     fn schema_name() -> Cow<'static, str> {
         "scalar".into()
@@ -114,6 +114,6 @@ fn typed() -> [Value; 2] {
     ]
 }
 
-/// What is left of the last character is 0.
+/// The bits of the last character that are left over are 0.
 const BASE64: &str =
     "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$";

@@ -117,7 +117,8 @@ pub enum History {
     Word(HistoryWord),
 }
 
-// Derived, it would be read by way of serde's own memory of it, which is not strict.
+// A derived decoder of an untagged enumeration first copies the value into a buffer of serde's. What reads from that is
+// not strict.
 impl<'de> Deserialize<'de> for History {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<History, D::Error> {
         struct NumberOrWord;

@@ -1,7 +1,7 @@
 //! How parameters are read: by `decode`, with the bound that all numbers of the protocol have; and defaults that more
 //! than one family has.
 //!
-//! Owns: that bound's place, and objects in which nothing is named twice. Promises: nothing is accepted in two
+//! Owns: where that bound holds, and objects in which nothing is named twice. Promises: nothing is accepted in two
 //! spellings. Must not: hold limits; `check.rs` does.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub(crate) fn yes() -> bool {
     true
 }
 
-/// The default in place of `null`, as Centrifuge's clients and back ends may say it.
+/// Reads `null` as the default: clients and back ends of Centrifuge may send it.
 pub(crate) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -2,7 +2,7 @@
 //!
 //! Owns: the patterns of names, and the rules "one of", "some of", "not both", "only with". Promises: a member that is
 //! `null` counts as absent, as it does for the decoders. Must not: be used to check input; `check.rs` and the families
-//! do, and `tests/python/test_schemas.py` holds both against each other.
+//! do, and `tests/python/test_schemas.py` compares the two.
 
 use schemars::Schema;
 use serde_json::{Value, json};
@@ -52,13 +52,13 @@ pub(super) fn lacks(name: &str, item: &str) -> Value {
     json!({ "properties": { name: { "not": { "contains": { "const": item } } } } })
 }
 
-/// Names of timelines as those of members.
+/// The members' names are IDs of timelines.
 pub(super) fn timelines(schema: &mut Schema) {
     let names = json!({ "minLength": 1, "maxLength": 255, "pattern": NO_CONTROL });
     schema.insert("propertyNames".to_owned(), names);
 }
 
-/// A list of which one item makes no sense.
+/// A list is empty, or has two items at least.
 pub(super) fn not_just_one(schema: &mut Schema) {
     schema.insert("not".to_owned(), json!({ "minItems": 1, "maxItems": 1 }));
 }
@@ -73,7 +73,7 @@ pub(super) fn some_of<const N: usize>(all: [Value; N]) -> impl FnMut(&mut Schema
     rule(json!({ "anyOf": all.to_vec() }))
 }
 
-/// Of this member and each of those, one at most is there.
+/// This member is not together with any of those.
 pub(super) fn not_beside<const N: usize>(name: &str, others: [&str; N]) -> impl FnMut(&mut Schema) {
     rule(json!({ "not": { "allOf": [given(name), any_given(others)] } }))
 }
@@ -86,7 +86,7 @@ pub(super) fn not_without<const N: usize>(
     only_with(any_given(others), given(name))
 }
 
-/// Where the first holds the second does, too.
+/// If the first holds, the second does too.
 pub(super) fn only_with(one: Value, needed: Value) -> impl FnMut(&mut Schema) {
     rule(json!({ "anyOf": [{ "not": one }, needed] }))
 }

@@ -2,8 +2,8 @@
 //!
 //! Owns: which calls are noted, and their line. Promises: a line for each call that needs a right above reading and
 //! writing one's own, for each that ends a session, and for each of a key that acts for a user, allowed or not, once it
-//! is answered; of what was refused to one caller, or has done nothing, so many a minute, and how many others; none
-//! where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
+//! is answered; of one caller's calls that were refused or have done nothing, so many a minute, and how many others;
+//! none where there is no `[auth]`. Must not: note values: an entry, an attribute, a setting, a credential.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -84,7 +84,8 @@ impl Noted {
     }
 }
 
-/// Whether a call that was answered has done anything: anybody can repeat what does not for ever.
+/// Whether an answered call has changed anything. A call that changes nothing can be repeated for ever, so its lines
+/// are limited.
 fn has_effect(reply: &Reply) -> bool {
     match reply {
         Reply::SessionClose(closed) => closed.closed,

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::shape::{self, page_bytes, size};
 use super::wait::Wait;
-use super::{Caller, Shared, Work, refusal};
+use super::{Caller, Shared, Started, Work, refusal};
 use crate::feed::{Mailbox, Watch};
 use crate::gateway::door::other_rules;
 use crate::ids::{PartitionId, Position};
@@ -57,19 +57,17 @@ pub(super) fn changing_members(
     changes: Arc<MemberChanges>,
     timeline: &str,
     start: impl FnOnce() -> Work,
-) -> Work {
-    if let Err(failure) = check_room(shared, timeline) {
-        return Work::Now(Err(failure));
-    }
+) -> Started {
+    check_room(shared, timeline)?;
     let (people, timeline) = (shared.people.clone(), timeline.to_owned());
-    match start() {
+    Ok(match start() {
         Work::Write(work) => Work::Write(Box::pin(work.inspect(move |outcome| {
             if outcome.is_ok() {
                 changes.note(people.end_of(&timeline));
             }
         }))),
         other => other,
-    }
+    })
 }
 
 /// Refuses what leads to writes elsewhere while the relay is too far behind in that timeline's partition.
@@ -160,11 +158,12 @@ pub(super) fn get(shared: &Arc<Shared>, caller: &Caller, request: conversation::
     }))
 }
 
-pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: conversation::Update) -> Work {
-    let asker = match caller.person(Method::ConversationUpdate) {
-        Ok(asker) => asker,
-        Err(failure) => return Work::Now(Err(failure)),
-    };
+pub(super) fn update(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: conversation::Update,
+) -> Started {
+    let asker = caller.person(Method::ConversationUpdate)?;
     let conversation::Update {
         timeline,
         set,
@@ -172,7 +171,7 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: conversatio
     } = request;
     let (people, integers) = (shared.people.clone(), caller.integers);
     let (asked, place) = (people.own(&asker, &timeline), caller.line.place());
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let own = asked.await.map_err(refusal)?;
         let turn = place.await;
         let updated = turn.queue(people.update_attributes(own, set.put, remove));
@@ -186,35 +185,32 @@ pub(super) fn update(shared: &Arc<Shared>, caller: &Caller, request: conversatio
         Ok(Reply::ConversationUpdate(conversation::Updated {
             attributes: Some(shape::entry(attributes, integers)),
         }))
-    }))
+    })))
 }
 
-pub(super) fn hide(shared: &Arc<Shared>, caller: &Caller, request: conversation::Hide) -> Work {
-    let asker = match caller.person(Method::ConversationHide) {
-        Ok(asker) => asker,
-        Err(failure) => return Work::Now(Err(failure)),
-    };
+pub(super) fn hide(shared: &Arc<Shared>, caller: &Caller, request: conversation::Hide) -> Started {
+    let asker = caller.person(Method::ConversationHide)?;
     let people = shared.people.clone();
     let (asked, place) = (people.own(&asker, &request.timeline), caller.line.place());
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let own = asked.await.map_err(refusal)?;
         let turn = place.await;
         turn.queue(people.hide(own)).await.map_err(refusal)?;
         Ok(Reply::ConversationHide(conversation::Hidden {
             hidden: true,
         }))
-    }))
+    })))
 }
 
-pub(super) fn direct(shared: &Arc<Shared>, caller: &Caller, request: conversation::Direct) -> Work {
-    let user = match caller.user() {
-        Ok(user) if user == request.user => {
-            let failure = Failure::invalid("user", "another user than the caller");
-            return Work::Now(Err(failure));
-        }
-        Ok(user) => user,
-        Err(failure) => return Work::Now(Err(failure)),
-    };
+pub(super) fn direct(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: conversation::Direct,
+) -> Started {
+    let user = caller.user()?;
+    if user == request.user {
+        return Err(Failure::invalid("user", "another user than the caller"));
+    }
     let timeline = People::direct_id(&user, &request.user);
     let asker = caller.asking(Method::ConversationDirect);
     let changes = Arc::clone(&caller.member_changes);
@@ -278,7 +274,7 @@ async fn wait(
     if time.is_zero() || !first.is_empty() {
         return Ok(first);
     }
-    let mut wait = Wait::begin(shared, &asked.asker, until, 0)?;
+    let mut wait = Wait::begin(shared, &asked.asker, 0)?;
     let mailbox = Arc::new(Mailbox::default());
     let mut names = shared
         .people
@@ -300,7 +296,7 @@ async fn wait(
         tokio::select! {
             _ = mailbox.take() => {}
             () = other_rules(&mut wait.turns) => {}
-            () = sleep_until(wait.until) => return Ok(looked),
+            () = sleep_until(until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
         }
     }

@@ -7,16 +7,13 @@ use std::sync::Arc;
 
 use super::conversation::check_room;
 use super::shape::{self, page_bytes, size};
-use super::{Caller, Shared, Work, refusal};
+use super::{Caller, Shared, Started, Work, refusal};
 use crate::people::FeedRange;
 use crate::timeline::{FeedMessage, Timelines};
 use crate::wire::{Failure, Method, Reply, feed};
 
-pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follow) -> Work {
-    let user = match may_follow(shared, caller) {
-        Ok(user) => user,
-        Err(failure) => return Work::Now(Err(failure)),
-    };
+pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follow) -> Started {
+    let user = may_follow(shared, caller)?;
     let feed::Follow {
         timeline,
         copy,
@@ -26,7 +23,7 @@ pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follo
     let target = caller.target(Method::FeedFollow, timeline.clone(), epoch);
     let asked = shared.timelines.incarnation_in_turn(target);
     let place = caller.line.place();
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let found = asked.await.map_err(refusal)?;
         let turn = place.await;
         let room = people.may_follow(&user, &timeline).await;
@@ -36,21 +33,18 @@ pub(super) fn follow(shared: &Arc<Shared>, caller: &Caller, request: feed::Follo
             following: true,
             from: followed.await.map_err(refusal)?,
         }))
-    }))
+    })))
 }
 
-pub(super) fn unfollow(shared: &Arc<Shared>, caller: &Caller, request: feed::Unfollow) -> Work {
-    let user = match may_follow(shared, caller) {
-        Ok(user) => user,
-        Err(failure) => return Work::Now(Err(failure)),
-    };
+pub(super) fn unfollow(shared: &Arc<Shared>, caller: &Caller, request: feed::Unfollow) -> Started {
+    let user = may_follow(shared, caller)?;
     let (people, place) = (shared.people.clone(), caller.line.place());
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let turn = place.await;
         let unfollowed = turn.queue(people.unfollow(&user, &request.timeline));
         unfollowed.await.map_err(refusal)?;
         Ok(Reply::FeedUnfollow(feed::Unfollowed { following: false }))
-    }))
+    })))
 }
 
 /// The caller's user, if what a follow leads to elsewhere has room.

@@ -6,18 +6,15 @@
 use std::sync::Arc;
 
 use super::session::{administrator, refusal, whole};
-use super::{Caller, Shared, Work};
+use super::{Caller, Shared, Started, Work};
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::credentials::{ApiKey, NewKey};
 use crate::wire::{Failure, Reason, Reply, key};
 
-pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, create: key::Create) -> Work {
-    let asked = administrator(shared, caller).and_then(|()| asked(create));
-    let (asked, shared) = match asked {
-        Ok(asked) => (asked, Arc::clone(shared)),
-        Err(failure) => return Work::Now(Err(failure)),
-    };
-    whole(caller, async move {
+pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, create: key::Create) -> Started {
+    administrator(shared, caller)?;
+    let (asked, shared) = (asked(create)?, Arc::clone(shared));
+    Ok(whole(caller, async move {
         let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
         let made = door.authority.create_key(asked).await;
         let (made, secret) = made.map_err(refusal)?;
@@ -25,7 +22,7 @@ pub(super) fn create(shared: &Arc<Shared>, caller: &Caller, create: key::Create)
             id: made.id.to_string(),
             key: key::Secret(secret.key(&made.id)),
         }))
-    })
+    }))
 }
 
 fn asked(create: key::Create) -> Result<NewKey, Failure> {
@@ -45,13 +42,11 @@ fn asked(create: key::Create) -> Result<NewKey, Failure> {
     })
 }
 
-pub(super) fn list(shared: &Shared, caller: &Caller) -> Work {
-    if let Err(failure) = administrator(shared, caller) {
-        return Work::Now(Err(failure));
-    }
+pub(super) fn list(shared: &Shared, caller: &Caller) -> Started {
+    administrator(shared, caller)?;
     let keys = shared.door.iter().flat_map(|door| door.authority.keys());
     let keys = keys.map(|key| told(&key)).collect();
-    Work::Now(Ok(Reply::KeyList(key::Listed { keys })))
+    Ok(Work::Now(Ok(Reply::KeyList(key::Listed { keys }))))
 }
 
 fn told(key: &ApiKey) -> key::ApiKey {
@@ -71,16 +66,14 @@ fn told(key: &ApiKey) -> key::ApiKey {
     }
 }
 
-pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: key::Revoke) -> Work {
-    if let Err(failure) = administrator(shared, caller) {
-        return Work::Now(Err(failure));
-    }
+pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: key::Revoke) -> Started {
+    administrator(shared, caller)?;
     let shared = Arc::clone(shared);
-    whole(caller, async move {
+    Ok(whole(caller, async move {
         let door = shared.door.as_ref().ok_or(Reason::Forbidden)?;
         let revoked = door.authority.revoke_key(&revoke.id).await;
         let revoked = revoked.map_err(refusal)?;
         shared.sessions.sweep(&door.authority);
         Ok(Reply::KeyRevoke(key::Revoked { revoked }))
-    })
+    }))
 }

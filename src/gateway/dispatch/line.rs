@@ -1,8 +1,8 @@
-//! The order of one connection's writes that can not be queued at once, because they read first.
+//! The order of one connection's writes that can't be queued at once, because they read first.
 //!
-//! Owns: the line in which such calls stand. Promises: a call has its place when it is begun; its turn comes when those
-//! before it have queued their writes, or were refused; a call that is dropped leaves the line. Must not: know what is
-//! written.
+//! Owns: the line in which such calls wait. Promises: a call has its place when it is begun; its turn comes when the
+//! calls before it have queued their writes, or were refused; a call that is dropped leaves the line. Must not: know
+//! what is written.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -16,7 +16,7 @@ use tokio::task::unconstrained;
 #[derive(Clone, Default)]
 pub(super) struct Line(Arc<Mutex<()>>);
 
-/// A call's turn; the next one's comes when it is dropped.
+/// A call's turn. The next call's turn comes when this is dropped.
 pub(super) struct Turn {
     _held: OwnedMutexGuard<()>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Turn {
 impl Line {
     /// Takes a place, whose turn comes when the future is ready.
     pub(super) fn place(&self) -> impl Future<Output = Turn> + Send + use<> {
-        // The mutex is fair: whoever has asked for it first gets it first, and asks when polled.
+        // The mutex is fair: it serves in the order in which its futures were polled first, so this one is polled now.
         let mut turn = unconstrained(Arc::clone(&self.0).lock_owned().boxed());
         let now = (&mut turn).now_or_never();
         async move {
@@ -38,7 +38,7 @@ impl Line {
 }
 
 impl Turn {
-    /// Does a write whose first step queues it, and lets the next one come then.
+    /// Does a write whose first poll queues it, and ends the turn then.
     pub(super) async fn queue<T>(self, write: impl Future<Output = T>) -> T {
         let (mut write, mut turn) = (pin!(write), Some(self));
         poll_fn(|context| {

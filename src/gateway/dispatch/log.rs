@@ -48,7 +48,7 @@ pub(super) fn tail(shared: &Arc<Shared>, caller: &Caller, request: &log::Tail) -
             }
             after = Some(read.next);
             if wait.is_none() {
-                wait = Some(Wait::begin(&shared, &caller.asker, until, 0)?);
+                wait = Some(Wait::begin(&shared, &caller.asker, 0)?);
             }
             is_over = tokio::select! {
                 // The journal lives as long as the process.

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use super::shape::{self, page_bytes, reactions, size};
-use super::{Caller, Shared, Work, refusal};
+use super::{Caller, Shared, Started, Work, refusal};
 use crate::timeline::{Pinned, React, ReactionsOf};
 use crate::wire::{Method, Reply, pin, reaction};
 
-pub(super) fn react(shared: &Arc<Shared>, caller: &Caller, request: reaction::Add) -> Work {
+pub(super) fn react(shared: &Arc<Shared>, caller: &Caller, request: reaction::Add) -> Started {
     let reaction::Add {
         timeline,
         sequence,
@@ -27,7 +27,11 @@ pub(super) fn react(shared: &Arc<Shared>, caller: &Caller, request: reaction::Ad
     )
 }
 
-pub(super) fn take_back(shared: &Arc<Shared>, caller: &Caller, request: reaction::Remove) -> Work {
+pub(super) fn take_back(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    request: reaction::Remove,
+) -> Started {
     let reaction::Remove {
         timeline,
         sequence,
@@ -50,10 +54,8 @@ fn reacting(
     (timeline, epoch): (String, Option<String>),
     (sequence, reaction, adds): (u64, String, bool),
     reply: fn(reaction::Reacted) -> Reply,
-) -> Work {
-    if let Err(failure) = caller.user() {
-        return Work::Now(Err(failure));
-    }
+) -> Started {
+    caller.user()?;
     let queued = shared.timelines.react(React {
         target: caller.target(
             match adds {
@@ -67,12 +69,12 @@ fn reacting(
         reaction,
         adds,
     });
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let by_name = queued.await.map_err(refusal)?;
         Ok(reply(reaction::Reacted {
             reactions: Some(reactions(by_name)),
         }))
-    }))
+    })))
 }
 
 pub(super) fn reactions_of(shared: &Arc<Shared>, caller: &Caller, request: reaction::List) -> Work {

@@ -65,7 +65,7 @@ pub(super) struct Caller {
     pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
     member_changes: Arc<conversation::MemberChanges>,
-    /// Where its writes stand that read before they are queued.
+    /// The order of its writes that read before they are queued.
     line: line::Line,
 }
 
@@ -110,8 +110,8 @@ impl Caller {
         }
     }
 
-    /// A write that reads first: it begins when the writes before it that do so are queued, and those behind it when
-    /// it is done.
+    /// A write that reads first. It begins when such writes before it are queued, and the next one begins when it is
+    /// done.
     fn in_line(&self, write: impl Future<Output = Outcome> + Send + 'static) -> Work {
         let place = self.line.place();
         Work::Write(Box::pin(async move {
@@ -151,6 +151,15 @@ pub(super) enum Work {
     Wait(BoxFuture<'static, Outcome>),
 }
 
+/// A call that has begun, or why it was refused at once.
+type Started = Result<Work, Failure>;
+
+impl From<Started> for Work {
+    fn from(started: Started) -> Work {
+        started.unwrap_or_else(|failure| Work::Now(Err(failure)))
+    }
+}
+
 /// Starts a request.
 pub(super) fn call(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     let noted = Noted::of(shared, caller, &request);
@@ -169,9 +178,8 @@ fn start_in_order(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -
         return start(shared, caller, request);
     };
     let changes = Arc::clone(&caller.member_changes);
-    conversation::changing_members(shared, changes, &timeline, || {
-        start(shared, caller, request)
-    })
+    let begin = || start(shared, caller, request);
+    conversation::changing_members(shared, changes, &timeline, begin).into()
 }
 
 /// The timeline whose members a call changes.
@@ -194,10 +202,10 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::SessionList(list) => seen::list(shared, caller, list),
         Request::SessionGet(get) => seen::get(shared, caller, get),
         Request::SessionClose(close) => session::close(shared, caller, &close),
-        Request::SessionRevoke(revoke) => session::revoke(shared, caller, revoke),
-        Request::KeyCreate(create) => key::create(shared, caller, create),
-        Request::KeyList(_) => key::list(shared, caller),
-        Request::KeyRevoke(revoke) => key::revoke(shared, caller, revoke),
+        Request::SessionRevoke(revoke) => session::revoke(shared, caller, revoke).into(),
+        Request::KeyCreate(create) => key::create(shared, caller, create).into(),
+        Request::KeyList(_) => key::list(shared, caller).into(),
+        Request::KeyRevoke(revoke) => key::revoke(shared, caller, revoke).into(),
         Request::Ping(Nothing {}) => Work::Now(Ok(pong(shared))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
         Request::TimelineCreate(create) => timeline::create(shared, caller, *create),
@@ -223,8 +231,8 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::Signal(signal) => signal::signal(shared, caller, signal, None),
         Request::PresenceGet(get) => signal::presence(shared, caller, get),
         Request::MessageRecall(recall) => message::recall(shared, caller, recall),
-        Request::ReactionAdd(add) => marks::react(shared, caller, add),
-        Request::ReactionRemove(remove) => marks::take_back(shared, caller, remove),
+        Request::ReactionAdd(add) => marks::react(shared, caller, add).into(),
+        Request::ReactionRemove(remove) => marks::take_back(shared, caller, remove).into(),
         Request::ReactionList(list) => marks::reactions_of(shared, caller, list),
         Request::PinAdd(add) => marks::pin(shared, caller, add),
         Request::PinRemove(remove) => marks::unpin(shared, caller, remove),
@@ -233,31 +241,31 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::ConversationSync(sync) => conversation::sync(shared, caller, sync),
         Request::ConversationCount(count) => conversation::count(shared, caller, count),
         Request::ConversationGet(get) => conversation::get(shared, caller, get),
-        Request::ConversationUpdate(update) => conversation::update(shared, caller, update),
-        Request::ConversationDirect(direct) => conversation::direct(shared, caller, direct),
-        Request::ConversationHide(hide) => conversation::hide(shared, caller, hide),
-        Request::FeedFollow(follow) => feed::follow(shared, caller, follow),
-        Request::FeedUnfollow(unfollow) => feed::unfollow(shared, caller, unfollow),
+        Request::ConversationUpdate(update) => conversation::update(shared, caller, update).into(),
+        Request::ConversationDirect(direct) => conversation::direct(shared, caller, direct).into(),
+        Request::ConversationHide(hide) => conversation::hide(shared, caller, hide).into(),
+        Request::FeedFollow(follow) => feed::follow(shared, caller, follow).into(),
+        Request::FeedUnfollow(unfollow) => feed::unfollow(shared, caller, unfollow).into(),
         Request::FeedFollowing(following) => feed::following(shared, caller, following),
         Request::FeedFollowers(followers) => feed::followers(shared, caller, followers),
         Request::FeedRange(range) => feed::range(shared, caller, range),
-        Request::MessageHide(hide) => receipt::hide(shared, caller, hide),
-        Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden),
-        Request::ConversationClear(clear) => receipt::clear(shared, caller, clear),
-        Request::ReadSet(set) => receipt::set(shared, caller, set),
+        Request::MessageHide(hide) => receipt::hide(shared, caller, hide).into(),
+        Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden).into(),
+        Request::ConversationClear(clear) => receipt::clear(shared, caller, clear).into(),
+        Request::ReadSet(set) => receipt::set(shared, caller, set).into(),
         Request::ReceiptList(list) => receipt::list(shared, caller, list),
         Request::ScheduleList(list) => schedule::list(shared, caller, list),
         Request::ScheduleCancel(cancel) => schedule::cancel(shared, caller, cancel),
-        Request::PositionSet(set) => position::set(shared, caller, set),
+        Request::PositionSet(set) => position::set(shared, caller, set).into(),
         Request::PositionList(list) => position::list(shared, caller, list),
-        Request::PositionRemove(remove) => position::remove(shared, caller, remove),
-        Request::Sync(sync) => sync::sync(shared, caller, *sync),
-        Request::StreamCommit(commit) => stream::commit(shared, caller, commit),
-        Request::StreamCursors(cursors) => stream::cursors(shared, caller, cursors),
-        Request::StreamForget(forget) => stream::forget(shared, caller, forget),
-        Request::WebhookList(_) => webhook::list(shared, caller),
-        Request::WebhookDead(dead) => webhook::dead(shared, caller, dead),
-        Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay),
+        Request::PositionRemove(remove) => position::remove(shared, caller, remove).into(),
+        Request::Sync(sync) => sync::sync(shared, caller, *sync).into(),
+        Request::StreamCommit(commit) => stream::commit(shared, caller, commit).into(),
+        Request::StreamCursors(cursors) => stream::cursors(shared, caller, cursors).into(),
+        Request::StreamForget(forget) => stream::forget(shared, caller, forget).into(),
+        Request::WebhookList(_) => webhook::list(shared, caller).into(),
+        Request::WebhookDead(dead) => webhook::dead(shared, caller, dead).into(),
+        Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay).into(),
         Request::TableList(_) => table::list(shared, caller),
         Request::TableGet(get) => table::get(shared, caller, get),
         Request::RowGet(get) => row::get(shared, caller, get),
@@ -345,7 +353,7 @@ pub(super) fn refusal(error: Error) -> Failure {
 /// The answer to those who may know of a timeline, but not do what they ask.
 pub(super) const NO_RIGHT: &str = "you have no right to do this here";
 
-/// The answer to who asks for a direct conversation in whose place there is something else.
+/// The answer to a caller who asks for a direct conversation, while a timeline with other members has its ID.
 const OF_OTHERS: &str = "what is in this conversation's place has other members than you two";
 
 /// The answer to an edit that the timeline's settings do not let this user make.

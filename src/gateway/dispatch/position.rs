@@ -7,15 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::shape::{self, page_bytes};
-use super::{Caller, Shared, Work, refusal};
+use super::{Caller, Shared, Started, Work, refusal};
 use crate::people::{DevicePosition, Place, SetPositions};
 use crate::wire::{Reply, position};
 
-pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: position::Set) -> Work {
-    let user = match caller.user() {
-        Ok(user) => user,
-        Err(failure) => return Work::Now(Err(failure)),
-    };
+pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: position::Set) -> Started {
+    let user = caller.user()?;
     let position::Set {
         device,
         positions,
@@ -27,12 +24,12 @@ pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: position::Set)
         positions: places(&positions),
         force,
     });
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let stored = queued.await.map_err(refusal)?;
         Ok(Reply::PositionSet(position::Stored {
             positions: Some(shown(stored)),
         }))
-    }))
+    })))
 }
 
 pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: position::List) -> Work {
@@ -59,16 +56,13 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: position::Lis
     }))
 }
 
-pub(super) fn remove(shared: &Arc<Shared>, caller: &Caller, request: position::Remove) -> Work {
-    let user = match caller.user() {
-        Ok(user) => user,
-        Err(failure) => return Work::Now(Err(failure)),
-    };
+pub(super) fn remove(shared: &Arc<Shared>, caller: &Caller, request: position::Remove) -> Started {
+    let user = caller.user()?;
     let queued = shared.people.remove_device(&user, request.device);
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let removed = queued.await.map_err(refusal)?;
         Ok(Reply::PositionRemove(position::Removed { removed }))
-    }))
+    })))
 }
 
 /// Checked positions, each of which has an epoch.

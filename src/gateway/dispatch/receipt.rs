@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use super::shape::size;
-use super::{Caller, Shared, Work, refusal};
+use super::{Caller, Shared, Started, Work, refusal};
 use crate::timeline::{Error, ReadMark, Target};
 use crate::wire::receipt::{self, ReadPosition, ReadState};
-use crate::wire::{Method, Reply, hide};
+use crate::wire::{Failure, Method, Reply, hide};
 
-pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: receipt::ReadSet) -> Work {
+pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: receipt::ReadSet) -> Started {
     let receipt::ReadSet {
         timeline,
         read,
@@ -21,9 +21,7 @@ pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: receipt::ReadS
         mut positions,
         force,
     } = request;
-    if let Err(failure) = caller.user() {
-        return Work::Now(Err(failure));
-    }
+    caller.user()?;
     let alone = timeline.map(|timeline| {
         let position = ReadPosition {
             read,
@@ -41,7 +39,7 @@ pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: receipt::ReadS
     };
     let marks: Vec<_> = positions.into_iter().map(mark).collect();
     let queued = shared.timelines.set_read(marks);
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let state = |state: Result<crate::timeline::ReadState, Error>| match state {
             Ok(state) => ReadState::Set {
                 read: state.read,
@@ -57,7 +55,7 @@ pub(super) fn set(shared: &Arc<Shared>, caller: &Caller, request: receipt::ReadS
             .map(|(timeline, answer)| (timeline, state(answer)))
             .collect();
         Ok(Reply::ReadSet(receipt::ReadStates { timelines }))
-    }))
+    })))
 }
 
 pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: receipt::List) -> Work {
@@ -89,63 +87,54 @@ pub(super) fn list(shared: &Arc<Shared>, caller: &Caller, request: receipt::List
     }))
 }
 
-pub(super) fn clear(shared: &Arc<Shared>, caller: &Caller, request: hide::Clear) -> Work {
+pub(super) fn clear(shared: &Arc<Shared>, caller: &Caller, request: hide::Clear) -> Started {
     let hide::Clear {
         timeline,
         before,
         epoch,
     } = request;
-    let target = match mine(caller, Method::ConversationClear, timeline, epoch) {
-        Ok(target) => target,
-        Err(work) => return work,
-    };
+    let target = mine(caller, Method::ConversationClear, timeline, epoch)?;
     let queued = shared.timelines.clear(target, before);
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let cleared = queued.await.map_err(refusal)?;
         Ok(Reply::ConversationClear(hide::Cleared {
             cleared: cleared.cleared,
             unread: cleared.unread.unread,
         }))
-    }))
+    })))
 }
 
-pub(super) fn hide(shared: &Arc<Shared>, caller: &Caller, request: hide::Hide) -> Work {
+pub(super) fn hide(shared: &Arc<Shared>, caller: &Caller, request: hide::Hide) -> Started {
     let hide::Hide {
         timeline,
         sequences,
         epoch,
     } = request;
-    let target = match mine(caller, Method::MessageHide, timeline, epoch) {
-        Ok(target) => target,
-        Err(work) => return work,
-    };
+    let target = mine(caller, Method::MessageHide, timeline, epoch)?;
     let queued = shared.timelines.hide(target, sequences);
-    Work::Write(Box::pin(async move {
+    Ok(Work::Write(Box::pin(async move {
         let hidden = queued.await.map_err(refusal)?;
         Ok(Reply::MessageHide(hide::Hid { hidden }))
-    }))
+    })))
 }
 
-pub(super) fn hidden(shared: &Arc<Shared>, caller: &Caller, request: hide::Hidden) -> Work {
+pub(super) fn hidden(shared: &Arc<Shared>, caller: &Caller, request: hide::Hidden) -> Started {
     let hide::Hidden {
         timeline,
         after,
         limit,
         epoch,
     } = request;
-    let target = match mine(caller, Method::MessageHidden, timeline, epoch) {
-        Ok(target) => target,
-        Err(work) => return work,
-    };
+    let target = mine(caller, Method::MessageHidden, timeline, epoch)?;
     let timelines = shared.timelines.clone();
-    Work::Read(Box::pin(async move {
+    Ok(Work::Read(Box::pin(async move {
         let read = timelines.hidden(target, after, size(limit));
         let hidden = read.await.map_err(refusal)?;
         Ok(Reply::MessageHidden(hide::HiddenPage {
             sequences: hidden.sequences,
             next: hidden.next,
         }))
-    }))
+    })))
 }
 
 /// What a call about the caller's own side of a timeline is about, or its refusal.
@@ -154,9 +143,7 @@ fn mine(
     method: Method,
     timeline: String,
     epoch: Option<String>,
-) -> Result<Target, Work> {
-    match caller.user() {
-        Ok(_) => Ok(caller.target(method, timeline, epoch)),
-        Err(failure) => Err(Work::Now(Err(failure))),
-    }
+) -> Result<Target, Failure> {
+    caller.user()?;
+    Ok(caller.target(method, timeline, epoch))
 }

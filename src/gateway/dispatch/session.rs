@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Caller, NO_AUTHENTICATION, Outcome, Shared, Work};
+use super::{Caller, NO_AUTHENTICATION, Outcome, Shared, Started, Work};
 use crate::access::{Asker, Identity, Right, Who};
 use crate::credentials::{Credential, CredentialError, Shown, StoredError};
 use crate::gateway::door::Door;
@@ -143,12 +143,10 @@ pub(super) fn close(shared: &Shared, caller: &Caller, close: &sessions::Close) -
     Work::Now(Ok(Reply::SessionClose(sessions::Closed { closed })))
 }
 
-pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Revoke) -> Work {
-    if let Err(failure) = administrator(shared, caller) {
-        return Work::Now(Err(failure));
-    }
+pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Revoke) -> Started {
+    administrator(shared, caller)?;
     let shared = Arc::clone(shared);
-    whole(caller, async move {
+    Ok(whole(caller, async move {
         let Some(door) = &shared.door else {
             return Err(without_sessions(&shared));
         };
@@ -157,10 +155,10 @@ pub(super) fn revoke(shared: &Arc<Shared>, caller: &Caller, revoke: sessions::Re
         let issued_before = revoked.map_err(refusal)?;
         shared.sessions.sweep(&door.authority);
         Ok(Reply::SessionRevoke(sessions::Revoked { issued_before }))
-    })
+    }))
 }
 
-/// Runs a change in its turn and to its end, also if its caller goes away: what is on disk is in force, too.
+/// Runs a change in its turn and to its end, also if its caller goes away: what is on disk must come into force.
 pub(super) fn whole(
     caller: &Caller,
     change: impl Future<Output = Outcome> + Send + 'static,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::shape::size;
-use super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Shared, Work};
+use super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Shared, Started, Work};
 use crate::access::Right;
 use crate::feed::{Begin, ChangeReader};
 use crate::model::Error;
@@ -41,12 +41,10 @@ pub(in crate::gateway) async fn open(
     reader.map_err(refusal)
 }
 
-pub(super) fn commit(shared: &Arc<Shared>, caller: &Caller, request: stream::Commit) -> Work {
-    if let Err(failure) = back_end(caller) {
-        return Work::Now(Err(failure));
-    }
+pub(super) fn commit(shared: &Arc<Shared>, caller: &Caller, request: stream::Commit) -> Started {
+    back_end(caller)?;
     let tables = shared.tablestore.tables.clone();
-    caller.in_line(async move {
+    Ok(caller.in_line(async move {
         let stream::Commit {
             cursor,
             position,
@@ -57,28 +55,24 @@ pub(super) fn commit(shared: &Arc<Shared>, caller: &Caller, request: stream::Com
         Ok(Reply::StreamCommit(stream::Committed {
             moved: moved.map_err(refusal)?,
         }))
-    })
+    }))
 }
 
-pub(super) fn forget(shared: &Arc<Shared>, caller: &Caller, request: stream::Forget) -> Work {
-    if let Err(failure) = back_end(caller) {
-        return Work::Now(Err(failure));
-    }
+pub(super) fn forget(shared: &Arc<Shared>, caller: &Caller, request: stream::Forget) -> Started {
+    back_end(caller)?;
     let tables = shared.tablestore.tables.clone();
-    caller.in_line(async move {
+    Ok(caller.in_line(async move {
         let forgotten = tables.forget_cursor(&request.cursor).await;
         Ok(Reply::StreamForget(stream::Forgotten {
             forgotten: forgotten.map_err(refusal)?,
         }))
-    })
+    }))
 }
 
-pub(super) fn cursors(shared: &Arc<Shared>, caller: &Caller, request: stream::Cursors) -> Work {
-    if let Err(failure) = back_end(caller) {
-        return Work::Now(Err(failure));
-    }
+pub(super) fn cursors(shared: &Arc<Shared>, caller: &Caller, request: stream::Cursors) -> Started {
+    back_end(caller)?;
     let shared = Arc::clone(shared);
-    Work::Read(Box::pin(async move {
+    Ok(Work::Read(Box::pin(async move {
         let tables = &shared.tablestore.tables;
         let store = |error: Error| refusal(error.into());
         let mut all = tables.all_cursors().await.map_err(store)?;
@@ -102,7 +96,7 @@ pub(super) fn cursors(shared: &Arc<Shared>, caller: &Caller, request: stream::Cu
             cursors.push(told((cursor, position), lag, lost, shared.clock.now_ms()));
         }
         Ok(Reply::StreamCursors(stream::CursorsPage { cursors, next }))
-    }))
+    })))
 }
 
 fn told(

@@ -192,14 +192,13 @@ pub(in crate::gateway) fn lanes(with: &[sync::With]) -> With {
     })
 }
 
-/// The position of a subscriber whose timeline is not there: in a new one, unless it names a history that is gone. A
-/// history is named by its epoch or by a position in it, and then nothing is made.
+/// The position of a subscriber whose timeline does not exist: in a new one, unless the subscriber names a history by
+/// its epoch or by a position in it. Then nothing is made, because that history is gone.
 async fn begin(shared: &Shared, resume: &Resume) -> Result<Changed, Failure> {
-    let of_history = || resume.epoch.clone().unwrap_or_default();
     for _ in 0..CREATIONS_MAX {
         let target = Target {
             timeline: resume.timeline.clone(),
-            epoch: (!resume.is_from_nothing()).then(of_history),
+            epoch: (!resume.is_from_nothing()).then(|| resume.epoch.clone().unwrap_or_default()),
             asker: resume.asker.clone(),
         };
         let queued = shared.timelines.create(Create {

@@ -15,7 +15,7 @@ use super::position::places;
 use super::shape::{self, page_bytes, size};
 use super::subscribe::REWIND;
 use super::wait::Wait;
-use super::{Caller, Shared, Work, conversation, refusal};
+use super::{Caller, Shared, Started, Work, conversation, refusal};
 use crate::access::Asker;
 use crate::feed::{Mailbox, Watch};
 use crate::gateway::door::other_rules;
@@ -24,7 +24,7 @@ use crate::people::{SetPositions, SyncDevice};
 use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
 use crate::wire::{Failure, Integers, Method, Reply, sync};
 
-pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Work {
+pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Started {
     let (shared, integers) = (Arc::clone(shared), caller.integers);
     let sync::Sync {
         positions,
@@ -39,10 +39,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
     let by_device = device.is_some();
     let looked = match device {
         Some(device) => {
-            let user = match caller.user() {
-                Ok(user) => user,
-                Err(failure) => return Work::Now(Err(failure)),
-            };
+            let user = caller.user()?;
             // Queued now, as every write.
             let stored = ack.map(|ack| {
                 shared.people.set_positions(SetPositions {
@@ -86,10 +83,10 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
         count(&shared.metrics, answers, &looked.0);
         reply(looked, integers)
     });
-    match time {
+    Ok(match time {
         Duration::ZERO => Work::Read(work.boxed()),
         _ => Work::Wait(work.boxed()),
-    }
+    })
 }
 
 fn asked(position: sync::Position<'_>) -> SyncPosition<'_> {
@@ -121,7 +118,7 @@ async fn look(
     synced.await.map_err(refusal)
 }
 
-/// The same for those positions whose slots had news; `None` = for all. What it needs of them is made for the look.
+/// The same for those positions whose slots had news; `None` = for all.
 async fn look_at(
     shared: &Shared,
     (positions, slots): (&sync::Positions, Option<Vec<u32>>),
@@ -157,7 +154,7 @@ async fn wait_by_device(
     if time.is_zero() || !first.0.is_empty() || first.1 {
         return Ok(first);
     }
-    let mut wait = Wait::begin(shared, &sync.asker, until, 0)?;
+    let mut wait = Wait::begin(shared, &sync.asker, 0)?;
     let mailbox = Arc::new(Mailbox::default());
     loop {
         let names = shared
@@ -178,7 +175,7 @@ async fn wait_by_device(
             }
             let slots = tokio::select! {
                 slots = mailbox.take() => slots,
-                () = tokio::time::sleep_until(wait.until) => return Ok(looked),
+                () = tokio::time::sleep_until(until) => return Ok(looked),
                 () = shared.waits_over.cancelled() => return Ok(looked),
                 () = other_rules(&mut wait.turns) => vec![OWN_SIDE],
             };
@@ -194,7 +191,7 @@ async fn wait_by_device(
 const OWN_SIDE: u32 = 0;
 const ANY: u32 = 1;
 
-/// While it waits only the positions are kept, as they came in.
+/// While it waits only the positions are kept, as they came in: each look makes what it needs of them.
 async fn wait(
     shared: &Shared,
     positions: &sync::Positions,
@@ -207,7 +204,7 @@ async fn wait(
         return look(None).await;
     }
     // A wait that is refused costs no look.
-    let mut wait = Wait::begin(shared, asker.0, until, positions.len())?;
+    let mut wait = Wait::begin(shared, asker.0, positions.len())?;
     let first = look(None).await?;
     if !first.0.is_empty() || first.1 {
         return Ok(first);
@@ -227,7 +224,7 @@ async fn wait(
         }
         slots = tokio::select! {
             slots = mailbox.take() => Some(slots),
-            () = tokio::time::sleep_until(wait.until) => return Ok(looked),
+            () = tokio::time::sleep_until(until) => return Ok(looked),
             () = shared.waits_over.cancelled() => return Ok(looked),
             () = other_rules(&mut wait.turns) => None,
         };

@@ -1,10 +1,9 @@
 //! Calls that wait for news.
 //!
-//! Owns: until when one waits, and what it holds meanwhile. Promises: whichever way a waiting call comes, it counts
-//! among the watched timelines of the server and in its caller's share of them. Must not: know what is waited for.
+//! Owns: what such a call holds while it waits. Promises: every waiting call, whichever way it comes, counts among the
+//! watched timelines of the server and in its caller's share of them. Must not: know what is waited for.
 
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::Shared;
 use crate::access::Asker;
@@ -15,9 +14,7 @@ use crate::wire::{Failure, Reason};
 
 /// A call that waits.
 pub(super) struct Wait {
-    /// When it is over.
-    pub(super) until: Instant,
-    /// Of other rules than when it began.
+    /// Changes when the rules do.
     pub(super) turns: Option<watch::Receiver<u64>>,
     watched: Share,
     _counted: Held,
@@ -25,14 +22,8 @@ pub(super) struct Wait {
 
 impl Wait {
     /// Begins to wait for news of so many timelines.
-    pub(super) fn begin(
-        shared: &Shared,
-        asker: &Asker,
-        until: Instant,
-        timelines: usize,
-    ) -> Result<Wait, Failure> {
+    pub(super) fn begin(shared: &Shared, asker: &Asker, timelines: usize) -> Result<Wait, Failure> {
         let mut wait = Wait {
-            until,
             turns: shared.door.as_ref().map(Door::turns),
             watched: shared.watched.share(shared.per_client.holder(asker)),
             _counted: shared.metrics.feed.waits.hold(1),
@@ -41,7 +32,7 @@ impl Wait {
         Ok(wait)
     }
 
-    /// There are so many timelines now.
+    /// It waits for news of so many timelines now.
     pub(super) fn follow(&mut self, timelines: usize) -> Result<(), Failure> {
         // The call itself counts too.
         let watched = self.watched.change(timelines + 1);
@@ -49,7 +40,7 @@ impl Wait {
     }
 }
 
-/// What those are told who would hold more than they may. The refusal is counted with the call's answer.
+/// The refusal of a caller who would hold too much. It is counted with the call's answer.
 pub(in crate::gateway) fn too_many(share: &Share, full: Full) -> Failure {
     let bound = share.bound();
     let name = bound.resource.name();
@@ -66,5 +57,5 @@ pub(in crate::gateway) fn too_many(share: &Share, full: Full) -> Failure {
     }
 }
 
-/// Nobody knows when others end.
+/// How long to wait is a guess: nobody knows when others end.
 const PAUSE_MS: u32 = 1_000;

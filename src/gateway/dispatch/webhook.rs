@@ -6,24 +6,25 @@ use std::sync::Arc;
 
 use super::shape::size;
 use super::stream::{back_end, refusal as follow_refusal, source};
-use super::{Caller, Outcome, Shared, Work};
+use super::{Caller, Shared, Started, Work};
 use crate::webhook::{DeadLetter, Replay, Status, WebhookError};
 use crate::wire::{Failure, Reason, Reply, webhook};
 
-pub(super) fn list(shared: &Arc<Shared>, caller: &Caller) -> Work {
+pub(super) fn list(shared: &Arc<Shared>, caller: &Caller) -> Started {
+    back_end(caller)?;
     let shared = Arc::clone(shared);
-    let listed = async move {
+    Ok(Work::Read(Box::pin(async move {
         let all = shared.webhooks.list().await.map_err(refusal)?;
         let now_ms = shared.clock.now_ms();
         let webhooks = all.into_iter().map(|one| told(one, now_ms)).collect();
         Ok(Reply::WebhookList(webhook::Listed { webhooks }))
-    };
-    for_back_ends(caller, |work| Work::Read(Box::pin(work)), listed)
+    })))
 }
 
-pub(super) fn dead(shared: &Arc<Shared>, caller: &Caller, request: webhook::Dead) -> Work {
+pub(super) fn dead(shared: &Arc<Shared>, caller: &Caller, request: webhook::Dead) -> Started {
+    back_end(caller)?;
     let shared = Arc::clone(shared);
-    let listed = async move {
+    Ok(Work::Read(Box::pin(async move {
         let webhook::Dead { name, after, limit } = request;
         let (above, limit) = (after.unwrap_or(0), size(limit));
         let found = shared.webhooks.dead(&name, above, limit + 1).await;
@@ -42,13 +43,13 @@ pub(super) fn dead(shared: &Arc<Shared>, caller: &Caller, request: webhook::Dead
         };
         let dead = dead.into_iter().map(letter).collect();
         Ok(Reply::WebhookDead(webhook::DeadPage { dead, next }))
-    };
-    for_back_ends(caller, |work| Work::Read(Box::pin(work)), listed)
+    })))
 }
 
-pub(super) fn replay(shared: &Arc<Shared>, caller: &Caller, request: webhook::Replay) -> Work {
+pub(super) fn replay(shared: &Arc<Shared>, caller: &Caller, request: webhook::Replay) -> Started {
+    back_end(caller)?;
     let shared = Arc::clone(shared);
-    let replayed = async move {
+    Ok(caller.in_line(async move {
         let webhook::Replay {
             name,
             position,
@@ -61,20 +62,7 @@ pub(super) fn replay(shared: &Arc<Shared>, caller: &Caller, request: webhook::Re
         let replayed = shared.webhooks.replay(&name, what).await;
         replayed.map_err(refusal)?;
         Ok(Reply::WebhookReplay(webhook::Replaying {}))
-    };
-    for_back_ends(caller, |work| caller.in_line(work), replayed)
-}
-
-/// What a caller who has not named a user asks for.
-pub(super) fn for_back_ends<F: Future<Output = Outcome> + Send + 'static>(
-    caller: &Caller,
-    work: impl FnOnce(F) -> Work,
-    call: F,
-) -> Work {
-    match back_end(caller) {
-        Ok(()) => work(call),
-        Err(failure) => Work::Now(Err(failure)),
-    }
+    }))
 }
 
 fn told(status: Status, now_ms: u64) -> webhook::Webhook {

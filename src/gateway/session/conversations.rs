@@ -145,7 +145,7 @@ impl Subscriptions {
                 outbox.push(outbound::ended(timeline, &epoch, Ended::NotAMember, form));
             }
         }
-        // Their subscriptions end by themselves, as all do that one may read no more.
+        // Their subscriptions end by themselves, as those of all timelines do that the user may read no more.
         removed.extend(hidden);
         if !shown.is_empty() || !removed.is_empty() {
             let user = conversations.asked.asker.user();

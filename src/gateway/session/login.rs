@@ -275,7 +275,7 @@ pub(super) fn open_session(
 }
 
 impl Session {
-    /// What it holds is its caller's, from when somebody knows whose it is.
+    /// Counts what the session holds as its caller's, once its caller is known.
     pub(super) fn is_of_caller(&mut self) {
         let is_stranger = match (&self.login, &self.centrifuge) {
             (Some(login), _) => !login.is_known(),

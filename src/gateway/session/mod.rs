@@ -273,7 +273,7 @@ impl Session {
             let had_room = self.outbox.has_room();
             let claim = self.caller.asker.claim();
             if claim.is_some_and(|claim| claim.is_over()) {
-                // What it was to be told may have come after its credential was taken back.
+                // What waits in the outbox may be from after the credential was taken back.
                 return Poll::Ready(End::Close(Close::Unauthenticated));
             }
             match self.outbox.poll_write(&mut self.socket, context) {

@@ -167,7 +167,7 @@ impl Rest {
                 let shown = SubscribedOne::Subscribed(Box::new(subscribed));
                 (shown, subscription)
             }
-            // Nobody has asked for it by name, and who may not read it is not told of it.
+            // It was not asked for by name, and a user who may not read it must not learn of it.
             Err(Reason::TimelineNotFound) if self.is_quiet => {
                 return Part {
                     timeline,

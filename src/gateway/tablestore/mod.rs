@@ -76,7 +76,7 @@ pub(super) struct Tablestore {
     instances: Vec<String>,
     refused_indirect: Seldom,
     rates: rate::Rates,
-    decoding: Semaphore,
+    decoding: Arc<Semaphore>,
 }
 
 impl Tablestore {
@@ -94,7 +94,7 @@ impl Tablestore {
             instances: options.instances.clone(),
             refused_indirect: Seldom::default(),
             rates: rate::Rates::new(options.partition_key_units_max, metrics),
-            decoding: Semaphore::new(DECODING_MAX),
+            decoding: Arc::new(Semaphore::new(DECODING_MAX)),
         }
     }
 
@@ -251,8 +251,8 @@ async fn perform(
     done
 }
 
-/// The request in a body. A batch may have hundreds of filters with expressions to be compiled: off the threads that
-/// serve clients, few at a time.
+/// The request in a body. A batch may have hundreds of filters with expressions to compile, so batches are decoded off
+/// the threads that serve clients, a few at a time.
 async fn decode(
     operation: Operation,
     body: Bytes,
@@ -261,8 +261,14 @@ async fn decode(
     if !matches!(operation, Operation::BatchGetRow | Operation::BatchWriteRow) {
         return wire::Request::decode(operation, body);
     }
-    let _turn = shared.tablestore.decoding.acquire().await;
-    let decoding = tokio::task::spawn_blocking(move || wire::Request::decode(operation, body));
+    let turn = Arc::clone(&shared.tablestore.decoding)
+        .acquire_owned()
+        .await;
+    let decoding = tokio::task::spawn_blocking(move || {
+        // Kept to the end also if the client goes away meanwhile: the work can't be stopped.
+        let _turn = turn;
+        wire::Request::decode(operation, body)
+    });
     let decoded = decoding.await;
     decoded.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }

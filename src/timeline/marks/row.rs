@@ -45,7 +45,7 @@ pub struct Reaction {
     /// The last of them, newest first: ten, or all if there are fewer. While there are more than a thousand, one who
     /// takes it back is not replaced.
     pub users: Vec<String>,
-    /// The reader, whom it does not name, has it too; not stored.
+    /// The reader has it too, and is not among `users`. Not stored.
     pub mine: bool,
 }
 

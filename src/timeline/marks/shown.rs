@@ -101,7 +101,7 @@ impl<'v> Walk<'v> {
     }
 }
 
-/// Says of each reaction whether it is the reader's too, where its last users do not name them.
+/// Sets `mine` of each reaction: the reader has it too, and is not among its last users.
 pub(in crate::timeline) fn look_up_own<'m>(
     rows: &impl Source,
     (name, head): (&Name, &HeadRow),
@@ -121,7 +121,7 @@ pub(in crate::timeline) fn look_up_own<'m>(
     Ok(())
 }
 
-/// Whether a user who is not named has a reaction to a message: their own row tells.
+/// Whether a user has a reaction to a message without being among its last users: their own row says it.
 pub(super) fn is_own(
     rows: &impl Source,
     (name, head): (&Name, &HeadRow),

@@ -28,6 +28,17 @@ pub struct NewMember {
 }
 
 impl NewMember {
+    /// A user of whom nothing else is said.
+    pub(in crate::timeline) fn plain(user: &str) -> NewMember {
+        NewMember {
+            user: user.to_owned(),
+            role: None,
+            attributes: Columns::new(),
+            visible_from: None,
+            read: None,
+        }
+    }
+
     /// The role that they get.
     pub(in crate::timeline) fn role(&self) -> &str {
         self.role.as_deref().unwrap_or(DEFAULT_ROLE)

@@ -175,7 +175,7 @@ impl Timelines {
         self.read(self.place(timeline), read).await
     }
 
-    /// The same, behind the writes that were queued before.
+    /// As [`Timelines::membership`], behind the writes that were queued before.
     pub fn membership_in_turn(
         &self,
         asker: &Asker,

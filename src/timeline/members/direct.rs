@@ -10,7 +10,7 @@ use crate::table::Txn;
 use super::super::head::HeadRow;
 use super::super::tables::Name;
 use super::super::write::Site;
-use super::super::{Columns, Error, Target, TimelineInfo, Timelines};
+use super::super::{Error, Target, TimelineInfo, Timelines};
 use super::call::{Create, NewMember, SettingsPatch, members_bytes};
 use super::row::MemberRow;
 
@@ -33,7 +33,7 @@ impl Timelines {
         other: &str,
     ) -> impl Future<Output = Result<(TimelineInfo, bool), Error>> + Send + use<> {
         let partition = self.place(id);
-        let bytes = members_bytes(&[member(asker.user()), member(other)]);
+        let bytes = members_bytes(&[NewMember::plain(asker.user()), NewMember::plain(other)]);
         let call = (asker.clone(), id.to_owned(), other.to_owned());
         self.submit_with_members(partition, bytes, call, |(asker, id, other), txn, site| {
             site.direct(txn, asker, id, other)
@@ -61,7 +61,7 @@ impl Site {
         let Some(head) = HeadRow::existing(txn, &name)? else {
             let create = Create {
                 settings: CLOSED,
-                members: vec![member(user), member(other)],
+                members: vec![NewMember::plain(user), NewMember::plain(other)],
                 ..Create::from(target)
             };
             let (info, made) = self.create(txn, create)?;
@@ -75,9 +75,9 @@ impl Site {
             return Err(Error::OfOthers);
         }
         let is_open = !self.is_members_only(&name, &head);
-        let mut members = vec![member(user)];
+        let mut members = vec![NewMember::plain(user)];
         if is_open {
-            members.push(member(other));
+            members.push(NewMember::plain(other));
         }
         let added = self.add_members(txn, &target, (&mut members, None), &mut None)?;
         if added.is_none() {
@@ -88,15 +88,5 @@ impl Site {
         }
         let (head, _) = self.admit(txn, &name, None, &target.asker)?;
         Ok(Some((self.info(txn, id.to_owned(), &head)?, false)))
-    }
-}
-
-fn member(user: &str) -> NewMember {
-    NewMember {
-        user: user.to_owned(),
-        role: None,
-        attributes: Columns::new(),
-        visible_from: None,
-        read: None,
     }
 }

@@ -220,7 +220,7 @@ impl Site {
     }
 }
 
-/// Users meet what they have scheduled whatever they may do there now; a key only where it has the right itself.
+/// Users find what they have scheduled whatever rights they have there now. A key must have the right itself.
 fn check_key(name: &Name, asker: &Asker) -> Result<(), Error> {
     let claim = asker.claim();
     match claim.is_some_and(|claim| claim.identity().key().is_some()) {

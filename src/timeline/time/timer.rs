@@ -29,7 +29,7 @@ pub struct Timer {
     from_ms: [u64; KINDS.len()],
     /// When the next row may be due.
     wakes_at_ms: u64,
-    /// When the last step was. If the clock was set back since, it says nothing of how long a pause has been.
+    /// When the last step was. A clock that shows less was set back, so it can't say how long the pause has been.
     stepped_at_ms: u64,
     /// Rows that were noted and that a view may not show yet.
     unseen: Option<Noted>,

@@ -46,7 +46,7 @@ fn broken() -> Failure {
 /// What the whole tree comes to.
 #[derive(Default)]
 struct Size {
-    /// They bound the depth, too.
+    /// Their number bounds the depth, too.
     nodes: usize,
     /// Of its compiled expressions.
     expression_bytes: usize,

@@ -141,7 +141,7 @@ impl fmt::Debug for Signer {
 ///
 /// # Errors
 /// In this order: a missing header, an unreadable date, a date outside of the window, an unknown instance, a wrong
-/// signature. An unknown key has no right one, and nobody can tell the two apart.
+/// signature. An unknown key is answered as a wrong signature is, so that nobody learns which keys exist.
 pub fn verify(
     path: &str,
     headers: &SignedHeaders<'_>,
