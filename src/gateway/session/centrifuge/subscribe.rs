@@ -252,10 +252,9 @@ impl Session {
 
     /// The native subscription has ended, and said so. SDKs subscribe again by themselves, but not to what the server
     /// has subscribed them to: there they have to connect again.
-    pub(super) fn channel_ended(&mut self, at: Opening, channel: &str, why: Ended) {
+    pub(super) fn channel_ended(&mut self, channel: &str, why: Ended) {
         let own = self.own();
-        // Nothing else is in that slot yet: what has ended is left before anything is begun.
-        let Some(one) = own.channels.in_slot(channel, at) else {
+        let Some(one) = own.channels.get(channel) else {
             return;
         };
         if one.is_server_side
