@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::super::super::admitted::Does;
+use super::super::super::dispatch::shape::size;
 use super::super::super::dispatch::{Work, call, refusal};
 use super::super::calls::{self, Published};
 use super::outcome::{done, read, result};
@@ -19,8 +20,7 @@ use super::{Backend, Outcome, Said, about, connections, ended};
 use crate::access::{Right, Rights};
 use crate::timeline::{Error, Target};
 use crate::wire::centrifuge::{
-    ApiChannel, ApiError, ApiMethod, ApiRpc, ClientInfo, Code, HistoryRequest, PresenceResult,
-    PresenceStatsResult, Publish, rpc_error,
+    ApiChannel, ApiError, ApiMethod, ApiRpc, ClientInfo, Code, HistoryRequest, Publish, rpc_error,
 };
 use crate::wire::jsonrpc::by_name;
 use crate::wire::{Failure, Method, Needs, Reason};
@@ -198,35 +198,25 @@ async fn remove(asked: ApiChannel, backend: &Backend) -> Outcome {
     }
 }
 
-/// Whether who is there is kept of a channel, and may be seen.
-async fn shows_presence(channel: &str, backend: &Backend) -> Result<bool, ApiError> {
-    if !backend.options_of(channel)?.presence {
-        return Err(Code::NotAvailable.into());
+/// Refuses if the options of a channel keep no presence.
+fn check_presence(channel: &str, backend: &Backend) -> Result<(), ApiError> {
+    match backend.options_of(channel)?.presence {
+        true => Ok(()),
+        false => Err(Code::NotAvailable.into()),
     }
-    let shows = calls::shows_presence(&backend.shared, backend.asker(), channel);
-    Ok(shows.await?)
 }
 
 async fn presence(asked: &ApiChannel, backend: &Backend) -> Outcome {
-    let mut shown = PresenceResult::default();
-    if shows_presence(&asked.channel, backend).await? {
-        let bytes = backend.shared.options.limits.outbound_frame_bytes_max;
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        shown.presence = backend.shared.hub.presence(&asked.channel, bytes);
-    }
-    result(&shown)
+    check_presence(&asked.channel, backend)?;
+    let (shared, asker) = (&backend.shared, backend.asker());
+    let bytes_max = size(shared.options.limits.outbound_frame_bytes_max);
+    result(&calls::presence(shared, asker, &asked.channel, bytes_max).await?)
 }
 
 async fn presence_stats(asked: &ApiChannel, backend: &Backend) -> Outcome {
-    let (clients, users) = match shows_presence(&asked.channel, backend).await? {
-        true => backend.shared.hub.presence_stats(&asked.channel),
-        false => (0, 0),
-    };
-    let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-    result(&PresenceStatsResult {
-        num_clients: count(clients),
-        num_users: count(users),
-    })
+    check_presence(&asked.channel, backend)?;
+    let (shared, asker) = (&backend.shared, backend.asker());
+    result(&calls::presence_stats(shared, asker, &asked.channel).await?)
 }
 
 /// A call of the native protocol.
