@@ -114,7 +114,11 @@ impl Session {
         if own.channels.get(channel).is_some() {
             return Err(Code::AlreadySubscribed.into());
         }
-        if own.channels.len() >= CHANNELS_MAX || is_full {
+        if own.channels.len() >= CHANNELS_MAX {
+            return Err(Code::LimitExceeded.into());
+        }
+        if is_full {
+            self.subscriptions.share.bound().refuse();
             return Err(Code::LimitExceeded.into());
         }
         if request.token.is_empty() {
