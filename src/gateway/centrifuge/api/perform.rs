@@ -99,8 +99,8 @@ async fn publish(publish: Publish, backend: &Backend) -> Outcome {
     to_one(&publish.channel, &publish, &data, backend).await
 }
 
-/// The same to several channels, each by itself and each a request of its caller: so many of them under way that what
-/// is to be written is not in memory for all at once.
+/// Publishes the same to several channels. Each is a request of its caller by itself. Only some are under way at a
+/// time, since each takes memory until it is written.
 async fn broadcast(publish: Publish, backend: &Backend) -> Outcome {
     let data = publish.data()?;
     if publish.channels.is_empty() {
@@ -118,7 +118,7 @@ async fn broadcast(publish: Publish, backend: &Backend) -> Outcome {
             && let Some(channel) = channels.next()
         {
             let begins = match responses.len() + under_way.len() {
-                // What the command itself has paid for.
+                // The command itself has paid for its first channel.
                 0 => Ok(()),
                 _ => backend.begins(0),
             };
@@ -225,7 +225,7 @@ async fn rpc(asked: &ApiRpc, backend: &Backend) -> Outcome {
     let params = asked.params.as_ref().map_or("{}", |params| params.get());
     let request = by_name(&asked.method, params.as_bytes(), &shared.options.limits);
     let request = request.map_err(|failure| rpc_refused(&failure))?;
-    // With [auth], what is about no channel is for API keys, which are made for it and can be taken back.
+    // With [auth], only API keys may call what is about no channel: they have rights of their own.
     if shared.door.is_some() && backend.is_own && !is_of_channels(request.method()) {
         return Err(Code::PermissionDenied.into());
     }
@@ -251,7 +251,7 @@ async fn rpc(asked: &ApiRpc, backend: &Backend) -> Outcome {
     result(&json!({ "data": answer }))
 }
 
-/// Whether a method is about what it names, and this is a timeline: not a table, a session, or the server.
+/// Whether a method is about a timeline that it names, and not about a table, a session or the server.
 fn is_of_channels(method: Method) -> bool {
     const TABLES: Rights = Rights::NONE
         .with(Right::TablesRead)
@@ -275,8 +275,8 @@ fn rpc_refused(failure: &Failure) -> ApiError {
     }
 }
 
-/// Of one broadcast.
+/// Channels of one broadcast.
 const CHANNELS_MAX: usize = 10_000;
-/// Of them under way, and bytes that they have together.
+/// Channels of it that are under way at the same time, and bytes of what is published to them.
 const TOGETHER_MAX: usize = 256;
 const TOGETHER_BYTES: usize = 1 << 20;
