@@ -7,8 +7,6 @@ told, and nothing that stood behind the wait is done. Each case has a twin from 
 import http.client
 import itertools
 import json
-import signal
-import socket
 import threading
 import time
 
@@ -109,11 +107,7 @@ class Policy:
 
 def rules(house, others):
     """Puts another policy in force."""
-    said = "the settings were read again"
-    before = house.whole_log().count(said)
-    house.configure(settings(others))
-    house.process.send_signal(signal.SIGHUP)
-    until(lambda: house.whole_log().count(said) > before)
+    house.reconfigure(settings(others))
 
 
 # The doors. What they tell is text, whatever it comes in; `over` is set when nothing more can come.
