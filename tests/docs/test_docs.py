@@ -7,7 +7,6 @@ tool understands them.
 """
 
 import json
-import os
 import pathlib
 import re
 import shlex

@@ -111,7 +111,7 @@ impl<'t> Reader<'t> {
                 named.push(function);
             }
         }
-        // Until nobody is found any more who calls one that is loud.
+        // Until no further function is found that calls a loud one.
         loop {
             let mut found = Vec::new();
             for (name, all) in &reader.functions {

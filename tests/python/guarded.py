@@ -5,12 +5,13 @@ import hashlib
 import hmac
 import json
 import os
+import signal
 import subprocess
 import time
 
 from websockets.exceptions import ConnectionClosed
 
-from client import Client, Refused
+from client import Client, Refused, until
 from server import Server
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -54,12 +55,15 @@ class Guarded(Server):
             f"limits = {self.limits}\n{self.before}\n[auth]\nissuer = \"me\"\naudience = [\"chat\"]\nleeway_s = 1\n"
             f"hs256_secret_files = {paths}\n{auth}\n"
         )
-        with open(os.open(self.config_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(self.config)
+        self.write_config()
 
-    @property
-    def config_path(self):
-        return os.path.join(self.directory, "tideline.toml")
+    def reconfigure(self, auth):
+        """The same while it runs: it has read these settings again."""
+        said = "the settings were read again"
+        before = self.whole_log().count(said)
+        self.configure(auth)
+        self.process.send_signal(signal.SIGHUP)
+        until(lambda: self.whole_log().count(said) > before)
 
     def secret_file(self, name, secret, mode=0o600):
         path = os.path.join(self.directory, name)
@@ -106,10 +110,6 @@ class Guarded(Server):
         text = self.get("/metrics", {"authorization": f"Bearer {self.admin}"})[2].decode()
         values = [line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{name}{labels}")]
         return sum(float(value) for value in values)
-
-    def whole_log(self):
-        with open(os.path.join(self.directory, "server.log"), errors="replace") as log:
-            return log.read()
 
 
 def closed(client, code=4500, patience=10):

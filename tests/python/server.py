@@ -38,14 +38,20 @@ class Server:
     def origin(self):
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
+    @property
+    def config_path(self):
+        return os.path.join(self.directory, "tideline.toml")
+
+    def write_config(self):
+        # It may hold secrets.
+        with open(os.open(self.config_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(self.config)
+
     def start(self):
         command = [self.binary, "serve", "--data", self.data, "--listen", f"{self.listen}:{self.port}"]
         if self.config is not None:
-            path = os.path.join(self.directory, "tideline.toml")
-            # A configuration may hold secrets.
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-                file.write(self.config)
-            command += ["--config", path]
+            self.write_config()
+            command += ["--config", self.config_path]
         with open(os.path.join(self.directory, "server.log"), "ab") as log:
             self.process = subprocess.Popen(
                 command,
@@ -66,9 +72,18 @@ class Server:
             time.sleep(0.01)
         raise RuntimeError(f"the server was not ready in time: {self.log()}")
 
-    def log(self):
+    def whole_log(self):
         with open(os.path.join(self.directory, "server.log"), errors="replace") as log:
-            return log.read()[-4000:]
+            return log.read()
+
+    def log(self):
+        return self.whole_log()[-4000:]
+
+    def memory(self, what="VmRSS"):
+        """Resident bytes of the process; with `VmHWM` the most that there have been."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            line = next(line for line in status if line.startswith(what))
+        return int(line.split()[1]) << 10
 
     def stop(self, how=signal.SIGTERM):
         """Ends the process and returns its exit code."""

@@ -458,7 +458,6 @@ def test_what_a_subscribe_must_not_ask_for(peer, name):
     # Map and shared-poll subscriptions.
     for kind in range(1, 5):
         assert peer.code(subscribe={"channel": name, "type": kind}) == 108
-    assert peer.code(publish={"channel": name, "data": b"1", "type": 1}) == 108
     assert peer.code(subscribe={"channel": name, "tf": {"op": "and"}}) == 107
     assert peer.code(subscribe={"channel": "x" * 256}) == 107
     assert peer.code(subscribe={"channel": "a\u0001b"}) == 107

@@ -4,14 +4,13 @@ stands beside an allowed twin."""
 import http.client
 import json
 import os
-import signal
 import time
 
 import pytest
 
 from centrifuge_wire import Closed, Peer
 from centrifuge_wire import token as dialect_token
-from client import Refused, until
+from client import Refused
 from guarded import LIMITS, MESSAGE, OTHER, POLICIES, Guarded, token, who
 
 BACK_END = "the key that back ends show the API"
@@ -418,7 +417,7 @@ def test_the_key_of_the_configuration_is_for_channels_alone(house):
 def test_each_command_and_each_channel_is_a_request_of_its_key(house):
     made = house.call(house.admin, "key.create", name="greedy", rights=[{"on": "greedy/*", "allow": ["append", "create", "read"]}])
     house.limits = LIMITED
-    configure(house)
+    house.reconfigure(POLICIES + CENTRIFUGE)
     try:
         for key in [made["key"], BACK_END]:
             for asks in [greedy_batch, greedy_broadcast, greedy_lines]:
@@ -432,18 +431,10 @@ def test_each_command_and_each_channel_is_a_request_of_its_key(house):
         assert 429 in said and 0 in said
     finally:
         house.limits = LIMITS
-        configure(house)
+        house.reconfigure(POLICIES + CENTRIFUGE)
 
 
 LIMITED = "{ address = { failures_per_min = 0 }, key = { requests_per_s = 5 } }"
-
-
-def configure(house):
-    said = "the settings were read again"
-    before = house.whole_log().count(said)
-    house.configure(POLICIES + CENTRIFUGE)
-    house.process.send_signal(signal.SIGHUP)
-    until(lambda: house.whole_log().count(said) > before)
 
 
 def greedy_batch(house, key, channel):
@@ -570,13 +561,11 @@ def test_older_back_ends_send_lines(house, keys):
     assert house.http("POST", "/api", json.dumps(lines[0]), {"X-API-Key": "other"})[0] == 401
 
 
-def peak(house, anew=False):
-    """The most memory that the server has taken, in kB; of now on, if it is to be measured anew."""
-    if anew:
-        with open(f"/proc/{house.process.pid}/clear_refs", "w") as refs:
-            refs.write("5")
-    with open(f"/proc/{house.process.pid}/status") as status:
-        return int(status.read().split("VmHWM:")[1].split()[0])
+def peak_anew(house):
+    """The server's memory; its peak is measured from now on."""
+    with open(f"/proc/{house.process.pid}/clear_refs", "w") as refs:
+        refs.write("5")
+    return house.memory("VmHWM")
 
 
 def test_of_the_answers_to_a_batch_one_is_in_memory(house):
@@ -585,7 +574,7 @@ def test_of_the_answers_to_a_batch_one_is_in_memory(house):
     for _ in range(2):
         assert call(house, BACK_END, "publish", channel=channel, data=text)[0] == 0
     commands = [{"history": {"channel": channel, "limit": 2}}] * count
-    before = peak(house, anew=True)
+    before = peak_anew(house)
     connection = http.client.HTTPConnection("127.0.0.1", house.port, timeout=60)
     connection.request("POST", "/api/batch", json.dumps({"commands": commands}), {"X-API-Key": BACK_END})
     answer = connection.getresponse()
@@ -594,7 +583,7 @@ def test_of_the_answers_to_a_batch_one_is_in_memory(house):
     connection.close()
     assert [len(one["history"]["publications"]) for one in replies] == [2] * count
     # All of them together have 40 MB.
-    assert peak(house) - before < 25_000
+    assert house.memory("VmHWM") - before < 25_000 << 10
 
 
 def test_a_broadcast_writes_a_few_at_a_time(house):
@@ -602,10 +591,10 @@ def test_a_broadcast_writes_a_few_at_a_time(house):
     channels = [f"{prefix}/{number % 4}" for number in range(300)]
     call(house, BACK_END, "publish", channel=channels[0], data=text, idempotency_key="same")
     # Nothing more is written: what is prepared for those under way is all that it takes.
-    before = peak(house, anew=True)
+    before = peak_anew(house)
     replies = call(house, BACK_END, "broadcast", channels=[channels[0]] * count, data=text, idempotency_key="same")[1]["responses"]
     assert [one["result"]["offset"] for one in replies] == [1] * count
-    assert peak(house) - before < 25_000
+    assert house.memory("VmHWM") - before < 25_000 << 10
     replies = call(house, BACK_END, "broadcast", channels=channels, data=1)[1]["responses"]
     assert [one["result"]["offset"] for one in replies][-4:] == [76, 75, 75, 75]
 

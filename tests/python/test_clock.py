@@ -59,10 +59,6 @@ class Stepped(Server):
         os.rename(self.offset_path + ".new", self.offset_path)
         self.offset = seconds
 
-    def whole_log(self):
-        with open(os.path.join(self.directory, "server.log"), errors="replace") as log:
-            return log.read()
-
 
 class Callers:
     """Connections that call all the time, each from a thread of its own."""

@@ -1,6 +1,5 @@
 """What is no object is no struct, at every door; JSON has one depth. By raw bytes, for a client library would not send them."""
 
-import http.client
 import json
 import subprocess
 
@@ -39,12 +38,9 @@ def house(tmp_path_factory):
 
 
 def api(server, method, text):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
-    connection.request("POST", f"/api/{method}", text, {"x-api-key": API_KEY, "content-type": "application/json"})
-    answer = connection.getresponse()
-    body = answer.read()
-    connection.close()
-    return answer.status, json.loads(body) if body.startswith(b"{") else body
+    headers = {"x-api-key": API_KEY, "content-type": "application/json"}
+    status, _, body = server.http("POST", f"/api/{method}", text, headers)
+    return status, json.loads(body) if body.startswith(b"{") else body
 
 
 # Each was taken by position, or a word from an object.

@@ -11,7 +11,7 @@ import pytest
 from centrifuge_wire import Peer
 from centrifuge_wire import token as dialect_token
 from client import Refused, until
-from guarded import MESSAGE, POLICIES, Guarded, said, signed, token, who
+from guarded import MESSAGE, POLICIES, Guarded, said, token, who
 
 OURS = "a secret of this dialect, long enough"
 CENTRIFUGE = f"""
@@ -204,14 +204,6 @@ def test_a_history_is_gone_only_for_who_may_read_it(house):
 
 
 # Credentials
-
-
-def test_which_keys_there_are_is_not_told_by_tablestore(house):
-    _, key_id, secret = house.call(house.admin, "key.create", name="tables", rights=[], signing=True)["key"].split("_", 2)
-    heard = [signed(house, "ListTable", *shown) for shown in [(key_id, "other"), ("none", "other"), ("none", "")]]
-    texts = {(status, body) for status, _, body in heard}
-    assert len(texts) == 1 and heard[0][0] == 403
-    assert signed(house, "ListTable", key_id, secret)[0] == 200
 
 
 def test_a_token_for_one_channel_is_none_to_log_in_with(house):

@@ -4,10 +4,10 @@ Each door begins something that waits, the right is taken away, and only then th
 told, and nothing that stood behind the wait is done. Each case has a twin from which nothing is taken away: it is told.
 """
 
+import contextlib
 import http.client
 import itertools
 import json
-import signal
 import socket
 import threading
 import time
@@ -109,11 +109,7 @@ class Policy:
 
 def rules(house, others):
     """Puts another policy in force."""
-    said = "the settings were read again"
-    before = house.whole_log().count(said)
-    house.configure(settings(others))
-    house.process.send_signal(signal.SIGHUP)
-    until(lambda: house.whole_log().count(said) > before)
+    house.reconfigure(settings(others))
 
 
 # The doors. What they tell is text, whatever it comes in; `over` is set when nothing more can come.
@@ -416,9 +412,14 @@ def tell(house, room):
 
 
 def end(opened):
-    for held in ["socket", "connection"]:
-        if hasattr(opened, held):
-            getattr(opened, held).close()
+    if hasattr(opened, "socket"):
+        opened.socket.close()
+    if hasattr(opened, "connection"):
+        # A close would take the response away while the thread reads it.
+        with contextlib.suppress(OSError):
+            opened.connection.sock.shutdown(socket.SHUT_RDWR)
+        opened.over.wait(5)
+        opened.connection.close()
 
 
 @pytest.mark.parametrize("taken, door", **named(CASES))

@@ -11,7 +11,7 @@ import re
 
 import pytest
 
-from client import Client, Refused
+from client import Refused
 from guarded import Guarded, signed
 
 NUMBERS = itertools.count(1)
@@ -292,9 +292,9 @@ def in_one_batch(client, calls):
         client.sort(message)
 
 
-# What no two runs have in common.
-# Its answer says what is so by then.
+# The answers of these say what is so by then.
 LATER = ["read.set"]
+# What no two runs have in common.
 VARYING = re.compile(
     r'"(timestamp|created_at|updated_at|edited_at|joined_at|committed_at|last_at|lag_ms|behind|issued_before_now)": \d+'
     r'|"(epoch|message_id|id|key|session|position|next)": "[^"]*"'

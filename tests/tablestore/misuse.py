@@ -64,12 +64,6 @@ class Bed(Guarded):
     def tables(self, made):
         return connect(self, made[3:15], made[-43:])
 
-    def memory(self, what="VmRSS"):
-        """Resident bytes of the server."""
-        with open(f"/proc/{self.process.pid}/status") as status:
-            line = next(line for line in status if line.startswith(what))
-        return int(line.split()[1]) << 10
-
     def figures(self, name):
         """The members of a family by their bound."""
         headers = {"authorization": f"Bearer {self.admin}"}

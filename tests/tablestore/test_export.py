@@ -84,19 +84,15 @@ def test_all_types_versions_and_keys_of_all_partitions(own_server):
 
 
 def test_what_can_not_be_exported_is_said(own_server, tmp_path):
-    other, readable = str(tmp_path / "other"), str(tmp_path / "readable")
-    for path, mode in [(other, 0o600), (readable, 0o604)]:
-        with open(path, "w") as file:
-            file.write("other\n")
-        os.chmod(path, mode)
+    other = tmp_path / "other"
+    other.write_text("other\n")
+    other.chmod(0o600)
     make(connect(own_server.start()), "numbers", [("n", "INTEGER")])
     for table, more, why in [
         ("nowhere", [], "OTSObjectNotExist: Requested table does not exist."),
         ("nowhere", ["--format", "parquet"], "OTSObjectNotExist: Requested table does not exist."),
         ("numbers", ["--prefix", "a"], "OTSInvalidPK"),
-        ("t", ["--key-secret-file", other], "OTSAuthFailed: Signature mismatch."),
-        ("t", ["--key-secret", "other"], "unexpected argument '--key-secret'"),
-        ("t", ["--key-secret-file", readable], "others can read"),
+        ("t", ["--key-secret-file", str(other)], "OTSAuthFailed: Signature mismatch."),
     ]:
         done = export(own_server, table, *more)
         assert done.returncode != 0 and why in done.stderr and not done.stdout, done

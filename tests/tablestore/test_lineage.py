@@ -119,11 +119,6 @@ class Readers:
             client.close()
 
 
-def memory(server):
-    with open(f"/proc/{server.process.pid}/status") as status:
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status.read())[1]) // 1_024
-
-
 def sizes(server):
     """What is kept of partitions: series of metrics, folders, bytes of the directory's list."""
     series = len(re.findall(r'^tideline_image_free_slots\{', server.get("/metrics")[2].decode(), re.M))
@@ -144,7 +139,7 @@ def test_split_and_merge_again_and_again(own_server):
         readers.step()
         if "LINEAGE_PAIRS" in os.environ and pair % 10 == 9:
             shown = {what: round(seconds * 1e3) for what, seconds in readers.longest.items()}
-            print(f"{pair + 1} pairs: longest wait {shown} ms, {memory(own_server)} MiB, {sizes(own_server)}", flush=True)
+            print(f"{pair + 1} pairs: longest wait {shown} ms, {own_server.memory() >> 20} MiB, {sizes(own_server)}", flush=True)
             readers.longest.clear()
     series, _, _ = sizes(own_server)
     assert series == 1, "metrics of partitions that ended"

@@ -1,4 +1,4 @@
-//! What the dialect asks of timelines: publications and history.
+//! What the dialect asks of timelines: publications, history and presence.
 //!
 //! Owns: from a channel to a timeline and back. Promises: a page of history is never empty while there is more to show;
 //! a publication has all columns that its readers need. Must not: decide who may; whoever calls has an asker.
@@ -13,7 +13,8 @@ use super::super::dispatch::shape::{self, page_bytes, size};
 use crate::access::{Asker, Rights};
 use crate::timeline::{Append, AppendOne, Error, Page, Range, Target};
 use crate::wire::centrifuge::{
-    self, ClientInfo, Code, HistoryRequest, HistoryResult, StreamPosition, shown,
+    self, ClientInfo, Code, HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult,
+    StreamPosition, shown,
 };
 use crate::wire::{Failure, Integers, Method};
 
@@ -74,13 +75,40 @@ pub(in crate::gateway) async fn publish(
     Ok(StreamPosition { offset, epoch })
 }
 
-/// Whether who is in a channel may be told. `false` = as of one where nobody is, since its timeline is hidden or not
-/// there.
-pub(in crate::gateway) async fn shows_presence(
+/// Who is in a channel, so many bytes of them at most.
+pub(in crate::gateway) async fn presence(
     shared: &Shared,
     asker: &Asker,
     channel: &str,
-) -> Result<bool, Code> {
+    bytes_max: usize,
+) -> Result<PresenceResult, Code> {
+    let mut result = PresenceResult::default();
+    if shows_presence(shared, asker, channel).await? {
+        result.presence = shared.hub.presence(channel, bytes_max);
+    }
+    Ok(result)
+}
+
+/// How many clients and users are in a channel.
+pub(in crate::gateway) async fn presence_stats(
+    shared: &Shared,
+    asker: &Asker,
+    channel: &str,
+) -> Result<PresenceStatsResult, Code> {
+    let (clients, users) = match shows_presence(shared, asker, channel).await? {
+        true => shared.hub.presence_stats(channel),
+        false => (0, 0),
+    };
+    let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
+    Ok(PresenceStatsResult {
+        num_clients: number(clients),
+        num_users: number(users),
+    })
+}
+
+/// Whether the presence of a channel is shown. `false` = its timeline is hidden or does not exist: it is answered as a
+/// channel where nobody is.
+async fn shows_presence(shared: &Shared, asker: &Asker, channel: &str) -> Result<bool, Code> {
     if !asker.reads_by_name(channel.as_bytes()) {
         return Err(Code::PermissionDenied);
     }
@@ -117,7 +145,7 @@ pub(in crate::gateway) async fn history(
     };
     let mut result = HistoryResult::default();
     let mut bytes = page_bytes(limits);
-    // Behind many tombstones each page is twice as large as the one before.
+    // Each page is twice as large as the one before, so that few pages lead past many tombstones.
     let mut page_limit = wanted.max(1);
     loop {
         let is_over = wanted == 0 || from == Some(0);

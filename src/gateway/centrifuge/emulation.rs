@@ -37,7 +37,7 @@ use super::query;
 use crate::bounds::Share;
 use crate::wire::centrifuge::{Closing, EmulationRequest, Encoding, Push, Reply};
 
-/// What a client has said, in the bound of all connections until its session has taken it.
+/// A frame of a client, and its share of the bound of all connections until the session has taken it.
 type Posted = (Bytes, Share);
 
 /// The sessions that are posted to, by their secret names.
@@ -222,7 +222,7 @@ async fn post(request: &mut Request<Incoming>, encoding: Encoding, shared: &Shar
     let Some(sender) = sender.filter(|_| node == NODE) else {
         return say(StatusCode::NOT_FOUND, "no such session");
     };
-    // Whoever knows the session's name is its client, so what waits for it is in one share.
+    // Whoever knows the secret name is the session's client, so all that waits for a session counts in one share.
     let holder = shared.per_client.holder_of_key(&session);
     if shared.inbound.share(holder).is_full() {
         shared.inbound.refuse();
@@ -257,7 +257,7 @@ struct Emulation {
     posted: mpsc::Receiver<Posted>,
     /// A frame of the client's that the session has no room for yet.
     next: Option<Posted>,
-    /// What the frame before takes, which may not be with the session yet.
+    /// The share of the frame before, which the session may not have read yet.
     passing: Option<Share>,
     is_over: bool,
     name: String,

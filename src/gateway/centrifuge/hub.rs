@@ -153,11 +153,11 @@ impl Passed {
 }
 
 impl Client {
-    /// Tells the session to do something. One that is told far more than it takes is to close instead.
+    /// Tells the session to do something. If too many orders wait for it already, it is told to close instead.
     pub(in crate::gateway) fn order(&self, order: Order) {
         self.tell(|told| match told.orders.len() < ORDERS_MAX {
             true => told.orders.push_back(order),
-            // It has not listened for so long that it begins anew: no order is lost in silence.
+            // The client has to connect again, and begins anew: no order is lost in silence.
             false => told.orders = [Order::Disconnect(Disconnect::of(Close::SlowConsumer))].into(),
         });
     }
@@ -185,7 +185,7 @@ impl Client {
         *lock(&self.info) = info;
     }
 
-    /// Orders come before news, and wait until `may` lets the first of them go.
+    /// Orders come before news. They come in their order: while `may` holds the first one back, all of them wait.
     pub(in crate::gateway) fn poll_heard(
         &self,
         context: &mut Context<'_>,

@@ -37,7 +37,7 @@ pub(super) struct Subscriptions {
     /// Who asked for the newest subscription, so that all of the same caller share it.
     pub(super) asker: Arc<Asker>,
     /// What has ended; `None` = nobody asks.
-    pub(super) gone: Option<Vec<(Opening, Arc<str>, push::Ended)>>,
+    pub(super) gone: Option<Vec<(Arc<str>, push::Ended)>>,
     /// Of the timelines that all connections follow.
     pub(super) share: Share,
     metrics: Arc<Metrics>,
@@ -334,9 +334,9 @@ impl Subscriptions {
         let epoch = epoch.as_deref().unwrap_or("");
         outbox.push(outbound::ended(&name, epoch, why, form));
         self.remove(at.slot);
-        self.gone
-            .iter_mut()
-            .for_each(|gone| gone.push((at, Arc::clone(&name), why)));
+        if let Some(gone) = &mut self.gone {
+            gone.push((name, why));
+        }
     }
 
     pub(super) fn is_current(&self, at: Opening) -> bool {

@@ -262,7 +262,8 @@ pub(crate) struct ApiBatch<'t> {
 pub(crate) struct ApiCommand<'t>(#[serde(borrow)] BTreeMap<String, &'t RawValue>);
 
 impl<'t> ApiCommand<'t> {
-    /// The one method that it names, if there is such a method; `None` = it names none, or several.
+    /// The method that it names (`None` = there is no such method) and its parameters. `None` = it does not name
+    /// exactly one.
     pub(crate) fn one(&self) -> Option<(Option<ApiMethod>, &'t str)> {
         let mut members = self.0.iter();
         match (members.next(), members.next()) {

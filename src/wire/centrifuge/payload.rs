@@ -2,8 +2,8 @@
 //!
 //! Owns: that such a field is JSON text in its place, neither a string nor base64. Promises: what is written is one
 //! line of valid JSON whatever the bytes are; JSON text comes out as it came in, but for line ends between its parts;
-//! bytes that are no JSON, or too deep for some client, are
-//! `{"$binary": …}`, as they are natively. Must not: interpret a payload.
+//! bytes that are no JSON, or JSON too deep for some client, are `{"$binary": …}`, as they are natively. Must not:
+//! interpret a payload.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::decode;
 
-/// The text of bytes that are JSON and not deeper.
+/// The text of bytes that are JSON, if it is not deeper than `depth_max`.
 pub(crate) fn json_text(bytes: &[u8], depth_max: u64) -> Option<&str> {
     let text = std::str::from_utf8(bytes).ok()?;
     if decode::deeper_than(depth_max, bytes).is_some() {
@@ -42,7 +42,7 @@ fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Decoders of SDKs recurse; deeper JSON is bytes to them.
+/// Decoders of SDKs recurse, so deeper JSON is sent to them as bytes.
 const DEPTH_MAX: u64 = 100;
 
 /// Whether a field is left out.
@@ -58,6 +58,6 @@ pub(super) fn serialize<S: Serializer>(bytes: &Bytes, into: S) -> Result<S::Ok, 
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
     let raw = Box::<RawValue>::deserialize(from)?;
-    // A request may have several lines, and what is kept of it is read by those whose messages are lines.
+    // A request may have several lines. What is kept of it goes to clients whose messages are one line each.
     Ok(Bytes::from(one_line(raw.get()).into_owned()))
 }

@@ -204,7 +204,7 @@ fn enter(
     })
 }
 
-/// Somebody with an API key.
+/// Admits a caller who has shown an API key.
 fn admit(key: &str, visitor: Visitor<'_>, shared: &Arc<Shared>) -> Result<Admitted, Answer> {
     let Some(door) = &shared.door else {
         return Err(match shared.per_client.fail(visitor.address) {

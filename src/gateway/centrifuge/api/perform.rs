@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::super::super::admitted::Does;
+use super::super::super::dispatch::shape::size;
 use super::super::super::dispatch::{Work, call, refusal};
 use super::super::calls::{self, Published};
 use super::outcome::{done, read, result};
@@ -19,8 +20,7 @@ use super::{Backend, Outcome, Said, about, connections, ended};
 use crate::access::{Right, Rights};
 use crate::timeline::{Error, Target};
 use crate::wire::centrifuge::{
-    ApiChannel, ApiError, ApiMethod, ApiRpc, ClientInfo, Code, HistoryRequest, PresenceResult,
-    PresenceStatsResult, Publish, rpc_error,
+    ApiChannel, ApiError, ApiMethod, ApiRpc, ClientInfo, Code, HistoryRequest, Publish, rpc_error,
 };
 use crate::wire::jsonrpc::by_name;
 use crate::wire::{Failure, Method, Needs, Reason};
@@ -99,8 +99,8 @@ async fn publish(publish: Publish, backend: &Backend) -> Outcome {
     to_one(&publish.channel, &publish, &data, backend).await
 }
 
-/// The same to several channels, each by itself and each a request of its caller: so many of them under way that what
-/// is to be written is not in memory for all at once.
+/// Publishes the same to several channels. Each is a request of its caller by itself. Only some are under way at a
+/// time, since each takes memory until it is written.
 async fn broadcast(publish: Publish, backend: &Backend) -> Outcome {
     let data = publish.data()?;
     if publish.channels.is_empty() {
@@ -118,7 +118,7 @@ async fn broadcast(publish: Publish, backend: &Backend) -> Outcome {
             && let Some(channel) = channels.next()
         {
             let begins = match responses.len() + under_way.len() {
-                // What the command itself has paid for.
+                // The command itself has paid for its first channel.
                 0 => Ok(()),
                 _ => backend.begins(0),
             };
@@ -198,35 +198,25 @@ async fn remove(asked: ApiChannel, backend: &Backend) -> Outcome {
     }
 }
 
-/// Whether who is there is kept of a channel, and may be seen.
-async fn shows_presence(channel: &str, backend: &Backend) -> Result<bool, ApiError> {
-    if !backend.options_of(channel)?.presence {
-        return Err(Code::NotAvailable.into());
+/// Refuses if the options of a channel keep no presence.
+fn check_presence(channel: &str, backend: &Backend) -> Result<(), ApiError> {
+    match backend.options_of(channel)?.presence {
+        true => Ok(()),
+        false => Err(Code::NotAvailable.into()),
     }
-    let shows = calls::shows_presence(&backend.shared, backend.asker(), channel);
-    Ok(shows.await?)
 }
 
 async fn presence(asked: &ApiChannel, backend: &Backend) -> Outcome {
-    let mut shown = PresenceResult::default();
-    if shows_presence(&asked.channel, backend).await? {
-        let bytes = backend.shared.options.limits.outbound_frame_bytes_max;
-        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        shown.presence = backend.shared.hub.presence(&asked.channel, bytes);
-    }
-    result(&shown)
+    check_presence(&asked.channel, backend)?;
+    let (shared, asker) = (&backend.shared, backend.asker());
+    let bytes_max = size(shared.options.limits.outbound_frame_bytes_max);
+    result(&calls::presence(shared, asker, &asked.channel, bytes_max).await?)
 }
 
 async fn presence_stats(asked: &ApiChannel, backend: &Backend) -> Outcome {
-    let (clients, users) = match shows_presence(&asked.channel, backend).await? {
-        true => backend.shared.hub.presence_stats(&asked.channel),
-        false => (0, 0),
-    };
-    let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-    result(&PresenceStatsResult {
-        num_clients: count(clients),
-        num_users: count(users),
-    })
+    check_presence(&asked.channel, backend)?;
+    let (shared, asker) = (&backend.shared, backend.asker());
+    result(&calls::presence_stats(shared, asker, &asked.channel).await?)
 }
 
 /// A call of the native protocol.
@@ -235,7 +225,7 @@ async fn rpc(asked: &ApiRpc, backend: &Backend) -> Outcome {
     let params = asked.params.as_ref().map_or("{}", |params| params.get());
     let request = by_name(&asked.method, params.as_bytes(), &shared.options.limits);
     let request = request.map_err(|failure| rpc_refused(&failure))?;
-    // With [auth], what is about no channel is for API keys, which are made for it and can be taken back.
+    // With [auth], only API keys may call what is about no channel: they have rights of their own.
     if shared.door.is_some() && backend.is_own && !is_of_channels(request.method()) {
         return Err(Code::PermissionDenied.into());
     }
@@ -261,7 +251,7 @@ async fn rpc(asked: &ApiRpc, backend: &Backend) -> Outcome {
     result(&json!({ "data": answer }))
 }
 
-/// Whether a method is about what it names, and this is a timeline: not a table, a session, or the server.
+/// Whether a method is about a timeline that it names, and not about a table, a session or the server.
 fn is_of_channels(method: Method) -> bool {
     const TABLES: Rights = Rights::NONE
         .with(Right::TablesRead)
@@ -285,8 +275,8 @@ fn rpc_refused(failure: &Failure) -> ApiError {
     }
 }
 
-/// Of one broadcast.
+/// Channels of one broadcast.
 const CHANNELS_MAX: usize = 10_000;
-/// Of them under way, and bytes that they have together.
+/// Channels of it that are under way at the same time, and bytes of what is published to them.
 const TOGETHER_MAX: usize = 256;
 const TOGETHER_BYTES: usize = 1 << 20;

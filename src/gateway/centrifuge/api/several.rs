@@ -1,9 +1,9 @@
 //! Several commands in one body: `batch`, and the lines that older back ends send to `POST /api`.
 //!
 //! Owns: where each command is in its body, and how the answers are put together. Promises: a body that is not whole is
-//! refused before anything of it is done; one command is done after the other, each as if it had come by itself, and
-//! its answer goes out before the next one begins: of all answers one is in memory; the next command waits for a client
-//! that does not read. Must not: know what a command does.
+//! refused before anything of it is done; commands are done one after the other, each as if it had come by itself; a
+//! command begins once the answer before it has gone out: one answer is in memory, and a client that does not read is
+//! waited for. Must not: know what a command does.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -38,7 +38,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Where in a text each command is; `None` = it is not what it should be.
+    /// Where in a text each command is; `None` = the text has another shape.
     pub(super) fn commands(self, text: &str) -> Option<Vec<Range<u32>>> {
         let at = |command: &RawValue| {
             let begin = command.get().as_ptr() as usize - text.as_ptr() as usize;
@@ -55,7 +55,7 @@ impl Shape {
                 lines.map(|line| at(line.ok()?)).collect()
             }
         };
-        // A body without any is taken for a mistake where nothing else says that it is one.
+        // A batch may be empty; lines without any command are a mistake.
         found.filter(|found| self == Shape::Batch || !found.is_empty())
     }
 
@@ -128,7 +128,7 @@ struct Done {
 }
 
 impl Several {
-    /// Does the next command; its part of the answer.
+    /// Does the next command, and gives its part of the answer.
     async fn next(&mut self) -> Bytes {
         let mut piece = match std::mem::replace(&mut self.has_begun, true) {
             true => self.shape.between().to_vec(),

@@ -12,7 +12,6 @@ use super::refused::Refused;
 use super::subscribe::taken;
 use super::{Centrifuge, Session};
 use crate::access::{Asker, Membership, Right, Rights};
-use crate::gateway::Shared;
 use crate::gateway::centrifuge::calls::{self, Published};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
 use crate::gateway::dispatch::message::{Appending, Asked};
@@ -21,8 +20,8 @@ use crate::gateway::door::Door;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::timeline::DIRECT;
 use crate::wire::centrifuge::{
-    ClientInfo, Code, Disconnect, HistoryRequest, PresenceResult, PresenceStatsResult,
-    PublishRequest, Reply, RpcRequest, Ticket, message_id, rpc_error,
+    ClientInfo, Code, Disconnect, HistoryRequest, PublishRequest, Reply, RpcRequest, Ticket,
+    message_id, rpc_error,
 };
 use crate::wire::{self, Call, Failure, Id, Method, Request, jsonrpc};
 
@@ -47,7 +46,8 @@ impl Session {
         }
     }
 
-    /// Who is believed in a channel. In this way nobody makes a direct conversation, which two others may be going to.
+    /// Who is believed in a channel. Such a client never makes a direct conversation: its members are the two users in
+    /// its name, who may be others.
     pub(super) fn believed_in(&mut self, channel: &str) -> Asker {
         let own = self.own();
         match channel.starts_with(DIRECT) && !own.options.insecure {
@@ -56,7 +56,7 @@ impl Session {
         }
     }
 
-    /// Whether options let the client make a channel: before them the policy of its name counts.
+    /// Whether the options of this dialect let the client make a channel. A policy for its name comes before them.
     fn may_make(&self, channel: &str) -> bool {
         let (asker, name) = (&self.caller.asker, channel.as_bytes());
         let rights = asker
@@ -126,102 +126,91 @@ impl Session {
     ) -> Result<(), Refused> {
         self.options_of(&request.channel)?;
         let asker = self.asker_for(Ask::History, &request.channel)?;
-        let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
-        let answer = Arc::clone(&ticket);
-        let work = async move {
-            match calls::history(&shared, &asker, request).await {
-                Ok(history) => {
-                    answer.give(Reply {
-                        history: Some(history),
-                        ..Reply::default()
-                    });
-                    taken()
-                }
-                Err(code) => {
-                    answer.give(Reply::refused(code));
-                    Err(Failure::new(code.reason()))
-                }
-            }
+        let shared = Arc::clone(&self.shared);
+        let read = async move {
+            let history = calls::history(&shared, &asker, request).await;
+            history.map(|history| Reply {
+                history: Some(history),
+                ..Reply::default()
+            })
         };
-        let id = Id::Ticket(wire::Ticket(ticket));
-        let begun = self.begun(Some(id), Method::MessageRange, Pending::Work(work.boxed()));
-        let cost = Cost {
-            calls: 1,
-            bytes,
-            weight: Weight::Page,
-        };
-        self.jobs.one(&self.shared, begun, cost);
+        self.reply_with(id, Method::MessageRange, bytes, read);
         Ok(())
     }
 
-    pub(super) fn presence(&mut self, id: u32, channel: &str, bytes: usize) -> Result<(), Refused> {
-        self.tell_presence(id, channel, bytes, |shared, channel| {
-            let bytes = page_bytes(&shared.options.limits);
-            let presence = channel.map(|channel| shared.hub.presence(channel, bytes));
-            Reply {
-                presence: Some(PresenceResult {
-                    presence: presence.unwrap_or_default(),
-                }),
+    pub(super) fn presence(
+        &mut self,
+        id: u32,
+        channel: String,
+        bytes: usize,
+    ) -> Result<(), Refused> {
+        let asker = self.asker_for_presence(&channel)?;
+        let shared = Arc::clone(&self.shared);
+        let read = async move {
+            let bytes_max = page_bytes(&shared.options.limits);
+            let presence = calls::presence(&shared, &asker, &channel, bytes_max).await;
+            presence.map(|presence| Reply {
+                presence: Some(presence),
                 ..Reply::default()
-            }
-        })
+            })
+        };
+        self.reply_with(id, Method::PresenceGet, bytes, read);
+        Ok(())
     }
 
     pub(super) fn presence_stats(
         &mut self,
         id: u32,
-        channel: &str,
+        channel: String,
         bytes: usize,
     ) -> Result<(), Refused> {
-        self.tell_presence(id, channel, bytes, |shared, channel| {
-            let stats = channel.map(|channel| shared.hub.presence_stats(channel));
-            let (clients, users) = stats.unwrap_or_default();
-            let number = |count| u32::try_from(count).unwrap_or(u32::MAX);
-            Reply {
-                presence_stats: Some(PresenceStatsResult {
-                    num_clients: number(clients),
-                    num_users: number(users),
-                }),
+        let asker = self.asker_for_presence(&channel)?;
+        let shared = Arc::clone(&self.shared);
+        let read = async move {
+            let stats = calls::presence_stats(&shared, &asker, &channel).await;
+            stats.map(|stats| Reply {
+                presence_stats: Some(stats),
                 ..Reply::default()
-            }
-        })
+            })
+        };
+        self.reply_with(id, Method::PresenceGet, bytes, read);
+        Ok(())
     }
 
-    /// Answers with who is in a channel, by `tell`; without the channel nobody is.
-    fn tell_presence(
-        &mut self,
-        id: u32,
-        channel: &str,
-        bytes: usize,
-        tell: fn(&Shared, Option<&str>) -> Reply,
-    ) -> Result<(), Refused> {
+    /// Who asks for the presence of a channel, if the options keep it.
+    fn asker_for_presence(&mut self, channel: &str) -> Result<Asker, Refused> {
         if !self.options_of(channel)?.presence {
             return Err(Code::NotAvailable.into());
         }
-        let asker = self.asker_for(Ask::Presence, channel)?;
-        let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
-        let (answer, channel) = (Arc::clone(&ticket), channel.to_owned());
-        let work = async move {
-            match calls::shows_presence(&shared, &asker, &channel).await {
-                Ok(shows) => {
-                    answer.give(tell(&shared, shows.then_some(channel.as_str())));
-                    taken()
-                }
-                Err(code) => {
-                    answer.give(Reply::refused(code));
-                    Err(Failure::new(code.reason()))
-                }
-            }
-        };
+        Ok(self.asker_for(Ask::Presence, channel)?)
+    }
+
+    /// Begins a read for a command that came in so many bytes; its outcome is the answer.
+    fn reply_with(
+        &mut self,
+        id: u32,
+        method: Method,
+        bytes: usize,
+        read: impl Future<Output = Result<Reply, Code>> + Send + 'static,
+    ) {
+        let ticket = Ticket::own(id);
+        let answer = Arc::clone(&ticket);
+        let work = read.map(move |read| {
+            let (reply, outcome) = match read {
+                Ok(reply) => (reply, taken()),
+                Err(code) => (Reply::refused(code), Err(Failure::new(code.reason()))),
+            };
+            answer.give(reply);
+            outcome
+        });
         let id = Id::Ticket(wire::Ticket(ticket));
-        let begun = self.begun(Some(id), Method::PresenceGet, Pending::Work(work.boxed()));
+        let begun = self.begun(Some(id), method, Pending::Work(work.boxed()));
         let cost = Cost {
             calls: 1,
             bytes,
             weight: Weight::Page,
         };
         self.jobs.one(&self.shared, begun, cost);
-        Ok(())
     }
 
     /// Calls the native method of a name.

@@ -24,7 +24,7 @@ pub(super) struct Channels {
 pub(super) struct Channel {
     /// Its subscribe was answered.
     pub(super) is_open: bool,
-    /// Its subscription: a later one of the same name has another place.
+    /// The place that its subscribe took. A later channel of the same name has another one.
     pub(super) at: Opening,
     /// The server has subscribed the client.
     pub(super) is_server_side: bool,
@@ -56,15 +56,9 @@ impl Channels {
         self.all.len()
     }
 
-    /// The one in this place, unless another has its name by now.
+    /// The channel that took this place, unless it was left and another one has its name by now.
     pub(super) fn at(&self, name: &str, at: Opening) -> Option<&Channel> {
         self.get(name).filter(|one| one.at == at)
-    }
-
-    /// The one whose subscription was in this slot. Its generation may be another by now: one that is decided anew gets
-    /// a new one.
-    pub(super) fn in_slot(&self, name: &str, at: Opening) -> Option<&Channel> {
-        self.get(name).filter(|one| one.at.slot == at.slot)
     }
 
     /// Those that the connection's token has asked for.

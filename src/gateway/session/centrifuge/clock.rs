@@ -156,7 +156,8 @@ impl Centrifuge {
     }
 }
 
-/// The answer to a token for a channel that has ended meanwhile: SDKs give up after what is not temporary.
+/// The answer to a token for a channel that has expired meanwhile. It is temporary: after any other error SDKs give the
+/// subscription up.
 fn try_another() -> Error {
     Error {
         temporary: true,

@@ -110,7 +110,7 @@ impl Session {
         let asked = asked.map(|(channel, claim)| (channel, (claim, true)));
         let mut claims: BTreeMap<String, (ChannelClaim, bool)> = asked.collect();
         let user = &connection.user;
-        // With one of these in it the name of the channel would be for other users.
+        // With one of these in the user's name, the channel would belong to other users.
         let is_plain = !user.is_empty() && !user.contains(['#', ',']);
         if self.own().options.personal_channel && is_plain {
             claims.entry(format!("#{user}")).or_default();
@@ -125,8 +125,8 @@ impl Session {
         claims.into_iter().map(wish).collect()
     }
 
-    /// Subscribes the client to what a newer token asks for and not to what only the one before did, behind all that
-    /// is under way.
+    /// Subscribes the client to the channels of a newer token, and ends those that only the token before asked for.
+    /// This comes after all that is under way.
     pub(super) fn move_to(&mut self, subs: Vec<(String, ChannelClaim)>) {
         let own = self.own();
         let Some(registered) = &own.registered else {

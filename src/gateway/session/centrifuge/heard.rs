@@ -12,11 +12,12 @@ use crate::gateway::session::End;
 use crate::wire::centrifuge::{Disconnect, Unsubscribe};
 
 impl Session {
-    /// Leaves channels whose subscription has ended, before the client, who was told so, says more about them.
+    /// Leaves the channels whose subscriptions have ended. Nothing may begin between those ends and this call: then each
+    /// name still means the channel that has ended.
     pub(in crate::gateway::session) fn leave_ended(&mut self) {
         let gone = self.subscriptions.gone.get_or_insert_default();
-        for (at, channel, why) in std::mem::take(gone) {
-            self.channel_ended(at, &channel, why);
+        for (channel, why) in std::mem::take(gone) {
+            self.channel_ended(&channel, why);
         }
     }
 
@@ -35,7 +36,7 @@ impl Session {
             else {
                 break;
             };
-            // What is ordered about a channel waits for the subscribe that is under way there.
+            // An order about a channel waits for the answer to the channel's subscribe.
             let may = |order: &Order| {
                 let channel = order.channel();
                 !channel.is_some_and(|channel| own.channels.is_opening(channel))

@@ -247,7 +247,7 @@ impl Session {
         }
         let claim = self.caller.asker.claim();
         if claim.is_some_and(|claim| claim.is_over()) {
-            // The connection is about to close. What the options give needs no claim otherwise.
+            // The connection is about to close. What the options allow needs no claim, so nothing else refuses it.
             return Err(Code::Unauthorized.into());
         }
         let rated = self.rated(bytes);
@@ -263,9 +263,9 @@ impl Session {
         } else if let Some(publish) = command.publish {
             self.publish(id, publish, bytes)
         } else if let Some(presence) = command.presence {
-            self.presence(id, &presence.channel, bytes)
+            self.presence(id, presence.channel, bytes)
         } else if let Some(stats) = command.presence_stats {
-            self.presence_stats(id, &stats.channel, bytes)
+            self.presence_stats(id, stats.channel, bytes)
         } else if let Some(history) = command.history {
             self.history(id, history, bytes)
         } else if let Some(rpc) = command.rpc {
@@ -283,7 +283,8 @@ impl Session {
             Some(_) => self.caller.asker.clone(),
             None => Asker::believed(self.own().user()),
         };
-        Ok(self.shared.per_client.take((&asker).into(), bytes)?)
+        let taken = self.shared.per_client.take((&asker).into(), bytes);
+        Ok(taken.inspect_err(|reached| self.shared.metrics.refused(reached.limit, 1))?)
     }
 
     /// Answers at once.

@@ -22,7 +22,8 @@ impl Refused {
         }
     }
 
-    /// The same of a token to go on with: with one that has ended meanwhile the client is to come back.
+    /// The same of a token to go on with: one that has expired meanwhile ends the connection, and the client connects
+    /// again.
     pub(super) fn when_refreshing(self) -> Refused {
         match self {
             Refused::Answer(Code::TokenExpired) => Refused::End(Disconnect::EXPIRED),

@@ -114,7 +114,11 @@ impl Session {
         if own.channels.get(channel).is_some() {
             return Err(Code::AlreadySubscribed.into());
         }
-        if own.channels.len() >= CHANNELS_MAX || is_full {
+        if own.channels.len() >= CHANNELS_MAX {
+            return Err(Code::LimitExceeded.into());
+        }
+        if is_full {
+            self.subscriptions.share.bound().refuse();
             return Err(Code::LimitExceeded.into());
         }
         if request.token.is_empty() {
@@ -252,10 +256,9 @@ impl Session {
 
     /// The native subscription has ended, and said so. SDKs subscribe again by themselves, but not to what the server
     /// has subscribed them to: there they have to connect again.
-    pub(super) fn channel_ended(&mut self, at: Opening, channel: &str, why: Ended) {
+    pub(super) fn channel_ended(&mut self, channel: &str, why: Ended) {
         let own = self.own();
-        // Nothing else is in that slot yet: what has ended is left before anything is begun.
-        let Some(one) = own.channels.in_slot(channel, at) else {
+        let Some(one) = own.channels.get(channel) else {
             return;
         };
         if one.is_server_side
