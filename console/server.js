@@ -1,11 +1,13 @@
 // The one connection to the server: calls, pushes, whether it lives, who I am, and what I may do.
 //
-// Owns: the client (clients/javascript) and its state, the key, the round trip, `server.status`. Promises: a call waits
-// while the line is lost and fails when its signal ends; the key is in memory, in sessionStorage only on request, and
-// nowhere else. Must not: touch the page. Called by all screens.
+// Owns: the connection (clients/javascript) and its state, the key, the round trip, `server.status`. Promises: a call
+// waits while the line is lost and fails when its signal ends; the key is in memory, in sessionStorage only on request,
+// and nowhere else. Must not: touch the page, or need the client's store, outbox and subscriptions: the first view comes
+// without them. Called by all screens.
 
-import { Client } from "./client/client.js";
+import { Connection } from "./client/connection.js";
 import { Events } from "./client/events.js";
+import { decode, encode } from "./client/values.js";
 import { parse } from "./entry.js";
 
 const KEPT = "tideline.key";
@@ -15,8 +17,8 @@ const PING_MS = 5_000;
 
 const EVERYWHERE = new Set(["observe", "admin"]); // rights that only a rule for all names can give
 const events = new Events();
-const place = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/connect`;
-let client = null;
+export const place = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/v1/connect`;
+let connection = null;
 let key = sessionStorage.getItem(KEPT);
 
 export const server = {
@@ -54,10 +56,10 @@ export const server = {
   /** A method of the protocol. It waits for a connection; when the signal ends, it fails with that. */
   async call(method, params = {}, { signal } = {}) {
     await opened(signal);
-    const began = client;
-    const result = await unless(signal, began.call(method, params));
-    if (began === client) server.heard_at = Date.now();
-    return result;
+    const began = connection;
+    const result = await unless(signal, began.call(method, encode(params)));
+    if (began === connection) server.heard_at = Date.now();
+    return decode(result);
   },
 
   /** GET of a path of the server, with the key. */
@@ -65,9 +67,6 @@ export const server = {
     const headers = key === null ? {} : { authorization: `Bearer ${key}` };
     return fetch(path, { headers, cache: "no-store" });
   },
-
-  /** Another connection that acts for a user; close it after use. */
-  as: (user) => new Client(place, { ...options(), user }),
 
   /** May I do that (to `on`)? Where the server did not say what I may, the answer is yes, and its own answer counts. */
   can(right, on = null) {
@@ -90,27 +89,28 @@ export const server = {
     return key !== null;
   },
 
-  reconnect: () => (server.state === "over" ? connect() : client.reconnect()),
+  reconnect: () => (server.state === "over" ? connect() : connection.connect()),
   refresh: () => readStatus(),
 };
 
-const options = () => ({ token: key ?? undefined, device: "console", parse, delay_ms: [500, 4_000], ...server.options });
+/** What each connection of the console is made with. */
+export const options = () => ({ token: key ?? undefined, device: "console", parse, delay_ms: [500, 4_000] });
 
 export function connect() {
-  client?.close().catch(() => {});
+  const before = connection;
   server.known = new Promise((resolve) => {
     const off = events.on("status", () => (off(), resolve()));
   });
   Object.assign(server, { status: null, status_error: null });
-  const mine = new Client(place, options());
-  client = mine;
-  const emit = mine.emit.bind(mine);
-  // Pushes reach the console's listeners by their names.
-  mine.emit = (event, detail) => {
-    emit(event, detail);
-    if (mine === client && event !== "state" && event !== "stopped") events.emit(event, detail);
-  };
-  mine.on("state", (detail) => mine === client && became(detail));
+  const mine = new Connection(place, options(), {
+    opened: () => {},
+    pushed: (method, params) => mine === connection && events.emit(method, decode(params)),
+    state: (detail) => mine === connection && became(detail),
+    stopped: () => {},
+  });
+  connection = mine;
+  before?.stop({}, "closed");
+  mine.connect();
 }
 
 function became({ state, retry_in_ms, code, error }) {
@@ -121,7 +121,7 @@ function became({ state, retry_in_ms, code, error }) {
   else if (before !== "open") server.state = "connecting";
   server.why = { code, error, retry_at: state === "waiting" ? Date.now() + retry_in_ms : null };
   if (state === "open") {
-    server.session = client.session;
+    server.session = connection.session;
     server.heard_at = Date.now();
     readStatus();
     ping();
@@ -133,14 +133,14 @@ const refused = (code, error) => code === UNAUTHENTICATED || error?.reason === "
 
 const readStatus = beat(STATUS_MS, async () => {
   if (!server.awake) return;
-  const asked = client;
+  const asked = connection;
   try {
-    const status = await asked.call("server.status");
-    if (asked !== client) return;
+    const status = decode(await asked.call("server.status"));
+    if (asked !== connection) return;
     server.heard_at = Date.now();
     Object.assign(server, { status, status_error: null });
   } catch (error) {
-    if (asked !== client || error.reason === "connection_lost") return;
+    if (asked !== connection || error.reason === "connection_lost") return;
     server.status_error = error;
   }
   events.emit("status", server.status);
@@ -149,7 +149,7 @@ const readStatus = beat(STATUS_MS, async () => {
 const ping = beat(PING_MS, async () => {
   if (server.state !== "open" || document.hidden) return;
   const began = performance.now();
-  await client.call("ping").then(
+  await connection.call("ping").then(
     () => {
       server.heard_at = Date.now();
       events.emit("round_trip", performance.now() - began);

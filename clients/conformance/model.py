@@ -1,7 +1,7 @@
 """A server that is a plain model: one timeline as a list, and what it says of it to whoever connects.
 
 Owns: what subscribe, range and the pushes mean, in their simplest form. Promises: all that it says is true when it is
-said; a page may be told late, as a real server's may, behind pushes of what has changed since. Must not: know any client.
+said; a page may be sent late, as a real server's may be, behind pushes of what has changed since. Must not: know any client.
 """
 
 import copy

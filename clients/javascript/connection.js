@@ -30,7 +30,7 @@ export class Connection {
   #heartbeat = 25_000;
   state = "new";
   session = null;
-  /** The last attempt has failed, or what there was is lost: there is no server to ask now. */
+  /** The last attempt to connect has failed, or the connection is lost: there is no server to ask now. */
   isAway = false;
 
   constructor(url, options, to) {

@@ -39,7 +39,7 @@ export interface Change {
   params: object;
 }
 
-/** `undecoded`: nested too deeply, or with a number that is none, so `entry` is left empty. */
+/** `undecoded`: nested too deeply, or with a number beyond every double, so `entry` is left empty. */
 export type ToldMessage = Message & { undecoded?: true };
 
 export interface SubscribeOptions {

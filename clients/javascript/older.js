@@ -40,7 +40,7 @@ export class Older {
     this.#page = null;
   }
 
-  /** Changes came. Those of what is below the range may be of the page. */
+  /** Changes came. Those below the range may belong to the page. */
   changed(messages) {
     if (this.#page === null) return;
     const { first, below } = this.#page;
@@ -71,7 +71,7 @@ export class Older {
       if (this.#page !== page) return;
       this.#page = null;
       if (error) this.#refused(error);
-      // The server may have let go of more meanwhile, or of the subscription.
+      // Meanwhile the server may have trimmed more, or ended the subscription.
       else if (this.#range.place()?.first !== first) this.resume();
       else this.#replied(checkedPage(page, epoch, reply));
     });

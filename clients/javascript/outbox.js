@@ -1,4 +1,4 @@
-// What is on its way out: messages, and the changes of which a second time does no harm.
+// What is on its way out: messages, and those changes that do no harm if they are made twice.
 //
 // Owns: what is not answered yet, and when each is sent. Promises: it is in the store before it is sent, and stays there
 // until the server has answered, so it survives a reload and a crash; a message is repeated with the same ID, so it is
@@ -71,7 +71,7 @@ export class Outbox {
     });
   }
 
-  /** Resolves with the server's answer. What is changed is that of the history which the store has. */
+  /** Resolves with the server's answer. The change is one of the history that the store has. */
   change(method, params) {
     return new Promise((resolve, reject) => {
       this.#open();
@@ -92,7 +92,7 @@ export class Outbox {
     if (isOver) throw new TidelineError(state, `the client is ${state}`);
   }
 
-  /** Read positions that are not sent, and that this one covers, are given up. Returns who waits for them. */
+  /** Gives up the read positions that are not sent and that this one covers. Returns their waiters. */
   #superseded({ timeline, epoch, read = 0, received = 0 }) {
     const waiters = [];
     for (const item of this.#items.values()) {

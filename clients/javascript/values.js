@@ -98,28 +98,29 @@ export function newest(copy, change) {
 }
 
 /** The messages of a frame, all as they must be; else a breach. */
-export function checkedMessages(messages) {
+export const checkedMessages = (messages) => each(messages, checkedMessage);
+
+/** The same of a frame that has only the reactions of messages. */
+export const checkedReactions = (messages) => each(messages, checkedReaction);
+
+function each(messages, checked) {
   if (!Array.isArray(messages)) throw new Breach("messages that are no array");
-  return messages.map(checkedMessage);
+  return messages.map(checked);
 }
 
-/** Only reactions of messages. */
-export function checkedReactions(messages) {
-  if (!Array.isArray(messages)) throw new Breach("messages that are no array");
-  for (const one of messages) {
-    const holds = isObject(one) && isCount(one.sequence) && one.sequence > 0 && isCount(one.change) && isObject(one.reactions);
-    if (!holds) throw new Breach(`not reactions of a message: ${shown(one)}`);
-  }
-  return messages;
+function checkedReaction(one) {
+  const holds = isObject(one) && isCount(one.sequence) && one.sequence > 0 && isCount(one.change) && isObject(one.reactions);
+  if (!holds) throw new Breach(`not reactions of a message: ${shown(one)}`);
+  return one;
 }
 
-/** A message that is one. What a store could not keep of it is left out, and `undecoded` says so. */
+/** A message as it must be. An entry that a store could not keep is left out, and `undecoded` says so. */
 function checkedMessage(message) {
   checkMessage(message);
   return message.entry && !Object.values(message.entry).every((value) => canBeKept(value, NESTED_MAX)) ? { ...message, entry: {}, undecoded: true } : message;
 }
 
-/** Whether each program can write a value and read it again: JSON's writers end at a depth, and have no infinities. */
+/** Whether every program can write a value as JSON and read it again: writers end at a depth, JSON has no infinities. */
 function canBeKept(value, deeper) {
   if (typeof value === "number") return Number.isFinite(value);
   if (value === null || typeof value !== "object") return true;

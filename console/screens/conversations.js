@@ -4,6 +4,7 @@
 // the server answers to that user, hidden and cleared messages included; nothing is marked as read; what is unread is
 // explained by the numbers it comes from. Must not: write as the user.
 
+import { as } from "../acting.js";
 import { fill, h, icon, write } from "../dom.js";
 import { age, count, many, visible } from "../format.js";
 import { drives, drivesOne, list } from "../list.js";
@@ -72,7 +73,7 @@ export const screen = {
     /** There must be a session before another one makes sense: it may be the key that is asked for. */
     async function connect(mine) {
       await server.call("ping", {}, mine);
-      const client = (mine.client = server.as(mine.user));
+      const client = (mine.client = as(mine.user));
       mine.signal.addEventListener("abort", () => client.close().catch(() => {}));
       const refused = (code) => Object.assign(new Error(`closed with ${code}`), { reason: "forbidden" });
       const stopped = new Promise((_, reject) => client.on("stopped", ({ error, code }) => reject(error ?? refused(code))));

@@ -4,6 +4,7 @@
 // doubles nothing; an edit sends what differs, and only if nobody else edited meanwhile; what is lost is said, and the
 // name typed. Must not: show the outcome in the list, which hears of it as everybody does.
 
+import { as } from "../acting.js";
 import { ask } from "../dialog.js";
 import { h, write } from "../dom.js";
 import { difference, json, read } from "../entry.js";
@@ -19,9 +20,9 @@ function objectOf(text) {
 }
 
 /** One call as a user, on a connection of their own. */
-async function as(user, method, params) {
+async function callAs(user, method, params) {
   if (!user || user === server.session?.user) return server.call(method, params);
-  const client = server.as(user);
+  const client = as(user);
   try {
     const refused = new Promise((_, reject) => client.on("stopped", ({ error, code }) => reject(error ?? new Error(`refused with ${code}`))));
     return await Promise.race([client.call(method, params), refused]);
@@ -49,7 +50,7 @@ export function append(timeline) {
     action: "Append",
     submit: async ({ timeline: named = timeline, entry, user, message_id }) => {
       const params = { timeline: named, entry: objectOf(entry), message_id: message_id || undefined };
-      return { timeline: named, ...(await as(user.trim(), "message.append", params)) };
+      return { timeline: named, ...(await callAs(user.trim(), "message.append", params)) };
     },
   });
 }

@@ -104,7 +104,7 @@ def test_files_need_no_credential_and_data_does(guard):
 
 
 def test_the_page_is_small_on_the_wire(server):
-    """What a browser fetches until it shows the overview: 66 KB at most, the client's modules included."""
+    """What a browser fetches until it shows the overview: 60 KB at most, the client's modules included."""
     fetched = {}
 
     def fetch(path):
@@ -123,7 +123,7 @@ def test_the_page_is_small_on_the_wire(server):
 
     fetch("/console/index.html")
     fetch("/console/screens/overview.js")
-    assert len(fetched) > 10 and sum(fetched.values()) <= 66_000, fetched
+    assert len(fetched) > 10 and sum(fetched.values()) <= 60_000, fetched
 
 
 def test_the_start_says_where_the_console_and_the_demo_are(own_server):

@@ -47,7 +47,7 @@ class Following:
         #: There is no server to ask: the last attempt has failed.
         self._is_away = False
         self._followed: dict[str | None, Followed] = {}
-        #: Events of the store's content that the app had not taken of a subscription that it has ended.
+        #: Of subscriptions that the app has ended: the events of the store's content that it had not taken.
         self._left: dict[str | None, list[Event]] = {}
         self._older = Older(store, self._live_ask, self._wait, self._commit)
         #: Begun anew so often, without a message in between.
@@ -93,7 +93,7 @@ class Following:
             followed.is_on = False
 
     def away(self) -> None:
-        """An attempt to connect has failed, or the connection has: who waits for an answer has what is stored."""
+        """There is no server to ask: a subscription that waits for its answer begins with what is stored."""
         self._is_away = True
         for followed in self._followed.values():
             if not followed.ready.done():

@@ -27,7 +27,7 @@ class Wanted:
         self.subscription = subscription
         self.timeline = timeline
         self.asked: deque[tuple[int, asyncio.Future[int]]] = deque()
-        #: While a page is on its way: the changes of what it may hold.
+        #: Changes of what the page may hold, while one is on its way; else None.
         self.below: list[Message] | None = None
 
     @property
@@ -63,7 +63,7 @@ class Older:
         self._wanted: dict[tuple[Subscription, str], Wanted] = {}
 
     def want(self, subscription: Subscription, timeline: str, count: int) -> asyncio.Future[int]:
-        """How many came, once they have. What is wanted where there is no subscription comes when there is."""
+        """Resolves with how many came. Without a subscription it waits until there is one."""
         wanted = self._wanted.setdefault((subscription, timeline), Wanted(subscription, timeline))
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         wanted.asked.append((count, future))
@@ -88,7 +88,7 @@ class Older:
                 wanted.below = None
 
     def changed(self, timeline: str, below: Iterable[Message]) -> None:
-        """Changes of what is below the range came."""
+        """Changes of messages below the range came."""
         for wanted in self._wanted.values():
             if wanted.timeline == timeline and wanted.below is not None:
                 wanted.below.extend(below)
@@ -137,7 +137,7 @@ class Older:
             if "error" in answer:
                 return self._failed(wanted, answer["error"])
             now, page = self._store.place(wanted.timeline), wire.page(answer["result"])
-            # Meanwhile the server may have let go of more.
+            # Meanwhile the server may have trimmed more.
             if now is not None and now.first == place.first:
                 self._take(wanted, after_page(now, page, below))
             self._go_on(wanted)

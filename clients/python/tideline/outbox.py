@@ -1,4 +1,4 @@
-"""What is on its way: messages, and the changes of which a second time does no harm.
+"""What is on its way: messages, and those changes that do no harm if they are made twice.
 
 Owns: what is sent when, and who waits for its answer. Promises: it is in the store before it is sent, and leaves it only
 with an answer of the server; a message keeps its ID for ever; all is sent in the order in which it was added, of the
@@ -73,7 +73,7 @@ class Outbox:
         return self._waiting[key]
 
     def change(self, method: str, params: Mapping[str, Any]) -> asyncio.Future[Any]:
-        """The same for a call. What is changed is that of the history which the store has."""
+        """The same for a call. The change is one of the history that the store has."""
         kept: dict[str, Any] = wire.decode(wire.encode(params))
         place = self._store.place(kept["timeline"])
         if kept.get("epoch") is None and place is not None:
@@ -121,7 +121,7 @@ class Outbox:
         return future
 
     def _superseded(self, later: Outgoing) -> list[asyncio.Future[Any]]:
-        """Gives up the read positions that are not sent and that a later one covers. Returns who waits for them."""
+        """Gives up the read positions that are not sent and that a later one covers. Returns their waiters."""
 
         def is_covered(one: Outgoing) -> bool:
             if one.method != "read.set" or one.timeline != later.timeline or key_of(one) in self._in_flight:
