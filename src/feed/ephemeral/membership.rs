@@ -37,7 +37,7 @@ pub(super) struct Membership {
 impl Membership {
     /// What a look at the store showed.
     pub(super) fn learn(&mut self, standing: Standing) {
-        self.heard.get_or_insert(place(standing));
+        self.heard.get_or_insert_with(|| place(standing));
         if place(standing) >= place(self.standing) {
             self.standing = standing;
         }

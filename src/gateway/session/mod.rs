@@ -37,6 +37,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
+use super::dispatch::shape::size;
 use super::dispatch::{Caller, stream};
 use super::form::Form;
 use super::limits::{Place, Places};
@@ -173,8 +174,7 @@ impl Session {
         } = upgraded;
         let places = std::mem::take(&mut entered.places);
         let seat = Arc::clone(&entered.seat);
-        let limits = &shared.options.limits;
-        let bytes_max = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
+        let bytes_max = size(shared.options.limits.inbound_frame_bytes_max);
         let now = Instant::now();
         let ping_at = now + shared.options.heartbeat;
         let mut caller = Caller::default();

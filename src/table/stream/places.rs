@@ -64,7 +64,8 @@ impl Places {
         for share in map.shares().rev() {
             match share.ends.filter(|_| !unread.contains(&share.id)) {
                 Some(ends) => {
-                    all.entry(share.id).or_insert(Place::before(ends.next()));
+                    all.entry(share.id)
+                        .or_insert_with(|| Place::before(ends.next()));
                 }
                 None if all.contains_key(&share.id) => {}
                 None => unread.extend(&share.parents),
@@ -73,7 +74,7 @@ impl Places {
         let known = map.inherited(|id| all.get(&id).map(|place| place.position));
         for id in known.keys() {
             let begins = map.share(*id).map_or(Position(1), |share| share.begins);
-            all.entry(*id).or_insert(Place::before(begins));
+            all.entry(*id).or_insert_with(|| Place::before(begins));
         }
         all
     }

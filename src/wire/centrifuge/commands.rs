@@ -72,13 +72,13 @@ impl Command {
     /// The channel that it is about.
     pub(crate) fn channel(&self) -> Option<&str> {
         let asked = [&self.unsubscribe, &self.presence, &self.presence_stats];
-        let asked = asked.into_iter().flatten().map(|one| &one.channel).next();
-        let channel = asked
-            .or(self.subscribe.as_ref().map(|one| &one.channel))
-            .or(self.publish.as_ref().map(|one| &one.channel))
-            .or(self.history.as_ref().map(|one| &one.channel))
-            .or(self.sub_refresh.as_ref().map(|one| &one.channel));
-        channel.map(String::as_str)
+        let mut asked = asked.into_iter().flatten().map(|one| &one.channel);
+        let subscribe = self.subscribe.as_ref().map(|one| &one.channel);
+        let publish = self.publish.as_ref().map(|one| &one.channel);
+        let history = self.history.as_ref().map(|one| &one.channel);
+        let sub_refresh = self.sub_refresh.as_ref().map(|one| &one.channel);
+        let channel = subscribe.or(publish).or(history).or(sub_refresh);
+        channel.or_else(|| asked.next()).map(String::as_str)
     }
 }
 
