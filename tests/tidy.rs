@@ -273,9 +273,8 @@ impl Source {
     fn lines_without_tests(&self) -> usize {
         let lines: Vec<&str> = self.text.lines().collect();
         let tests = lines.windows(3).position(|three| {
-            let opens = |line: &str| {
-                line.starts_with("mod tests") || line.starts_with("pub(crate) mod tests")
-            };
+            // One that is only declared ends nothing: code follows it.
+            let opens = |line: &str| ["mod tests {", "pub(crate) mod tests {"].contains(&line);
             three[0] == "#[cfg(test)]" && (opens(three[1]) || opens(three[2]))
         });
         tests.unwrap_or(lines.len())

@@ -172,7 +172,6 @@ impl Directory {
     pub(super) fn clear_draft(&self) -> Result<(), OpenError> {
         let drafted = self.drafted();
         for id in &drafted {
-            tracing::info!(partition = %id, "clearing a partition away that did not come to be");
             remove(&self.folder(*id))?;
         }
         match drafted.is_empty() {
@@ -187,7 +186,7 @@ impl Directory {
     }
 
     /// Partitions that were announced and do not count.
-    fn drafted(&self) -> Vec<PartitionId> {
+    pub(super) fn drafted(&self) -> Vec<PartitionId> {
         // One that can't be read is older than the first partition of it.
         let draft = Manifest::read(&self.path.join(MANIFEST_NEW)).ok();
         let draft = draft.filter(|draft| draft.origin == self.origin());

@@ -25,6 +25,9 @@ pub(super) fn settle(
 ) -> Result<(), OpenError> {
     let is_new = directory.standing() == Standing::Draft;
     if !is_new {
+        for id in directory.drafted() {
+            tracing::info!(partition = %id, "clearing a partition away that did not come to be");
+        }
         directory.sweep()?;
         if let Some(surplus) = directory.surplus()?.first() {
             return Err(does_not_fit(surplus));

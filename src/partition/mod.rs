@@ -496,6 +496,7 @@ impl Partitions {
             true => Ok(()),
             false => directory.clear_draft(),
         };
+        drop(directory);
         if let Err(error) = cleared {
             tracing::warn!(%error, "what was made of partitions stays until the next start");
         }
