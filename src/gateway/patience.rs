@@ -43,8 +43,8 @@ pub(super) struct Impatient {
     ended: Option<Pin<Box<Sleep>>>,
 }
 
-/// An answer that its client still gets after it has ended its side, until the last of these is dropped: once the answer
-/// is made, or with the last piece of one that is made while it is sent.
+/// An answer that its client still gets after it has ended its side, until the last of these is dropped: once the
+/// answer is made, or with the last piece of one that is made while it is sent.
 pub(super) struct Owed(Arc<AtomicBool>);
 
 impl Owed {

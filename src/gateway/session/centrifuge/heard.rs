@@ -12,8 +12,8 @@ use crate::gateway::session::End;
 use crate::wire::centrifuge::{Disconnect, Unsubscribe};
 
 impl Session {
-    /// Leaves the channels whose subscriptions have ended. Nothing may begin between those ends and this call: then each
-    /// name still means the channel that has ended.
+    /// Leaves the channels whose subscriptions have ended. Nothing may begin between those ends and this call: then
+    /// each name still means the channel that has ended.
     pub(in crate::gateway::session) fn leave_ended(&mut self) {
         let gone = self.subscriptions.gone.get_or_insert_default();
         for (channel, why) in std::mem::take(gone) {
