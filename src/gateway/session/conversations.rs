@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use super::super::Shared;
 use super::super::dispatch::shape::page_bytes;
 use super::super::dispatch::subscribe::{Asked, REWIND, lanes};
+use super::super::dispatch::wait::too_many;
 use super::super::dispatch::{Caller, Outcome, conversation};
 use super::super::form::Form;
 use super::super::outbound;
@@ -132,8 +133,11 @@ impl Subscriptions {
             if self.contains(&timeline) {
                 continue;
             }
-            let place = if self.followed >= CONVERSATIONS_MAX || self.share.is_full() {
+            let place = if self.followed >= CONVERSATIONS_MAX {
                 Err(Reason::TooLarge)
+            } else if let Some(full) = self.share.full() {
+                self.share.bound().refuse();
+                Err(too_many(&self.share, full).reason)
             } else {
                 let (at, watch) = self.follow(&shared.feed, &timeline);
                 Ok((at, watch, conversations.start(place)))

@@ -129,7 +129,13 @@ pub(super) fn begin(
     let wanted = wanted.into_iter().map(|(timeline, start)| {
         let place = match place(shared, subscriptions, &timeline) {
             Ok((at, watch)) => Ok((at, watch, start)),
-            Err(failure) => Err(failure.reason),
+            Err(failure) => {
+                // The call as a whole is no refusal, so its answer does not count this one.
+                if let Some(limit) = failure.limit_name {
+                    shared.metrics.refused(limit, 1);
+                }
+                Err(failure.reason)
+            }
         };
         Wanted { timeline, place }
     });
