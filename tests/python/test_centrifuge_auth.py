@@ -385,6 +385,18 @@ def test_a_call_about_the_server_needs_observe(house, keys):
             assert call(house, keys("read", on="*"), method) == (103, None)
 
 
+def test_channels_that_no_frame_holds_are_asked_for_by_a_pattern(house):
+    names = [f"chat:{number:04}/{'x' * 230}" for number in range(4_000)]
+    with Peer(house, token=who("ann")) as peer:
+        for first in range(0, len(names), 100):
+            commands = [peer.begin(subscribe={"channel": name}) for name in names[first : first + 100]]
+            peer.send(*commands)
+            assert not any("error" in peer.reply(command["id"]) for command in commands)
+        assert call(house, BACK_END, "channels")[0] == 106
+        found = call(house, BACK_END, "channels", pattern="chat:00??/x*")[1]["channels"]
+        assert list(found) == names[:100]
+
+
 def test_what_is_about_the_server_natively_is_for_api_keys(house, keys):
     listed = {"method": "key.list", "params": {}}
     assert call(house, house.admin, "rpc", **listed)[0] == 0

@@ -1,7 +1,7 @@
 //! Calls of back ends about the server: the channels in which somebody is, and how many there are.
 //!
-//! Owns: patterns of channels. Promises: a pattern that is not understood is refused. Must not: list channels in which
-//! nobody is; the native protocol lists timelines.
+//! Owns: patterns of channels. Promises: a pattern that is not understood is refused, and so is an answer that would be
+//! larger than a frame. Must not: list channels in which nobody is; the native protocol lists timelines.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,6 +10,7 @@ use serde_json::json;
 use super::outcome::result;
 use super::{Backend, Outcome};
 use crate::access::Right;
+use crate::gateway::dispatch::shape::size;
 use crate::gateway::session::centrifuge::NODE;
 use crate::wire::centrifuge::{ApiChannels, Code};
 
@@ -21,12 +22,18 @@ pub(super) fn channels(asked: &ApiChannels, backend: &Backend) -> Outcome {
     }
     let is_asked = |name: &str| asked.pattern.is_empty() || matches(&asked.pattern, name);
     let found = backend.shared.hub.channels().into_iter();
-    let found = found.filter(|(name, _)| is_asked(name));
-    let channels: BTreeMap<String, _> = found
-        .map(|(name, clients)| (name.as_ref().to_owned(), json!({ "num_clients": clients })))
-        .collect();
+    let mut channels = BTreeMap::new();
+    let mut bytes = size(backend.shared.options.limits.outbound_frame_bytes_max);
+    for (name, clients) in found.filter(|(name, _)| is_asked(name)) {
+        let rest = bytes.checked_sub(CHANNEL_BYTES + name.len());
+        bytes = rest.ok_or(Code::LimitExceeded)?;
+        channels.insert(name.as_ref().to_owned(), json!({ "num_clients": clients }));
+    }
     result(&json!({ "channels": channels }))
 }
+
+/// Of an answer, for each channel besides its name.
+const CHANNEL_BYTES: usize = 32;
 
 /// The one node that there is.
 pub(super) fn info(backend: &Backend) -> Outcome {
