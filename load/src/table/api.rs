@@ -27,8 +27,13 @@ pub struct Account {
     /// Key ID that requests are signed with
     #[arg(long, default_value = "development")]
     pub key_id: String,
-    /// Its secret
-    #[arg(long, default_value = "development")]
+    /// Its secret; better in the environment, where others on this machine do not see it
+    #[arg(
+        long,
+        env = "TIDELINE_KEY_SECRET",
+        hide_env_values = true,
+        default_value = "development"
+    )]
     pub key_secret: String,
     /// Instance
     #[arg(long, default_value = "tideline")]
