@@ -185,12 +185,11 @@ async fn perform(
         return Err(Failure::new(Code::MethodNotAllowed));
     }
     let headers = std::mem::take(request.headers_mut());
-    let headers = signed_headers(&headers);
     let known = &shared.tablestore;
     let mut named = None;
     let verified = verify(
         path,
-        &headers,
+        &signed_headers(&headers),
         shared.clock.now_ms(),
         |id| {
             named = Some(id.to_owned());
@@ -227,10 +226,9 @@ async fn perform(
             Unread::Busy => Code::ServerBusy,
         })
     })?;
-    headers.check_content(&body.bytes)?;
     let begins = admitted.begins(body.bytes.len());
     begins.map_err(|refusal| unsigned(&refusal, None))?;
-    let decoded = decode(operation, body.bytes.into(), shared).await?;
+    let decoded = decode(operation, headers, body.bytes.into(), shared).await?;
     // The body counts as long as what was made of it.
     let _share = body.share;
     let caller = admitted.asker().claim().cloned();
@@ -251,15 +249,22 @@ async fn perform(
     done
 }
 
-/// The request in a body. A batch may have hundreds of filters with expressions to compile, so batches are decoded off
-/// the threads that serve clients, a few at a time.
+/// The request in a body, if the body is what was signed. A large one takes milliseconds, and a batch may have hundreds
+/// of filters with expressions to compile, so these are decoded off the threads that serve clients, a few at a time.
 async fn decode(
     operation: Operation,
+    headers: HeaderMap,
     body: Bytes,
     shared: &Shared,
 ) -> Result<wire::Request, Failure> {
-    if !matches!(operation, Operation::BatchGetRow | Operation::BatchWriteRow) {
-        return wire::Request::decode(operation, body);
+    let is_batch = matches!(operation, Operation::BatchGetRow | Operation::BatchWriteRow);
+    let is_large = body.len() > LARGE_BYTES;
+    let decode = move || {
+        signed_headers(&headers).check_content(&body)?;
+        wire::Request::decode(operation, body)
+    };
+    if !is_batch && !is_large {
+        return decode();
     }
     let turn = Arc::clone(&shared.tablestore.decoding)
         .acquire_owned()
@@ -267,14 +272,16 @@ async fn decode(
     let decoding = tokio::task::spawn_blocking(move || {
         // Kept to the end also if the client goes away meanwhile: the work can't be stopped.
         let _turn = turn;
-        wire::Request::decode(operation, body)
+        decode()
     });
     let decoded = decoding.await;
     decoded.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// Batches that are decoded at a time.
+/// Batches and large bodies that are decoded at a time.
 const DECODING_MAX: usize = 2;
+/// Digest and sums of so many bytes take a fraction of a millisecond.
+const LARGE_BYTES: usize = 64 << 10;
 
 /// The answer to a bad signature, or to one that counts no more.
 fn unsigned(refusal: &Refusal, wrong: Option<&Failure>) -> Failure {
