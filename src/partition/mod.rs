@@ -94,7 +94,7 @@ use plan::Outcome;
 pub use plan::Reshape;
 pub use point::Point;
 pub use reads::READS_MAX;
-use reads::Reads;
+use reads::{Reads, costly_max};
 pub use reshape::Estimate;
 pub use seal::Seal;
 use shared::Shared;
@@ -198,7 +198,7 @@ impl Partitions {
             set: ArcSwap::from_pointee(set),
             map: watch::Sender::new(map),
             reads: Reads::new(READS_MAX, &options.metrics.server),
-            costly: Reads::costly(&options.metrics.server),
+            costly: Reads::new(costly_max(), &options.metrics.server),
             metrics: Arc::clone(&options.metrics),
             gate: Gate::default(),
             is_changing: AtomicBool::new(false),

@@ -19,8 +19,6 @@ type Read = Box<dyn FnOnce() + Send>;
 /// See the top. How many may wait is bounded by the callers: connections, and what each may have in flight.
 pub(super) struct Reads {
     at_once_max: usize,
-    /// They run on threads of their own, behind everything else that wants a processor.
-    is_costly: bool,
     begun: Counter,
     panics: Counter,
     state: Mutex<ReadQueue>,
@@ -38,7 +36,7 @@ struct ReadQueue {
 pub const READS_MAX: usize = 16;
 
 /// Costly reads at the same time: half of the processors stay free for everything else.
-fn costly_max() -> usize {
+pub(super) fn costly_max() -> usize {
     let processors = std::thread::available_parallelism();
     processors
         .map_or(1, |processors| processors.get() / 2)
@@ -47,18 +45,8 @@ fn costly_max() -> usize {
 
 impl Reads {
     pub(super) fn new(at_once_max: usize, counted: &Server) -> Arc<Reads> {
-        Reads::of(at_once_max.max(1), false, counted)
-    }
-
-    /// For reads that take long on a processor.
-    pub(super) fn costly(counted: &Server) -> Arc<Reads> {
-        Reads::of(costly_max(), true, counted)
-    }
-
-    fn of(at_once_max: usize, is_costly: bool, counted: &Server) -> Arc<Reads> {
         Arc::new(Reads {
-            at_once_max,
-            is_costly,
+            at_once_max: at_once_max.max(1),
             begun: counted.reads.clone(),
             panics: counted.panics.clone(),
             state: Mutex::default(),
@@ -113,20 +101,6 @@ impl Reads {
 
     /// Has a thread read for a turn.
     fn start(self: Arc<Self>) {
-        if self.is_costly {
-            let reads = Arc::clone(&self);
-            let thread = std::thread::Builder::new().name("costly reads".to_owned());
-            let begun = thread.spawn(move || {
-                step_back();
-                while let Some(read) = reads.next() {
-                    read();
-                }
-            });
-            if begun.is_ok() {
-                return;
-            }
-            // There are too many threads: among the others it is slower for them, but done.
-        }
         tokio::task::spawn_blocking(move || {
             for _ in 0..TURN {
                 let Some(read) = self.next() else { return };
@@ -151,16 +125,6 @@ impl Reads {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// Lets other threads have the processor first. On Linux this is of the calling thread alone (setpriority(2), "C library
-/// differences"), which can't be taken back, so no thread of a pool does so.
-fn step_back() {
-    // Where it is not allowed, only others' calls are a little later.
-    let _ = rustix::process::nice(COSTLY_NICE);
-}
-
-/// A thread of the usual 0 gets 68 times as much of a processor that both want.
-const COSTLY_NICE: i32 = 19;
 
 /// Reads of a thread before workers have their turn.
 const TURN: usize = 8;
