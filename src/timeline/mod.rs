@@ -253,11 +253,26 @@ impl Timelines {
         &self,
         create: Create,
     ) -> impl Future<Output = Result<(TimelineInfo, Made), Error>> + Send + use<> {
+        let nobody: fn(&Head) = |_| {};
+        self.create_telling(create, nobody)
+    }
+
+    /// The same. `decided` is called on the writer's thread with the head of what is made, before that is on disk: it
+    /// may still be lost.
+    pub fn create_telling<F: FnOnce(&Head) + Send + 'static>(
+        &self,
+        create: Create,
+        decided: F,
+    ) -> impl Future<Output = Result<(TimelineInfo, Made), Error>> + Send + use<F> {
         let meta = crate::model::json_bytes(&create.meta);
         let bytes = meta + members::call::members_bytes(&create.members);
         let partition = self.place(&create.target.timeline);
         self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
-            site.create(txn, create)
+            let (info, made) = site.create(txn, create)?;
+            if made.created {
+                decided(&info.head);
+            }
+            Ok((info, made))
         })
     }
 

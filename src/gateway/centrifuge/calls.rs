@@ -117,11 +117,22 @@ async fn shows_presence(shared: &Shared, asker: &Asker, channel: &str) -> Result
         epoch: None,
         asker: asker.needing(Rights::NONE),
     };
-    match shared.timelines.admission(target).await {
+    let mut admitted = shared.timelines.admission(target.clone()).await;
+    if matches!(admitted, Err(Error::TimelineNotFound)) && is_made(shared, target.clone()).await {
+        admitted = shared.timelines.admission(target).await;
+    }
+    match admitted {
         Ok(_) => Ok(true),
         Err(Error::TimelineNotFound) => Ok(false),
         Err(error) => Err(Code::of(super::super::dispatch::refusal(error).reason)),
     }
+}
+
+/// A subscribe is answered before the timeline that it makes is on disk. Waits for that where somebody is subscribed;
+/// whether another look is worth it.
+async fn is_made(shared: &Shared, target: Target) -> bool {
+    let has_subscribers = shared.hub.has(&target.timeline);
+    has_subscribers && shared.timelines.incarnation_in_turn(target).await.is_ok()
 }
 
 /// Reads publications, and where the newest is.
@@ -149,7 +160,7 @@ pub(in crate::gateway) async fn history(
     let mut page_limit = wanted.max(1);
     loop {
         let is_over = wanted == 0 || from == Some(0);
-        let page = shared.timelines.range(Range {
+        let range = Range {
             asker: asker.needing(Method::MessageRange.needs().rights()),
             timeline: asked.channel.clone(),
             from: from.filter(|_| !is_over),
@@ -159,12 +170,21 @@ pub(in crate::gateway) async fn history(
             backward: asked.reverse,
             columns: None,
             epoch: Some(since.epoch.clone()).filter(|epoch| !epoch.is_empty()),
-        });
+        };
+        let mut page = shared.timelines.range(range.clone()).await;
+        let target = Target {
+            timeline: range.timeline.clone(),
+            epoch: None,
+            asker: range.asker.clone(),
+        };
+        if matches!(page, Err(Error::TimelineNotFound)) && is_made(shared, target).await {
+            page = shared.timelines.range(range).await;
+        }
         let Page {
             messages,
             next,
             head,
-        } = match page.await {
+        } = match page {
             // Nothing was published there yet; a history that is named is gone.
             Err(Error::TimelineNotFound) if since.epoch.is_empty() => return Ok(result),
             Err(Error::TimelineNotFound) => return Err(Code::Unrecoverable),

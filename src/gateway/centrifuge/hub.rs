@@ -324,6 +324,11 @@ impl Hub {
         (clients, users.len())
     }
 
+    /// Whether somebody is subscribed to a channel.
+    pub(in crate::gateway) fn has(&self, channel: &str) -> bool {
+        self.shard(channel).contains_key(channel)
+    }
+
     /// All connections, in no order.
     pub(in crate::gateway) fn clients(&self) -> Vec<Arc<Client>> {
         lock(&self.clients).values().cloned().collect()

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::access::Asker;
-use crate::feed::{Lane, Subscription, Watch, With};
+use crate::feed::{Cursor, Lane, Subscription, Watch, With};
 use crate::timeline::{
     Admission, Changed, Create, Error, Head, Resume, ResumeState, Target, Timelines,
 };
@@ -68,9 +70,20 @@ pub(in crate::gateway) async fn quietly(
         (None, Some(rewind)) => head.head == 0 || rewind == 0,
         (None, None) => true,
     };
-    if !is_quiet {
-        return Err(watch);
+    match is_quiet {
+        true => Ok(at_the_end(shared, asked, watch, cursor, (head, admission))),
+        false => Err(watch),
     }
+}
+
+/// Follows a timeline from its end on.
+fn at_the_end(
+    shared: &Shared,
+    asked: &Asked,
+    watch: Watch,
+    cursor: Cursor,
+    (head, admission): (Head, Admission),
+) -> Subscription {
     let nothing = Changed {
         state: ResumeState::Ok,
         messages: Vec::new(),
@@ -81,11 +94,49 @@ pub(in crate::gateway) async fn quietly(
         admission,
         head,
     };
-    let asker = Arc::clone(&asked.asker);
-    let cursor = cursor.resumed(&nothing);
-    Ok(shared
-        .feed
-        .subscription(watch, asker, cursor, asked.with, None))
+    let (asker, cursor) = (Arc::clone(&asked.asker), cursor.resumed(&nothing));
+    let feed = &shared.feed;
+    feed.subscription(watch, asker, cursor, asked.with, None)
+}
+
+/// A subscription that makes its timeline, and begins when that is decided, before it is on disk. If the making is lost,
+/// nothing was told that is wrong: the timeline was empty, and one that is made later has another epoch, which ends the
+/// subscription. `Err` = it is there, or is not to be made.
+pub(in crate::gateway) async fn making(
+    shared: &Shared,
+    asked: &Asked,
+    watch: Watch,
+) -> Result<Subscription, Watch> {
+    if !makes(asked, watch.timeline()) || asked.with.asks_membership() {
+        return Err(watch);
+    }
+    let cursor = watch.cursor();
+    let target = Target {
+        timeline: watch.timeline().as_ref().to_owned(),
+        epoch: None,
+        asker: Asker::clone(&asked.asker),
+    };
+    let create = Create {
+        implicit: true,
+        ..target.into()
+    };
+    let (tell, decided) = oneshot::channel();
+    let told = move |head: &Head| drop(tell.send(head.clone()));
+    // Queued by now. Nobody waits until it is on disk.
+    drop(shared.timelines.create_telling(create, told));
+    let Ok(head) = decided.await else {
+        return Err(watch);
+    };
+    shared.metrics.families.resumes.of(&["ok"]).increment(1);
+    let head = (head, Admission::default());
+    Ok(at_the_end(shared, asked, watch, cursor, head))
+}
+
+/// Whether a subscribe makes this timeline if it is not there.
+fn makes(asked: &Asked, timeline: &str) -> bool {
+    let user = asked.asker.user();
+    let is_own_inbox = || !user.is_empty() && *timeline == *Timelines::inbox_of(user);
+    asked.create && (!timeline.starts_with('$') || is_own_inbox())
 }
 
 /// The head in memory, and as what a user is let in: a look at their row only, and only where not all users are alike.
@@ -125,9 +176,7 @@ pub(in crate::gateway) async fn subscribe(
         changes_after,
     } = start;
     let timeline = watch.timeline();
-    let user = asked.asker.user();
-    let is_own_inbox = || !user.is_empty() && **timeline == *Timelines::inbox_of(user);
-    let create = asked.create && (!timeline.starts_with('$') || is_own_inbox());
+    let create = makes(asked, timeline);
     let resume = Resume {
         asker: Asker::clone(&asked.asker),
         timeline: timeline.as_ref().to_owned(),

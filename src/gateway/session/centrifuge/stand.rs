@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use crate::feed::{Mailbox, Subscription, Watch};
 use crate::gateway::Shared;
-use crate::gateway::dispatch::subscribe::{Asked, Room, quietly, subscribe};
+use crate::gateway::dispatch::subscribe::{Asked, Room, making, quietly, subscribe};
 use crate::gateway::session::parts::{Opening, Stand};
 use crate::wire::Failure;
 use crate::wire::centrifuge::{Code, SubscribeRequest, SubscribeResult, shown};
@@ -61,7 +61,13 @@ pub(super) async fn open(
         ..Start::default()
     };
     let name = Arc::clone(watch.timeline());
-    let watch = match quietly(shared, &asked, &start, watch).await {
+    let mut begun = quietly(shared, &asked, &start, watch).await;
+    if position.is_none()
+        && let Err(watch) = begun
+    {
+        begun = making(shared, &asked, watch).await;
+    }
+    let watch = match begun {
         Ok(subscription) => {
             stand.epoch = subscription.cursor().epoch.as_ref().to_owned();
             stand.head = subscription.cursor().sequence;
