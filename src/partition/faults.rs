@@ -5,6 +5,7 @@
 //! environment variable `TIDELINE_FAULT` name one. Must not: be in a release.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A broken promise of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,13 @@ impl Fault {
     /// Whether this batch is the one that the log fails at, as in `log_fails:9`. Breaks nothing.
     pub(super) fn fails_log() -> bool {
         crate::faults::comes("log_fails")
+    }
+
+    /// Waits before a batch counts as synced, if `late_sync` is named. Breaks nothing.
+    pub(super) fn syncs_late() {
+        if crate::faults::is_named("late_sync") {
+            std::thread::sleep(Duration::from_millis(500));
+        }
     }
 
     /// Whether this is the cut that comes too late.

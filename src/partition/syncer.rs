@@ -61,5 +61,7 @@ impl Syncer {
 fn timed(log: &crate::log::Syncer, position: Position) -> Duration {
     let started = Instant::now();
     log.wait(position);
+    #[cfg(any(test, feature = "faults"))]
+    super::Fault::syncs_late();
     started.elapsed()
 }

@@ -1,6 +1,7 @@
 """The Centrifuge dialect, sentence by sentence, in raw frames of JSON and protobuf."""
 
 import json
+import os
 import signal
 import time
 
@@ -28,6 +29,8 @@ allow_history_for_subscriber = true
 name = "open"
 allow_subscribe_for_client = true
 """
+
+faulty = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
 
 
 @pytest.fixture(params=[False, True], ids=["json", "protobuf"])
@@ -350,6 +353,28 @@ def test_a_kill_loses_nothing(own_server, name):
 
 
 # History
+
+
+@faulty
+def test_the_first_subscription_of_a_channel_waits_for_no_disk(own_server, name):
+    """Each sync takes half a second. What is asked about the channel then waits for that itself."""
+    own_server.environment = {"TIDELINE_FAULT": "late_sync"}
+    own_server.start()
+    with Peer(own_server) as peer, Peer(own_server) as other:
+        peer.result(subscribe={"channel": name + "/before"})
+        slow = peer.begin(publish={"channel": name + "/before", "data": b"1"})
+        peer.send(slow)
+        stand = peer.result(subscribe={"channel": name})
+        assert slow["id"] not in peer.replies, "the subscribe has waited for a sync that was begun before"
+        assert list(peer.result(presence={"channel": name})["presence"]) == [peer.connection["client"]]
+        assert "error" not in peer.reply(slow["id"])
+        since = {"epoch": stand["epoch"], "offset": 0}
+        assert peer.result(history={"channel": name, "limit": 9, "since": since}) == {"epoch": stand["epoch"]}
+        peer.result(subscribe={"channel": name + "/next"})
+        # Whoever comes second finds the same channel.
+        assert other.result(subscribe={"channel": name + "/next"})["epoch"]
+        peer.result(publish={"channel": name, "data": b"1"})
+        assert [one["offset"] for one in peer.publications(2)] == [1, 1]
 
 
 def test_history(peer, name):

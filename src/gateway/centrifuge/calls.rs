@@ -118,7 +118,8 @@ async fn shows_presence(shared: &Shared, asker: &Asker, channel: &str) -> Result
         asker: asker.needing(Rights::NONE),
     };
     let mut admitted = shared.timelines.admission(target.clone()).await;
-    if matches!(admitted, Err(Error::TimelineNotFound)) && is_made(shared, target.clone()).await {
+    let is_missing = matches!(admitted, Err(Error::TimelineNotFound));
+    if is_missing && is_made(shared, asker, channel).await {
         admitted = shared.timelines.admission(target).await;
     }
     match admitted {
@@ -130,9 +131,14 @@ async fn shows_presence(shared: &Shared, asker: &Asker, channel: &str) -> Result
 
 /// A subscribe is answered before the timeline that it makes is on disk. Waits for that where somebody is subscribed;
 /// whether another look is worth it.
-async fn is_made(shared: &Shared, target: Target) -> bool {
-    let has_subscribers = shared.hub.has(&target.timeline);
-    has_subscribers && shared.timelines.incarnation_in_turn(target).await.is_ok()
+async fn is_made(shared: &Shared, asker: &Asker, channel: &str) -> bool {
+    let target = || Target {
+        timeline: channel.to_owned(),
+        epoch: None,
+        asker: asker.needing(Rights::NONE),
+    };
+    let timelines = &shared.timelines;
+    shared.hub.has(channel) && timelines.incarnation_in_turn(target()).await.is_ok()
 }
 
 /// Reads publications, and where the newest is.
@@ -172,12 +178,8 @@ pub(in crate::gateway) async fn history(
             epoch: Some(since.epoch.clone()).filter(|epoch| !epoch.is_empty()),
         };
         let mut page = shared.timelines.range(range.clone()).await;
-        let target = Target {
-            timeline: range.timeline.clone(),
-            epoch: None,
-            asker: range.asker.clone(),
-        };
-        if matches!(page, Err(Error::TimelineNotFound)) && is_made(shared, target).await {
+        let is_missing = matches!(page, Err(Error::TimelineNotFound));
+        if is_missing && is_made(shared, asker, &asked.channel).await {
             page = shared.timelines.range(range).await;
         }
         let Page {
