@@ -352,9 +352,6 @@ def test_a_kill_loses_nothing(own_server, name):
         assert peer.end() == (3001, "shutdown")
 
 
-# History
-
-
 @faulty
 def test_the_first_subscription_of_a_channel_waits_for_no_disk(own_server, name):
     """Each sync takes half a second. What is asked about the channel then waits for that itself."""
@@ -375,6 +372,9 @@ def test_the_first_subscription_of_a_channel_waits_for_no_disk(own_server, name)
         assert other.result(subscribe={"channel": name + "/next"})["epoch"]
         peer.result(publish={"channel": name, "data": b"1"})
         assert [one["offset"] for one in peer.publications(2)] == [1, 1]
+
+
+# History
 
 
 def test_history(peer, name):
