@@ -90,6 +90,14 @@ fn open_with(dir: &Path, partitions: u16, clock: &Arc<Clock>, fault: Option<Faul
 type Model = BTreeMap<Vec<u8>, (Vec<u8>, Position)>;
 
 /// With memtables as small as these a slow flusher is soon behind: it is asked again for a while.
+fn read_to_its_end(tail: &Tail) {
+    let mut at = Position(tail.first().0 - 1);
+    while at < tail.position() {
+        let batches = tail.batches(at, 1 << 20).expect("kept");
+        at = batches.last().expect("more").position;
+    }
+}
+
 fn patiently<T>(mut submit: impl FnMut() -> Result<T, SubmitError<()>>) -> T {
     for _ in 0..10_000 {
         match submit() {
@@ -335,22 +343,12 @@ impl Bed {
         let after = self.partitions().map();
         self.take_over(&before, &after);
         self.partitions().retire(&parents);
-        for tail in tails {
-            // It can be read to its end.
-            let mut at = Position(tail.first().0 - 1);
-            while at < tail.position() {
-                at = tail
-                    .batches(at, 1 << 20)
-                    .expect("kept")
-                    .last()
-                    .expect("more")
-                    .position;
-            }
-        }
+        tails.iter().for_each(read_to_its_end);
         if keeps_logs {
             self.partitions().clear(&parents).expect("cleared");
             for parent in &parents {
-                assert!(self.partitions().ended_log(*parent).is_some());
+                // Now from the disk.
+                read_to_its_end(&self.partitions().ended_log(*parent).expect("kept"));
             }
         }
     }
