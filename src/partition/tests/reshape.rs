@@ -347,7 +347,7 @@ impl Bed {
         if keeps_logs {
             self.partitions().clear(&parents).expect("cleared");
             for parent in &parents {
-                // Now from the disk.
+                // Also when nothing else is left of it.
                 read_to_its_end(&self.partitions().ended_log(*parent).expect("kept"));
             }
         }
