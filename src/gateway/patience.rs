@@ -43,8 +43,8 @@ pub(super) struct Impatient {
     ended: Option<Pin<Box<Sleep>>>,
 }
 
-/// An answer that its client still gets after it has ended its side, until the last of these is dropped: once the
-/// answer is made, or with the last piece of one that is made while it is sent.
+/// While one of these exists, a client that has ended its side still gets its answer. It is dropped once the answer is
+/// made; an answer that is made while it is sent keeps it to the last piece.
 pub(super) struct Owed(Arc<AtomicBool>);
 
 impl Owed {

@@ -166,7 +166,6 @@ def test_who_has_said_all_gets_the_answers_to_a_whole_batch(own_server):
     assert answer.startswith(b"HTTP/1.1 200 ") and answer.count(b'"offset"') == 30 and answer.endswith(b"0\r\n\r\n"), answer
 
 
-
 def test_it_is_answered_after_a_wait_and_at_its_own_pace(server, name):
     post(server, request("message.append", timeline=name, entry={"n": 1}))
     result, took = half_closed_call(server, method="sync", positions={name: 1}, wait_ms=1000)

@@ -2,9 +2,9 @@
 what nobody needs is forgotten.
 
 By hand, as many pairs as wanted: `LINEAGE_PAIRS=200 LINEAGE_PAUSE_S=2 pytest test_lineage.py -s` prints how long each
-reader waited for its news, the memory and the size of what the server says of itself, every ten pairs. They should stay
-as they are after the first minute, for so long what has ended can be read. Without a pause there are more such partitions
-than the address space has room for.
+reader waited for its news, the memory and the size of what the server says of itself, every ten pairs. A partition that
+has ended can be read for a minute; after the first one, all of these should stay as they are. Without the pause there are
+more such partitions than the address space has room for.
 """
 
 import os

@@ -112,15 +112,11 @@ async fn shows_presence(shared: &Shared, asker: &Asker, channel: &str) -> Result
     if !asker.reads_by_name(channel.as_bytes()) {
         return Err(Code::PermissionDenied);
     }
-    let target = Target {
-        timeline: channel.to_owned(),
-        epoch: None,
-        asker: asker.needing(Rights::NONE),
-    };
-    let mut admitted = shared.timelines.admission(target.clone()).await;
+    let admission = || shared.timelines.admission(by_anyone(asker, channel));
+    let mut admitted = admission().await;
     let is_missing = matches!(admitted, Err(Error::TimelineNotFound));
-    if is_missing && is_made(shared, asker, channel).await {
-        admitted = shared.timelines.admission(target).await;
+    if is_missing && was_being_made(shared, asker, channel).await {
+        admitted = admission().await;
     }
     match admitted {
         Ok(_) => Ok(true),
@@ -129,16 +125,25 @@ async fn shows_presence(shared: &Shared, asker: &Asker, channel: &str) -> Result
     }
 }
 
-/// A subscribe is answered before the timeline that it makes is on disk. Waits for that where somebody is subscribed;
-/// whether another look is worth it.
-async fn is_made(shared: &Shared, asker: &Asker, channel: &str) -> bool {
-    let target = || Target {
+/// Whether a channel without a timeline has one now. A subscribe is answered before the timeline that it makes is on
+/// disk: if somebody is subscribed, this waits until it is.
+async fn was_being_made(shared: &Shared, asker: &Asker, channel: &str) -> bool {
+    if !shared.hub.has(channel) {
+        return false;
+    }
+    let written = shared
+        .timelines
+        .incarnation_in_turn(by_anyone(asker, channel));
+    written.await.is_ok()
+}
+
+/// A timeline of a channel, for a look that needs no right but to know of it.
+fn by_anyone(asker: &Asker, channel: &str) -> Target {
+    Target {
         timeline: channel.to_owned(),
         epoch: None,
         asker: asker.needing(Rights::NONE),
-    };
-    let timelines = &shared.timelines;
-    shared.hub.has(channel) && timelines.incarnation_in_turn(target()).await.is_ok()
+    }
 }
 
 /// Reads publications, and where the newest is.
@@ -166,21 +171,23 @@ pub(in crate::gateway) async fn history(
     let mut page_limit = wanted.max(1);
     loop {
         let is_over = wanted == 0 || from == Some(0);
-        let range = Range {
-            asker: asker.needing(Method::MessageRange.needs().rights()),
-            timeline: asked.channel.clone(),
-            from: from.filter(|_| !is_over),
-            to: None,
-            limit: page_limit,
-            bytes_max: bytes,
-            backward: asked.reverse,
-            columns: None,
-            epoch: Some(since.epoch.clone()).filter(|epoch| !epoch.is_empty()),
+        let read = || {
+            shared.timelines.range(Range {
+                asker: asker.needing(Method::MessageRange.needs().rights()),
+                timeline: asked.channel.clone(),
+                from: from.filter(|_| !is_over),
+                to: None,
+                limit: page_limit,
+                bytes_max: bytes,
+                backward: asked.reverse,
+                columns: None,
+                epoch: Some(since.epoch.clone()).filter(|epoch| !epoch.is_empty()),
+            })
         };
-        let mut page = shared.timelines.range(range.clone()).await;
+        let mut page = read().await;
         let is_missing = matches!(page, Err(Error::TimelineNotFound));
-        if is_missing && is_made(shared, asker, &asked.channel).await {
-            page = shared.timelines.range(range).await;
+        if is_missing && was_being_made(shared, asker, &asked.channel).await {
+            page = read().await;
         }
         let Page {
             messages,

@@ -101,7 +101,7 @@ fn at_the_end(
 
 /// A subscription that makes its timeline, and begins when that is decided, before it is on disk. If the making is
 /// lost, nothing was told that is wrong: the timeline was empty, and one that is made later has another epoch, which
-/// ends the subscription. `Err` = it is there, or is not to be made.
+/// ends the subscription. `Err` = the timeline exists, or must not be made.
 pub(in crate::gateway) async fn making(
     shared: &Shared,
     asked: &Asked,

@@ -467,7 +467,7 @@ fn no_change_of_the_set_is_lost() {
     let partitions = bed.partitions().clone();
     let over = CancellationToken::new();
     std::thread::scope(|scope| {
-        // Also a failure ends the threads, which the scope waits for.
+        // A failure ends the threads, too: the scope waits for them.
         let _over = over.clone().drop_guard();
         for _ in 0..2 {
             scope.spawn(|| {
