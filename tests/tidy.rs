@@ -270,8 +270,8 @@ impl Source {
         lines.map(|(index, line)| (index + 1, without_comment(line)))
     }
 
-    /// Lines before the first mention of tests, even if that is a declaration with code behind it. Sizes and circles are
-    /// judged by these until 15 files are as short and as free of circles as they are to be.
+    /// Lines before the first mention of tests, even if that is a declaration with code behind it. Sizes and circles
+    /// are judged by these until 15 files are as short and as free of circles as they are to be.
     fn lines_without_tests(&self) -> usize {
         self.tests_from(&["mod tests", "pub(crate) mod tests"])
     }
