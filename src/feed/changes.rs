@@ -206,16 +206,20 @@ impl ChangeReader {
             sleep_until(read_at + GATHER).await;
         }
         let mut maps = self.tables.watch_partitions();
-        let stand = self.stand();
-        let waits = stand.logs.iter().map(|(partition, log)| {
-            let before = Position(stand.place(*partition, log).position.0 - 1);
-            let mut log = log.clone();
-            Box::pin(async move {
-                if !log.past(before).await {
-                    std::future::pending::<()>().await;
-                }
-            })
-        });
+        // Waits without a hold on the partitions: nothing may come for hours, and some of them may end.
+        let waits: Vec<_> = {
+            let stand = self.stand();
+            let wait = |(partition, log): &(PartitionId, Tail)| {
+                let before = Position(stand.place(*partition, log).position.0 - 1);
+                let past = log.past(before);
+                Box::pin(async move {
+                    if !past.await {
+                        std::future::pending::<()>().await;
+                    }
+                })
+            };
+            stand.logs.iter().map(wait).collect()
+        };
         tokio::select! {
             _ = select_all(waits) => {}
             // New partitions have logs of their own.

@@ -117,12 +117,11 @@ impl Tail {
         Ok(since.min(self.position().next()))
     }
 
-    /// Waits until the tail is past `position`; `false` once the partition has closed. Cancel-safe.
-    pub async fn past(&mut self, position: Position) -> bool {
-        self.position
-            .wait_for(|tail| *tail > position)
-            .await
-            .is_ok()
+    /// Waits until the tail is past `position`; `false` once the partition has closed. What waits holds nothing of the
+    /// partition, which may end meanwhile. Cancel-safe.
+    pub fn past(&self, position: Position) -> impl Future<Output = bool> + Send + use<> {
+        let mut tails = self.position.clone();
+        async move { tails.wait_for(|tail| *tail > position).await.is_ok() }
     }
 
     /// Committed batches above `position` in order, from memory where they still are, else from disk; at least one if

@@ -268,7 +268,7 @@ impl Jobs {
     async fn round(&self, at: PartitionId) -> Result<bool, StoreError> {
         let desk = self.desks.of(at);
         let noted = desk.noted.load(Ordering::SeqCst);
-        let mut tail = self.partitions.tail(at);
+        let tail = self.partitions.tail(at);
         let seen = tail.past(Position(noted.saturating_sub(1)));
         // If the batch has failed, whoever sent it sends it again.
         let is_seen = noted == 0 || tokio::time::timeout(UNSEEN, seen).await.is_ok();

@@ -73,12 +73,12 @@ impl Source {
                 continue;
             }
             let retry_at = self.routes.iter().filter_map(Route::retry_at).min();
-            let mut tail = self.tail.clone();
+            let past = self.tail.past(next.unwrap_or_default());
             tokio::select! {
                 Some((route, outcome)) = running.next(), if !running.is_empty() => {
                     self.finish(route, outcome)?;
                 }
-                is_there = tail.past(next.unwrap_or_default()), if next.is_some() => {
+                is_there = past, if next.is_some() => {
                     if !is_there {
                         return Ok(());
                     }

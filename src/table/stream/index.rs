@@ -89,7 +89,7 @@ impl Index {
 
     /// Notes what is committed from now on, until the partition closes. Cancel-safe. What it can't keep pace with is
     /// left for those who read it.
-    pub(in crate::table) async fn follow(&self, mut tail: Tail) {
+    pub(in crate::table) async fn follow(&self, tail: Tail) {
         let mut at = tail.position();
         while tail.past(at).await {
             sleep(PAUSE).await;

@@ -217,7 +217,7 @@ impl Timer {
         let Some(unseen) = self.unseen else {
             return true;
         };
-        let mut tail = self.timelines.inner.partitions.tail(self.partition);
+        let tail = self.timelines.inner.partitions.tail(self.partition);
         let before = Position(unseen.position.0 - 1);
         let waited = tokio::time::timeout(Duration::from_millis(UNSEEN_MS), tail.past(before));
         waited.await.unwrap_or(false)
