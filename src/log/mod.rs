@@ -327,6 +327,12 @@ impl LogReader {
         lock(&self.tail).read(after, bytes_max)
     }
 
+    /// Lets go of what is in memory: from now on frames are read from the medium. For a log that has ended, of which a
+    /// few frames would hold the whole chunk that they were made in.
+    pub(crate) fn forget(&self) {
+        lock(&self.tail).forget();
+    }
+
     /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
     /// bytes of frames.
     pub(crate) fn read(

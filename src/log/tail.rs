@@ -49,6 +49,12 @@ impl Tail {
         }
     }
 
+    /// Lets go of the frames; the published position stays.
+    pub(super) fn forget(&mut self) {
+        self.frames.clear();
+        self.bytes = 0;
+    }
+
     /// Frames above `after`, up to about `bytes_max`; `None` if the first of them is not in memory any more.
     pub(super) fn read(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
         if after >= self.published {

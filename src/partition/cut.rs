@@ -55,6 +55,9 @@ impl Partitions {
         });
         directory.clear_ended()?;
         drop(directory);
+        let set = self.inner.set.load();
+        let ended = ids.iter().filter_map(|id| set.ended.get(id));
+        ended.for_each(|ended| ended.log.forget());
         // A late reader may have counted since they were retired.
         ids.iter().for_each(|id| self.inner.metrics.forget(id.0));
         Point::Cleared.reached();

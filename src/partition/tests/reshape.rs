@@ -347,7 +347,7 @@ impl Bed {
         if keeps_logs {
             self.partitions().clear(&parents).expect("cleared");
             for parent in &parents {
-                // Also when nothing else is left of it.
+                // Now from the disk.
                 read_to_its_end(&self.partitions().ended_log(*parent).expect("kept"));
             }
         }
