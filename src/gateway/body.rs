@@ -40,6 +40,16 @@ pub(super) async fn read(
     holder: Option<Holder>,
     shared: &Shared,
 ) -> Result<Body, Unread> {
+    read_with(request, bytes_max, (holder, shared), |_| {}).await
+}
+
+/// The same for who looks at each piece as it comes.
+pub(super) async fn read_with(
+    request: &mut Request<Incoming>,
+    bytes_max: usize,
+    (holder, shared): (Option<Holder>, &Shared),
+    mut look: impl FnMut(&[u8]),
+) -> Result<Body, Unread> {
     let encodings = request.headers().get_all(CONTENT_ENCODING);
     if encodings
         .iter()
@@ -73,6 +83,7 @@ pub(super) async fn read(
         };
         if let Ok(data) = frame.into_data() {
             read.take(&data, whole, bytes_max)?;
+            look(&data);
         }
     }
     let received = &shared.metrics.gateway.received_bytes;

@@ -34,7 +34,9 @@ use crate::bounds::Holder;
 use crate::metrics::Metrics;
 use crate::model::KeyValue;
 use crate::table::{Table, Tables};
-use crate::wire::tablestore::signature::{SignedHeaders, Signer, answer_headers, verify};
+use crate::wire::tablestore::signature::{
+    ContentDigest, SignedHeaders, Signer, answer_headers, verify,
+};
 use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
 use crate::wire::{Failure as Refusal, Reason};
 use audit::Noted;
@@ -217,7 +219,11 @@ async fn perform(
     visitor.seat.is_of(*holder);
     let operation = Operation::of_path(path)?;
     let bytes_max = operation.body_bytes_max();
-    let body = body::read(request, bytes_max, *holder, shared);
+    // Piece by piece: a digest of four megabytes at once keeps a processor for so long that others notice.
+    let mut content = ContentDigest::default();
+    let body = body::read_with(request, bytes_max, (*holder, shared), |piece| {
+        content.update(piece);
+    });
     let body = body.await.map_err(|why| {
         Failure::new(match why {
             Unread::TooLarge => Code::RequestBodyTooLarge,
@@ -228,7 +234,8 @@ async fn perform(
     })?;
     let begins = admitted.begins(body.bytes.len());
     begins.map_err(|refusal| unsigned(&refusal, None))?;
-    let decoded = decode(operation, headers, body.bytes.into(), shared).await?;
+    signed_headers(&headers).check_content(content)?;
+    let decoded = decode(operation, body.bytes.into(), shared).await?;
     // The body counts as long as what was made of it.
     let _share = body.share;
     let caller = admitted.asker().claim().cloned();
@@ -249,20 +256,16 @@ async fn perform(
     done
 }
 
-/// The request in a body, if the body is what was signed. A large one takes milliseconds, and a batch may have hundreds
+/// The request in a body. A large one takes milliseconds, and a batch may have hundreds
 /// of filters with expressions to compile, so these are decoded off the threads that serve clients, a few at a time.
 async fn decode(
     operation: Operation,
-    headers: HeaderMap,
     body: Bytes,
     shared: &Shared,
 ) -> Result<wire::Request, Failure> {
     let is_batch = matches!(operation, Operation::BatchGetRow | Operation::BatchWriteRow);
     let is_large = body.len() > LARGE_BYTES;
-    let decode = move || {
-        signed_headers(&headers).check_content(&body)?;
-        wire::Request::decode(operation, body)
-    };
+    let decode = move || wire::Request::decode(operation, body);
     if !is_batch && !is_large {
         return decode();
     }
@@ -280,7 +283,7 @@ async fn decode(
 
 /// Batches and large bodies that are decoded at a time.
 const DECODING_MAX: usize = 2;
-/// Digest and sums of so many bytes take a fraction of a millisecond.
+/// The sums of so many bytes take a fraction of a millisecond.
 const LARGE_BYTES: usize = 64 << 10;
 
 /// The answer to a bad signature, or to one that counts no more.

@@ -66,8 +66,8 @@ impl<'h> SignedHeaders<'h> {
     ///
     /// # Errors
     /// Another body, or no digest.
-    pub fn check_content(&self, body: &[u8]) -> Result<(), Failure> {
-        if same(self.required(CONTENT_MD5)?, &digest(body)) {
+    pub fn check_content(&self, body: ContentDigest) -> Result<(), Failure> {
+        if same(self.required(CONTENT_MD5)?, &body.text()) {
             return Ok(());
         }
         let text = "Mismatch between MD5 value of request body and x-ots-contentmd5 in header.";
@@ -211,8 +211,29 @@ fn same(sent: &str, expected: &str) -> bool {
     sent.as_bytes().ct_eq(expected.as_bytes()).into()
 }
 
+/// The digest of a body of which more and more is there.
+#[derive(Clone, Default)]
+pub struct ContentDigest(Md5);
+
+impl ContentDigest {
+    pub(super) fn of(body: &[u8]) -> ContentDigest {
+        let mut whole = ContentDigest::default();
+        whole.update(body);
+        whole
+    }
+
+    /// With the next piece.
+    pub fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    fn text(self) -> String {
+        STANDARD.encode(self.0.finalize())
+    }
+}
+
 fn digest(body: &[u8]) -> String {
-    STANDARD.encode(Md5::digest(body))
+    ContentDigest::of(body).text()
 }
 
 fn hmac_sha1(key: &[u8], text: &str) -> String {
@@ -290,7 +311,7 @@ pub fn check_answer(
     authorization: &str,
     body: &[u8],
 ) -> Result<(), Failure> {
-    headers.check_content(body)?;
+    headers.check_content(ContentDigest::of(body))?;
     match same(authorization, &signer.authorization(&headers.lines())) {
         true => Ok(()),
         false => Err(Failure::with(Code::AuthFailed, "Signature mismatch.")),

@@ -52,7 +52,7 @@ fn check_at(headers: &Pairs, body: &[u8], now_ms: u64) -> Result<Signer, Failure
     let signer = verify("/ListTable", &headers, now_ms, secret, |name| {
         name == "inst"
     })?;
-    headers.check_content(body)?;
+    headers.check_content(ContentDigest::of(body))?;
     Ok(signer)
 }
 
