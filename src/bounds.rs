@@ -74,15 +74,18 @@ pub struct Bounds {
     /// What the expressions of one read may cost. Each costs the bytes of text that it looks at, times its own size in
     /// units of 4 KiB.
     pub expression_bytes_max: u64,
+    /// Percent of a processor that the costly reads of one caller may take on average.
+    pub costly_percent: u32,
 }
 
 impl Bounds {
-    /// Bounds of which `max` says how much of a resource there is; one caller may hold `share_percent` of it.
+    /// Bounds of which `max` says how much of a resource there is; one caller may hold `share_percent` of it. For
+    /// `costs` see the fields: `expression_bytes_max`, `costly_percent`.
     #[must_use]
     pub fn new(
         max: impl Fn(Resource) -> usize,
         share_percent: u32,
-        expression_bytes_max: u64,
+        costs: (u64, u32),
         metrics: &Metrics,
     ) -> Bounds {
         let bound = |resource: &Resource| {
@@ -111,7 +114,8 @@ impl Bounds {
         };
         Bounds {
             all: Resource::ALL.iter().map(bound).collect(),
-            expression_bytes_max,
+            expression_bytes_max: costs.0,
+            costly_percent: costs.1,
         }
     }
 
@@ -125,7 +129,7 @@ impl Bounds {
 /// Nothing is bounded: for tests of single layers, and where no callers are served.
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds::new(|_| usize::MAX, 100, u64::MAX, &Metrics::default())
+        Bounds::new(|_| usize::MAX, 100, (u64::MAX, 100), &Metrics::default())
     }
 }
 
@@ -337,7 +341,7 @@ mod tests {
     use super::*;
 
     fn bound(max: usize) -> Arc<Bound> {
-        let bounds = Bounds::new(|_| max, 25, u64::MAX, &Metrics::default());
+        let bounds = Bounds::new(|_| max, 25, (u64::MAX, 100), &Metrics::default());
         Arc::clone(bounds.of(Resource::InboundBytes))
     }
 

@@ -80,7 +80,11 @@ impl Config {
             Resource::TransactionBytes => self.tablestore_transaction_bytes_max,
         };
         let percent = self.caller_share_percent;
-        Bounds::new(max, percent, self.tablestore_expression_bytes_max, metrics)
+        let costs = (
+            self.tablestore_expression_bytes_max,
+            self.tablestore_costly_percent,
+        );
+        Bounds::new(max, percent, costs, metrics)
     }
 
     /// For the streams of tables: how many bytes of log they may hold. On a small disk less, since a full one stops

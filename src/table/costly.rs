@@ -1,10 +1,11 @@
 //! Reads with expressions: among all others while they are cheap, in a queue of their own when they are not.
 //!
 //! Owns: what a request may spend on expressions, and where. Promises: a read that takes long on a processor keeps only
-//! others of its kind waiting; of these a caller may have a share, in which each counts until it has ended; one that
-//! nobody waits for any more ends. Must not: know how an expression is evaluated; `model/filter.rs` does.
+//! others of its kind waiting; of these a caller may have a share, in which each counts until it has ended, and they take
+//! their turns (`pace.rs`); one that nobody waits for any more ends. Must not: know how an expression is evaluated; `model/filter.rs` does.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::bounds::{Full, Resource, Share};
 use crate::ids::PartitionId;
@@ -59,11 +60,21 @@ impl Tables {
         at: PartitionId,
         read: impl FnOnce(&View, &dyn Fn() -> bool) -> R + Send + 'static,
     ) -> Result<R, Error> {
-        let turn = self.take(Resource::CostlyReads)?;
+        let place = self.take(Resource::CostlyReads)?;
+        let percent = self.partitions().bounds().costly_percent;
+        let mut turn = match self.holder() {
+            Some(holder) if percent < 100 => Some(self.pace().turn(holder, percent).await),
+            _ => None,
+        };
         let read = move |view: &View, is_asked: &dyn Fn() -> bool| {
             // Not given back when the caller leaves: the processor is taken until the read ends.
-            let _turn = turn;
-            Ok(read(view, is_asked))
+            let _place = place;
+            let began = Instant::now();
+            let read = read(view, is_asked);
+            if let Some(turn) = &mut turn {
+                turn.took(began.elapsed());
+            }
+            Ok(read)
         };
         Ok(self.partitions().read_costly(at, read).await?)
     }

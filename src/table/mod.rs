@@ -21,6 +21,7 @@ mod export;
 mod get;
 mod index;
 mod key;
+mod pace;
 mod primary_key;
 mod range;
 mod read;

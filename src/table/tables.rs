@@ -17,6 +17,7 @@ use crate::model::{
 use crate::partition::{Each, Partitions, Purpose, ReadError, Txn};
 
 use super::catalog::{self, Catalog, Snapshot};
+use super::pace::Pace;
 use super::schema::Table;
 use super::stream::Index;
 use super::transaction::Transactions;
@@ -46,6 +47,7 @@ struct Inner {
     /// By partition: which batches of its log change which tables.
     stream_indexes: Each<Index>,
     transactions: Arc<Transactions>,
+    pace: Pace,
 }
 
 impl Tables {
@@ -70,6 +72,7 @@ impl Tables {
                 clock,
                 backfill: Notify::new(),
                 streams: tokio::sync::Mutex::default(),
+                pace: Pace::default(),
             }),
             holder: None,
         })
@@ -86,6 +89,10 @@ impl Tables {
 
     pub(super) fn holder(&self) -> Option<Holder> {
         self.holder
+    }
+
+    pub(super) fn pace(&self) -> &Pace {
+        &self.inner.pace
     }
 
     /// Makes a table.
