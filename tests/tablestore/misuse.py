@@ -11,7 +11,9 @@ measured. Must not: assert; `test_misuse.py` and `main` do.
 """
 
 import argparse
+import collections
 import contextlib
+import itertools
 import json
 import multiprocessing
 import random
@@ -232,22 +234,36 @@ def many(patterns):
     return every
 
 
+def encoded(client, operation, *asked):
+    """The body of a request, made once: an attack by the SDK would keep a processor busy itself, and the others with it."""
+    return client.protocol.encoder.encode_request(operation, *asked).SerializeToString()
+
+
+def request(client, operation, body):
+    headers = "".join(f"{name}: {value}\r\n" for name, value in signed(client, operation, body).items())
+    head = f"POST /{operation} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
+    return head.encode() + body
+
+
 def expressions(misuse, goes_on):
     """17 reads at a time of a row of 1 MB with 30 expressions each, and with one that fits."""
-    def read(number):
-        client = misuse.tables(socket_timeout=5)
-        # One that is refused, one that fits, and one that is as costly as any may be.
-        filters = [many(f"(z{place})" for place in range(30)), expression(20), expression(80)]
-        while goes_on():
-            with contextlib.suppress(*REFUSED):
-                client.get_row(misuse.table, key("large"), column_filter=filters[number % 3])
-            time.sleep(0.01)
+    client = misuse.tables()
+    # One that is refused, one that fits, and one that is as costly as any may be.
+    filters = itertools.cycle([many(f"(z{place})" for place in range(30)), expression(20), expression(80)])
 
-    threads = [threading.Thread(target=read, args=[number]) for number in range(17)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    def begin():
+        asked = (misuse.table, key("large"), None, next(filters), 1, None, None, None, None, None)
+        one = misuse.raw()
+        one.sendall(request(client, "GetRow", encoded(client, "GetRow", *asked)))
+        one.settimeout(0.01)
+        return one
+
+    def hold(one):
+        # Each answer is the last on its connection.
+        if one.recv(4_096):
+            raise EOFError
+
+    again(goes_on, begin, hold, count=17)
 
 
 def transactions(misuse, goes_on):
@@ -262,29 +278,37 @@ def transactions(misuse, goes_on):
 
 
 def transaction_writes(misuse, goes_on):
-    """4 MB in each transaction."""
-    client, number = misuse.tables(), 0
+    """4 MB in each of 24 transactions, again and again."""
+    client, number, writes = misuse.tables(), 0, collections.deque()
+
+    def begin(number):
+        opened = client.start_local_transaction(misuse.table, key(f"w{number}"))
+        row = Row(key(f"w{number}"), [("a", "x" * 1_900_000), ("b", "x" * 1_900_000)])
+        return request(client, "PutRow", encoded(client, "PutRow", misuse.table, row, IGNORE, None, opened))
+
     while goes_on():
-        number += 1
-        try:
-            opened = client.start_local_transaction(misuse.table, key(f"w{number}"))
-            row = Row(key(f"w{number}"), [("a", "x" * 1_900_000), ("b", "x" * 1_900_000)])
-            client.put_row(misuse.table, row, IGNORE, transaction_id=opened)
-        except REFUSED:
-            time.sleep(0.05)
+        with contextlib.suppress(*REFUSED):
+            if len(writes) < 24:
+                number += 1
+                writes.append(begin(number))
+            writes.rotate()
+            with misuse.raw() as one:
+                one.sendall(writes[0])
+                # It lives for a minute.
+                if b"OTSSessionNotExist" in one.recv(4_096):
+                    writes.popleft()
+        time.sleep(0.05)
 
 
 def batches(misuse, goes_on):
     """The same row of 1 MB a hundred times in each BatchGetRow, eight at a time, read as it comes."""
     client, batch = misuse.tables(), BatchGetRowRequest()
     batch.add(TableInBatchGetRowItem(misuse.table, [key("large")] * 100, max_version=1))
-    body = client.protocol.encoder.encode_request("BatchGetRow", batch).SerializeToString()
+    body = encoded(client, "BatchGetRow", batch)
 
     def begin():
-        headers = "".join(f"{name}: {value}\r\n" for name, value in signed(client, "BatchGetRow", body).items())
         one = misuse.raw()
-        head = f"POST /BatchGetRow HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n{headers}\r\n"
-        one.sendall(head.encode() + body)
+        one.sendall(request(client, "BatchGetRow", body))
         one.settimeout(0.01)
         return one
 
