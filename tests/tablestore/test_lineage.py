@@ -13,7 +13,7 @@ import time
 
 from tablestore import CapacityUnit, ReservedThroughput, TableMeta, TableOptions
 
-from client import Client
+from client import Client, until
 from sdk import STRING_KEY, connect, put
 from test_partitions import Consumer
 from test_streams import specify
@@ -127,6 +127,28 @@ def sizes(server):
     series = len(re.findall(r'^tideline_image_free_slots\{', server.get("/metrics")[2].decode(), re.M))
     folders = len([name for name in os.listdir(server.data) if name.startswith("partition-")])
     return series, folders, os.path.getsize(os.path.join(server.data, "directory.toml"))
+
+
+def test_readers_of_a_quiet_server_hold_nothing_of_what_has_ended(own_server):
+    """What is read of a partition that ended goes with its minute, here a second, though no reader has got news since."""
+    own_server.environment = {"TIDELINE_FAULT": "ended_go_soon"}
+    own_server.start()
+    readers = Readers(own_server)
+    readers.step()
+    for _ in range(3):
+        [whole] = numbers(own_server)
+        change(own_server, "split", partition=whole)
+        one, other = numbers(own_server)
+        change(own_server, "merge", partition=one, **{"with": other})
+    until(lambda: images(own_server) == 1, 30)
+    readers.step()
+    readers.close()
+
+
+def images(server):
+    """The images that the process has in its memory, those of removed files too."""
+    with open(f"/proc/{server.process.pid}/maps") as maps:
+        return maps.read().count("data.mdb")
 
 
 def test_split_and_merge_again_and_again(own_server):
