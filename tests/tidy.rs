@@ -104,6 +104,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "reshape",
         &[
+            "faults",
             "ids",
             "ordered",
             "metrics",

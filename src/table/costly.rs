@@ -1,8 +1,9 @@
 //! Reads with expressions: among all others while they are cheap, in a queue of their own when they are not.
 //!
 //! Owns: what a request may spend on expressions, and where. Promises: a read that takes long on a processor keeps only
-//! others of its kind waiting; of these a caller may have a share, in which each counts until it has ended, and they take
-//! their turns (`pace.rs`); one that nobody waits for any more ends. Must not: know how an expression is evaluated; `model/filter.rs` does.
+//! others of its kind waiting; of these a caller may have a share, in which each counts until it has ended, and a turn
+//! (`pace.rs`); one that nobody waits for any more ends. Must not: know how an expression is evaluated;
+//! `model/filter.rs` does.
 
 use std::sync::Arc;
 use std::time::Instant;
