@@ -1,12 +1,12 @@
 //! Reads with expressions: among all others while they are cheap, in a queue of their own when they are not.
 //!
 //! Owns: what a request may spend on expressions, and where. Promises: a read that takes long on a processor keeps only
-//! others of its kind waiting; of these a caller may have a share, in which each counts until it has ended, and a turn
-//! (`pace.rs`); one that nobody waits for any more ends. Must not: know how an expression is evaluated;
+//! others of its kind waiting; of these a caller may have a share, in which each counts until it has ended, and a part
+//! of a processor (`pace.rs`); one that nobody waits for any more ends. Must not: know how an expression is evaluated;
 //! `model/filter.rs` does.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::bounds::{Full, Resource, Share};
 use crate::ids::PartitionId;
@@ -55,28 +55,41 @@ impl Tables {
         self.read_costly(at, costly).await?
     }
 
-    /// Runs a read among the costly ones.
+    /// Runs a read among the costly ones; `Busy` if the caller's have taken too much of a processor lately.
     pub(super) async fn read_costly<R: Send + 'static>(
         &self,
         at: PartitionId,
         read: impl FnOnce(&View, &dyn Fn() -> bool) -> R + Send + 'static,
     ) -> Result<R, Error> {
         let place = self.take(Resource::CostlyReads)?;
-        let percent = self.partitions().bounds().costly_percent;
-        let mut turn = match self.holder() {
-            Some(holder) if percent < 100 => Some(self.pace().turn(holder, percent).await),
-            _ => None,
-        };
+        let (tables, bounds) = (self.clone(), self.partitions().bounds());
+        let (percent, bound) = (
+            bounds.costly_percent,
+            Arc::clone(bounds.of(Resource::CostlyReads)),
+        );
+        let paced = self.holder().filter(|_| percent < 100);
         let read = move |view: &View, is_asked: &dyn Fn() -> bool| {
             // Not given back when the caller leaves: the processor is taken until the read ends.
             let _place = place;
-            let began = Instant::now();
-            let read = read(view, is_asked);
-            if let Some(turn) = &mut turn {
-                turn.took(began.elapsed());
+            let Some(holder) = paced else {
+                return Ok(Ok(read(view, is_asked)));
+            };
+            if !tables.pace().allows(holder, percent, Instant::now()) {
+                bound.refuse();
+                return Ok(Err(Error::Busy));
             }
-            Ok(read)
+            let began = processor_time();
+            let read = read(view, is_asked);
+            let time = processor_time().saturating_sub(began);
+            tables.pace().took(holder, time, percent, Instant::now());
+            Ok(Ok(read))
         };
-        Ok(self.partitions().read_costly(at, read).await?)
+        self.partitions().read_costly(at, read).await?
     }
+}
+
+/// What this thread has taken of a processor.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }

@@ -11,6 +11,7 @@ import os
 import re
 import time
 
+import pytest
 from tablestore import CapacityUnit, ReservedThroughput, TableMeta, TableOptions
 
 from client import Client, until
@@ -129,6 +130,7 @@ def sizes(server):
     return series, folders, os.path.getsize(os.path.join(server.data, "directory.toml"))
 
 
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
 def test_readers_of_a_quiet_server_hold_nothing_of_what_has_ended(own_server):
     """What is read of a partition that ended goes with its minute, here a second, though no reader has got news since."""
     own_server.environment = {"TIDELINE_FAULT": "ended_go_soon"}

@@ -4,9 +4,11 @@ import json
 import time
 
 import pytest
+from tablestore import OTSServiceError
 
 from client import until
-from misuse import ATTACKS, HOLD_NOTHING, HOLDS, MEMORY_MAX, Bed, Others, misused
+from misuse import ATTACKS, HOLD_NOTHING, HOLDS, MEMORY_MAX, TABLE, UNREFUSED, Bed, Others, expression, misused
+from sdk import key
 
 # Small enough to be reached within seconds.
 SETTINGS = """
@@ -60,7 +62,7 @@ def test_others_are_answered_and_memory_stays_within_its_bounds(bed, bound, atta
     others.once()
     before, rest = bed.memory(), held(bed, bound) if bound else 0
     share = bed.figures("tideline_share").get(bound, 0)
-    reaches = bound not in (None, "answers_bytes_max")
+    reaches = bound not in UNREFUSED
     with misused(bed, attack, connections=80):
         began, refusals = time.monotonic(), 0
         while time.monotonic() < began + (90 if reaches and not refusals else 5):
@@ -81,3 +83,18 @@ def test_calls_that_do_nothing_fill_no_log(bed):
     with misused(bed, attack, connections=0):
         until(lambda: bed.metric("tideline_requests_total", '{method="session.close",result="ok"}') > 10_000)
     assert bed.whole_log().count("session.close") <= 2 * 60 + 2
+
+
+def test_costly_reads_of_one_key_take_their_part_of_a_processor_and_no_more(bed):
+    """6 % of one, after 2 s at once; another key's are made meanwhile."""
+    rule = expression(80)
+    mallory, ann = (bed.tables(bed.keys[name]) for name in ("mallory", "ann"))
+    deadline = time.monotonic() + 60
+    with pytest.raises(OTSServiceError) as refused:
+        while time.monotonic() < deadline:
+            mallory.get_row(TABLE, key("large"), column_filter=rule)
+    assert refused.value.code == "OTSServerBusy"
+    assert bed.figures("tideline_refusals_total")["tablestore_costly_reads_max"] > 0
+    # What costs little goes on.
+    mallory.get_row(TABLE, key("small"), column_filter=expression(20))
+    ann.get_row(TABLE, key("large"), column_filter=rule)
