@@ -280,7 +280,7 @@ keys! {
         /// run at a time. Further requests are answered OTSServerBusy.
         tablestore_costly_reads_max: usize = 64, 1 to 1_000_000;
         /// Percent of a processor that the costly reads of one caller may take on average, after 2 s at once; 100 = no
-        /// bound. A read beyond that is answered OTSServerBusy.
+        /// bound. A read beyond that is answered OTSServerBusy, a second later.
         tablestore_costly_percent: u32 = 6, 1 to 100;
         /// Open local transactions of tables at most, about 2 KiB each. Further ones are answered OTSServerBusy.
         tablestore_transactions_max: usize = 4_096, 1 to 1_000_000;

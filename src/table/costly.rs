@@ -18,6 +18,9 @@ use super::tables::Tables;
 /// What expressions may look at among all other reads: 50 ms of a processor at the very worst.
 pub(super) const LIGHT_EFFORT: u64 = 64 << 10;
 
+/// For so long a read that comes too early is held up before it is refused.
+const EARLY: Duration = Duration::from_secs(1);
+
 impl Tables {
     /// What the expressions of one request may look at.
     pub(super) fn effort(&self) -> Effort {
@@ -61,13 +64,18 @@ impl Tables {
         at: PartitionId,
         read: impl FnOnce(&View, &dyn Fn() -> bool) -> R + Send + 'static,
     ) -> Result<R, Error> {
-        let place = self.take(Resource::CostlyReads)?;
         let (tables, bounds) = (self.clone(), self.partitions().bounds());
         let (percent, bound) = (
             bounds.costly_percent,
             Arc::clone(bounds.of(Resource::CostlyReads)),
         );
         let paced = self.holder().filter(|_| percent < 100);
+        let is_early = |holder| !self.pace().allows(holder, percent, Instant::now());
+        if paced.is_some_and(is_early) {
+            // Without a place. Who is refused at once and asks again keeps a processor busy with that alone.
+            tokio::time::sleep(EARLY).await;
+        }
+        let place = self.take(Resource::CostlyReads)?;
         let read = move |view: &View, is_asked: &dyn Fn() -> bool| {
             // Not given back when the caller leaves: the processor is taken until the read ends.
             let _place = place;
