@@ -71,21 +71,34 @@ pub struct Holder(pub u64);
 #[derive(Debug)]
 pub struct Bounds {
     all: Vec<Arc<Bound>>,
-    /// What the expressions of one read may cost. Each costs the bytes of text that it looks at, times its own size in
-    /// units of 4 KiB.
+    /// What expressions may cost.
+    pub costs: Costs,
+}
+
+/// What reads and conditions with expressions may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Costs {
+    /// Of one request. Each expression costs the bytes of text that it looks at, times its own size in units of 4 KiB.
     pub expression_bytes_max: u64,
-    /// Percent of a processor that the costly reads of one caller may take on average.
+    /// Percent of a processor that the costly reads of one caller may take on average; from 100 on there is no bound.
     pub costly_percent: u32,
 }
 
+impl Costs {
+    /// Expressions may cost whatever they do.
+    pub const UNBOUNDED: Costs = Costs {
+        expression_bytes_max: u64::MAX,
+        costly_percent: 100,
+    };
+}
+
 impl Bounds {
-    /// Bounds of which `max` says how much of a resource there is; one caller may hold `share_percent` of it. For
-    /// `costs` see the fields: `expression_bytes_max`, `costly_percent`.
+    /// Bounds of which `max` says how much of a resource there is; one caller may hold `share_percent` of it.
     #[must_use]
     pub fn new(
         max: impl Fn(Resource) -> usize,
         share_percent: u32,
-        costs: (u64, u32),
+        costs: Costs,
         metrics: &Metrics,
     ) -> Bounds {
         let bound = |resource: &Resource| {
@@ -114,8 +127,7 @@ impl Bounds {
         };
         Bounds {
             all: Resource::ALL.iter().map(bound).collect(),
-            expression_bytes_max: costs.0,
-            costly_percent: costs.1,
+            costs,
         }
     }
 
@@ -129,7 +141,7 @@ impl Bounds {
 /// Nothing is bounded: for tests of single layers, and where no callers are served.
 impl Default for Bounds {
     fn default() -> Bounds {
-        Bounds::new(|_| usize::MAX, 100, (u64::MAX, 100), &Metrics::default())
+        Bounds::new(|_| usize::MAX, 100, Costs::UNBOUNDED, &Metrics::default())
     }
 }
 
@@ -341,7 +353,7 @@ mod tests {
     use super::*;
 
     fn bound(max: usize) -> Arc<Bound> {
-        let bounds = Bounds::new(|_| max, 25, (u64::MAX, 100), &Metrics::default());
+        let bounds = Bounds::new(|_| max, 25, Costs::UNBOUNDED, &Metrics::default());
         Arc::clone(bounds.of(Resource::InboundBytes))
     }
 

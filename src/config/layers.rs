@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, ConfigError, DEVELOPMENT};
-use crate::bounds::{Bounds, Resource};
+use crate::bounds::{Bounds, Costs, Resource};
 use crate::metrics::Metrics;
 use crate::tls::{Certificate, Unfit};
 use crate::{feed, gateway, partition, relay, reshape, timeline, wire};
@@ -80,10 +80,10 @@ impl Config {
             Resource::TransactionBytes => self.tablestore_transaction_bytes_max,
         };
         let percent = self.caller_share_percent;
-        let costs = (
-            self.tablestore_expression_bytes_max,
-            self.tablestore_costly_percent,
-        );
+        let costs = Costs {
+            expression_bytes_max: self.tablestore_expression_bytes_max,
+            costly_percent: self.tablestore_costly_percent,
+        };
         Bounds::new(max, percent, costs, metrics)
     }
 

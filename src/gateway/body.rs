@@ -43,7 +43,7 @@ pub(super) async fn read(
     read_with(request, bytes_max, (holder, shared), |_| {}).await
 }
 
-/// The same for who looks at each piece as it comes.
+/// The same, with a look at each piece as it comes.
 pub(super) async fn read_with(
     request: &mut Request<Incoming>,
     bytes_max: usize,

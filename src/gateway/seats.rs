@@ -155,12 +155,12 @@ impl Drop for Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::{Bounds, Resource};
+    use crate::bounds::{Bounds, Costs, Resource};
     use crate::metrics::Metrics;
 
     #[test]
     fn strangers_leave_first_then_the_caller_above_its_share() {
-        let bounds = Bounds::new(|_| 8, 25, (u64::MAX, 100), &Metrics::default());
+        let bounds = Bounds::new(|_| 8, 25, Costs::UNBOUNDED, &Metrics::default());
         let seats = Seats::new(bounds.of(Resource::Connections));
         let (ann, ben) = (Some(Holder(1)), Some(Holder(2)));
         let mut all: Vec<Seat> = (0..8).map(|_| seats.enter().unwrap()).collect();

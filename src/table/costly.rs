@@ -24,7 +24,7 @@ const EARLY: Duration = Duration::from_secs(1);
 impl Tables {
     /// What the expressions of one request may look at.
     pub(super) fn effort(&self) -> Effort {
-        Effort::new(self.partitions().bounds().expression_bytes_max)
+        Effort::new(self.partitions().bounds().costs.expression_bytes_max)
     }
 
     /// One more of a resource for the caller.
@@ -64,32 +64,25 @@ impl Tables {
         at: PartitionId,
         read: impl FnOnce(&View, &dyn Fn() -> bool) -> R + Send + 'static,
     ) -> Result<R, Error> {
-        let (tables, bounds) = (self.clone(), self.partitions().bounds());
-        let (percent, bound) = (
-            bounds.costly_percent,
-            Arc::clone(bounds.of(Resource::CostlyReads)),
-        );
-        let paced = self.holder().filter(|_| percent < 100);
-        let is_early = |holder| !self.pace().allows(holder, percent, Instant::now());
-        if paced.is_some_and(is_early) {
-            // Without a place. Who is refused at once and asks again keeps a processor busy with that alone.
+        let (pace, holder) = (Arc::clone(self.pace()), self.holder());
+        if !pace.allows(holder, Instant::now()) {
+            // Without a place. A caller that is refused at once and asks again keeps a processor busy with that alone.
             tokio::time::sleep(EARLY).await;
         }
         let place = self.take(Resource::CostlyReads)?;
+        let bound = Arc::clone(self.partitions().bounds().of(Resource::CostlyReads));
         let read = move |view: &View, is_asked: &dyn Fn() -> bool| {
             // Not given back when the caller leaves: the processor is taken until the read ends.
             let _place = place;
-            let Some(holder) = paced else {
-                return Ok(Ok(read(view, is_asked)));
-            };
-            if !tables.pace().allows(holder, percent, Instant::now()) {
+            // Those that waited with it have perhaps taken all by now.
+            if !pace.allows(holder, Instant::now()) {
                 bound.refuse();
                 return Ok(Err(Error::Busy));
             }
             let began = processor_time();
             let read = read(view, is_asked);
             let time = processor_time().saturating_sub(began);
-            tables.pace().took(holder, time, percent, Instant::now());
+            pace.took(holder, time, Instant::now());
             Ok(Ok(read))
         };
         self.partitions().read_costly(at, read).await?

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use crate::bounds::Holder;
 
 /// See the top.
-#[derive(Default)]
 pub(super) struct Pace {
-    /// For each caller the time at which, on average, it has taken no more than it may.
+    percent: u32,
+    /// When what a caller has taken is what it may have taken by then.
     even: Mutex<HashMap<Holder, Instant>>,
 }
 
@@ -20,28 +20,39 @@ pub(super) struct Pace {
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 impl Pace {
-    /// Whether a caller may read now, if its reads may take so many percent of a processor; `percent` is above 0.
-    pub(super) fn allows(&self, of: Holder, percent: u32, now: Instant) -> bool {
-        let even = self.lock().get(&of).copied();
-        even.is_none_or(|even| even.saturating_duration_since(now) < on_average(AT_ONCE, percent))
+    /// Each caller may take so many percent of a processor; from 100 on there is no bound.
+    pub(super) fn new(percent: u32) -> Pace {
+        Pace {
+            percent,
+            even: Mutex::default(),
+        }
+    }
+
+    /// Whether a caller may read now. `None`, nobody in particular, always may.
+    pub(super) fn allows(&self, caller: Option<Holder>, now: Instant) -> bool {
+        let even = caller.and_then(|caller| self.lock().get(&caller).copied());
+        even.is_none_or(|even| even.saturating_duration_since(now) < self.on_average(AT_ONCE))
     }
 
     /// A read of this caller has taken `time`.
-    pub(super) fn took(&self, of: Holder, time: Duration, percent: u32, now: Instant) {
+    pub(super) fn took(&self, caller: Option<Holder>, time: Duration, now: Instant) {
+        let Some(caller) = caller.filter(|_| self.percent < 100) else {
+            return;
+        };
         let mut callers = self.lock();
         callers.retain(|_, even| *even > now);
-        let even = callers.entry(of).or_insert(now);
-        *even += on_average(time, percent);
+        let even = callers.entry(caller).or_insert(now);
+        *even += self.on_average(time);
+    }
+
+    /// The time in which so much of a processor is taken on average.
+    fn on_average(&self, time: Duration) -> Duration {
+        time * 100 / self.percent
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Holder, Instant>> {
         self.even.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The time in which so much of a processor is taken on average.
-fn on_average(time: Duration, percent: u32) -> Duration {
-    time * 100 / percent
 }
 
 #[cfg(test)]
@@ -50,23 +61,23 @@ mod tests {
 
     #[test]
     fn who_takes_all_that_may_be_taken_has_taken_its_percent_and_others_are_not_held_up() {
-        let (pace, begin) = (Pace::default(), Instant::now());
+        let (pace, begin) = (Pace::new(5), Instant::now());
         let read = Duration::from_millis(500);
         let (mut now, mut taken) = (begin, Duration::ZERO);
         while now < begin + Duration::from_secs(600) {
-            if pace.allows(Holder(1), 5, now) {
+            if pace.allows(Some(Holder(1)), now) {
                 now += read;
-                pace.took(Holder(1), read, 5, now);
+                pace.took(Some(Holder(1)), read, now);
                 taken += read;
             } else {
-                assert!(pace.allows(Holder(2), 5, now));
+                assert!(pace.allows(Some(Holder(2)), now));
                 now += Duration::from_millis(10);
             }
         }
         let most = Duration::from_secs(600) / 20 + AT_ONCE;
         assert!((most - read..=most + read).contains(&taken), "{taken:?}");
         // After a rest all that may be taken at once may be taken again, and nothing is kept of who rested.
-        pace.took(Holder(2), read, 5, now + Duration::from_secs(60));
+        pace.took(Some(Holder(2)), read, now + Duration::from_secs(60));
         assert!(!pace.lock().contains_key(&Holder(1)));
     }
 }

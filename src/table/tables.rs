@@ -47,7 +47,7 @@ struct Inner {
     /// By partition: which batches of its log change which tables.
     stream_indexes: Each<Index>,
     transactions: Arc<Transactions>,
-    pace: Pace,
+    pace: Arc<Pace>,
 }
 
 impl Tables {
@@ -61,6 +61,7 @@ impl Tables {
     ) -> Result<Tables, ReadError> {
         catalog.load(&partitions.view(partitions.home())?)?;
         let by_name = |table: Table| (table.name.clone(), Arc::new(table));
+        let pace = Pace::new(partitions.bounds().costs.costly_percent);
         let transactions = Transactions::new(&partitions, Arc::clone(&clock));
         Ok(Tables {
             inner: Arc::new(Inner {
@@ -72,7 +73,7 @@ impl Tables {
                 clock,
                 backfill: Notify::new(),
                 streams: tokio::sync::Mutex::default(),
-                pace: Pace::default(),
+                pace: Arc::new(pace),
             }),
             holder: None,
         })
@@ -91,7 +92,7 @@ impl Tables {
         self.holder
     }
 
-    pub(super) fn pace(&self) -> &Pace {
+    pub(super) fn pace(&self) -> &Arc<Pace> {
         &self.inner.pace
     }
 

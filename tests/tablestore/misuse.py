@@ -20,7 +20,6 @@ import random
 import socket
 import sys
 import tempfile
-import threading
 import time
 
 from tablestore import (
@@ -235,7 +234,7 @@ def many(patterns):
 
 
 def encoded(client, operation, *asked):
-    """The body of a request. What is sent often is made once: the SDK's own work would keep a processor from the others."""
+    """The body of a request, made once and sent often: the SDK's own work would keep a processor from the others."""
     return client.protocol.encoder.encode_request(operation, *asked).SerializeToString()
 
 
@@ -249,12 +248,13 @@ def expressions(misuse, goes_on):
     """17 reads at a time of a row of 1 MB with 30 expressions each, and with one that fits."""
     client = misuse.tables()
     # One that is refused, one that fits, and one that is as costly as any may be.
-    filters = itertools.cycle([many(f"(z{place})" for place in range(30)), expression(20), expression(80)])
+    filters = [many(f"(z{place})" for place in range(30)), expression(20), expression(80)]
+    asked = [(misuse.table, key("large"), None, one, 1, None, None, None, None, None) for one in filters]
+    bodies = itertools.cycle([encoded(client, "GetRow", *one) for one in asked])
 
     def begin():
-        asked = (misuse.table, key("large"), None, next(filters), 1, None, None, None, None, None)
         one = misuse.raw()
-        one.sendall(request(client, "GetRow", encoded(client, "GetRow", *asked)))
+        one.sendall(request(client, "GetRow", next(bodies)))
         one.settimeout(0.01)
         return one
 

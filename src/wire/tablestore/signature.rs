@@ -212,7 +212,7 @@ fn same(sent: &str, expected: &str) -> bool {
 }
 
 /// The digest of a body of which more and more is there.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct ContentDigest(Md5);
 
 impl ContentDigest {
