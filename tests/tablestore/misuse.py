@@ -159,8 +159,25 @@ def silent_connections(misuse, goes_on):
 
 
 def own_sessions(misuse, goes_on):
-    """As many sessions of one user as the server has connections."""
-    again(goes_on, misuse.session, lambda one: one.ping(), count=misuse.connections, pause=0.5)
+    """As many sessions of one user as the server has connections, which ping twice a second."""
+    upgrade = (
+        f"GET /v1/connect HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {misuse.bearer}\r\nconnection: upgrade\r\n"
+        "upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        "sec-websocket-protocol: tideline.v1.json\r\n\r\n"
+    ).encode()
+
+    def begin():
+        # By hand: 900 sessions of a library are as many threads.
+        one = misuse.raw()
+        one.sendall(upgrade)
+        if not one.recv(4_096).startswith(b"HTTP/1.1 101"):
+            raise OSError("refused")
+        return one
+
+    def hold(one):
+        one.sendall(b"\x89\x80\0\0\0\0")
+
+    again(goes_on, begin, hold, count=misuse.connections, pause=0.5)
 
 
 def bodies(misuse, goes_on):
@@ -215,7 +232,8 @@ def subscriptions(misuse, goes_on):
             one.send(call("subscribe", first, timelines=timelines))
         return one
 
-    again(goes_on, begin, count=40, pause=0.2)
+    # As many as a caller's share by default has room for, and some more.
+    again(goes_on, begin, count=min(misuse.connections, 300), pause=0.2)
 
 
 def expression(length):
