@@ -9,6 +9,7 @@ import json
 import os
 import random
 import subprocess
+import time
 
 import pytest
 
@@ -114,15 +115,29 @@ def without_users(message):
     return message
 
 
+def ask(server, method, **params):
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    return json.loads(server.http("POST", "/v1/rpc", body, {"content-type": "application/json"})[2])["result"]
+
+
+def await_killed(server):
+    """Waits until all is done that killed clients have asked for: their lines have ended, so it is queued, and what is
+    queued later is done later."""
+    until = time.monotonic() + PATIENCE
+    while b"\ntideline_connections 2\n" not in server.get("/metrics")[2]:
+        assert time.monotonic() < until, "a line of a killed client has not ended"
+        time.sleep(0.02)
+    for room in ROOMS:
+        ask(server, "message.append", timeline=room, entry={"text": "the last one"}, message_id=f"last of {room}")
+
+
 def ranges(server):
     """What the server shows of each room."""
     found = {room: [] for room in ROOMS}
     for room in ROOMS:
         place = 1
         while place is not None:
-            params = {"timeline": room, "from": place, "limit": 1000}
-            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "message.range", "params": params})
-            page = json.loads(server.http("POST", "/v1/rpc", body, {"content-type": "application/json"})[2])["result"]
+            page = ask(server, "message.range", timeline=room, **{"from": place}, limit=1000)
             found[room] += map(without_users, page["messages"])
             place = page.get("next")
     return found
@@ -168,6 +183,7 @@ async def run(client, package, folder, seed):
         proxy.delay = 0.0
         for person in people:
             await person.at_rest()
+        await asyncio.to_thread(await_killed, server)
         whole = await asyncio.to_thread(ranges, server)
         dumps = [await person.caught_up(whole) for person in people]
         for person in people:
