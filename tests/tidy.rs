@@ -266,21 +266,20 @@ struct Source {
 impl Source {
     /// Lines before the tests, without comments.
     fn code(&self) -> impl Iterator<Item = (usize, &str)> {
-        let upto = self.tests_from(&["mod tests {", "pub(crate) mod tests {"]);
-        let lines = self.text.lines().enumerate().take(upto);
+        let lines = self.text.lines().enumerate();
+        let lines = lines.take(self.lines_without_tests());
         lines.map(|(index, line)| (index + 1, without_comment(line)))
     }
 
-    /// Lines before the first mention of tests, even if that is a declaration with code behind it. Sizes and circles
-    /// are judged by these until 15 files are as short and as free of circles as they are to be.
+    /// How many lines there are before the tests that stand in the file itself. What a file only declares
+    /// (`mod tests;`) cuts nothing off.
     fn lines_without_tests(&self) -> usize {
-        self.tests_from(&["mod tests", "pub(crate) mod tests"])
-    }
-
-    fn tests_from(&self, begins: &[&str]) -> usize {
         let lines: Vec<&str> = self.text.lines().collect();
         let tests = lines.windows(3).position(|three| {
-            let opens = |line: &str| begins.iter().any(|begin| line.starts_with(begin));
+            let opens = |line: &str| {
+                let line = line.strip_prefix("pub(crate) ").unwrap_or(line);
+                line.starts_with("mod tests {")
+            };
             three[0] == "#[cfg(test)]" && (opens(three[1]) || opens(three[2]))
         });
         tests.unwrap_or(lines.len())
@@ -449,9 +448,7 @@ fn split_outside(inner: &str) -> Vec<&str> {
 
 /// The code of a file as one text, so that an import over several lines is whole.
 fn joined_code(file: &Source) -> String {
-    let upto = file.lines_without_tests();
-    let code = file.code().take(upto);
-    code.map(|(_, line)| format!("{line} ")).collect()
+    file.code().map(|(_, line)| format!("{line} ")).collect()
 }
 
 #[test]
@@ -866,33 +863,124 @@ fn files_of_users_are_none_of_our_business() {
         "load/notes.txt",
     ];
     for is_archive in [false, true] {
-        let copy = tempfile::tempdir().expect("a folder");
-        let write = |path: &str, text: &[u8]| {
-            let path = copy.path().join(path);
-            fs::create_dir_all(path.parent().expect("below the copy")).expect("writable");
-            fs::write(path, text).expect("writable");
-        };
-        for path in tracked() {
-            write(path, &fs::read(root().join(path)).expect("readable"));
-        }
-        if !is_archive {
-            for arguments in [&["init", "--quiet"][..], &["add", "--all"]] {
-                let mut git = Command::new("git");
-                git.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE");
-                git.arg("-C").arg(copy.path()).args(arguments);
-                if !git.status().is_ok_and(|ended| ended.success()) {
-                    return;
-                }
-            }
+        let copy = Copied::of_the_project();
+        if !is_archive && !copy.track() {
+            return;
         }
         for path in of_users {
-            write(path, b"// mine");
+            copy.write(path, b"// mine");
         }
+        let (passed, said) = copy.tidy();
+        assert!(passed, "archive: {is_archive}\n{said}");
+    }
+}
+
+/// A breach of each rule, in each kind of file: one that declares its tests, one that ends with them, one without any.
+#[test]
+fn planted_breaches_are_found() {
+    const KINDS: [(&str, &str); 3] = [
+        ("src/timeline/unread/mod.rs", "timeline::write"),
+        ("src/timeline/head.rs", "timeline::edit"),
+        ("src/timeline/edit.rs", "timeline::time"),
+    ];
+    const OUTSIDE: [&str; 3] = [
+        "src/gateway/dispatch/mod.rs",
+        "src/wire/rules.rs",
+        "src/config/mod.rs",
+    ];
+    const RULES: [&str; 6] = [
+        "imports outside of the layer table",
+        "import cycles",
+        "files above 400 lines",
+        "comments wider than 120 columns",
+        "unsafe or printing in the wrong place",
+        "logged or waited for under a lock",
+    ];
+    if std::env::var_os(OTHER_ROOT).is_some() {
+        return;
+    }
+    let copy = Copied::of_the_project();
+    for (path, behind) in KINDS {
+        copy.plant(path, &format!(
+            "use crate::gateway::Planted;\nuse crate::{behind}::Planted;\n// {}\n{}\
+             fn planted(lock: &Mutex<u8>) {{\n    let held = lock.lock();\n    tracing::info!(\"{{held}}\");\n    println!();\n}}\n",
+            "wide ".repeat(30),
+            "const LONG: u8 = 0;\n".repeat(LINES_MAX),
+        ));
+    }
+    for path in OUTSIDE {
+        copy.plant(
+            path,
+            "fn planted(text: &str) -> u8 {\n    serde_json::from_str(text)\n}\n",
+        );
+    }
+    let (_, said) = copy.tidy();
+    let of = |rule: &str| {
+        let (_, behind) = said.split_once(&format!("\n{rule}")).unwrap_or_default();
+        behind.split("\n\n").next().unwrap_or_default().to_owned()
+    };
+    for rule in RULES {
+        let listed = of(rule);
+        for (path, _) in KINDS {
+            let module = path.trim_start_matches("src/").trim_end_matches(".rs");
+            let module = module.trim_end_matches("/mod").replace('/', "::");
+            assert!(
+                listed.contains(path) || listed.contains(&module),
+                "{rule}: {path}\n{listed}"
+            );
+        }
+    }
+    let listed = of("serde's readers take arrays for objects");
+    assert!(OUTSIDE.iter().all(|path| listed.contains(path)), "{listed}");
+}
+
+/// A copy of the project's files, to be tried by this program.
+struct Copied(tempfile::TempDir);
+
+impl Copied {
+    fn of_the_project() -> Copied {
+        let copy = Copied(tempfile::tempdir().expect("a folder"));
+        for path in tracked() {
+            copy.write(path, &fs::read(root().join(path)).expect("readable"));
+        }
+        copy
+    }
+
+    fn write(&self, path: &str, text: &[u8]) {
+        let path = self.0.path().join(path);
+        fs::create_dir_all(path.parent().expect("below the copy")).expect("writable");
+        fs::write(path, text).expect("writable");
+    }
+
+    /// Adds code behind all of a file's own, but before its tests.
+    fn plant(&self, path: &str, code: &str) {
+        let text = fs::read_to_string(self.0.path().join(path)).expect("a file of the project");
+        let at = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+        let (before, tests) = text.split_at(at);
+        self.write(path, format!("{before}{code}{tests}").as_bytes());
+    }
+
+    /// Has git track everything; `false` if there is no git.
+    fn track(&self) -> bool {
+        [&["init", "--quiet"][..], &["add", "--all"]]
+            .iter()
+            .all(|arguments| {
+                let mut git = Command::new("git");
+                git.env_remove("GIT_DIR").env_remove("GIT_INDEX_FILE");
+                git.arg("-C").arg(self.0.path()).args(*arguments);
+                git.status().is_ok_and(|ended| ended.success())
+            })
+    }
+
+    /// Whether all rules hold there, and what was said.
+    fn tidy(&self) -> (bool, String) {
         let tests = std::env::current_exe().expect("this program");
         let mut again = Command::new(tests);
-        let again = again.env(OTHER_ROOT, copy.path()).output().expect("runs");
-        let said = String::from_utf8_lossy(&again.stdout);
-        assert!(again.status.success(), "archive: {is_archive}\n{said}");
+        let again = again.env(OTHER_ROOT, self.0.path()).output().expect("runs");
+        (
+            again.status.success(),
+            String::from_utf8_lossy(&again.stdout).into_owned(),
+        )
     }
 }
 

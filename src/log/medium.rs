@@ -9,8 +9,23 @@ use std::sync::Arc;
 
 use super::error::{AppendError, Error, LogReadError};
 use super::frame::Frame;
-use super::{Frames, LogFigures};
 use crate::ids::Position;
+
+/// Frames in order, as a medium gives them. After an error it ends.
+pub(crate) type Frames = Box<dyn Iterator<Item = Result<Frame, LogReadError>>>;
+
+/// What a log keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct LogFigures {
+    /// The oldest position that is still there.
+    pub first: Position,
+    /// Its commit time, ms since 1970; `None` in an empty log.
+    pub first_ms: Option<u64>,
+    /// Files.
+    pub segments: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
 
 /// The end that writes. Only the thread that appends has it.
 pub(crate) trait Medium: Send {

@@ -22,13 +22,12 @@ pub(crate) use draft::Draft;
 pub(crate) use error::{AppendError, Error, LogReadError};
 pub(crate) use frame::FRAME_BYTES_MAX;
 pub use frame::Frame;
-pub(crate) use local::{
-    LocalStorage, LogFigures, Opened, Storage, identity, make, make_with, verify,
-};
+pub(crate) use local::{LocalStorage, Opened, Storage, identity, make, make_with, verify};
 
 use crate::ids::{HistoryId, Position};
 use frame::Header;
-use medium::{Archive, Durability, Medium};
+pub(crate) use medium::LogFigures;
+use medium::{Archive, Durability, Frames, Medium};
 use tail::Tail;
 
 /// Makes a log in an empty directory that goes on where others ended: its first frame is an empty one at this position,
@@ -84,9 +83,6 @@ impl Default for Options {
         }
     }
 }
-
-/// Frames in order, as a medium gives them. After an error it ends.
-pub(crate) type Frames = Box<dyn Iterator<Item = Result<Frame, LogReadError>>>;
 
 /// The last frame of the log, as far as the next one depends on it.
 #[derive(Clone, Copy, Debug)]

@@ -42,7 +42,9 @@ mod reserve;
 mod reshape;
 mod rows;
 mod seal;
+mod set;
 mod shared;
+mod submit;
 mod syncer;
 mod tail;
 #[cfg(test)]
@@ -53,10 +55,8 @@ mod walk;
 mod write_set;
 mod writer;
 
-use std::collections::BTreeMap;
-use std::future::Future;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -90,13 +90,13 @@ pub use merge::Direction;
 pub use observe::{Doing, State};
 pub use options::{BATCH_JOBS, Options, Purpose};
 pub(crate) use panics::caught;
-use plan::Outcome;
 pub use plan::Reshape;
 pub use point::Point;
 pub use reads::READS_MAX;
 use reads::{Reads, costly_max};
 pub use reshape::Estimate;
 pub use seal::Seal;
+use set::Set;
 use shared::Shared;
 pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use tail::Tail;
@@ -129,28 +129,6 @@ struct Inner {
     clock: Arc<Clock>,
     /// Last, so that the lock outlives the threads.
     directory: Mutex<Directory>,
-}
-
-/// The partitions of one moment. All change together.
-#[derive(Clone)]
-struct Set {
-    map: Arc<Map>,
-    /// By number; `None` = it has ended.
-    partitions: Vec<Option<Arc<Shared>>>,
-    /// The logs of those that have ended, as far as they are kept.
-    ended: BTreeMap<PartitionId, Arc<EndedLog>>,
-}
-
-impl Set {
-    /// A partition, if it is there. A number is never used again, so who comes too late meets nobody.
-    fn at(&self, id: PartitionId) -> Option<&Arc<Shared>> {
-        self.partitions.get(usize::from(id.0))?.as_ref()
-    }
-
-    /// All of them, in the order of their ranges.
-    fn live(&self) -> impl Iterator<Item = &Arc<Shared>> {
-        self.map.ids().filter_map(|id| self.at(id))
-    }
 }
 
 /// A committed batch, for those who follow the log.
@@ -299,63 +277,6 @@ impl Partitions {
         self.inner.set.load().map.home()
     }
 
-    /// Queues `closure` at once (the order of calls is the order of effects) and resolves after its batch is on disk.
-    /// `bytes` is about what the closure holds, for the queue's bound. Not cancel-sensitive: a dropped future leaves
-    /// the closure in the queue; only its answer is lost.
-    pub fn submit<R, E, F>(
-        &self,
-        purpose: Purpose,
-        at: PartitionId,
-        bytes: usize,
-        closure: F,
-    ) -> impl Future<Output = Result<R, SubmitError<E>>> + Send + use<R, E, F>
-    where
-        R: Send + 'static,
-        E: Send + 'static,
-        F: FnOnce(&mut Txn<'_>) -> Result<R, E> + Send + 'static,
-    {
-        let answers = self.submit_all(purpose, at, bytes, vec![Some(closure)], job::call);
-        async move {
-            let answer = answers.await.pop().expect("one closure, one answer");
-            answer.map(|(_, result)| result)
-        }
-    }
-
-    /// The same for closures that come together: `run` is called with each of `members`, in order. Each succeeds
-    /// or refuses for itself, nothing else comes between them, and one waking brings all their answers, in their order,
-    /// with what `run` made of the members. They are of one batch unless they fill it. Room in the queue is for all of
-    /// them or none.
-    pub fn submit_all<M, R, E, F>(
-        &self,
-        purpose: Purpose,
-        at: PartitionId,
-        bytes: usize,
-        members: Vec<M>,
-        run: F,
-    ) -> impl Future<Output = Vec<Result<(M, R), SubmitError<E>>>> + Send + use<M, R, E, F>
-    where
-        M: Send + 'static,
-        R: Send + 'static,
-        E: Send + 'static,
-        F: FnMut(&mut M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
-    {
-        let count = members.len();
-        let (bundle, answer) = job::bundle(members, run);
-        let refused = match self.inner.set.load().at(at) {
-            Some(partition) => partition.enqueue(purpose, bytes, bundle).err(),
-            // Its keys are another's now, which whoever asks again finds.
-            None => Some(StoreError::Busy),
-        };
-        async move {
-            match refused {
-                None => job::answers(answer, count).await,
-                Some(error) => (0..count)
-                    .map(|_| Err(SubmitError::Failed(error)))
-                    .collect(),
-            }
-        }
-    }
-
     /// Waits until everything is flushed and compaction has nothing left to do.
     #[cfg(test)]
     pub(crate) fn settle(&self, at: PartitionId) {
@@ -370,67 +291,6 @@ impl Partitions {
     #[cfg(test)]
     pub(crate) fn image(&self, at: PartitionId) -> crate::image::Image {
         self.at(at).expect("a live partition").image().clone()
-    }
-
-    /// Runs `read` against a fresh view on a bounded pool of threads. One call = one page: a view must not live long.
-    pub fn read<R, F>(
-        &self,
-        at: PartitionId,
-        read: F,
-    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
-    where
-        R: Send + 'static,
-        F: FnOnce(&View) -> Result<R, ReadError> + Send + 'static,
-    {
-        self.read_among(&self.inner.reads, at, move |view, _| read(view))
-    }
-
-    /// Runs a read that may take seconds of a processor, where it keeps no other read waiting. `read` can ask whether
-    /// anybody still waits for it.
-    pub fn read_costly<R, F>(
-        &self,
-        at: PartitionId,
-        read: F,
-    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
-    where
-        R: Send + 'static,
-        F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
-    {
-        self.read_among(&self.inner.costly, at, read)
-    }
-
-    fn read_among<R, F>(
-        &self,
-        reads: &Arc<Reads>,
-        at: PartitionId,
-        read: F,
-    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
-    where
-        R: Send + 'static,
-        F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
-    {
-        let (partition, reads) = (self.at(at), Arc::clone(reads));
-        async move {
-            let partition = partition.ok_or_else(|| ended(at))?;
-            let done = reads.run_asked(move |is_asked| read(&partition.view()?, is_asked));
-            done.await.unwrap_or_else(|| Err(ReadError::panicked()))
-        }
-    }
-
-    /// Runs a read of logs on the same threads.
-    pub fn read_logs<R, F>(
-        &self,
-        read: F,
-    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
-    where
-        R: Send + 'static,
-        F: FnOnce() -> Result<R, ReadError> + Send + 'static,
-    {
-        let reads = Arc::clone(&self.inner.reads);
-        async move {
-            let ended = reads.run(read).await;
-            ended.unwrap_or_else(|| Err(ReadError::panicked()))
-        }
     }
 
     /// A view, for synchronous callers (tests, tools) that may block on the disk.
@@ -476,50 +336,11 @@ impl Partitions {
         let _ = ended.await;
     }
 
-    /// Announces partitions that are going to be made. There is one change at a time.
-    fn begin_change(&self, outcome: &Outcome) -> Result<(), OpenError> {
-        let directory = self.directory();
-        if self.inner.is_changing.load(Ordering::SeqCst) {
-            let text = "another change is under way".to_owned();
-            return Err(OpenError::NotReshaped { text });
-        }
-        directory.draft(&outcome.map)?;
-        self.inner.is_changing.store(true, Ordering::SeqCst);
-        Ok(())
-    }
-
-    /// Ends a change. If it was given up, what was made for it is cleared away.
-    fn end_change(&self, is_done: bool) {
-        let directory = self.directory();
-        self.inner.is_changing.store(false, Ordering::SeqCst);
-        let cleared = match is_done {
-            true => Ok(()),
-            false => directory.clear_draft(),
-        };
-        drop(directory);
-        if let Err(error) = cleared {
-            tracing::warn!(%error, "what was made of partitions stays until the next start");
-        }
-    }
-
     /// Opens a partition of the directory and starts its threads.
     fn start(&self, id: PartitionId) -> Result<Arc<Shared>, OpenError> {
         let inner = &self.inner;
         let handed = (Arc::clone(&inner.rules), Arc::clone(&inner.clock));
         start(id, &self.directory(), &inner.options, handed)
-    }
-
-    /// Changes the set. Nothing else does: the caller holds the directory's lock while a copy is taken, changed and put
-    /// in force, so no change is lost.
-    fn change(&self, _held: &MutexGuard<'_, Directory>, change: impl FnOnce(&mut Set)) {
-        let before = self.inner.set.load_full();
-        let mut set = Set::clone(&before);
-        change(&mut set);
-        let map = Arc::clone(&set.map);
-        self.inner.set.store(Arc::new(set));
-        if !map.ids().eq(before.map.ids()) {
-            self.inner.map.send_replace(map);
-        }
     }
 
     fn directory(&self) -> MutexGuard<'_, Directory> {

@@ -6,12 +6,15 @@
 //! turn, for they send what was read, and everything else. Must not: know what is read.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::panics::caught;
+use super::{Partitions, ReadError, View, ended};
+use crate::ids::PartitionId;
 use crate::metrics::{Counter, Server};
 
 type Read = Box<dyn FnOnce() + Send>;
@@ -41,6 +44,69 @@ pub(super) fn costly_max() -> usize {
     processors
         .map_or(1, |processors| processors.get() / 2)
         .max(1)
+}
+
+impl Partitions {
+    /// Runs `read` against a fresh view on a bounded pool of threads. One call = one page: a view must not live long.
+    pub fn read<R, F>(
+        &self,
+        at: PartitionId,
+        read: F,
+    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&View) -> Result<R, ReadError> + Send + 'static,
+    {
+        self.read_among(&self.inner.reads, at, move |view, _| read(view))
+    }
+
+    /// Runs a read that may take seconds of a processor, where it keeps no other read waiting. `read` can ask whether
+    /// anybody still waits for it.
+    pub fn read_costly<R, F>(
+        &self,
+        at: PartitionId,
+        read: F,
+    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
+    {
+        self.read_among(&self.inner.costly, at, read)
+    }
+
+    fn read_among<R, F>(
+        &self,
+        reads: &Arc<Reads>,
+        at: PartitionId,
+        read: F,
+    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce(&View, &dyn Fn() -> bool) -> Result<R, ReadError> + Send + 'static,
+    {
+        let (partition, reads) = (self.at(at), Arc::clone(reads));
+        async move {
+            let partition = partition.ok_or_else(|| ended(at))?;
+            let done = reads.run_asked(move |is_asked| read(&partition.view()?, is_asked));
+            done.await.unwrap_or_else(|| Err(ReadError::panicked()))
+        }
+    }
+
+    /// Runs a read of logs on the same threads.
+    pub fn read_logs<R, F>(
+        &self,
+        read: F,
+    ) -> impl Future<Output = Result<R, ReadError>> + Send + use<R, F>
+    where
+        R: Send + 'static,
+        F: FnOnce() -> Result<R, ReadError> + Send + 'static,
+    {
+        let reads = Arc::clone(&self.inner.reads);
+        async move {
+            let ended = reads.run(read).await;
+            ended.unwrap_or_else(|| Err(ReadError::panicked()))
+        }
+    }
 }
 
 impl Reads {

@@ -5,9 +5,12 @@
 //! (encoding, hashing, keys) is done by the caller; the writer's thread looks up, numbers and puts. Must not: check
 //! names and sizes; the caller has.
 
+use std::future::Future;
+use std::sync::Arc;
+
 use crate::access::{Asker, Given};
 use crate::ids::PartitionId;
-use crate::table::{Action, ReadError, RowWriter, StoreError, Txn, load, put, record};
+use crate::table::{Action, Purpose, ReadError, RowWriter, StoreError, Txn, load, put, record};
 
 use super::head::HeadRow;
 use super::inbox::record_posts;
@@ -16,7 +19,62 @@ use super::tables::{MESSAGES, Name, id_columns};
 use super::time::{Kind, Later, expiry_columns, put_due};
 use super::unread;
 use super::write::{Site, new_head, put_head, put_new_meta, sort, version};
-use super::{Append, Appended, Error, Meta};
+use super::{Append, Appended, Error, Meta, Timelines};
+
+impl Timelines {
+    /// Appends one or more messages, all or none. Also gives the timeline's epoch.
+    pub fn append(
+        &self,
+        append: Append,
+    ) -> impl Future<Output = Result<(Vec<Appended>, String), Error>> + Send + use<> {
+        let answers = self.append_all(vec![self.prepare(append)]);
+        async move { answers.await.pop().expect("one append, one answer") }
+    }
+
+    /// Does what an append needs before it is queued: encodes and hashes, and makes the IDs that the client did not
+    /// give. Nothing has happened yet.
+    #[must_use]
+    pub fn prepare(&self, append: Append) -> Prepared {
+        let partition = self.place(&append.timeline);
+        let now_ms = || self.inner.time.now_ms();
+        Prepared::new(partition, append, now_ms, || self.inner.ids.next())
+    }
+
+    /// Queues appends of one partition together, in order. Each is done or refused for itself; the answers, in the
+    /// same order, cost one waking.
+    ///
+    /// # Panics
+    /// If there is none, or one of another partition among them.
+    pub fn append_all(
+        &self,
+        appends: Vec<Prepared>,
+    ) -> impl Future<Output = Vec<Result<(Vec<Appended>, String), Error>>> + Send + use<> {
+        let partition = appends[0].partition();
+        assert!(appends.iter().all(|append| append.partition() == partition));
+        let bytes = appends.iter().map(Prepared::bytes).sum();
+        let site = self.site(partition);
+        let epochs = Arc::clone(&self.inner.epochs);
+        let metrics = Arc::clone(self.inner.partitions.metrics());
+        let run = move |append: &mut Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
+        let submitted =
+            self.inner
+                .partitions
+                .submit_all(Purpose::Adds, partition, bytes, appends, run);
+        async move {
+            let answered = |answer: Result<(Prepared, u64), _>| {
+                let (append, incarnation) = answer.map_err(Error::from)?;
+                let epoch = epochs.text(append.timeline(), incarnation);
+                Ok((append.appended(), epoch))
+            };
+            let answers: Vec<_> = submitted.await.into_iter().map(answered).collect();
+            let appended = answers.iter().flatten().flat_map(|(appended, _)| appended);
+            let is_new = |one: &&Appended| !one.duplicate && one.scheduled.is_none();
+            let new = appended.filter(is_new).count();
+            metrics.server.messages.increment(new as u64);
+            answers
+        }
+    }
+}
 
 /// An append, ready for the writer of its partition.
 pub struct Prepared {

@@ -3,10 +3,13 @@
 //! Owns: `timeline.create`, and what a subscribe to an unknown timeline makes. Promises: a timeline that exists stays
 //! as it is; nobody learns that there is one that they may not read. Must not: number messages.
 
+use std::future::Future;
+
 use crate::access::{Asker, Membership, Right, Rights};
-use crate::table::Txn;
+use crate::table::{Purpose, Txn};
 
 use super::head::HeadRow;
+use super::members::call::members_bytes;
 use super::members::settings_row::SettingsRow;
 use super::members::{
     Create, MemberRow, NewMember, Settings, SettingsPatch, change, checked, configure,
@@ -14,7 +17,7 @@ use super::members::{
 };
 use super::tables::Name;
 use super::write::{Site, new_head, put_head, put_new_meta, sort};
-use super::{Error, Meta, TimelineInfo};
+use super::{Error, Head, Meta, TimelineInfo, Timelines};
 
 /// What came of a call that makes a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +37,36 @@ pub enum Part {
     Settings,
     /// Who is a member, and in which role.
     Members,
+}
+
+impl Timelines {
+    /// Makes a timeline. One that exists is found, and stays as it is.
+    pub fn create(
+        &self,
+        create: Create,
+    ) -> impl Future<Output = Result<(TimelineInfo, Made), Error>> + Send + use<> {
+        let nobody: fn(&Head) = |_| {};
+        self.create_telling(create, nobody)
+    }
+
+    /// The same. `decided` is called on the writer's thread with the head of what is made, before that is on disk: it
+    /// may still be lost.
+    pub fn create_telling<F: FnOnce(&Head) + Send + 'static>(
+        &self,
+        create: Create,
+        decided: F,
+    ) -> impl Future<Output = Result<(TimelineInfo, Made), Error>> + Send + use<F> {
+        let meta = crate::model::json_bytes(&create.meta);
+        let bytes = meta + members_bytes(&create.members);
+        let partition = self.place(&create.target.timeline);
+        self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
+            let (info, made) = site.create(txn, create)?;
+            if made.created {
+                decided(&info.head);
+            }
+            Ok((info, made))
+        })
+    }
 }
 
 impl Site {

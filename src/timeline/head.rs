@@ -4,19 +4,13 @@
 //! and is never dropped, so that a name's incarnations only rise; an epoch is text of `[A-Za-z0-9]`, at most 25 long,
 //! and tells apart histories of the data directory, partitions and incarnations. Must not: decide anything.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
-use foldhash::fast::RandomState;
 
 use crate::model::ValueRef;
 use crate::ordered::Reader;
-use crate::table::{
-    Key, Malformed, Origin, ReadError, Row, RowWriter, Source, Txn, load, put, read_row,
-};
+use crate::table::{Key, Malformed, Origin, ReadError, Row, RowWriter, Source, load, read_row};
 
 use super::tables::Name;
-use super::unread::LastOrdinals;
 use super::{Head, Standing};
 
 /// The state of one name.
@@ -176,21 +170,6 @@ impl HeadRow {
         HeadRow::load_at(rows, &name.head_key())
     }
 
-    /// The same for the writer, which mostly knows it: a timeline that was written is often written again.
-    pub(super) fn load_to_write(
-        txn: &mut Txn<'_>,
-        name: &Name,
-    ) -> Result<Option<HeadRow>, ReadError> {
-        if let Some(known) = txn.memo::<Lately>().heads.get(name.as_bytes()) {
-            return Ok(Some(known.head));
-        }
-        let found = HeadRow::load(txn, name)?;
-        if let Some(head) = found {
-            txn.memo::<Lately>().note(name, head);
-        }
-        Ok(found)
-    }
-
     /// Its members.
     pub(super) fn membership(&self) -> Standing {
         Standing {
@@ -198,18 +177,6 @@ impl HeadRow {
             version: self.member_version,
             members: u64::from(self.members),
         }
-    }
-
-    /// Writes a name's row. All writes of head rows come by here.
-    pub(super) fn store(&self, txn: &mut Txn<'_>, name: &Name, version: i64) {
-        let mut head = *self;
-        head.position = if head.members > 0 {
-            txn.position().0
-        } else {
-            0
-        };
-        put(txn, name.head_key(), head.encode(), version);
-        txn.memo::<Lately>().note(name, head);
     }
 
     /// Reads the row of a timeline that exists.
@@ -256,43 +223,6 @@ impl HeadRow {
     /// Whether a message of this sequence can be read.
     pub(super) fn holds(&self, sequence: u64) -> bool {
         (self.floor..=self.last).contains(&sequence)
-    }
-}
-
-/// What the writer remembers of timelines that were written lately, as of the last closure.
-#[derive(Default)]
-pub(super) struct Lately {
-    heads: HashMap<Vec<u8>, Known, RandomState>,
-    pub(super) ordinals: LastOrdinals,
-}
-
-struct Known {
-    head: HeadRow,
-    /// The generation of `ordinals` when its incarnation had no sender's rows yet, if that was seen.
-    uncounted_in: Option<u32>,
-}
-
-/// Some 8 MiB a partition.
-const LATELY_MAX: usize = 1 << 16;
-
-impl Lately {
-    fn note(&mut self, name: &Name, head: HeadRow) {
-        let uncounted_in = (head.counted() == 0).then(|| self.ordinals.generation());
-        if let Some(known) = self.heads.get_mut(name.as_bytes()) {
-            known.head = head;
-            known.uncounted_in = uncounted_in.or(known.uncounted_in);
-            return;
-        }
-        if self.heads.len() >= LATELY_MAX {
-            self.heads.clear();
-        }
-        let known = Known { head, uncounted_in };
-        self.heads.insert(name.as_bytes().to_vec(), known);
-    }
-
-    /// See [`Known`].
-    pub(super) fn uncounted_in(&self, name: &Name) -> Option<u32> {
-        self.heads.get(name.as_bytes())?.uncounted_in
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod admitted;
 mod append;
+mod call;
 mod changes;
 mod covered;
 mod create;
@@ -17,6 +18,7 @@ mod fresh_ids;
 mod head;
 mod heads;
 mod inbox;
+mod lately;
 mod marks;
 mod members;
 mod message;
@@ -56,6 +58,10 @@ use write::Site;
 
 pub use admitted::Roles;
 pub use append::Prepared;
+pub use call::{
+    Append, AppendOne, Appended, EntryLimits, Limits, List, Listed, Page, Range, Target,
+    TimelineInfo, UpdateMessage, UpdateMeta,
+};
 #[cfg(test)]
 pub(crate) use changes::PLANTED_PAGE_BYTES;
 pub use changes::{ChangesPage, TimelineChange, What};
@@ -74,11 +80,7 @@ pub use members::{
     MemberRow, MembersChanged, NewMember, NextMembers, Policies, Policy, Pulse, RemoveMembers,
     Settings, SettingsPatch, UpdateMember, memberships,
 };
-pub use message::{
-    Append, AppendOne, Appended, Burial, Columns, EntryLimits, Head, Limits, List, Listed, Message,
-    Meta, Page, Range, Sender, Standing, Target, TimelineEvent, TimelineInfo, UpdateMessage,
-    UpdateMeta,
-};
+pub use message::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
 pub use newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
 pub use position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
@@ -193,87 +195,6 @@ impl Timelines {
     pub fn retention(limits: &Limits) -> Arc<dyn Retention> {
         let window = Window::new(limits);
         Arc::new(TimelineRetention { window })
-    }
-
-    /// Appends one or more messages, all or none. Also gives the timeline's epoch.
-    pub fn append(
-        &self,
-        append: Append,
-    ) -> impl Future<Output = Result<(Vec<Appended>, String), Error>> + Send + use<> {
-        let answers = self.append_all(vec![self.prepare(append)]);
-        async move { answers.await.pop().expect("one append, one answer") }
-    }
-
-    /// Does what an append needs before it is queued: encodes and hashes, and makes the IDs that the client did not
-    /// give. Nothing has happened yet.
-    #[must_use]
-    pub fn prepare(&self, append: Append) -> Prepared {
-        let partition = self.place(&append.timeline);
-        let now_ms = || self.inner.time.now_ms();
-        Prepared::new(partition, append, now_ms, || self.inner.ids.next())
-    }
-
-    /// Queues appends of one partition together, in order. Each is done or refused for itself; the answers, in the
-    /// same order, cost one waking.
-    ///
-    /// # Panics
-    /// If there is none, or one of another partition among them.
-    pub fn append_all(
-        &self,
-        appends: Vec<Prepared>,
-    ) -> impl Future<Output = Vec<Result<(Vec<Appended>, String), Error>>> + Send + use<> {
-        let partition = appends[0].partition();
-        assert!(appends.iter().all(|append| append.partition() == partition));
-        let bytes = appends.iter().map(Prepared::bytes).sum();
-        let site = self.site(partition);
-        let epochs = Arc::clone(&self.inner.epochs);
-        let metrics = Arc::clone(self.inner.partitions.metrics());
-        let run = move |append: &mut Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
-        let submitted =
-            self.inner
-                .partitions
-                .submit_all(Purpose::Adds, partition, bytes, appends, run);
-        async move {
-            let answered = |answer: Result<(Prepared, u64), _>| {
-                let (append, incarnation) = answer.map_err(Error::from)?;
-                let epoch = epochs.text(append.timeline(), incarnation);
-                Ok((append.appended(), epoch))
-            };
-            let answers: Vec<_> = submitted.await.into_iter().map(answered).collect();
-            let appended = answers.iter().flatten().flat_map(|(appended, _)| appended);
-            let is_new = |one: &&Appended| !one.duplicate && one.scheduled.is_none();
-            let new = appended.filter(is_new).count();
-            metrics.server.messages.increment(new as u64);
-            answers
-        }
-    }
-
-    /// Makes a timeline. One that exists is found, and stays as it is.
-    pub fn create(
-        &self,
-        create: Create,
-    ) -> impl Future<Output = Result<(TimelineInfo, Made), Error>> + Send + use<> {
-        let nobody: fn(&Head) = |_| {};
-        self.create_telling(create, nobody)
-    }
-
-    /// The same. `decided` is called on the writer's thread with the head of what is made, before that is on disk: it
-    /// may still be lost.
-    pub fn create_telling<F: FnOnce(&Head) + Send + 'static>(
-        &self,
-        create: Create,
-        decided: F,
-    ) -> impl Future<Output = Result<(TimelineInfo, Made), Error>> + Send + use<F> {
-        let meta = crate::model::json_bytes(&create.meta);
-        let bytes = meta + members::call::members_bytes(&create.members);
-        let partition = self.place(&create.target.timeline);
-        self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
-            let (info, made) = site.create(txn, create)?;
-            if made.created {
-                decided(&info.head);
-            }
-            Ok((info, made))
-        })
     }
 
     /// Merges columns into a timeline's meta. Gives the whole new meta and its version.

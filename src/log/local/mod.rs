@@ -19,7 +19,6 @@ mod verify;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use open::{Opened, identity, make, make_with};
-pub(crate) use segments::LogFigures;
 pub(crate) use storage::{LocalStorage, Storage};
 pub(crate) use verify::verify;
 
@@ -27,8 +26,8 @@ pub(super) use open::open;
 pub(super) use storage::File;
 
 use super::error::{Error, LogReadError};
-use super::medium::Archive;
-use super::{Frames, lock};
+use super::lock;
+use super::medium::{Archive, Frames, LogFigures};
 use crate::ids::{HistoryId, Position};
 use replay::Replay;
 use segments::Segments;

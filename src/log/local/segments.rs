@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use super::super::error::Error;
 use super::super::lock;
+use super::super::medium::LogFigures;
 use super::segment::{FrameCursor, Segment, segment_name, spare_name};
 use super::storage::{File, Storage};
 use crate::ids::Position;
@@ -36,19 +37,6 @@ pub(super) struct Segments {
     broken: AtomicBool,
     /// The active segment is well filled and the next one should be ready.
     spare_wanted: AtomicBool,
-}
-
-/// What a log keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) struct LogFigures {
-    /// The oldest position that is still there.
-    pub first: Position,
-    /// Its commit time, ms since 1970; `None` in an empty log.
-    pub first_ms: Option<u64>,
-    /// Files.
-    pub segments: usize,
-    /// Their bytes.
-    pub bytes: u64,
 }
 
 /// A new segment and its open file.

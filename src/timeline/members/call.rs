@@ -10,7 +10,7 @@ use crate::table::Purpose;
 use super::super::append::Prepared;
 use super::super::{Append, AppendOne, Columns, Error, Meta, SMALL_BYTES, Target, Timelines};
 use super::row::{DEFAULT_ROLE, MemberRow};
-use super::settings::{Edit, FanOut, Kept, Settings};
+use super::settings::{Configured, Edit, FanOut, Kept, Settings};
 
 /// A user who is to become a member.
 #[derive(Clone, Debug)]
@@ -186,15 +186,6 @@ impl SettingsPatch {
             edit: self.edit.unwrap_or(settings.edit),
         }
     }
-}
-
-/// Settings in force, and the version of the timeline's own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Configured {
-    /// Where the timeline has none of its own, its policy's.
-    pub settings: Settings,
-    /// 0 = none were ever set.
-    pub version: u64,
 }
 
 /// A timeline to be made.

@@ -11,11 +11,11 @@ use super::super::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL, TOO_M
 use super::super::tables::{Name, SETTINGS};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
-use super::call::{Configured, SettingsPatch};
+use super::call::SettingsPatch;
 use super::change::put_change;
 use super::change_row::ChangeRow;
 use super::reader::Reader;
-use super::settings::{Edit, EditBy, Settings};
+use super::settings::{Configured, Edit, EditBy, Settings};
 use super::settings_row::SettingsRow;
 
 impl Site {

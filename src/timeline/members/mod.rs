@@ -19,8 +19,8 @@ pub(super) mod settings_row;
 mod verify;
 
 pub use call::{
-    AddMembers, Configured, Create, ListMembers, ListedMembers, Member, MembersChanged, NewMember,
-    NextMembers, RemoveMembers, SettingsPatch, UpdateMember,
+    AddMembers, Create, ListMembers, ListedMembers, Member, MembersChanged, NewMember, NextMembers,
+    RemoveMembers, SettingsPatch, UpdateMember,
 };
 pub use conversation::{Conversation, Looked, Pulse};
 pub(in crate::timeline) use membership::member as changed_member;
@@ -29,4 +29,6 @@ pub use reader::DIRECT;
 pub(in crate::timeline) use reader::{Reader, checked, rights_to_make};
 pub use row::{DEFAULT_ROLE, MemberRow};
 pub(crate) use settings::INBOX;
-pub use settings::{Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings};
+pub use settings::{
+    Configured, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings,
+};

@@ -89,6 +89,15 @@ impl Settings {
     }
 }
 
+/// Settings in force, and the version of the timeline's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Configured {
+    /// Where the timeline has none of its own, its policy's.
+    pub settings: Settings,
+    /// 0 = none were ever set.
+    pub version: u64,
+}
+
 /// Settings for all timelines whose IDs begin alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {

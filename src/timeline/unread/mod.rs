@@ -43,7 +43,6 @@ pub(super) use keys::last_of_node;
 pub(super) use mentions::named;
 pub use read_set::{Cleared, ReadMark, ReadState};
 pub use receipts::{Receipt, Receipts};
-pub(super) use senders::LastOrdinals;
 
 /// What a member has not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,73 +8,18 @@
 //! sender  $n: the ordinal
 //! ```
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::model::{Direction, ValueRef};
 use crate::table::{Key, ReadError, Row, RowWriter, Source, Txn, damaged, put, scan};
 
-use super::super::head::{HeadRow, Lately};
+use super::super::head::HeadRow;
+use super::super::lately::Lately;
 use super::super::tables::Name;
 use super::super::write::version;
 use super::gone::Of;
 
 const ORDINAL: &str = "$n";
-
-/// The ordinals of senders' last messages, as of the last closure, by a hash of what the keys of their rows begin with.
-/// Two generations bound them: what is not written again while the young one fills up goes with the old one.
-#[derive(Default)]
-pub(in super::super) struct LastOrdinals {
-    young: Ordinals,
-    old: Ordinals,
-    /// The number of the young one.
-    generation: u32,
-}
-
-type Ordinals = HashMap<u128, u64, RandomState>;
-
-/// Of a generation: both are some 16 MiB a partition. Tests forget often.
-const LAST_ORDINALS_MAX: usize = if cfg!(test) { 2 } else { 1 << 17 };
-
-impl LastOrdinals {
-    fn get(&self, sender: u128) -> Option<u64> {
-        let known = self.young.get(&sender).or_else(|| self.old.get(&sender));
-        known.copied()
-    }
-
-    fn note(&mut self, sender: u128, ordinal: u64) {
-        if self.young.len() >= LAST_ORDINALS_MAX && !self.young.contains_key(&sender) {
-            self.old = std::mem::take(&mut self.young);
-            self.generation += 1;
-        }
-        self.young.insert(sender, ordinal);
-    }
-
-    /// The number of the generation that new ordinals are noted in.
-    pub(in super::super) fn generation(&self) -> u32 {
-        self.generation
-    }
-
-    /// Whether every ordinal is here that was noted in this generation or later.
-    fn holds_all_since(&self, generation: u32) -> bool {
-        self.generation - generation <= 1
-    }
-}
-
-impl Lately {
-    /// The ordinal of a sender's last message, if it is known: also 0 of one who has none in a timeline whose senders
-    /// are all known.
-    fn last_ordinal(&self, name: &Name, sender: u128) -> Option<u64> {
-        let is_new = || {
-            let since = self.uncounted_in(name);
-            since.is_some_and(|generation| self.ordinals.holds_all_since(generation))
-        };
-        let known = self.ordinals.get(sender);
-        known.or_else(|| is_new().then_some(0))
-    }
-}
 
 /// Writes the rows of a sender's next messages, in order.
 pub(super) fn write(
@@ -99,7 +44,7 @@ pub(super) fn write(
         row.put(ORDINAL, ValueRef::Integer(ordinal.cast_signed()));
         put(txn, rows.numbered(sequence), row, time);
     }
-    txn.memo::<Lately>().ordinals.note(hash, ordinal);
+    txn.memo::<Lately>().note_ordinal(hash, ordinal);
     Ok(())
 }
 
