@@ -512,7 +512,7 @@ fn cycles(folder: &str) -> Vec<String> {
         .collect();
     let known: BTreeSet<Vec<String>> = files.iter().map(|file| file.module.clone()).collect();
     let faces = re_exports(&files, &known);
-    let mut edges: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    let mut edges = Edges::new();
     for file in &files {
         for path in paths_in(&joined_code(file), &file.module) {
             let target = resolve(&path, &known, &faces);
@@ -523,12 +523,44 @@ fn cycles(folder: &str) -> Vec<String> {
             }
         }
     }
+    circles(&edges)
+}
+
+/// Who imports whom.
+type Edges = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
+
+fn circles(edges: &Edges) -> Vec<String> {
     let mut breaches = Vec::new();
     let mut cleared = BTreeSet::new();
     for start in edges.keys() {
-        walk(start, &edges, &mut Vec::new(), &mut cleared, &mut breaches);
+        walk(start, edges, &mut Vec::new(), &mut cleared, &mut breaches);
     }
     breaches
+}
+
+#[test]
+fn files_of_other_languages_import_each_other_in_one_direction() {
+    let mut breaches = Vec::new();
+    for (ending, before, behind) in [(".py", "from .", " import "), (".js", " from \"./", "\"")] {
+        let mut edges = Edges::new();
+        for path in tracked().iter().filter(|path| path.ends_with(ending)) {
+            let (folder, _) = path.rsplit_once('/').unwrap_or_default();
+            let text = fs::read_to_string(root().join(path)).expect("UTF-8");
+            for line in text.lines() {
+                let named = line
+                    .split_once(before)
+                    .and_then(|(_, rest)| rest.split_once(behind));
+                if let Some((name, _)) = named {
+                    let name = name.trim_end_matches(ending);
+                    let target = vec![format!("{folder}/{name}{ending}")];
+                    edges.entry(vec![path.clone()]).or_default().insert(target);
+                }
+            }
+        }
+        assert!(!edges.is_empty(), "no {ending} file imports another");
+        breaches.extend(circles(&edges));
+    }
+    report("import cycles", &breaches);
 }
 
 /// (module, name) → the module that a `pub use` of a folder's face takes the name from.
@@ -574,7 +606,7 @@ fn resolve(path: &[String], known: &BTreeSet<Vec<String>>, faces: &Faces) -> Vec
 
 fn walk(
     at: &Vec<String>,
-    edges: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>,
+    edges: &Edges,
     trail: &mut Vec<Vec<String>>,
     cleared: &mut BTreeSet<Vec<String>>,
     breaches: &mut Vec<String>,

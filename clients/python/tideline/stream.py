@@ -10,16 +10,26 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, AsyncIterator
+from typing import Any, AsyncIterator, Protocol
 
 from . import wire
+from .connection import Connection
 from .errors import ConnectionLost, Refused, Stopped, TidelineError
 from .outbox import Ask
 
-if TYPE_CHECKING:
-    from .client import Client
-
 BATCHES_MAX = 64
+
+
+class Opener(Protocol):
+    """What a stream needs of its client."""
+
+    _streams: set[Stream]
+
+    async def connected(self) -> Connection: ...
+
+    async def call(self, method: str, params: dict[str, Any] | None = None) -> Any: ...
+
+    def _delay(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class Stream(AsyncIterator[Batch]):
 
     def __init__(
         self,
-        client: Client,
+        client: Opener,
         timelines: str | None = None,
         *,
         table: str | None = None,
