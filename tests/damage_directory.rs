@@ -18,7 +18,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tideline_load::exit::Stop;
-use tideline_load::process::{Launch, Server};
+use tideline_load::run::process::{Launch, Server};
 
 /// Does something to a data directory.
 type Damage<'a> = Box<dyn Fn(&Path) + 'a>;

@@ -12,7 +12,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use python_bed::Python;
-use tideline_load::{cli, report};
+use tideline_load::cli;
+use tideline_load::outcome::report;
 
 /// As in `load/peers/src/main.rs`.
 #[derive(Parser)]
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
             let load = cli::Cli::parse();
             match only_understands {
                 true => ExitCode::SUCCESS,
-                false => report::ended("tideline-load", load.command.run()),
+                false => crate::outcome::report::ended("tideline-load", load.command.run()),
             }
         }
         Some("tideline-peers") => {

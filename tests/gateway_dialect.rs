@@ -15,10 +15,12 @@ use futures_util::SinkExt as _;
 use gateway_bed::{Bed, Client};
 use serde_json::json;
 use tideline::wire::jsonrpc::JSON;
+use tideline::wire::messages::message;
+use tideline::wire::server::session;
+use tideline::wire::timelines::sync;
 use tideline::wire::{
     Call, Dialect, Failure, Frames, Id, Incoming, Integers, Limits, Push, Reason, Reply, Request,
 };
-use tideline::wire::{message, session, sync};
 use tokio_tungstenite::tungstenite::Message;
 
 /// `7 ping`, `7 append t Hello`, `7 subscribe t`; `-` in place of a number asks for no answer. Lines of one frame are

@@ -15,13 +15,18 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tideline::access::Right;
 use tideline::config::centrifuge_schema;
-use tideline::wire::changes::Change;
 use tideline::wire::jsonrpc::{self, Body, Encoding, JSON};
+use tideline::wire::messages::{hide, message, pin, reaction, schedule};
+use tideline::wire::openrpc;
+use tideline::wire::people::{conversation, feed, position, receipt};
+use tideline::wire::schema::schemas;
+use tideline::wire::server::{key, log, partition, session, sessions, webhook};
+use tideline::wire::tables::changes::Change;
+use tideline::wire::tables::{row, stream, table};
+use tideline::wire::timelines::{member, prefixes, readers, signal, sync, timeline};
 use tideline::wire::{
-    Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
-    conversation, feed, hide, key, log, member, message, openrpc, partition, pin, position,
-    prefixes, push, reaction, readers, receipt, row, schedule, schemas, server, session, sessions,
-    signal, stream, sync, table, timeline, webhook,
+    Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said, push,
+    server,
 };
 
 fn root() -> PathBuf {

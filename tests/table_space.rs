@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use tideline::commands::verify::verify;
 use tideline::ids::Clock;
 use tideline::metrics::Metrics;
 use tideline::model::limits::BATCH_WRITE_ROWS_MAX;
@@ -24,7 +25,6 @@ use tideline::model::{
 use tideline::partition::{LogOptions, Options, Partitions};
 use tideline::table::{Catalog, RangePage, Table, Tables};
 use tideline::timeline::{Limits, Timelines};
-use tideline::verify::verify;
 
 const START_MS: u64 = 1_700_000_000_000;
 const TTL_S: i64 = 60;

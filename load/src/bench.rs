@@ -17,10 +17,10 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use crate::exit::Stop;
-use crate::machine::used;
 use crate::outcome::Outcome;
-use crate::process::Launch;
 use crate::random::Random;
+use crate::run::machine::used;
+use crate::run::process::Launch;
 
 /// What runs the words of a line for its result alone.
 pub type Measure = fn(&[String]) -> Result<Outcome, Stop>;

@@ -9,11 +9,13 @@ use clap::{Parser, Subcommand};
 
 use crate::exit::{self, Stop, Verdict};
 use crate::outcome::Outcome;
+use crate::outcome::compare;
 use crate::profile::{Flags, Load};
-use crate::{
-    access_bench, append, compare, connect, crash, growth, mixed, pages, people, people_bench,
-    poll, replay, room, scenario, slow, storm, table,
+use crate::profile::{
+    access_bench, append, connect, crash, mixed, pages, poll, replay, room, slow, storm,
 };
+use crate::run::scenario;
+use crate::{growth, people, people_bench, table};
 
 /// Drives a Tideline server and checks its promises
 #[derive(Parser)]

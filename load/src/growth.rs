@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::{self, Bench, Measure};
 use crate::exit::{Stop, Verdict};
-use crate::figures::{Sheet, Table, quantity, shown};
 use crate::outcome::Outcome;
-use crate::pictures::{Axis, Line, Panel, Picture, Points};
-use crate::{pictures, report};
+use crate::outcome::figures::{Sheet, Table, quantity, shown};
+use crate::outcome::pictures::{Axis, Line, Panel, Picture, Points};
+use crate::outcome::{pictures, report};
 
 /// Arguments of `growth`.
 #[derive(Clone, Debug, clap::Args)]
@@ -262,8 +262,8 @@ fn drawn(plan: PicturePlan, curves: &[Curve]) -> Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::ABSENT;
     use crate::outcome::Better;
+    use crate::outcome::figures::ABSENT;
 
     #[test]
     fn the_curves_that_come_with_the_tool_can_be_read() {

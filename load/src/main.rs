@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tideline_load::cli::Cli;
-use tideline_load::report;
+use tideline_load::outcome::report;
 
 fn main() -> ExitCode {
     report::ended("tideline-load", Cli::parse().command.run())

@@ -1,7 +1,7 @@
 //! What operators and browsers get over plain HTTP: readiness, metrics, the files of the console and the demo.
 //!
 //! Owns: the bodies of these answers. Promises: none but the metrics touches the store or waits. Must not: know routes,
-//! sockets or anything that a client has stored; `gateway/http.rs` serves the pages.
+//! sockets or anything that a client has stored; `gateway/http/mod.rs` serves the pages.
 
 mod files;
 

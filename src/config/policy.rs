@@ -11,7 +11,7 @@ use super::key::Key;
 use super::{Config, ConfigError};
 use crate::access::{PolicyRights, Right, Rights};
 use crate::wire::parameters;
-use crate::wire::settings::SettingsPatch;
+use crate::wire::timelines::settings::SettingsPatch;
 
 /// One `[[policy]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

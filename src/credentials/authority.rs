@@ -14,8 +14,8 @@ use tokio::time::timeout;
 
 use super::api_key::{self, ApiKey, KeyRefused, is_right};
 use super::credential::{Credential, Refused, Source};
-use super::files::{Loaded, TokenSources};
-use super::jwks_url::JwksUrl;
+use super::keys::files::{Loaded, TokenSources};
+use super::keys::jwks_url::JwksUrl;
 use super::stored::{StoredCredentials, StoredError};
 use super::tokens::{self, Named, Signed, TokenKeys, is_user};
 use crate::access::{Identity, Who};

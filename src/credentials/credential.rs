@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::verifying_key::Mark;
+use super::keys::verifying_key::Mark;
 use crate::access::Identity;
 
 /// A credential that counts.

@@ -9,10 +9,7 @@ mod authority;
 mod changes;
 mod client_tokens;
 mod credential;
-mod files;
-mod jwks;
-mod jwks_url;
-mod ring_provider;
+mod keys;
 mod seal;
 mod signing;
 mod stored;
@@ -20,7 +17,6 @@ mod strict_json;
 #[cfg(test)]
 mod tests;
 mod tokens;
-mod verifying_key;
 
 pub use api_key::{ACT_AS_MAX, ApiKey, KeyRefused, KeySecret, NewKey};
 pub use authority::{Authority, CredentialError, Shown, named};
@@ -28,7 +24,7 @@ pub use client_tokens::{
     ChannelClaim, ClientTokens, Connection, Overrides, Subscriber, Subscription, TokenRefused,
 };
 pub use credential::{Credential, Refused};
-pub use files::TokenSources;
+pub use keys::files::TokenSources;
 pub use seal::{SEALED, seal, unseal};
 pub use signing::named_id;
 pub use stored::{StoredCredentials, StoredError, verify_stored};

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::credential::Refused;
-use super::files::TokenSources;
+use super::keys::files::TokenSources;
+use super::keys::verifying_key::VerifyingKey;
 use super::tokens::{Named, TOKEN_BYTES_MAX, TokenRules, verify};
-use super::verifying_key::VerifyingKey;
 
 const NOW_MS: u64 = 1_800_000_000_000;
 const NOW: u64 = NOW_MS / 1_000;

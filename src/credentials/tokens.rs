@@ -14,8 +14,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::credential::Refused;
+use super::keys::verifying_key::{Mark, VerifyingKey, name_of};
 use super::strict_json::object;
-use super::verifying_key::{Mark, VerifyingKey, name_of};
 use crate::access::{GrantText, Grants, GrantsFrom, Identity, Who};
 use crate::decode;
 
@@ -85,7 +85,7 @@ impl Named {
 
 impl TokenKeys {
     pub(super) fn new(rules: &Arc<TokenRules>, keys: Vec<VerifyingKey>) -> TokenKeys {
-        super::ring_provider::install();
+        super::keys::ring_provider::install();
         let with_rules = |key: VerifyingKey| {
             let validation = validation(rules, &key);
             (key, validation)

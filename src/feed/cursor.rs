@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 
-use super::fresh::{FORMS_MAX, Fresh};
+use super::topic::fresh::{FORMS_MAX, Fresh};
 use crate::timeline::Changed;
 
 /// The position of a reader.
@@ -27,7 +27,7 @@ pub struct Cursor {
     pub(super) foreign: Option<Arc<str>>,
     /// Its user may read messages from this sequence on; 0 = all.
     pub(super) floor: u64,
-    /// Its user's right to read was checked when [`super::readers::Readers::turn`] was this.
+    /// Its user's right to read was checked when [`super::topic::readers::Readers::turn`] was this.
     pub(super) turn: u32,
     /// The last page ended early: there is more in the store, whatever the log says.
     pub(super) more: bool,

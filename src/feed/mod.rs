@@ -5,7 +5,6 @@
 //! and visible; a watcher that registers and then reads the store misses nothing; a lagging reader costs no memory but
 //! its cursor. Must not: encode for a wire, know a socket.
 
-mod budget;
 mod changes;
 mod cursor;
 mod doubt;
@@ -13,11 +12,8 @@ mod ephemeral;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod follower;
-mod fresh;
-mod held;
 mod inquiry;
 mod mailbox;
-mod readers;
 mod registry;
 mod schedule;
 mod subscription;
@@ -25,7 +21,6 @@ mod tailer;
 #[cfg(test)]
 mod tests;
 mod topic;
-mod watchers;
 
 use std::sync::{Arc, OnceLock};
 
@@ -43,11 +38,11 @@ pub use changes::{Begin, ChangeGroup, ChangeReader, Changes, RowCell, RowChange,
 pub use cursor::{Cursor, Next, Page};
 pub use doubt::{Decided, Doubt};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, With};
-pub use fresh::{FORMS_MAX, Fresh};
 pub use inquiry::{About, Inquiry, Progress, Reached};
 pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
 pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
+pub use topic::fresh::{FORMS_MAX, Fresh};
 
 use ephemeral::Sent;
 use follower::Followers;

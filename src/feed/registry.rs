@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::budget::Budget;
 use super::cursor::Cursor;
 use super::ephemeral::{Body, Due, Following, Lane, Lanes, Online, Sent, Total, With};
 use super::mailbox::{Mailbox, Who, lock};
-use super::readers::Moved;
 use super::schedule::Schedule;
+use super::topic::budget::Budget;
+use super::topic::readers::Moved;
 use super::topic::{Applied, Topic};
 use crate::metrics::Metrics;
 use crate::timeline::{MemberChange, Standing, TimelineEvent, Timelines};

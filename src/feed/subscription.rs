@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::cursor::{Cursor, Next, Page, PageKey};
 use super::ephemeral::{Following, Pulled, With};
-use super::fresh::Fresh;
 use super::mailbox::{Mailbox, Who};
 use super::registry::{Registry, Watch};
 use super::topic::Topic;
+use super::topic::fresh::Fresh;
 use crate::access::Asker;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target, Timelines};
 

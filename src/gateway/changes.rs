@@ -11,13 +11,13 @@ use super::dispatch::shape::{self, shared_message, shared_reactions};
 use crate::feed::{ChangeGroup, Changes, RowCell, RowChange};
 use crate::model::ChangeKind;
 use crate::timeline::{MemberRow, Standing, TimelineChange, What};
-use crate::wire::changes::{
-    Change, Row, RowColumn, StreamChanges, TimelineConfigured, TimelineCreated, TimelineDeleted,
-};
-use crate::wire::member::Member;
 use crate::wire::push::{
     Changed, MemberChanged, Messages, Reacted, ReactedMessage, Receipt, Receipts, TimelineChanged,
 };
+use crate::wire::tables::changes::{
+    Change, Row, RowColumn, StreamChanges, TimelineConfigured, TimelineCreated, TimelineDeleted,
+};
+use crate::wire::timelines::member::Member;
 use crate::wire::{Columns, Entry, Integers, OneValue};
 
 /// What a group tells. `table`: whose rows they are, if they are rows.

@@ -4,43 +4,26 @@
 //! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
 //! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
 
-mod address;
-mod admitted;
-mod arrival;
-mod body;
 pub mod centrifuge;
 mod changes;
-mod cors;
 mod counters;
 mod dispatch;
-mod door;
 mod entrance;
-mod files;
 mod form;
 mod http;
 mod limits;
-mod listener;
 mod live;
-mod origin;
 mod outbound;
 mod outbox;
-mod patience;
-mod renewal;
-mod respond;
-mod rpc;
-mod seats;
 mod seldom;
 mod session;
-mod socket;
 mod tablestore;
-mod upgrade;
-mod upgraded;
 
-pub use address::Network;
 pub use changes::body as changes_body;
 pub(crate) use dispatch::shape;
-pub use door::Access;
-pub use files::File;
+pub use entrance::address::Network;
+pub use entrance::door::Access;
+pub use http::files::File;
 pub use limits::{CallerLimits, LimitOptions};
 pub use tablestore::{Credential, TablestoreOptions};
 
@@ -66,7 +49,7 @@ use crate::tls::Certificate;
 use crate::webhook::Webhooks;
 use crate::wire::{Dialect, Limits};
 use counters::Counters;
-use door::Door;
+use entrance::door::Door;
 use form::Dialects;
 use tablestore::Tablestore;
 
@@ -159,7 +142,7 @@ struct Shared {
     answers: Arc<Bound>,
     /// Timelines that subscriptions and waiting calls follow.
     watched: Arc<Bound>,
-    origins: origin::Allowed,
+    origins: http::origin::Allowed,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
     /// All of them, of every dialect.
@@ -169,7 +152,7 @@ struct Shared {
     /// Their sessions that have no socket of their own.
     emulated: Arc<centrifuge::Emulated>,
     began: Instant,
-    proxies: address::Proxies,
+    proxies: entrance::address::Proxies,
     per_client: Arc<limits::Limits>,
     /// Waiting calls are to be answered now.
     waits_over: CancellationToken,
@@ -191,7 +174,7 @@ impl Gateway {
         (pages, health): (Arc<dyn Pages>, Health),
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
-        let origins = origin::Allowed::new(
+        let origins = http::origin::Allowed::new(
             &options.allowed_origins,
             &options.allowed_hosts,
             options.takes_proxied,
@@ -209,7 +192,7 @@ impl Gateway {
             answers: bound(Resource::AnswersBytes),
             watched: bound(Resource::WatchedTimelines),
             tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
-            proxies: address::Proxies::new(&options.trusted_proxies),
+            proxies: entrance::address::Proxies::new(&options.trusted_proxies),
             per_client,
             options,
             timelines,
@@ -244,7 +227,7 @@ impl Gateway {
             renewal: Arc::default(),
         };
         gateway.look_after();
-        gateway.acceptor.spawn(listener::accept(
+        gateway.acceptor.spawn(entrance::listener::accept(
             listener,
             Arc::clone(&gateway.shared),
             gateway.sessions.clone(),
@@ -275,7 +258,8 @@ impl Gateway {
         });
         if let Some(certificate) = self.shared.options.certificate.clone() {
             let (wake, metrics) = (&self.renewal, &self.shared.metrics);
-            let renew = renewal::renew(certificate, Arc::clone(wake), Arc::clone(metrics));
+            let renew =
+                entrance::renewal::renew(certificate, Arc::clone(wake), Arc::clone(metrics));
             let stop = self.accepting.clone();
             let renewing = async move { stop.run_until_cancelled(renew).await };
             self.acceptor.spawn(renewing);

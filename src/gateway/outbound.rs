@@ -50,7 +50,7 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
     let epoch = changed.head.epoch.as_str();
     let mut frames = Vec::new();
     let shared = |message| shared_message(message, form.integers);
-    let size = wire::message::Message::encoded_bytes_max;
+    let size = wire::messages::message::Message::encoded_bytes_max;
     let messages = changed.messages.iter().map(shared);
     for messages in split(messages, size, bytes_max) {
         frames.push(form.dialect.push(&Push::Message(push::Messages {

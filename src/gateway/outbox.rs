@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
-use super::socket::Socket;
+use super::entrance::socket::Socket;
 use crate::wire::Frames;
 
 /// Frames that wait for the socket.

@@ -16,10 +16,11 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::Error;
-use super::file_check::{self, IsSound};
-use super::page::PAGE_BYTES;
+use super::check::file_check;
+use super::check::file_check::IsSound;
+use super::pages::page::PAGE_BYTES;
+use super::pages::tree::Record;
 use super::pages::{FreePages, Pages};
-use super::tree::Record;
 use crate::disk;
 
 /// A sub-database of plain bytes, in LMDB's own (bytewise) order.

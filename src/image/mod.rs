@@ -8,31 +8,16 @@
 //! only: readers from anywhere, flush and compaction from one thread.
 
 mod catalog;
-mod catalog_codec;
-mod compact;
-mod cursor;
+mod check;
 mod env;
 mod error;
-mod file_check;
-mod filter;
-mod flush;
-mod keys;
 mod merge;
 mod options;
-mod page;
 mod pages;
-mod part;
-mod plan;
-mod read;
 mod readers;
-mod row;
+mod rows;
 mod rules;
-mod scan;
-mod slots;
 mod snapshot;
-mod survey;
-mod tree;
-mod verify;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -46,23 +31,23 @@ pub(crate) use crate::entry::Entry;
 use crate::ids::Position;
 use catalog::Catalog;
 pub use catalog::TableCounts;
-use catalog_codec::{CATALOG_KEY, VERSION_KEY};
+use catalog::catalog_codec::{CATALOG_KEY, VERSION_KEY};
 
+use catalog::slots::{Slots, SlotsLeft};
+pub(crate) use check::verify::Problem;
+#[cfg(test)]
+pub(crate) use check::verify::VerifiedImage;
 use env::{ReadTxn, Store};
 pub(crate) use error::Error;
-use filter::Budget;
+use merge::survey::{Shown, Survey};
 pub use options::Options;
-use part::PartWriter;
 pub(crate) use readers::ReaderFigures;
 use readers::Readers;
+use rows::filter::Budget;
+use rows::part::PartWriter;
 pub(crate) use rules::Reclaimed;
 pub use rules::{DropContext, Owner, Pieces, Reason, Rules, Verdict};
-use slots::{Slots, SlotsLeft};
 pub(crate) use snapshot::Snapshot;
-use survey::{Shown, Survey};
-pub(crate) use verify::Problem;
-#[cfg(test)]
-pub(crate) use verify::VerifiedImage;
 
 /// Beside `version` and `catalog`, and never changed once it is written.
 const MARK_KEY: &[u8] = b"mark";
@@ -159,7 +144,8 @@ impl Image {
         let outputs = catalog.jobs.iter().map(|job| &job.output);
         for run in catalog.runs.iter().map(|run| &**run).chain(outputs) {
             for part in &run.parts {
-                let trees = read::trees_of(&store, run.number, part, &txn, store.free.as_ref())?;
+                let trees =
+                    rows::read::trees_of(&store, run.number, part, &txn, store.free.as_ref())?;
                 let _ = part.trees.set(trees);
             }
         }
@@ -253,7 +239,7 @@ impl Image {
         let inner = &self.inner;
         let txn = inner.store.read()?;
         let stored = inner.store.catalog.get(&txn, VERSION_KEY)?;
-        let version = catalog_codec::decode_version(stored.unwrap_or_default())?;
+        let version = catalog::catalog_codec::decode_version(stored.unwrap_or_default())?;
         let cached = inner.catalog();
         let catalog = match cached.version == version {
             true => cached,
@@ -326,8 +312,8 @@ impl Inner {
         let mut wtxn = wtxn;
         let mut next = next;
         next.version += 1;
-        let version = catalog_codec::encode_version(next.version);
-        let bytes = catalog_codec::encode(&next);
+        let version = catalog::catalog_codec::encode_version(next.version);
+        let bytes = catalog::catalog_codec::encode(&next);
         let db = self.store.catalog;
         db.put(&mut wtxn, VERSION_KEY, &version)?;
         db.put(&mut wtxn, CATALOG_KEY, &bytes)?;
@@ -350,7 +336,7 @@ impl Inner {
 
 /// Whether an entry of the catalog's sub-database may be what was written. The mark's owner knows what it should be.
 fn is_sound(key: &[u8], value: &[u8]) -> bool {
-    key == MARK_KEY || catalog_codec::is_sealed(value)
+    key == MARK_KEY || catalog::catalog_codec::is_sealed(value)
 }
 
 fn read_catalog(store: &Store, txn: &ReadTxn) -> Result<Catalog, Error> {
@@ -358,8 +344,8 @@ fn read_catalog(store: &Store, txn: &ReadTxn) -> Result<Catalog, Error> {
         let stored = store.catalog.get(txn, key)?;
         stored.ok_or_else(|| Error::damaged("catalog", "missing"))
     };
-    let version = catalog_codec::decode_version(value(VERSION_KEY)?)?;
-    let catalog = catalog_codec::decode(value(CATALOG_KEY)?, &|slot| store.slot(slot))?;
+    let version = catalog::catalog_codec::decode_version(value(VERSION_KEY)?)?;
+    let catalog = catalog::catalog_codec::decode(value(CATALOG_KEY)?, &|slot| store.slot(slot))?;
     if catalog.version != version {
         return Err(Error::damaged("catalog", "its two values disagree"));
     }

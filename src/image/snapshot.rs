@@ -12,10 +12,10 @@ use bytes::Bytes;
 
 use super::catalog::{Catalog, Part, Run};
 use super::env::ReadTxn;
-use super::filter;
-use super::read::PartReader;
 use super::readers::{Reader, Readers};
-use super::scan::RunScan;
+use super::rows::filter;
+use super::rows::read::PartReader;
+use super::rows::scan::RunScan;
 use super::{Entry, Error, Inner};
 use crate::entry::EntryKind;
 use crate::ids::Position;

@@ -1,7 +1,7 @@
 //! Primary keys: their columns, and the values that may stand in them.
 //!
 //! Owns: the types of key columns and the order of their values. Must not: check a key (`check`, and against a table's
-//! `table/primary_key.rs`).
+//! `table/format/primary_key.rs`).
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

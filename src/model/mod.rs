@@ -8,14 +8,11 @@
 #[cfg(test)]
 pub(crate) mod arbitrary;
 mod check;
-mod defined;
 mod definition;
 mod error;
 mod filter;
-mod index;
 mod key;
 pub mod limits;
-mod options;
 mod read;
 mod row;
 mod stream;
@@ -24,7 +21,9 @@ mod value;
 mod write;
 
 pub use check::{KeyUse, check_column_name, check_table_name, check_version};
-pub use defined::{ColumnType, DefinedColumn};
+pub use definition::defined::{ColumnType, DefinedColumn};
+pub use definition::index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
+pub use definition::options::{OptionsUpdate, TableOptions};
 pub use definition::{
     Definition, NewTable, TableUpdate, Throughput, check_defined_columns, check_key_columns,
 };
@@ -33,9 +32,7 @@ pub use filter::{
     Cast, ColumnPage, Comparator, Condition, EXPRESSIONS_BYTES_MAX, Effort, Existence, Filter,
     Predicate, Relation, TooCostly, Transfer,
 };
-pub use index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
 pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};
-pub use options::{OptionsUpdate, TableOptions};
 pub use read::{Asking, Direction, GetRange, Selection};
 pub use row::{Cell, Consumed, FoundCell, FoundRow, RowRef, RowSink, column, units};
 pub use stream::{

@@ -5,55 +5,22 @@
 //! submitted takes effect whole or not at all, after those submitted before it; its answer comes after its batch is on
 //! disk; a view shows a state between two batches. Must not: know what a row is.
 
-mod arena;
-mod cut;
+mod commit;
 mod directory;
-mod door;
-mod each;
-mod ended;
 mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
-mod flusher;
-mod gate;
-mod hold;
-mod identity;
-mod in_flight;
-mod inherited;
-mod inspection;
-mod job;
-mod life;
-mod making;
-mod manifest;
-mod map;
-mod memtable;
-mod merge;
-mod noted;
+mod follow;
+mod memory;
 mod observe;
 mod options;
 mod panics;
-mod pending;
-mod plan;
-mod point;
-mod pressure;
 mod reads;
-mod recovery;
-mod reserve;
-mod reshape;
-mod rows;
-mod seal;
 mod set;
 mod shared;
-mod submit;
-mod syncer;
-mod tail;
+mod split;
 #[cfg(test)]
 mod tests;
-mod txn;
-mod view;
-mod walk;
-mod write_set;
-mod writer;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -72,37 +39,37 @@ pub use crate::image::{DropContext, Owner, Pieces, Reason, Rules, TableCounts, V
 pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
 use crate::metrics::Metrics;
-pub use cut::Ending;
+pub use commit::txn::Txn;
+pub use commit::write_set::WriteSet;
+pub use directory::inspection::{Inspected, Inspection, directory_map};
+pub use directory::map::{Map, Origin, Share, hash};
+pub use directory::seal::Seal;
 use directory::{Directory, Standing};
-pub use each::Each;
-use ended::EndedLog;
 pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
-pub use flusher::FROZEN_MAX;
-pub use gate::{Gate, Inside};
-pub use hold::Holder;
-pub use inspection::{Inspected, Inspection, directory_map};
-pub use life::Life;
-pub use making::{Making, Round};
-pub use map::{Map, Origin, Share, hash};
-pub use merge::Direction;
+pub use follow::each::Each;
+use follow::ended::EndedLog;
+pub use follow::hold::Holder;
+pub use follow::life::Life;
+pub use follow::tail::Tail;
+pub use memory::flusher::FROZEN_MAX;
+pub use memory::merge::Direction;
+pub use memory::view::{Found, Rows, View};
 pub use observe::{Doing, State};
 pub use options::{BATCH_JOBS, Options, Purpose};
 pub(crate) use panics::caught;
-pub use plan::Reshape;
-pub use point::Point;
 pub use reads::READS_MAX;
 use reads::{Reads, costly_max};
-pub use reshape::Estimate;
-pub use seal::Seal;
 use set::Set;
 use shared::Shared;
 pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
-pub use tail::Tail;
-pub use txn::Txn;
-pub use view::{Found, Rows, View};
-pub use write_set::WriteSet;
+pub use split::cut::Ending;
+pub use split::gate::{Gate, Inside};
+pub use split::making::{Making, Round};
+pub use split::plan::Reshape;
+pub use split::point::Point;
+pub use split::reshape::Estimate;
 
 /// The partitions of one data directory. Cheap to clone.
 #[derive(Clone)]
@@ -145,7 +112,7 @@ impl Partitions {
     ) -> Result<Partitions, OpenError> {
         let mut directory = Directory::open(dir, options.partitions)?;
         let is_new = directory.standing() == Standing::Draft;
-        identity::settle(&mut directory, &options.image, &rules)?;
+        directory::identity::settle(&mut directory, &options.image, &rules)?;
         let seal = Seal::of(dir, is_new)?;
         let mut options = options;
         if let Some(disk_bytes) = crate::disk::total(dir) {
@@ -369,7 +336,7 @@ fn start(
         }
         Ok(log)
     };
-    let started = recovery::start(id, open_log, &image, options, handed);
+    let started = commit::recovery::start(id, open_log, &image, options, handed);
     started.map_err(|error| error.within(&directory.folder(id)))
 }
 

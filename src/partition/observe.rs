@@ -3,7 +3,7 @@
 //! Owns: which figure goes into which gauge, and what state a partition is in. Promises: no write or read touches a
 //! gauge. Must not: be called from a thread that may not wait: it looks into files and LMDB.
 
-use super::pressure::Pressure;
+use super::commit::pressure::Pressure;
 use super::{Holder, Partitions};
 use crate::ids::{PartitionId, Position};
 use crate::metrics::Partition;

@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
+use super::ended;
 use super::panics::caught;
-use super::{Partitions, ReadError, View, ended};
+use super::{Partitions, ReadError, View};
 use crate::ids::PartitionId;
 use crate::metrics::{Counter, Server};
 

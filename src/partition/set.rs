@@ -8,9 +8,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
 use super::directory::Directory;
-use super::ended::EndedLog;
-use super::plan::Outcome;
+use super::follow::ended::EndedLog;
 use super::shared::Shared;
+use super::split::plan::Outcome;
 use super::{Map, OpenError, Partitions};
 use crate::ids::PartitionId;
 

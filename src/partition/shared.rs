@@ -10,14 +10,14 @@ use std::thread::JoinHandle;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 
-use super::door::Door;
-use super::hold::Hold;
-use super::job::Job;
-use super::memtable::{Memtable, Spare};
+use super::commit::door::Door;
+use super::commit::job::Job;
+use super::commit::pressure::{Pressure, Pressures};
+use super::commit::reserve::Reserve;
+use super::follow::hold::Hold;
+use super::memory::memtable::{Memtable, Spare};
+use super::memory::view::View;
 use super::observe::PartitionFigures;
-use super::pressure::{Pressure, Pressures};
-use super::reserve::Reserve;
-use super::view::View;
 use super::{Batch, Purpose, ReadError, Rules, StoreError};
 use crate::ids::Position;
 use crate::image::Image;
@@ -210,6 +210,15 @@ impl Shared {
         let batches = self.log.read(after, bytes_max);
         let batches = batches.map_err(|error| ReadError::new(error.to_string()))?;
         Ok(self.visible(batches))
+    }
+
+    /// The time of the newest batch, µs since 1970; 0 if there is none. May block on the disk.
+    pub(super) fn last_us(&self) -> Result<u64, ReadError> {
+        let Some(before) = self.tail().0.checked_sub(1) else {
+            return Ok(0);
+        };
+        let last = self.batches(Position(before), 1)?;
+        Ok(last.last().map_or(0, |batch| batch.commit_us()))
     }
 
     /// The same, if they are in memory.

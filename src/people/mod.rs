@@ -4,31 +4,14 @@
 //! user's partition only, in one batch. Must not: know JSON-RPC or sockets, or check what the gateway can check without
 //! the store.
 
-mod conversation_row;
+mod check;
 mod conversations;
 mod cursor;
-mod device;
+mod devices;
 mod direct;
-mod dump;
-mod feed;
-mod filter;
-mod followers;
-mod follows;
-mod hidden;
-mod inboxes;
-mod jobs;
-mod list;
-mod lists;
-mod memberships;
+mod feeds;
 mod memory;
-mod own_side;
-mod places;
-mod positions;
-mod stored;
-mod sync;
 mod tables;
-mod verify;
-mod verify_feeds;
 
 #[cfg(test)]
 mod tests;
@@ -48,27 +31,27 @@ use crate::table::{
 use crate::timeline::{Columns, Error, Limits, MemberRow, Timelines};
 
 use conversations::OwnChange;
+use conversations::lists::Lists;
+use conversations::memberships::Mine;
 use cursor::{Ends, Issuer};
-use followers::Followers;
-use inboxes::Inboxes;
-use lists::Lists;
-use memberships::Mine;
+use devices::places::Places;
+use feeds::followers::Followers;
+use feeds::inboxes::Inboxes;
 use memory::{Kept, Looked, Memory};
-use places::Places;
 use tables::Home;
 
-pub use device::SyncDevice;
-pub use dump::{DumpedPerson, StoredConversation, dump_people};
-pub use feed::{FeedPage, FeedRange};
-pub use filter::Filter;
-pub use follows::{Follow, Followed};
-pub use jobs::Jobs;
-pub use list::{Count, ListConversations, ListedConversations, Shown};
-pub use own_side::{OwnPosition, OwnSide};
-pub use positions::{DEVICES_MAX, SetPositions};
-pub use stored::{Device, DevicePosition, Place};
-pub use sync::{SyncConversations, SyncedConversations};
-pub use verify::{Changed, Report, StoredPartition, StoredPeople, VerifiedPeople};
+pub use check::dump::{DumpedPerson, StoredConversation, dump_people};
+pub use check::verify::{Changed, Report, StoredPartition, StoredPeople, VerifiedPeople};
+pub use conversations::filter::Filter;
+pub use conversations::list::{Count, ListConversations, ListedConversations, Shown};
+pub use conversations::own_side::{OwnPosition, OwnSide};
+pub use conversations::sync::{SyncConversations, SyncedConversations};
+pub use devices::device::SyncDevice;
+pub use devices::positions::{DEVICES_MAX, SetPositions};
+pub use devices::stored::{Device, DevicePosition, Place};
+pub use feeds::feed::{FeedPage, FeedRange};
+pub use feeds::follows::{Follow, Followed};
+pub use feeds::jobs::Jobs;
 
 /// A user's membership, as its timeline has just confirmed it.
 pub struct Own {
@@ -143,7 +126,7 @@ impl People {
         let home = Home::new(&set.user);
         let bytes = set.bytes();
         self.submit(Purpose::Adds, &home.clone(), bytes, move |txn| {
-            positions::set(txn, &home, set)
+            devices::positions::set(txn, &home, set)
         })
     }
 
@@ -158,7 +141,7 @@ impl People {
     ) -> Result<(Vec<DevicePosition>, bool), Error> {
         let home = Home::new(user);
         self.read(&home.clone(), move |view, now_ms| {
-            positions::list(view, &home, &device, after.as_deref(), bytes_max, now_ms)
+            devices::positions::list(view, &home, &device, after.as_deref(), bytes_max, now_ms)
         })
         .await
     }
@@ -167,7 +150,7 @@ impl People {
     pub async fn devices(&self, user: &str) -> Result<Vec<Device>, Error> {
         let home = Home::new(user);
         self.read(&home.clone(), move |view, now_ms| {
-            Ok(positions::live(view, &home, now_ms)?)
+            Ok(devices::positions::live(view, &home, now_ms)?)
         })
         .await
     }
@@ -180,7 +163,7 @@ impl People {
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         let home = Home::new(user);
         self.submit(Purpose::MakesRoom, &home.clone(), SMALL_BYTES, move |txn| {
-            Ok(positions::remove(txn, &home, &device)?)
+            Ok(devices::positions::remove(txn, &home, &device)?)
         })
     }
 
@@ -201,9 +184,12 @@ impl People {
     pub async fn lists_reached(&self, user: &str, ends: &[(PartitionId, Position)]) {
         let destination = self.place(&Home::new(user));
         for (source, position) in ends {
-            let reached = self
-                .relay
-                .reached(lists::KIND.number, *source, destination, *position);
+            let reached = self.relay.reached(
+                conversations::lists::KIND.number,
+                *source,
+                destination,
+                *position,
+            );
             if !reached.await {
                 return;
             }
@@ -350,7 +336,7 @@ impl Retention for PeopleRetention {
                 owner_of_text(columns)
             }
             RELAYS => Some(Owner::Each),
-            jobs::JOBS => Some(Owner::Unfinished),
+            feeds::jobs::JOBS => Some(Owner::Unfinished),
             _ => self.timelines.owner(table, columns),
         }
     }

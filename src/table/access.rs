@@ -9,9 +9,9 @@ use std::ops::Bound;
 use bytes::Bytes;
 
 use super::Malformed;
-use super::change::{Action, Change};
-use super::key::{Key, split_key};
-use super::row::RowWriter;
+use super::format::change::{Action, Change};
+use super::format::key::{Key, split_key};
+use super::format::row::RowWriter;
 use crate::entry::KeyedEntry;
 use crate::ids::TableId;
 use crate::model::Direction;

@@ -2,7 +2,7 @@
 //!
 //! Owns: names, IDs that are never used again, and the snapshot that reads, writes and compaction decide by. Promises:
 //! a snapshot holds only what is on disk; a caller that was answered after a change sees it or a later one; while a
-//! change is on its way compaction takes nothing for decided. Must not: check definitions (`model/definition.rs`).
+//! change is on its way compaction takes nothing for decided. Must not: check definitions (`model/definition/mod.rs`).
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::partition::{Partitions, ReadError, Txn, View};
 
 use super::Key;
 use super::access::{Source, record, scan_all};
-use super::change::Action;
 use super::error::damaged_catalog;
-use super::row::{Row, RowWriter};
+use super::format::change::Action;
+use super::format::row::{Row, RowWriter};
 use super::schema::Table;
 
 /// Table IDs below this are the server's own; user tables get theirs from here on.

@@ -6,34 +6,17 @@
 //! bytes never panic; all access to rows from above goes through here. Must not: know timelines.
 
 mod access;
-mod ahead;
-mod apply;
-mod batch;
 mod catalog;
-mod cell;
-mod change;
-mod chunks;
-mod costly;
-mod counter;
-mod delta;
 mod error;
-mod export;
-mod get;
+mod format;
 mod index;
-mod key;
-mod pace;
-mod primary_key;
-mod range;
 mod read;
-mod row;
 mod rows;
 mod rules;
 mod schema;
 mod stream;
 mod tables;
 mod transaction;
-mod update;
-mod versions;
 mod virtual_table;
 mod write;
 
@@ -50,17 +33,15 @@ pub use access::{
     RowPage, Source, changed_rows, damaged, delete, load, page, put, read_row, record, scan,
     scan_all, scan_behind,
 };
-pub use apply::ROW_BYTES_MAX;
-pub use batch::Answers;
 pub use catalog::{Catalog, USER_TABLES_FROM};
-pub use change::{Action, Change};
-pub use export::Exported;
+pub use format::change::{Action, Change};
+pub use format::key::{Key, split_key};
+pub use format::primary_key::key_of;
+pub use format::row::{Row, RowWriter};
 pub use index::{Backfill, Indexed, verify_indexes};
-pub use key::{Key, split_key};
-pub use primary_key::key_of;
-pub use range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 pub use read::Got;
-pub use row::{Row, RowWriter};
+pub use read::export::Exported;
+pub use read::range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
 pub use rules::{API_KEYS, REVOCATIONS, Retention, TableRules, owner_of_text};
 pub use schema::Table;
 pub use stream::{
@@ -70,5 +51,7 @@ pub use stream::{
 pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{Touched, VirtualRows, Walk};
 pub use write::Written;
+pub use write::apply::ROW_BYTES_MAX;
+pub use write::batch::Answers;
 
 pub use crate::ordered::Malformed;

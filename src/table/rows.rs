@@ -11,11 +11,11 @@ use crate::ordered::Reader;
 use crate::partition::{Batch, Partitions, ReadError, View, hash};
 
 use super::access::{Source, damaged, scan};
+use super::format::key::split_key;
+use super::format::primary_key::{decode, key_of};
+use super::format::versions::{Judged, Shortened, judge, shorten};
 use super::index::MARK;
-use super::key::split_key;
-use super::primary_key::{decode, key_of};
 use super::schema::{Kind, Table};
-use super::versions::{Judged, Shortened, judge, shorten};
 use super::virtual_table::{Touched, Walk};
 use super::{Key, Malformed};
 

@@ -16,13 +16,15 @@ use crate::partition::{
     DropContext, Entry, Owner, Pieces, Reason, Rules, TableCounts, Verdict, hash,
 };
 
-use super::apply::WHOLE_ROW_BYTES_MAX;
 use super::catalog::{Catalog, Standing, TABLES, USER_TABLES_FROM};
-use super::counter::{self, COUNTERS};
-use super::row::Row;
+use super::format::row::Row;
+use super::format::versions::Shortened;
+use super::format::{chunks, delta, key};
+use super::index;
 use super::stream::{CURSORS, DEAD_LETTERS};
-use super::versions::Shortened;
-use super::{chunks, delta, index, key};
+use super::write::apply::WHOLE_ROW_BYTES_MAX;
+use super::write::counter;
+use super::write::counter::COUNTERS;
 
 /// What the owner of the built-in tables (IDs below [`USER_TABLES_FROM`]) knows about their rows.
 pub trait Retention: Send + Sync + 'static {

@@ -1,6 +1,6 @@
 //! A table: its definition, and where its rows come from.
 //!
-//! Owns: [`Table`], and what may be done with which kind of it. Must not: check definitions (`model/definition.rs`) or
+//! Owns: [`Table`], and what may be done with which kind of it. Must not: check definitions (`model/definition/`) or
 //! store them (`catalog.rs`).
 
 use std::ops::Deref;

@@ -17,7 +17,7 @@ use crate::model::{
 use crate::partition::{Each, Partitions, Purpose, ReadError, Txn};
 
 use super::catalog::{self, Catalog, Snapshot};
-use super::pace::Pace;
+use super::read::pace::Pace;
 use super::schema::Table;
 use super::stream::Index;
 use super::transaction::Transactions;

@@ -4,39 +4,19 @@
 //! when it is on disk; a read shows everything that was answered before it was called. Must not: know JSON-RPC or
 //! sockets, or check what the gateway can check without the store (names, sizes, ranges of numbers).
 
-mod admitted;
-mod append;
 mod call;
 mod changes;
-mod covered;
-mod create;
-mod dump;
-mod edit;
+mod check;
 mod error;
-mod events;
-mod fresh_ids;
-mod head;
-mod heads;
+mod follow;
 mod inbox;
-mod lately;
 mod marks;
 mod members;
 mod message;
-mod newest;
-mod page;
-mod position;
-mod prefixes;
 mod read;
-mod resume;
-mod retention;
-mod stored;
-mod sync;
-mod tables;
+mod rows;
 mod time;
-mod touched;
 mod unread;
-mod verify;
-mod virtual_tables;
 mod write;
 
 #[cfg(test)]
@@ -49,15 +29,13 @@ use crate::access::Gate;
 use crate::ids::{Clock, PartitionId};
 use crate::table::{Batch, Catalog, Partitions, Purpose, Retention, Rules, TableRules, Txn, View};
 
-use fresh_ids::IdMaker;
-use head::Epochs;
-use heads::Heads;
-use retention::{TimelineRetention, Window};
+use follow::heads::Heads;
+use rows::head::Epochs;
+use rows::retention::{TimelineRetention, Window};
 use time::Time;
 use write::Site;
+use write::fresh_ids::IdMaker;
 
-pub use admitted::Roles;
-pub use append::Prepared;
 pub use call::{
     Append, AppendOne, Appended, EntryLimits, Limits, List, Listed, Page, Range, Target,
     TimelineInfo, UpdateMessage, UpdateMeta,
@@ -65,8 +43,8 @@ pub use call::{
 #[cfg(test)]
 pub(crate) use changes::PLANTED_PAGE_BYTES;
 pub use changes::{ChangesPage, TimelineChange, What};
-pub use create::{Made, Part};
-pub use dump::{Dumped, StoredName, StoredTimelines};
+pub use check::dump::{Dumped, StoredName, StoredTimelines};
+pub use check::verify::Verified;
 pub use error::Error;
 pub use inbox::{
     EachEntry, FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, StoredEntry,
@@ -81,15 +59,17 @@ pub use members::{
     Settings, SettingsPatch, UpdateMember, memberships,
 };
 pub use message::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
-pub use newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
-pub use position::{
+pub use read::admitted::Roles;
+pub use read::newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
+pub use read::position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
-pub use prefixes::{Behind, Level, LevelEntry, LevelPage};
-pub use tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS};
+pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
+pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
-pub use verify::Verified;
+pub use write::append::Prepared;
+pub use write::create::{Made, Part};
 
 /// All timelines of a data directory. Cheap to clone.
 ///

@@ -4,9 +4,9 @@
 //! Owns: what is a valid name, ID, epoch, sequence. Promises: a refusal carries the path, and where there is a limit
 //! that and the actual value. Must not: parse; `entry.rs` and the dialects do.
 
-use super::entry::{Entry, Patch};
 use super::failure::Failure;
 use super::limits::Limits;
+use super::messages::entry::{Entry, Patch};
 use super::reason::Reason;
 use crate::model::{Value, json_bytes};
 

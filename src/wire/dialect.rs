@@ -13,9 +13,9 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::entry::Integers;
 use super::failure::Failure;
 use super::limits::Limits;
+use super::messages::entry::Integers;
 use super::methods::{Method, Reply, Request};
 use super::push::Push;
 use super::reason::Reason;

@@ -11,12 +11,13 @@ use serde::de::DeserializeOwned;
 
 use super::check::Check;
 use super::failure::Failure;
+use super::messages::{hide, message, pin, reaction, schedule};
 use super::needs::Needs;
-use super::{
-    conversation, feed, hide, key, log, member, message, partition, pin, position, prefixes,
-    reaction, readers, receipt, row, schedule, server, session, sessions, signal, stream, sync,
-    table, timeline, webhook,
-};
+use super::people::{conversation, feed, position, receipt};
+use super::server;
+use super::server::{key, log, partition, session, sessions, webhook};
+use super::tables::{row, stream, table};
+use super::timelines::{member, prefixes, readers, signal, sync, timeline};
 use crate::access::{Right, Rights};
 
 /// Where the parameters of a call are read from.

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-pub use super::changes::StreamChanges;
-use super::conversation::Conversation;
-use super::entry::Entry;
-pub use super::news::{
+use super::messages::entry::Entry;
+use super::people::conversation::Conversation;
+pub use super::tables::changes::StreamChanges;
+pub use super::timelines::news::{
     Changed, MemberChanged, Messages, Reacted, ReactedMessage, Receipt, Receipts, TimelineChanged,
 };
-pub use super::subscriptions::SubscribedMany;
+pub use super::timelines::subscriptions::SubscribedMany;
 
 /// Makes everything that there is once for each push.
 macro_rules! pushes {

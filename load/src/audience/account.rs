@@ -18,14 +18,15 @@ use tokio::time::Instant;
 
 use super::Member;
 use super::sent::{Log, Sent, Written};
+use crate::client::pipe::Way;
+use crate::client::rpc::{Answer, Appended, Message};
+use crate::client::template::{DIGITS, Template, timeline_name};
 use crate::follower::{Event, Follower, Heard, OWN, Timelines};
-use crate::machine::wall_micros;
-use crate::pipe::Way;
+use crate::outcome::recorder;
+use crate::outcome::recorder::Recorder;
 use crate::random::Random;
-use crate::recorder::{self, Recorder};
-use crate::rpc::{Answer, Appended, Message};
+use crate::run::machine::wall_micros;
 use crate::run::{Phase, Run};
-use crate::template::{DIGITS, Template, timeline_name};
 
 /// Of so many pushes one is compared whole, where pushes are many.
 const SAMPLE: u64 = 64;

@@ -20,10 +20,10 @@ use futures_util::future::try_join_all;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::client::pace::Pace;
+use crate::client::pipe::Way;
 use crate::exit::{self, Stop};
 use crate::follower::{Event, Follower, Place, Stage};
-use crate::pace::Pace;
-use crate::pipe::Way;
 use crate::run::Phase;
 pub(crate) use account::{Account, Writers};
 

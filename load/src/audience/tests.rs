@@ -12,11 +12,11 @@ use tokio::task::LocalSet;
 use tokio::time::sleep;
 
 use super::*;
+use crate::client::rpc::Answer;
 use crate::follower::{Event, OWN, Timelines};
-use crate::machine::wall_micros;
-use crate::rpc::Answer;
+use crate::run::machine::wall_micros;
+use crate::run::setup;
 use crate::run::{Counts, Run};
-use crate::setup;
 
 /// An account of a timeline with two followers and one with one, which measures from the beginning on.
 struct Bench {

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::Place;
-use crate::rpc::{Answer, Message, Refusal, number};
+use crate::client::rpc::{Answer, Message, Refusal, number};
 
 const START: &[u8] = br#"{"jsonrpc":"2.0","method":"message","params":{"timeline":""#;
 

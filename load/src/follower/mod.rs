@@ -23,9 +23,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use self::heard::News;
-use crate::frame::texts;
-use crate::pipe::{Pipe, Way};
-use crate::rpc::{Answer, open, put_request};
+use crate::client::frame::texts;
+use crate::client::pipe::{Pipe, Way};
+use crate::client::rpc::{Answer, open, put_request};
 pub(crate) use heard::{Event, Heard};
 
 /// Request numbers: below are joins (the number of the place), from here on leaves.

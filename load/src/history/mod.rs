@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::rpc::Message;
+use crate::client::rpc::Message;
 
 /// Everything known about one timeline.
 #[derive(Clone, Debug, Default)]

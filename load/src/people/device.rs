@@ -15,9 +15,9 @@ use tokio::time::{Instant, timeout};
 
 use super::store::Store;
 use super::{ALTERED, Crowd, LOST, UNREAD};
+use crate::client::rpc::{CallError, Client, Message, read};
 use crate::exit::Stop;
 use crate::random::Random;
-use crate::rpc::{CallError, Client, Message, read};
 use crate::run::Phase;
 use crate::trial::wait;
 

@@ -16,11 +16,12 @@ use tokio::time::{Instant, sleep};
 
 use super::plan::Room;
 use super::{Crowd, DOUBLED, INBOXES, LISTS, LOST, UNREAD};
+use crate::client::rpc::{CallError, Client};
 use crate::exit::Stop;
-use crate::groups::{Counted, pages};
-use crate::report;
-use crate::rpc::{CallError, Client};
-use crate::tally::{self, Page};
+use crate::outcome::report;
+use crate::run::groups::{Counted, pages};
+use crate::run::tally;
+use crate::run::tally::Page;
 
 /// An answer may still become right for so long.
 const PATIENCE: Duration = Duration::from_secs(3);

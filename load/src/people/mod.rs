@@ -22,13 +22,13 @@ use futures_util::future::{FutureExt as _, try_join_all, try_join4};
 use serde::Serialize;
 
 use self::plan::{Plan, Stay};
+use crate::client::rpc::Message;
 use crate::exit::Stop;
 use crate::follower::Timelines;
-use crate::groups::settled;
 use crate::irc::Folder;
+use crate::outcome::recorder::Recorder;
 use crate::profile::{Profile, need_files};
-use crate::recorder::Recorder;
-use crate::rpc::Message;
+use crate::run::groups::settled;
 use crate::run::{Better, Counts, Run};
 use crate::trial::kill;
 
@@ -208,7 +208,7 @@ impl Crowd {
             replaced: 0,
         };
         let plan = Plan::new(&crate::irc::test_folder(), &[log], usize::MAX);
-        let run = Run::new(&crate::setup::plain(), "ws://nowhere".into(), None);
+        let run = Run::new(&crate::run::setup::plain(), "ws://nowhere".into(), None);
         Crowd::new(&run, plan)
     }
 }

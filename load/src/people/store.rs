@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::{Crowd, DOUBLED, LEAKED, LOST};
-use crate::rpc::Message;
+use crate::client::rpc::Message;
 
 pub(super) struct Store<'a> {
     pub(super) crowd: &'a Crowd,

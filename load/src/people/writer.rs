@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::plan::Line;
 use super::{Crowd, DOUBLED, LOST};
+use crate::client::rpc::{Appended, CallError, Client};
 use crate::exit::Stop;
-use crate::rpc::{Appended, CallError, Client};
 use crate::trial::wait;
 
 /// Makes the timelines. What is there already is not ours.

@@ -16,17 +16,17 @@ use tokio::task::spawn_local;
 use tokio::time::Instant;
 
 use super::TEXT_BYTES;
-use crate::append::Appends;
 use crate::audience::{self, Account, Member, Writers};
+use crate::client::generator::{Flow, count, rate};
+use crate::client::request::Session;
 use crate::exit::{self, Stop};
-use crate::generator::{Flow, count, rate};
-use crate::groups::{Part, client, create, filled, listed, settled, user};
+use crate::outcome::recorder::Recorder;
+use crate::profile::append::Appends;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
-use crate::recorder::Recorder;
-use crate::request::Session;
+use crate::run::groups::{Part, client, create, filled, listed, settled, user};
+use crate::run::tally::Tally;
 use crate::run::{Better, Counts, Gaps, Run};
-use crate::tally::Tally;
 
 /// Arguments of `people-bench fan-out`. Messages of the warm-up are fanned out and counted, too.
 #[derive(Clone, Debug, clap::Args, Serialize)]

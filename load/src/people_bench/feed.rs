@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{TEXT_BYTES, ask};
+use crate::client::generator::{Flow, count};
+use crate::client::rpc::{CallError, read};
 use crate::exit::Stop;
-use crate::generator::{Flow, count};
-use crate::groups::{Part, client, create, filled, pages, settled};
 use crate::profile::{Profile, need_files};
-use crate::rpc::{CallError, read};
 use crate::run::Run;
-use crate::tally::{Tally, spread};
+use crate::run::groups::{Part, client, create, filled, pages, settled};
+use crate::run::tally::{Tally, spread};
 
 /// Arguments of `people-bench feed`.
 #[derive(Clone, Debug, clap::Args, Serialize)]

@@ -10,14 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::ask;
 use crate::bench::rest;
+use crate::client::generator::{Flow, count};
+use crate::client::rpc::read;
 use crate::exit::Stop;
-use crate::generator::{Flow, count};
-use crate::groups::{self, Part, client, listed, settled, user};
-use crate::poll::EMPTY;
+use crate::profile::poll::EMPTY;
 use crate::profile::{Profile, need_files};
-use crate::rpc::read;
+use crate::run::groups;
+use crate::run::groups::{Part, client, listed, settled, user};
+use crate::run::tally::Tally;
 use crate::run::{Better, Run};
-use crate::tally::Tally;
 
 /// None of the conversations has more messages than the others.
 const ALL_ALIKE: (u64, u32) = (u64::MAX, 0);

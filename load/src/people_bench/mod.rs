@@ -12,14 +12,14 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::client::generator::Flow;
+use crate::client::request::{Ask, Outcome, Session};
+use crate::client::rpc::request;
+use crate::client::template::{SLOT, Template};
 use crate::exit::Stop;
-use crate::generator::Flow;
-use crate::groups;
 use crate::profile::{Flags, Load};
-use crate::request::{Ask, Outcome, Session};
-use crate::rpc::request;
+use crate::run::groups;
 use crate::run::{Better, Run};
-use crate::template::{SLOT, Template};
 
 /// Bytes of text in each entry, {"text": …}, but for those of lists.
 const TEXT_BYTES: usize = 200;

@@ -15,11 +15,12 @@ use tideline::wire::tablestore::signature::{
 };
 use tokio::time::{sleep, timeout};
 
+use crate::client::frame::{dial, place};
+use crate::client::http;
+use crate::client::http::Answer;
+use crate::client::pipe::{Pipe, Way};
 use crate::exit::Stop;
-use crate::frame::{dial, place};
-use crate::http::{self, Answer};
-use crate::machine::wall_micros;
-use crate::pipe::{Pipe, Way};
+use crate::run::machine::wall_micros;
 
 /// Who asks, and whom.
 #[derive(Clone, Debug, clap::Args)]

@@ -20,8 +20,8 @@ use super::COLUMNS_MAX;
 use super::api::{BREATH, BUSY, patient, text};
 use super::sheet::{Sheet, Write};
 use super::talk::{Board, anyway, check_units};
-use crate::checks::Checks;
-use crate::pipe::Pipe;
+use crate::client::pipe::Pipe;
+use crate::outcome::checks::Checks;
 use crate::run::Better;
 
 /// Connections that write.

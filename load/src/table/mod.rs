@@ -30,11 +30,11 @@ pub use self::api::Account;
 use self::api::{Api, text};
 use self::sheet::{DIGITS, KEY, Sheet};
 use self::talk::{Ask, Board, Rows};
+use crate::client::generator::Flow;
 use crate::exit::Stop;
-use crate::generator::Flow;
+use crate::outcome::recorder::Recorder;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
-use crate::recorder::Recorder;
 use crate::run::{Better, Run};
 
 /// Arguments of `table`.

@@ -22,9 +22,10 @@ use tideline::wire::tablestore::signature::Signer;
 use super::api::{Api, read, text};
 use super::sheet::{Due, Sheet, Write};
 use super::{Kind, PAGE_ROWS, Table};
-use crate::checks::Checks;
-use crate::generator::{self, Talk};
-use crate::http::Answer;
+use crate::client::generator;
+use crate::client::generator::Talk;
+use crate::client::http::Answer;
+use crate::outcome::checks::Checks;
 use crate::random::Random;
 use crate::run::Run;
 

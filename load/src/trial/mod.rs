@@ -20,14 +20,14 @@ use tokio::time::{Instant, sleep};
 
 use self::subscriber::{Habit, Saw};
 use self::writer::Wrote;
+use crate::client::rpc::Client;
 use crate::exit::Stop;
 use crate::follower::Timelines;
 use crate::history::{self, History};
+use crate::outcome::recorder::Recorder;
 use crate::random::Random;
-use crate::recorder::Recorder;
-use crate::rpc::Client;
+use crate::run::tally;
 use crate::run::{Counts, Phase, Run};
-use crate::tally;
 
 /// Subscribers of each habit, who follow every timeline together.
 const SUBSCRIBERS: usize = 4;

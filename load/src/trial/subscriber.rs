@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::time::{Instant, interval};
 
 use super::{SUBSCRIBERS, Trial, wait};
+use crate::client::pipe::Way;
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, Place, Stage};
 use crate::history::Mark;
-use crate::pipe::Way;
 use crate::random::Random;
 use crate::run::{Phase, Run};
 

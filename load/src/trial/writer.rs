@@ -12,11 +12,11 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Outgoing, PATIENCE, Source, Trial, wait};
+use crate::client::pipe::Way;
+use crate::client::rpc::{Appended, Refusal, put_request};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, OWN};
 use crate::history::{Ack, Sent, digest};
-use crate::pipe::Way;
-use crate::rpc::{Appended, Refusal, put_request};
 
 /// All that was sent, in order, each with its timeline.
 pub(super) type Wrote = Vec<(usize, Sent)>;
@@ -211,9 +211,9 @@ impl<'a> Writer<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rpc::Answer;
+    use crate::client::rpc::Answer;
     use crate::run::Run;
-    use crate::setup::plain;
+    use crate::run::setup::plain;
 
     /// A writer of four messages, three of them on the way.
     fn with_writer(test: impl FnOnce(&mut Writer<'_>)) {

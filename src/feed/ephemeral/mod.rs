@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::fresh::FORMS_MAX;
 use super::mailbox::{Mailbox, Who};
+use super::topic::fresh::FORMS_MAX;
 use crate::timeline::{Columns, MemberRow, Standing};
 
 pub use lanes::Pulled;

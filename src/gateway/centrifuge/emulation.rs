@@ -26,13 +26,14 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 
 use super::super::Shared;
-use super::super::body::{self, Body as Read, Unread};
+use super::super::entrance::socket::Socket;
+use super::super::entrance::upgraded::Upgraded;
 use super::super::entrance::{EVENTS_PATH, Ends, STREAM_PATH, arrive, enter};
-use super::super::respond::{Answer, Content, busy, limited, not_allowed, not_read, say};
+use super::super::http::body;
+use super::super::http::body::{Body as Read, Unread};
+use super::super::http::respond::{Answer, Content, busy, limited, not_allowed, not_read, say};
 use super::super::session;
 use super::super::session::centrifuge::NODE;
-use super::super::socket::Socket;
-use super::super::upgraded::Upgraded;
 use super::query;
 use crate::bounds::Share;
 use crate::wire::centrifuge::{Closing, EmulationRequest, Encoding, Push, Reply};
@@ -42,7 +43,7 @@ type Posted = (Bytes, Share);
 
 /// The sessions that are posted to, by their secret names.
 #[derive(Default)]
-pub(in crate::gateway) struct Emulated(Mutex<HashMap<String, mpsc::Sender<Posted>>>);
+pub(in super::super) struct Emulated(Mutex<HashMap<String, mpsc::Sender<Posted>>>);
 
 impl Emulated {
     fn all(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Posted>>> {
@@ -90,7 +91,7 @@ impl Shape {
 }
 
 /// The paths of this page, if they are served.
-pub(in crate::gateway) fn is_for(path: &str, shared: &Shared) -> bool {
+pub(in super::super) fn is_for(path: &str, shared: &Shared) -> bool {
     let Some(options) = &shared.options.centrifuge else {
         return false;
     };
@@ -103,7 +104,7 @@ pub(in crate::gateway) fn is_for(path: &str, shared: &Shared) -> bool {
 }
 
 /// Answers a request to one of these paths.
-pub(in crate::gateway) async fn serve(
+pub(in super::super) async fn serve(
     request: &mut Request<Incoming>,
     ends: &Ends,
     shared: &Arc<Shared>,

@@ -6,31 +6,15 @@
 //! socket. `subscribe`, `unsubscribe`, `stream.open` and `stream.close` belong to a session.
 
 pub(super) mod audit;
-pub(super) mod conversation;
-mod feed;
-mod key;
 mod line;
-mod log;
-mod marks;
-mod member;
-pub(super) mod message;
-mod partition;
-mod position;
-mod receipt;
-mod row;
-mod schedule;
-mod seen;
-mod server;
-pub(super) mod session;
+pub(super) mod people;
+pub(super) mod server;
 pub(crate) mod shape;
-pub(super) mod signal;
-pub(super) mod stream;
 pub(super) mod subscribe;
 mod sync;
-mod table;
-mod timeline;
+pub(super) mod tables;
+pub(super) mod timelines;
 pub(super) mod wait;
-mod webhook;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -44,8 +28,9 @@ use crate::access::{Asker, Claim, Right, Rights};
 use crate::feed::Who;
 use crate::table::StoreError;
 use crate::timeline::{Error, Target};
-use crate::wire::session::{Discovered, Nothing, Pong};
-use crate::wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request, openrpc};
+use crate::wire::openrpc;
+use crate::wire::server::session::{Discovered, Nothing, Pong};
+use crate::wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
@@ -64,7 +49,7 @@ pub(super) struct Caller {
     /// Its session, of one that has shown a credential.
     pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
-    member_changes: Arc<conversation::MemberChanges>,
+    member_changes: Arc<people::conversation::MemberChanges>,
     /// The order of its writes that read before they are queued.
     line: line::Line,
 }
@@ -179,7 +164,7 @@ fn start_in_order(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -
     };
     let changes = Arc::clone(&caller.member_changes);
     let begin = || start(shared, caller, request);
-    conversation::changing_members(shared, changes, &timeline, begin).into()
+    people::conversation::changing_members(shared, changes, &timeline, begin).into()
 }
 
 /// The timeline whose members a call changes.
@@ -197,86 +182,98 @@ fn members_changed_by(request: &Request) -> Option<String> {
 #[allow(clippy::too_many_lines)] // a line for each method
 fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
-        Request::SessionOpen(open) => Work::Now(session::open(shared, caller, open)),
-        Request::SessionRenew(renew) => session::renew(shared, caller, &renew),
-        Request::SessionList(list) => seen::list(shared, caller, list),
-        Request::SessionGet(get) => seen::get(shared, caller, get),
-        Request::SessionClose(close) => session::close(shared, caller, &close),
-        Request::SessionRevoke(revoke) => session::revoke(shared, caller, revoke).into(),
-        Request::KeyCreate(create) => key::create(shared, caller, create).into(),
-        Request::KeyList(_) => key::list(shared, caller).into(),
-        Request::KeyRevoke(revoke) => key::revoke(shared, caller, revoke).into(),
+        Request::SessionOpen(open) => Work::Now(server::session::open(shared, caller, open)),
+        Request::SessionRenew(renew) => server::session::renew(shared, caller, &renew),
+        Request::SessionList(list) => server::seen::list(shared, caller, list),
+        Request::SessionGet(get) => server::seen::get(shared, caller, get),
+        Request::SessionClose(close) => server::session::close(shared, caller, &close),
+        Request::SessionRevoke(revoke) => server::session::revoke(shared, caller, revoke).into(),
+        Request::KeyCreate(create) => server::key::create(shared, caller, create).into(),
+        Request::KeyList(_) => server::key::list(shared, caller).into(),
+        Request::KeyRevoke(revoke) => server::key::revoke(shared, caller, revoke).into(),
         Request::Ping(Nothing {}) => Work::Now(Ok(pong(shared))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
-        Request::TimelineCreate(create) => timeline::create(shared, caller, *create),
-        Request::TimelineGet(get) => timeline::get(shared, caller, get),
-        Request::TimelineUpdate(update) => timeline::update(shared, caller, update),
-        Request::TimelineDelete(delete) => timeline::delete(shared, caller, delete),
-        Request::TimelineTrim(trim) => timeline::trim(shared, caller, trim),
-        Request::TimelineList(list) => timeline::list(shared, caller, list),
-        Request::TimelinePrefixes(level) => timeline::prefixes(shared, caller, level),
-        Request::TimelineReaders(readers) => seen::readers(shared, caller, readers),
-        Request::TimelineConfigure(configure) => timeline::configure(shared, caller, *configure),
-        Request::MemberAdd(add) => member::add(shared, caller, add),
-        Request::MemberUpdate(update) => member::update(shared, caller, *update),
-        Request::MemberRemove(remove) => member::remove(shared, caller, remove),
-        Request::MemberGet(get) => member::get(shared, caller, get),
-        Request::MemberList(list) => member::list(shared, caller, list),
-        Request::MessageAppend(append) => message::append(shared, caller, *append).alone(shared),
-        Request::MessageAppendBatch(all) => message::append_all(shared, caller, all).alone(shared),
-        Request::MessageGet(get) => message::get(shared, caller, get),
-        Request::MessageRange(range) => message::range(shared, caller, range),
-        Request::MessageUpdate(update) => message::update(shared, caller, *update),
-        Request::MessageDelete(delete) => message::delete(shared, caller, delete),
-        Request::Signal(signal) => signal::signal(shared, caller, signal, None),
-        Request::PresenceGet(get) => signal::presence(shared, caller, get),
-        Request::MessageRecall(recall) => message::recall(shared, caller, recall),
-        Request::ReactionAdd(add) => marks::react(shared, caller, add).into(),
-        Request::ReactionRemove(remove) => marks::take_back(shared, caller, remove).into(),
-        Request::ReactionList(list) => marks::reactions_of(shared, caller, list),
-        Request::PinAdd(add) => marks::pin(shared, caller, add),
-        Request::PinRemove(remove) => marks::unpin(shared, caller, remove),
-        Request::PinList(list) => marks::pinned(shared, caller, list),
-        Request::ConversationList(list) => conversation::list(shared, caller, list),
-        Request::ConversationSync(sync) => conversation::sync(shared, caller, sync),
-        Request::ConversationCount(count) => conversation::count(shared, caller, count),
-        Request::ConversationGet(get) => conversation::get(shared, caller, get),
-        Request::ConversationUpdate(update) => conversation::update(shared, caller, update).into(),
-        Request::ConversationDirect(direct) => conversation::direct(shared, caller, direct).into(),
-        Request::ConversationHide(hide) => conversation::hide(shared, caller, hide).into(),
-        Request::FeedFollow(follow) => feed::follow(shared, caller, follow).into(),
-        Request::FeedUnfollow(unfollow) => feed::unfollow(shared, caller, unfollow).into(),
-        Request::FeedFollowing(following) => feed::following(shared, caller, following),
-        Request::FeedFollowers(followers) => feed::followers(shared, caller, followers),
-        Request::FeedRange(range) => feed::range(shared, caller, range),
-        Request::MessageHide(hide) => receipt::hide(shared, caller, hide).into(),
-        Request::MessageHidden(hidden) => receipt::hidden(shared, caller, hidden).into(),
-        Request::ConversationClear(clear) => receipt::clear(shared, caller, clear).into(),
-        Request::ReadSet(set) => receipt::set(shared, caller, set).into(),
-        Request::ReceiptList(list) => receipt::list(shared, caller, list),
-        Request::ScheduleList(list) => schedule::list(shared, caller, list),
-        Request::ScheduleCancel(cancel) => schedule::cancel(shared, caller, cancel),
-        Request::PositionSet(set) => position::set(shared, caller, set).into(),
-        Request::PositionList(list) => position::list(shared, caller, list),
-        Request::PositionRemove(remove) => position::remove(shared, caller, remove).into(),
+        Request::TimelineCreate(create) => timelines::timeline::create(shared, caller, *create),
+        Request::TimelineGet(get) => timelines::timeline::get(shared, caller, get),
+        Request::TimelineUpdate(update) => timelines::timeline::update(shared, caller, update),
+        Request::TimelineDelete(delete) => timelines::timeline::delete(shared, caller, delete),
+        Request::TimelineTrim(trim) => timelines::timeline::trim(shared, caller, trim),
+        Request::TimelineList(list) => timelines::timeline::list(shared, caller, list),
+        Request::TimelinePrefixes(level) => timelines::timeline::prefixes(shared, caller, level),
+        Request::TimelineReaders(readers) => server::seen::readers(shared, caller, readers),
+        Request::TimelineConfigure(configure) => {
+            timelines::timeline::configure(shared, caller, *configure)
+        }
+        Request::MemberAdd(add) => timelines::member::add(shared, caller, add),
+        Request::MemberUpdate(update) => timelines::member::update(shared, caller, *update),
+        Request::MemberRemove(remove) => timelines::member::remove(shared, caller, remove),
+        Request::MemberGet(get) => timelines::member::get(shared, caller, get),
+        Request::MemberList(list) => timelines::member::list(shared, caller, list),
+        Request::MessageAppend(append) => {
+            timelines::message::append(shared, caller, *append).alone(shared)
+        }
+        Request::MessageAppendBatch(all) => {
+            timelines::message::append_all(shared, caller, all).alone(shared)
+        }
+        Request::MessageGet(get) => timelines::message::get(shared, caller, get),
+        Request::MessageRange(range) => timelines::message::range(shared, caller, range),
+        Request::MessageUpdate(update) => timelines::message::update(shared, caller, *update),
+        Request::MessageDelete(delete) => timelines::message::delete(shared, caller, delete),
+        Request::Signal(signal) => timelines::signal::signal(shared, caller, signal, None),
+        Request::PresenceGet(get) => timelines::signal::presence(shared, caller, get),
+        Request::MessageRecall(recall) => timelines::message::recall(shared, caller, recall),
+        Request::ReactionAdd(add) => timelines::marks::react(shared, caller, add).into(),
+        Request::ReactionRemove(remove) => {
+            timelines::marks::take_back(shared, caller, remove).into()
+        }
+        Request::ReactionList(list) => timelines::marks::reactions_of(shared, caller, list),
+        Request::PinAdd(add) => timelines::marks::pin(shared, caller, add),
+        Request::PinRemove(remove) => timelines::marks::unpin(shared, caller, remove),
+        Request::PinList(list) => timelines::marks::pinned(shared, caller, list),
+        Request::ConversationList(list) => people::conversation::list(shared, caller, list),
+        Request::ConversationSync(sync) => people::conversation::sync(shared, caller, sync),
+        Request::ConversationCount(count) => people::conversation::count(shared, caller, count),
+        Request::ConversationGet(get) => people::conversation::get(shared, caller, get),
+        Request::ConversationUpdate(update) => {
+            people::conversation::update(shared, caller, update).into()
+        }
+        Request::ConversationDirect(direct) => {
+            people::conversation::direct(shared, caller, direct).into()
+        }
+        Request::ConversationHide(hide) => people::conversation::hide(shared, caller, hide).into(),
+        Request::FeedFollow(follow) => people::feed::follow(shared, caller, follow).into(),
+        Request::FeedUnfollow(unfollow) => people::feed::unfollow(shared, caller, unfollow).into(),
+        Request::FeedFollowing(following) => people::feed::following(shared, caller, following),
+        Request::FeedFollowers(followers) => people::feed::followers(shared, caller, followers),
+        Request::FeedRange(range) => people::feed::range(shared, caller, range),
+        Request::MessageHide(hide) => people::receipt::hide(shared, caller, hide).into(),
+        Request::MessageHidden(hidden) => people::receipt::hidden(shared, caller, hidden).into(),
+        Request::ConversationClear(clear) => people::receipt::clear(shared, caller, clear).into(),
+        Request::ReadSet(set) => people::receipt::set(shared, caller, set).into(),
+        Request::ReceiptList(list) => people::receipt::list(shared, caller, list),
+        Request::ScheduleList(list) => timelines::schedule::list(shared, caller, list),
+        Request::ScheduleCancel(cancel) => timelines::schedule::cancel(shared, caller, cancel),
+        Request::PositionSet(set) => people::position::set(shared, caller, set).into(),
+        Request::PositionList(list) => people::position::list(shared, caller, list),
+        Request::PositionRemove(remove) => people::position::remove(shared, caller, remove).into(),
         Request::Sync(sync) => sync::sync(shared, caller, *sync).into(),
-        Request::StreamCommit(commit) => stream::commit(shared, caller, commit).into(),
-        Request::StreamCursors(cursors) => stream::cursors(shared, caller, cursors).into(),
-        Request::StreamForget(forget) => stream::forget(shared, caller, forget).into(),
-        Request::WebhookList(_) => webhook::list(shared, caller).into(),
-        Request::WebhookDead(dead) => webhook::dead(shared, caller, dead).into(),
-        Request::WebhookReplay(replay) => webhook::replay(shared, caller, replay).into(),
-        Request::TableList(_) => table::list(shared, caller),
-        Request::TableGet(get) => table::get(shared, caller, get),
-        Request::RowGet(get) => row::get(shared, caller, get),
-        Request::RowRange(range) => row::range(shared, caller, *range),
-        Request::RowPut(put) => row::put(shared, caller, put),
-        Request::PartitionList(_) => partition::list(shared),
-        Request::PartitionSplit(split) => partition::split(shared, caller, &split),
-        Request::PartitionMerge(merge) => partition::merge(shared, caller, &merge),
+        Request::StreamCommit(commit) => tables::stream::commit(shared, caller, commit).into(),
+        Request::StreamCursors(cursors) => tables::stream::cursors(shared, caller, cursors).into(),
+        Request::StreamForget(forget) => tables::stream::forget(shared, caller, forget).into(),
+        Request::WebhookList(_) => server::webhook::list(shared, caller).into(),
+        Request::WebhookDead(dead) => server::webhook::dead(shared, caller, dead).into(),
+        Request::WebhookReplay(replay) => server::webhook::replay(shared, caller, replay).into(),
+        Request::TableList(_) => tables::table::list(shared, caller),
+        Request::TableGet(get) => tables::table::get(shared, caller, get),
+        Request::RowGet(get) => tables::row::get(shared, caller, get),
+        Request::RowRange(range) => tables::row::range(shared, caller, *range),
+        Request::RowPut(put) => tables::row::put(shared, caller, put),
+        Request::PartitionList(_) => server::partition::list(shared),
+        Request::PartitionSplit(split) => server::partition::split(shared, caller, &split),
+        Request::PartitionMerge(merge) => server::partition::merge(shared, caller, &merge),
         Request::ServerStatus(_) => server::status(shared, caller),
         Request::ServerHistory(history) => server::history(shared, &history),
-        Request::LogTail(tail) => log::tail(shared, caller, &tail),
+        Request::LogTail(tail) => server::log::tail(shared, caller, &tail),
         Request::Subscribe(_)
         | Request::Unsubscribe(_)
         | Request::StreamOpen(_)

@@ -7,11 +7,11 @@ use std::borrow::Cow;
 
 use crate::people;
 use crate::timeline::{self, Burial, Reaction, Refused};
-use crate::wire::message::Message;
+use crate::wire::messages::message::Message;
+use crate::wire::messages::reaction::Reactions;
 use crate::wire::push::ReactedMessage;
-use crate::wire::reaction::Reactions;
-use crate::wire::settings::{Edit, EditBy, FanOut, Retention, Settings, SettingsPatch};
-use crate::wire::sync::State;
+use crate::wire::timelines::settings::{Edit, EditBy, FanOut, Retention, Settings, SettingsPatch};
+use crate::wire::timelines::sync::State;
 use crate::wire::{self, Columns, Entry, Failure, Integers, Limits, Reason};
 
 /// A message; `integers`: how its big integers are written.
@@ -44,7 +44,7 @@ pub(crate) fn message(from: timeline::Message, integers: Integers) -> Message<'s
 }
 
 /// A message that others hold too.
-pub(in crate::gateway) fn shared_message(
+pub(in super::super) fn shared_message(
     from: &timeline::Message,
     integers: Integers,
 ) -> Message<'_> {
@@ -81,10 +81,10 @@ pub(in crate::gateway) fn shared_message(
 }
 
 /// Reactions.
-pub(in crate::gateway) fn reactions(from: Vec<Reaction>) -> Reactions<'static> {
+pub(in super::super) fn reactions(from: Vec<Reaction>) -> Reactions<'static> {
     let one = |reaction: Reaction| {
         let users = reaction.users.into_iter().map(Cow::Owned).collect();
-        let shown = wire::reaction::Reaction {
+        let shown = wire::messages::reaction::Reaction {
             count: reaction.count,
             users,
             mine: reaction.mine,
@@ -95,12 +95,12 @@ pub(in crate::gateway) fn reactions(from: Vec<Reaction>) -> Reactions<'static> {
 }
 
 /// Reactions that others hold too.
-pub(in crate::gateway) fn shared_reactions(from: &[Reaction]) -> Reactions<'_> {
-    fn one(reaction: &Reaction) -> (Cow<'_, str>, wire::reaction::Reaction<'_>) {
+pub(in super::super) fn shared_reactions(from: &[Reaction]) -> Reactions<'_> {
+    fn one(reaction: &Reaction) -> (Cow<'_, str>, wire::messages::reaction::Reaction<'_>) {
         let users = reaction.users.iter();
         (
             Cow::Borrowed(reaction.name.as_str()),
-            wire::reaction::Reaction {
+            wire::messages::reaction::Reaction {
                 count: reaction.count,
                 users: users.map(|user| Cow::Borrowed(user.as_str())).collect(),
                 mine: reaction.mine,
@@ -111,7 +111,7 @@ pub(in crate::gateway) fn shared_reactions(from: &[Reaction]) -> Reactions<'_> {
 }
 
 /// What a reader is told of a message that has new reactions and is else as it was.
-pub(in crate::gateway) fn shared_reacted(from: &timeline::Message) -> ReactedMessage<'_> {
+pub(in super::super) fn shared_reacted(from: &timeline::Message) -> ReactedMessage<'_> {
     let by_name = from.reactions.as_ref().map(|all| all.by_name.as_slice());
     ReactedMessage {
         sequence: from.sequence,
@@ -121,7 +121,7 @@ pub(in crate::gateway) fn shared_reacted(from: &timeline::Message) -> ReactedMes
 }
 
 /// Messages.
-pub(in crate::gateway) fn messages(
+pub(in super::super) fn messages(
     from: Vec<timeline::Message>,
     integers: Integers,
 ) -> Vec<Message<'static>> {
@@ -138,8 +138,11 @@ pub(crate) fn entry(columns: Columns, integers: Integers) -> Entry<'static> {
 }
 
 /// A timeline.
-pub(crate) fn info(from: timeline::TimelineInfo, integers: Integers) -> wire::timeline::Info {
-    wire::timeline::Info {
+pub(crate) fn info(
+    from: timeline::TimelineInfo,
+    integers: Integers,
+) -> wire::timelines::timeline::Info {
+    wire::timelines::timeline::Info {
         timeline: from.timeline,
         epoch: from.head.epoch,
         meta: entry(from.meta, integers),
@@ -157,7 +160,7 @@ pub(crate) fn info(from: timeline::TimelineInfo, integers: Integers) -> wire::ti
 }
 
 /// Settings, with the defaults of those that neither timeline nor policy has.
-pub(in crate::gateway) fn settings(from: &timeline::Settings) -> Settings {
+pub(in super::super) fn settings(from: &timeline::Settings) -> Settings {
     let kept = from.retention.unwrap_or_default();
     let edit = from.edit.unwrap_or_default();
     Settings {
@@ -225,8 +228,8 @@ pub(crate) fn member(
     user: String,
     row: timeline::MemberRow,
     integers: Integers,
-) -> wire::member::Member {
-    wire::member::Member {
+) -> wire::timelines::member::Member {
+    wire::timelines::member::Member {
         user,
         role: row.role,
         attributes: entry(row.attributes, integers),
@@ -242,9 +245,9 @@ pub(crate) fn member(
 pub(crate) fn scheduled(
     from: timeline::Scheduled,
     integers: Integers,
-) -> wire::schedule::Scheduled {
+) -> wire::messages::schedule::Scheduled {
     let refused = from.refused;
-    wire::schedule::Scheduled {
+    wire::messages::schedule::Scheduled {
         scheduled: from.message_id,
         deliver_at: from.deliver_at,
         expires_in_ms: from.expires_in_ms,
@@ -259,8 +262,8 @@ pub(crate) fn scheduled(
 }
 
 /// A device.
-pub(crate) fn device(from: people::Device) -> wire::position::Device {
-    wire::position::Device {
+pub(crate) fn device(from: people::Device) -> wire::people::position::Device {
+    wire::people::position::Device {
         device: from.device,
         used_at: from.used_at,
         positions: from.positions,
@@ -268,8 +271,8 @@ pub(crate) fn device(from: people::Device) -> wire::position::Device {
 }
 
 /// How far a device is.
-pub(crate) fn place(from: people::Place) -> wire::position::Place {
-    wire::position::Place {
+pub(crate) fn place(from: people::Place) -> wire::people::position::Place {
+    wire::people::position::Place {
         epoch: from.epoch,
         after: from.after,
         changes_after: from.changes_after,
@@ -319,16 +322,16 @@ pub(super) fn entry_limits(limits: &Limits) -> timeline::EntryLimits {
 const ENTRY_NAMES_MAX: u64 = 128;
 
 /// A limit as a length in memory.
-pub(in crate::gateway) fn size(limit: u64) -> usize {
+pub(in super::super) fn size(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
 /// About how many bytes of stored messages make a reply that stays below the outbound frame.
-pub(in crate::gateway) fn page_bytes(limits: &Limits) -> usize {
+pub(in super::super) fn page_bytes(limits: &Limits) -> usize {
     size(limits.outbound_frame_bytes_max) / 4
 }
 
 /// An answer that should hold one thing and holds none: an error of ours.
-pub(in crate::gateway) fn missing() -> Failure {
+pub(in super::super) fn missing() -> Failure {
     wire::Reason::InternalError.into()
 }

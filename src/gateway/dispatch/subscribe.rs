@@ -15,35 +15,36 @@ use crate::feed::{Cursor, Lane, Subscription, Watch, With};
 use crate::timeline::{
     Admission, Changed, Create, Error, Head, Resume, ResumeState, Target, Timelines,
 };
-use crate::wire::{Failure, Integers, Reason, sync};
+use crate::wire::timelines::sync;
+use crate::wire::{Failure, Integers, Reason};
 
 /// What all subscriptions of one call have in common.
 #[derive(Clone)]
-pub(in crate::gateway) struct Asked {
+pub(in super::super) struct Asked {
     /// Whose they are.
-    pub(in crate::gateway) asker: Arc<Asker>,
-    pub(in crate::gateway) integers: Integers,
+    pub(in super::super) asker: Arc<Asker>,
+    pub(in super::super) integers: Integers,
     /// Messages of a timeline in the reply.
-    pub(in crate::gateway) limit: u64,
+    pub(in super::super) limit: u64,
     /// Make timelines that are not there, unless they are the server's own, which may only be read.
-    pub(in crate::gateway) create: bool,
+    pub(in super::super) create: bool,
     /// What they ask for besides messages.
-    pub(in crate::gateway) with: With,
+    pub(in super::super) with: With,
 }
 
 /// Messages of a conversation in which a device has no position, if the client does not say.
-pub(in crate::gateway) const REWIND: u64 = 20;
+pub(in super::super) const REWIND: u64 = 20;
 
 /// Room for one timeline's part of a reply.
 #[derive(Clone, Copy)]
-pub(in crate::gateway) struct Room {
-    pub(in crate::gateway) bytes: usize,
+pub(in super::super) struct Room {
+    pub(in super::super) bytes: usize,
     /// It may be passed by one message.
-    pub(in crate::gateway) first_anyway: bool,
+    pub(in super::super) first_anyway: bool,
 }
 
 /// A subscription that begins without a look at the store, if the head in memory says that there is nothing to tell.
-pub(in crate::gateway) async fn quietly(
+pub(in super::super) async fn quietly(
     shared: &Shared,
     asked: &Asked,
     start: &sync::Start,
@@ -102,7 +103,7 @@ fn at_the_end(
 /// A subscription that makes its timeline, and begins when that is decided, before it is on disk. If the making is
 /// lost, nothing was told that is wrong: the timeline was empty, and one that is made later has another epoch, which
 /// ends the subscription. `Err` = the timeline exists, or must not be made.
-pub(in crate::gateway) async fn making(
+pub(in super::super) async fn making(
     shared: &Shared,
     asked: &Asked,
     watch: Watch,
@@ -162,7 +163,7 @@ async fn known(
 }
 
 /// Reads from the subscriber's position. With `Ok` the subscription is there unless the state says that it is not.
-pub(in crate::gateway) async fn subscribe(
+pub(in super::super) async fn subscribe(
     shared: &Shared,
     asked: &Asked,
     start: sync::Start,
@@ -230,7 +231,7 @@ pub(in crate::gateway) async fn subscribe(
 }
 
 /// What a subscription asks for besides messages.
-pub(in crate::gateway) fn lanes(with: &[sync::With]) -> With {
+pub(in super::super) fn lanes(with: &[sync::With]) -> With {
     with.iter().fold(With::default(), |lanes, one| {
         lanes.and(match one {
             sync::With::Signals => Lane::Signals,

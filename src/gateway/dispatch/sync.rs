@@ -11,18 +11,20 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, TryFutureExt as _};
 use tokio::time::Instant;
 
-use super::position::places;
+use super::super::entrance::door::other_rules;
+use super::people::conversation;
+use super::people::position::places;
 use super::shape::{self, page_bytes, size};
 use super::subscribe::REWIND;
 use super::wait::Wait;
-use super::{Caller, Shared, Started, Work, conversation, refusal};
+use super::{Caller, Shared, Started, Work, refusal};
 use crate::access::Asker;
 use crate::feed::{Mailbox, Watch};
-use crate::gateway::door::other_rules;
 use crate::metrics::{Metrics, News};
 use crate::people::{SetPositions, SyncDevice};
 use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
-use crate::wire::{Failure, Integers, Method, Reply, sync};
+use crate::wire::timelines::sync;
+use crate::wire::{Failure, Integers, Method, Reply};
 
 pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Started {
     let (shared, integers) = (Arc::clone(shared), caller.integers);

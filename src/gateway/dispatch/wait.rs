@@ -5,10 +5,10 @@
 
 use tokio::sync::watch;
 
+use super::super::entrance::door::Door;
 use super::Shared;
 use crate::access::Asker;
 use crate::bounds::{Full, Share};
-use crate::gateway::door::Door;
 use crate::metrics::Held;
 use crate::wire::{Failure, Reason};
 
@@ -41,7 +41,7 @@ impl Wait {
 }
 
 /// The refusal of a caller who would hold too much. It is counted with the call's answer.
-pub(in crate::gateway) fn too_many(share: &Share, full: Full) -> Failure {
+pub(in super::super) fn too_many(share: &Share, full: Full) -> Failure {
     let bound = share.bound();
     let name = bound.resource.name();
     match full {

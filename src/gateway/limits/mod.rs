@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
-use super::address::block;
+use super::entrance::address::block;
 use crate::access::{Asker, Identity};
 use crate::bounds::Holder;
 use crate::metrics::{

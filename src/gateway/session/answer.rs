@@ -12,11 +12,11 @@ use futures_util::future::BoxFuture;
 
 use super::super::Shared;
 use super::super::dispatch::{self, Caller, Outcome, Work};
-use super::parts::Opened;
+use super::subscriptions::parts::Opened;
 use crate::wire::{Call, Dialect, Id, Method, Reason, Request};
 
 /// One call that has begun.
-pub(in crate::gateway) struct Begun {
+pub(in super::super) struct Begun {
     /// `None` = a notification.
     pub(super) id: Option<Id>,
     method: Option<Method>,

@@ -12,7 +12,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
 use super::super::Shared;
-use super::super::dispatch::message::{Answer, Appending, Asked};
+use super::super::dispatch::timelines::message::{Answer, Appending, Asked};
 use super::answer::{Cost, Weight};
 use crate::timeline::Prepared;
 use crate::wire::{Dialect, Id};

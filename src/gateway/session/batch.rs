@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::super::Shared;
 use super::super::dispatch::Caller;
 use super::answer::{self, Begun, Finished};
-use super::parts::Opened;
+use super::subscriptions::parts::Opened;
 use crate::wire::{Dialect, Incoming, Together};
 
 /// What a batch came to.
@@ -46,7 +46,7 @@ pub(super) async fn all(
 }
 
 /// Answers what came in one HTTP body.
-pub(in crate::gateway) async fn run(
+pub(in super::super) async fn run(
     shared: &Arc<Shared>,
     caller: &mut Caller,
     incoming: Incoming,

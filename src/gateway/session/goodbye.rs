@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-use super::super::patience::farewell;
+use super::super::http::patience::farewell;
 use super::Session;
 use super::inbound::Inbound;
 use crate::wire::centrifuge::Disconnect;

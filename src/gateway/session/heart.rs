@@ -11,8 +11,9 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 
-use super::super::patience::is_late;
-use super::subscriptions::{Live, Subscriptions};
+use super::super::http::patience::is_late;
+use super::subscriptions::Subscriptions;
+use super::subscriptions::slot::Live;
 use super::{End, Session};
 use crate::wire::Close;
 

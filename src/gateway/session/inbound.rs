@@ -15,9 +15,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Control
 use tokio_tungstenite::tungstenite::protocol::frame::{FrameHeader, Utf8Bytes};
 use tokio_util::io::poll_read_buf;
 
+use super::super::entrance::socket::Socket;
 use super::End;
 use crate::bounds::{SMALL_BYTES, Share};
-use crate::gateway::socket::Socket;
 use crate::wire::{Close, Frames};
 
 /// A whole message, or a control frame.

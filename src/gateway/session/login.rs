@@ -14,33 +14,33 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::super::Shared;
-use super::super::arrival::{Arrival, PATIENCE};
-use super::super::dispatch::session::{is_same_caller, open, take};
+use super::super::dispatch::server::session::{is_same_caller, open, take};
 use super::super::dispatch::{Caller, Outcome};
-use super::super::door::{Door, Presumed};
+use super::super::entrance::arrival::{Arrival, PATIENCE};
+use super::super::entrance::door::{Door, Presumed};
+use super::super::entrance::seats::Seat;
 use super::super::limits::Places;
 use super::super::live::{Kept, Live, Peer};
 use super::super::outbound::expiring;
-use super::super::seats::Seat;
 use super::{End, Session};
 use crate::access::Who;
 use crate::credentials::{Credential, Shown};
-use crate::wire::session::Open;
+use crate::wire::server::session::Open;
 use crate::wire::{Call, Close, Failure, Incoming, Method, Reason, Request};
 
 /// What was known of a connection when it became a WebSocket.
-pub(in crate::gateway) struct Entered {
-    pub(in crate::gateway) address: IpAddr,
+pub(in super::super) struct Entered {
+    pub(in super::super) address: IpAddr,
     /// DNS names of the client's certificate.
-    pub(in crate::gateway) certificates: Arc<[String]>,
+    pub(in super::super) certificates: Arc<[String]>,
     /// What its handshake has shown.
-    pub(in crate::gateway) credential: Option<Credential>,
+    pub(in super::super) credential: Option<Credential>,
     /// Its place among those that have shown none.
-    pub(in crate::gateway) waits: Option<Arc<Arrival>>,
+    pub(in super::super) waits: Option<Arc<Arrival>>,
     /// Count it as one of its user and its key.
-    pub(in crate::gateway) places: Places,
+    pub(in super::super) places: Places,
     /// Its place among all connections.
-    pub(in crate::gateway) seat: Arc<Seat>,
+    pub(in super::super) seat: Arc<Seat>,
 }
 
 /// The credential of a session.

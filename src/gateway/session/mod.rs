@@ -4,26 +4,17 @@
 //! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
 //! the right close code. Must not: spawn anything: an idle connection is this one small task.
 
-mod anew;
 mod answer;
 mod appends;
 pub(super) mod batch;
 pub(super) mod centrifuge;
-mod conversations;
-mod deltas;
 mod goodbye;
 mod heart;
 mod inbound;
 mod jobs;
 pub(super) mod login;
-mod opening;
-mod own_side;
-mod parts;
 mod progress;
 mod receive;
-mod slots;
-mod steps;
-mod streams;
 mod subscriptions;
 
 use std::future::poll_fn;
@@ -37,16 +28,17 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use super::Shared;
+use super::dispatch::Caller;
 use super::dispatch::shape::size;
-use super::dispatch::{Caller, stream};
+use super::dispatch::tables::stream;
+use super::entrance::seats::Seat;
+use super::entrance::socket::Socket;
+use super::entrance::upgraded::Upgraded;
 use super::form::Form;
 use super::limits::{Place, Places};
 use super::live::{Kept, Peer, Pulse};
 use super::outbound::draining;
 use super::outbox::Outbox;
-use super::seats::Seat;
-use super::socket::Socket;
-use super::upgraded::Upgraded;
 use crate::bounds::Share;
 use crate::feed::Pace;
 use crate::metrics::Held;
@@ -58,8 +50,8 @@ use goodbye::frame_of;
 use inbound::Reader;
 use jobs::Jobs;
 use login::{Entered, Login};
-use streams::Streams;
 use subscriptions::Subscriptions;
+use subscriptions::streams::Streams;
 
 /// Why a session's turn is the last one.
 enum End {
@@ -86,7 +78,7 @@ struct Session {
     /// As others know it.
     pulse: Pulse,
     /// What the subscriptions were decided by; `None` = nothing is decided.
-    decided: Option<anew::Decided>,
+    decided: Option<subscriptions::anew::Decided>,
     jobs: Jobs,
     outbox: Outbox,
     subscriptions: Subscriptions,

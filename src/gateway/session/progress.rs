@@ -5,7 +5,8 @@
 
 use super::super::live::Pulse;
 use super::Session;
-use super::subscriptions::{Slot, Subscriptions};
+use super::subscriptions::Subscriptions;
+use super::subscriptions::slot::Slot;
 use crate::feed::{About, Inquiry, Progress, Reached};
 
 impl Session {

@@ -13,14 +13,16 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 
 use super::super::Shared;
-use super::super::dispatch::{Caller, Outcome, conversation, message, signal};
+use super::super::dispatch::people::conversation;
+use super::super::dispatch::timelines::{message, signal};
+use super::super::dispatch::{Caller, Outcome};
 use super::answer::{self, Begun, Cost, Pending, Weight};
 use super::batch;
 use super::inbound::Inbound;
 use super::jobs::WAITS_MAX;
 use super::login::open_session;
-use super::opening;
 use super::subscriptions::Subscriptions;
+use super::subscriptions::opening;
 use super::{Draining, End, Session};
 use crate::reshape::Inside;
 use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Together};
@@ -309,7 +311,7 @@ fn signalling(
     shared: &Arc<Shared>,
     caller: &Caller,
     subscriptions: &mut Subscriptions,
-    request: wire::signal::Signal,
+    request: wire::timelines::signal::Signal,
 ) -> (Pending, Weight) {
     let from = signal::From {
         turn: subscriptions.turn(&request.timeline),

@@ -24,10 +24,11 @@ use hyper::{Method, Request, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::Shared;
-use super::admitted::{Admitted, Does};
-use super::body::{self, Unread};
-use super::door::Visitor;
-use super::respond::{Answer, counted, full};
+use super::entrance::admitted::{Admitted, Does};
+use super::entrance::door::Visitor;
+use super::http::body;
+use super::http::body::Unread;
+use super::http::respond::{Answer, counted, full};
 use super::seldom::Seldom;
 use crate::access::Asker;
 use crate::bounds::Holder;

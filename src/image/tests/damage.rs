@@ -284,7 +284,7 @@ fn a_damaged_filter_is_ignored_and_told() {
     let part = catalog.parts().next().unwrap();
     let stored = {
         let txn = image.inner.store.read().unwrap();
-        let key = super::super::filter::chunk_key(0);
+        let key = super::super::rows::filter::chunk_key(0);
         let side = image.inner.store.slot(part.side).unwrap();
         side.get(&txn, &key).unwrap().unwrap().to_vec()
     };

@@ -5,11 +5,13 @@
 
 use proptest::prelude::*;
 
+use super::super::catalog::catalog_codec;
 use super::super::catalog::{Catalog, Job, Run};
-use super::super::filter::{self, Budget, Filter};
-use super::super::keys::StoredKey;
-use super::super::row::{NewRow, Shape, Stored, decode_piece, encode_piece};
-use super::super::{catalog_codec, row};
+use super::super::rows::filter;
+use super::super::rows::filter::{Budget, Filter};
+use super::super::rows::keys::StoredKey;
+use super::super::rows::row;
+use super::super::rows::row::{NewRow, Shape, Stored, decode_piece, encode_piece};
 use crate::entry::EntryKind;
 use crate::ids::Position;
 

@@ -6,6 +6,7 @@
 //! Promises: each control, a promise broken on purpose, fails the very same check. Must not: repeat what
 //! `log/tests/crashes.rs` shows of the log alone, or assert on time.
 
+use crate::partition::commit::{job, recovery};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;

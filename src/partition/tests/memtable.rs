@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::super::memory::memtable::Memtable;
 use super::ToyRules;
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::log::tests::frame_of;
-use crate::partition::memtable::Memtable;
 use crate::partition::*;
 
 /// Takes in a batch of puts.

@@ -5,6 +5,7 @@
 //! the repeat, which had nothing to write, heard "done"; and a log that takes several batches at once. Promises:
 //! deterministic; batches of one job, held apart by a channel. Must not: repeat the crash tests.
 
+use crate::partition::commit::{job, recovery};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;

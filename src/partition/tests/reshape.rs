@@ -224,7 +224,13 @@ impl Bed {
     fn reshape(&mut self, reshape: Option<Reshape>, keeps_logs: bool) {
         let Some(reshape) = reshape else { return };
         let before = self.partitions().map();
-        let last = |id| making::last_us(&self.partitions().at(id).expect("live")).expect("read");
+        let last = |id| {
+            self.partitions()
+                .at(id)
+                .expect("live")
+                .last_us()
+                .expect("read")
+        };
         let last_us: BTreeMap<_, _> = before.ids().map(|id| (id, last(id))).collect();
         // A clock that is set back meanwhile makes no time fall.
         self.clock.set(self.clock.now_ms() - 10);

@@ -13,10 +13,10 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::super::feeds::feed::{Source, Sources};
 use super::bed::Bed;
 use crate::access::Asker;
 use crate::model::Value;
-use crate::people::feed::{Source, Sources};
 use crate::people::{FeedPage, FeedRange};
 use crate::timeline::{
     AddMembers, Append, AppendOne, Columns, Error, Limits, NewMember, SettingsPatch, Target,

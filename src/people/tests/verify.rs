@@ -5,12 +5,12 @@
 
 use std::ops::Bound;
 
+use super::super::conversations::conversation_row::ConversationRow;
+use super::super::devices::stored::{DeviceRow, Place};
 use super::conversations::World;
 use crate::ids::{PartitionId, Position, TableId};
 use crate::model::{Direction, ValueRef};
 use crate::partition::{Partitions, Purpose, Txn};
-use crate::people::conversation_row::ConversationRow;
-use crate::people::stored::{DeviceRow, Place};
 use crate::people::tables::Home;
 use crate::people::{
     Changed, DevicePosition, Follow, Report, SetPositions, StoredPartition, StoredPeople,

@@ -23,16 +23,16 @@ use crate::model::{Direction, Error, ValueRef};
 use crate::ordered::Reader;
 use crate::partition::{Purpose, ReadError, Txn, View};
 
+use super::super::format::key::Key;
+use super::super::format::primary_key::decode;
+use super::super::format::row::{Row, RowWriter};
 use crate::table::access::{Source, damaged, put};
 use crate::table::catalog::Catalog;
-use crate::table::key::Key;
-use crate::table::primary_key::decode;
-use crate::table::row::{Row, RowWriter};
 use crate::table::schema::Table;
 use crate::table::tables::Tables;
 
 /// Places: index ID -> the last row of its table that was looked at. In each partition.
-pub(in crate::table) const BACKFILLS: TableId = TableId(48);
+pub(in super::super) const BACKFILLS: TableId = TableId(48);
 
 const AFTER: &str = "after";
 const DONE: &str = "done";
@@ -252,7 +252,7 @@ fn key_of_place(index: TableId) -> Key {
 }
 
 /// The index that a place is of; `columns` are its key columns.
-pub(in crate::table) fn backfilled(columns: &[u8]) -> Option<TableId> {
+pub(in super::super) fn backfilled(columns: &[u8]) -> Option<TableId> {
     let number = Reader::new(columns).u64().ok()?;
     u32::try_from(number).ok().map(TableId)
 }

@@ -6,13 +6,13 @@
 use crate::model::{Error, KeyValue};
 use crate::partition::Txn;
 
+use super::super::format::primary_key::key_of;
 use crate::table::Malformed;
 use crate::table::access::damaged;
-use crate::table::primary_key::key_of;
 use crate::table::schema::Table;
 
 /// Has a table's indexes follow a row of it that becomes `after` from `before`, both as they are stored.
-pub(in crate::table) fn follow(
+pub(in super::super) fn follow(
     txn: &mut Txn<'_>,
     table: &Table,
     key: &[KeyValue],

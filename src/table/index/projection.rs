@@ -16,18 +16,18 @@ use crate::model::{
     Cell, Definition, Error, IndexDefinition, KeyColumn, KeyType, KeyValue, ValueRef, column,
 };
 
+use super::super::format::key::Key;
+use super::super::format::primary_key::key_of;
+use super::super::format::row::{Row, encode_cells};
 use crate::table::Malformed;
-use crate::table::key::Key;
-use crate::table::primary_key::key_of;
-use crate::table::row::{Row, encode_cells};
 
 /// The name of the mark.
-pub(in crate::table) const MARK: &str = "";
+pub(in super::super) const MARK: &str = "";
 
 /// An index of a table, against the table's columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::table) struct Index {
-    pub(in crate::table) id: TableId,
+pub(in super::super) struct Index {
+    pub(in super::super) id: TableId,
     /// Where the columns of its key come from.
     key: Vec<Part>,
     /// The columns that its rows hold, in order.
@@ -46,14 +46,14 @@ enum Part {
 
 /// A row of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::table) struct IndexRow {
-    pub(in crate::table) key: Key,
-    pub(in crate::table) value: Vec<u8>,
+pub(in super::super) struct IndexRow {
+    pub(in super::super) key: Key,
+    pub(in super::super) value: Vec<u8>,
 }
 
 impl Index {
     /// The index as its table's definition has it, and its key columns.
-    pub(in crate::table) fn new(
+    pub(in super::super) fn new(
         table: &Definition,
         index: &IndexDefinition,
     ) -> Result<(Index, Vec<KeyColumn>), Error> {
@@ -83,14 +83,14 @@ impl Index {
     }
 
     /// The columns that its row depends on, in order; `None` = on all of them.
-    pub(in crate::table) fn reads(&self) -> Option<&[String]> {
+    pub(in super::super) fn reads(&self) -> Option<&[String]> {
         let is_of_column = |part: &Part| matches!(part, Part::Column(..));
         self.key.iter().any(is_of_column).then_some(&self.reads)
     }
 
     /// What it has of a stored row with this key: nothing if the row has no fitting value for one of the columns that
     /// order it. The inner error is of a row that it can't hold.
-    pub(in crate::table) fn row(
+    pub(in super::super) fn row(
         &self,
         key: &[KeyValue],
         stored: &[u8],
@@ -145,7 +145,7 @@ impl Index {
     }
 
     /// The key of the row that a row with this key is of.
-    pub(in crate::table) fn table_key(&self, key: &[KeyValue]) -> Vec<KeyValue> {
+    pub(in super::super) fn table_key(&self, key: &[KeyValue]) -> Vec<KeyValue> {
         let place = |column: usize| {
             let is_it = |part: &Part| *part == Part::Key(column);
             self.key.iter().position(is_it)

@@ -6,11 +6,11 @@
 use crate::model::{Cell, Direction, IndexState, KeyValue};
 use crate::partition::{ReadError, Rows, View};
 
+use super::super::format::primary_key::{decode, key_of};
 use super::projection::Index;
 use crate::table::Malformed;
 use crate::table::access::{damaged, scan};
 use crate::table::catalog::Catalog;
-use crate::table::primary_key::{decode, key_of};
 use crate::table::schema::{Kind, Table};
 
 /// What was held against each other.

@@ -14,15 +14,15 @@ use crate::ordered::Reader;
 use crate::partition::{Purpose, ReadError, SubmitError, Tail, Txn, View};
 
 use super::super::access::{load, put, read_row, scan_all};
-use super::super::key::Key;
-use super::super::row::{Row, RowWriter};
+use super::super::format::key::Key;
+use super::super::format::row::{Row, RowWriter};
 use super::super::tables::Tables;
 use super::super::{Malformed, access};
 use super::place::Place;
 use super::places::{Places, Scope};
 use super::stream_of;
 
-pub(in crate::table) const CURSORS: TableId = TableId(49);
+pub(in super::super) const CURSORS: TableId = TableId(49);
 /// What webhooks could not deliver (`src/webhook/dead.rs`); a row's partition follows from the webhook's name.
 pub const DEAD_LETTERS: TableId = TableId(50);
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::super::catalog::USER_TABLES_FROM;
-use super::super::change::Change;
+use super::super::format::change::Change;
 use crate::ids::{Position, TableId};
 use crate::partition::{Batch, Tail};
 
@@ -32,7 +32,7 @@ const NOTE_BYTES: usize = 4 << 20;
 
 /// The index of one partition's log.
 #[derive(Debug, Default)]
-pub(in crate::table) struct Index {
+pub(in super::super) struct Index {
     blocks: Mutex<Blocks>,
 }
 
@@ -53,7 +53,7 @@ struct Block {
 
 impl Index {
     /// Notes batches that were read.
-    pub(in crate::table) fn note(&self, batches: &[Arc<Batch>]) {
+    pub(in super::super) fn note(&self, batches: &[Arc<Batch>]) {
         let mut blocks = self.lock();
         for batch in batches {
             let tables = batch.changes().filter_map(Change::table_of);
@@ -65,7 +65,7 @@ impl Index {
     }
 
     /// The first batch from `from` up to `tail` that may change a table; the one behind `tail` if there is none.
-    pub(in crate::table) fn next(
+    pub(in super::super) fn next(
         &self,
         table: TableId,
         from: Position,
@@ -89,7 +89,7 @@ impl Index {
 
     /// Notes what is committed from now on, until the partition closes. Cancel-safe. What it can't keep pace with is
     /// left for those who read it.
-    pub(in crate::table) async fn follow(&self, tail: Tail) {
+    pub(in super::super) async fn follow(&self, tail: Tail) {
         let mut at = tail.position();
         while tail.past(at).await {
             sleep(PAUSE).await;
@@ -109,7 +109,7 @@ impl Index {
     }
 
     /// Forgets what the log has let go of.
-    pub(in crate::table) fn forget_below(&self, first: Position) {
+    pub(in super::super) fn forget_below(&self, first: Position) {
         let mut blocks = self.lock();
         let kept = blocks.by_number.split_off(&(first.0 / BLOCK));
         blocks.entries = kept.values().map(|block| block.tables.len()).sum();

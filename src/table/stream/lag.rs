@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::change::Change;
+use super::super::format::change::Change;
 use super::super::tables::Tables;
 use super::cursors::{Cursor, Followed};
 use super::place::Place;

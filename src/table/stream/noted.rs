@@ -4,16 +4,16 @@
 //! by itself, also where a later one replaced its entry. Must not: read rows; the write has done that.
 
 use super::super::Key;
-use super::super::change::{Action, Change};
-use super::super::row::encode_cells;
-use super::super::versions::Judged;
+use super::super::format::change::{Action, Change};
+use super::super::format::row::encode_cells;
+use super::super::format::versions::Judged;
 use crate::ids::TableId;
 use crate::model::{Cell, Stream};
 use crate::partition::Txn;
 
 /// What was there before a change. Empty where nobody asks for it.
 #[derive(Debug, Default)]
-pub(in crate::table) struct Noted {
+pub(in super::super) struct Noted {
     /// The stream's original columns, as a row.
     original: Vec<u8>,
     /// The row's entry in this batch.
@@ -22,7 +22,7 @@ pub(in crate::table) struct Noted {
 
 impl Noted {
     /// Before a change of the row `judged` (`None` = there is none) in a table with this stream.
-    pub(in crate::table) fn of(
+    pub(in super::super) fn of(
         stream: Option<&Stream>,
         txn: &Txn<'_>,
         key: &Key,
@@ -43,7 +43,7 @@ impl Noted {
     }
 
     /// The record of a change of one row.
-    pub(in crate::table) fn change(
+    pub(in super::super) fn change(
         &self,
         table: TableId,
         action: Action,

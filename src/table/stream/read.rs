@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 
 use super::super::Malformed;
-use super::super::cell::Content;
-use super::super::change::{Action, Change};
-use super::super::delta::{DELTA, cells_of};
-use super::super::key::split_key;
-use super::super::primary_key;
-use super::super::row::{ROW, Row};
+use super::super::format::cell::Content;
+use super::super::format::change::{Action, Change};
+use super::super::format::delta::{DELTA, cells_of};
+use super::super::format::key::split_key;
+use super::super::format::primary_key;
+use super::super::format::row::{ROW, Row};
 use super::super::schema::Table;
 use super::index::Index;
 use super::place::Place;

@@ -20,8 +20,8 @@ use crate::model::{Error, PrimaryKey, TransactionId};
 use crate::partition::{Purpose, Txn, WriteSet};
 
 use super::access::damaged;
-use super::change::Change;
-use super::primary_key::check;
+use super::format::change::Change;
+use super::format::primary_key::check;
 use super::schema::Table;
 use super::tables::Tables;
 use open::{End, Holds, Started, Transaction, WRITES_OF_ONE_BYTES_MAX};

@@ -19,7 +19,7 @@ use crate::partition::{Partitions, Txn, WriteSet};
 
 use super::super::Key;
 use super::super::catalog::Catalog;
-use super::super::primary_key::key_of;
+use super::super::format::primary_key::key_of;
 use super::super::schema::Table;
 use super::super::write::{Checked, Written};
 
@@ -30,7 +30,7 @@ pub(super) const WRITES_OF_ONE_BYTES_MAX: usize = 32 << 20;
 const SWEEP_MS: u64 = 1_000;
 
 /// The open transactions. None is on disk: a restart ends them all.
-pub(in crate::table) struct Transactions {
+pub(in super::super) struct Transactions {
     clock: Arc<Clock>,
     metrics: Arc<Metrics>,
     open: Mutex<Open>,
@@ -38,7 +38,7 @@ pub(in crate::table) struct Transactions {
     count: AtomicUsize,
     /// A bug to be found: locks keep nobody away.
     #[cfg(test)]
-    pub(in crate::table) is_planted: std::sync::atomic::AtomicBool,
+    pub(in super::super) is_planted: std::sync::atomic::AtomicBool,
 }
 
 #[derive(Default)]
@@ -105,7 +105,7 @@ fn locked_key(table: &Table, partition_key: &KeyValue) -> Key {
 }
 
 impl Transactions {
-    pub(in crate::table) fn new(partitions: &Partitions, clock: Arc<Clock>) -> Arc<Transactions> {
+    pub(in super::super) fn new(partitions: &Partitions, clock: Arc<Clock>) -> Arc<Transactions> {
         Arc::new(Transactions {
             clock,
             metrics: Arc::clone(partitions.metrics()),
@@ -117,7 +117,7 @@ impl Transactions {
     }
 
     /// Does a write that is part of no transaction, unless one has its partition key. On the writer's thread.
-    pub(in crate::table) fn write(
+    pub(in super::super) fn write(
         &self,
         row: Checked,
         catalog: &Catalog,
@@ -246,7 +246,7 @@ impl Transactions {
     }
 
     /// Ends those that have expired.
-    pub(in crate::table) fn observe(&self) {
+    pub(in super::super) fn observe(&self) {
         self.sweep(&mut self.lock(), self.clock.now_ms());
     }
 

@@ -15,12 +15,13 @@ use crate::model::{json_bytes, json_text_bytes};
 use crate::ordered::Reader;
 use crate::table::{Batch, FollowError, Malformed, PageBounds, Place, ReadError, Tail};
 
-use super::head::HeadRow;
 use super::marks::Sums;
 use super::members::settings_row::SettingsRow;
 use super::members::{MemberRow, Settings};
-use super::stored::{self, MetaRow};
-use super::tables::{Name, incarnation_of};
+use super::rows::head::HeadRow;
+use super::rows::stored;
+use super::rows::stored::MetaRow;
+use super::rows::tables::{Name, incarnation_of};
 use super::time::shown;
 use super::write::{Site, is_made_at};
 use super::{Message, Meta, Reaction, Standing, Timelines};

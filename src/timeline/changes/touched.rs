@@ -9,10 +9,10 @@ use crate::entry::EntryKind;
 use crate::ordered::Reader;
 use crate::table::{Action, Batch, Change, Malformed, split_key};
 
-use super::super::head::HeadRow;
 use super::super::members::changed_member;
-use super::super::stored::MetaRow;
-use super::super::tables::{
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored::MetaRow;
+use super::super::rows::tables::{
     HEADS, MEMBER_CHANGES, MEMBERS, MESSAGES, METAS, Name, REACTION_SUMS, SETTINGS,
 };
 use super::What;

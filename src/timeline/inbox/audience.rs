@@ -11,9 +11,9 @@ use crate::model::{Direction, ValueRef};
 use crate::table::{Malformed, ReadError, Row, View, damaged, scan, scan_behind};
 
 use super::super::Timelines;
-use super::super::head::HeadRow;
 use super::super::members::change_row::ChangeRow;
-use super::super::tables::{FOLLOWERS, MEMBERS, Name};
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::{FOLLOWERS, MEMBERS, Name};
 use super::follower::user_of;
 use super::post::Post;
 

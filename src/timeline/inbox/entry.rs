@@ -12,10 +12,10 @@ use crate::ids::PartitionId;
 use crate::model::Value;
 use crate::table::{Action, ReadError, RowWriter, Txn, put, record};
 
-use super::super::head::HeadRow;
 use super::super::members::INBOX;
-use super::super::stored::{MessageRow, Stamp};
-use super::super::tables::{MESSAGES, Name};
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored::{MessageRow, Stamp};
+use super::super::rows::tables::{MESSAGES, Name};
 use super::super::write::{Site, new_head, put_new_meta, version};
 use super::super::{Columns, Meta, Timelines};
 use super::post::Post;

@@ -16,24 +16,24 @@ use crate::table::{
     damaged, delete, load, page, put, record, scan_behind, split_key,
 };
 
-use super::super::head::HeadRow;
 use super::super::members::change::put_change;
 use super::super::members::change_row::{ChangeRow, Left};
-use super::super::stored::number;
-use super::super::tables::{FOLLOWERS, Name, incarnation_of};
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored::number;
+use super::super::rows::tables::{FOLLOWERS, Name, incarnation_of};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target, Timelines};
 use crate::ids::PartitionId;
 
 /// A user who follows a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::timeline) struct FollowerRow {
+pub(in super::super) struct FollowerRow {
     /// Messages from this sequence on are theirs.
-    pub(in crate::timeline) from: u64,
+    pub(in super::super) from: u64,
     /// The member version at which they began.
-    pub(in crate::timeline) joined: u64,
+    pub(in super::super) joined: u64,
     /// Which of their follows it is.
-    pub(in crate::timeline) number: u64,
+    pub(in super::super) number: u64,
 }
 
 const FROM: &str = "$from";
@@ -50,7 +50,7 @@ impl FollowerRow {
         row
     }
 
-    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<FollowerRow, Malformed> {
+    pub(in super::super) fn decode(value: &[u8]) -> Result<FollowerRow, Malformed> {
         let mut follower = FollowerRow::default();
         for cell in Row::parse(value)?.cells() {
             let cell = cell?;
@@ -162,7 +162,7 @@ impl Site {
 }
 
 /// The user in the key of a follower or member.
-pub(in crate::timeline) fn user_of(key: &[u8]) -> Result<String, ReadError> {
+pub(in super::super) fn user_of(key: &[u8]) -> Result<String, ReadError> {
     let user = split_key(key).and_then(|(_, columns)| {
         let (_, mut rest) = incarnation_of(columns).ok()?;
         Some(rest.string().ok()?.into_owned())

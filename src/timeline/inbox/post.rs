@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use crate::table::{Action, Batch, Change, Malformed, Row, Txn, record, split_key};
 
-use super::super::head::HeadRow;
-use super::super::tables::{HEADS, MEMBER_CHANGES, MESSAGES, POSTS, incarnation_of};
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::{HEADS, MEMBER_CHANGES, MESSAGES, POSTS, incarnation_of};
 use crate::ordered::Reader;
 
 /// A message that goes into inboxes.
@@ -27,7 +27,7 @@ pub struct Post {
 }
 
 /// Says of messages that were just put that they go into inboxes: `entries` of them, from the entry `first` on.
-pub(in crate::timeline) fn record_posts(txn: &mut Txn<'_>, first: u32, entries: u32) {
+pub(in super::super) fn record_posts(txn: &mut Txn<'_>, first: u32, entries: u32) {
     record(txn, POSTS, Action::Put, first, entries);
 }
 

@@ -6,14 +6,14 @@
 
 use crate::table::{ReadError, Source};
 
-use super::super::head::{HeadRow, TOO_MANY};
 use super::super::members::{FAN_OUT_MEMBERS_MAX, FanOut, INBOX, Policies, Settings};
-use super::super::tables::Name;
+use super::super::rows::head::{HeadRow, TOO_MANY};
+use super::super::rows::tables::Name;
 use super::super::write::Site;
 
 impl Site {
     /// After a change of settings: what they say counts from the next message on.
-    pub(in crate::timeline) fn turn(
+    pub(in super::super) fn turn(
         &self,
         rows: &impl Source,
         name: &Name,
@@ -24,7 +24,7 @@ impl Site {
     }
 
     /// After members or followers came.
-    pub(in crate::timeline) fn turn_by_count(
+    pub(in super::super) fn turn_by_count(
         &self,
         rows: &impl Source,
         name: &Name,
@@ -37,7 +37,7 @@ impl Site {
     }
 
     /// Before an append: a policy may have changed since the last one.
-    pub(in crate::timeline) fn turn_by_policy(
+    pub(in super::super) fn turn_by_policy(
         &self,
         rows: &impl Source,
         name: &Name,
@@ -52,7 +52,7 @@ impl Site {
     }
 
     /// Whether a name is that of an inbox of somebody else.
-    pub(in crate::timeline) fn is_inbox_of_another(&self, name: &Name, user: &str) -> bool {
+    pub(in super::super) fn is_inbox_of_another(&self, name: &Name, user: &str) -> bool {
         Policies::is_inbox(name)
             && !user.is_empty()
             && name

@@ -6,10 +6,10 @@
 use crate::table::ReadError;
 
 use super::super::StoredTimelines;
-use super::super::head::HeadRow;
 use super::super::members::INBOX;
-use super::super::stored;
-use super::super::tables::{FOLLOWERS, Name};
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored;
+use super::super::rows::tables::{FOLLOWERS, Name};
 use super::entry::StoredEntry;
 use super::follower::FollowerRow;
 
@@ -18,7 +18,7 @@ pub type EachEntry<'e> = dyn FnMut(&str, u64, Option<StoredEntry>) -> Result<(),
 
 impl StoredTimelines<'_> {
     /// The head counts a timeline's followers, and each has a member version that was given.
-    pub(in crate::timeline) fn check_followers(
+    pub(in super::super) fn check_followers(
         &self,
         timeline: &str,
         head: &HeadRow,

@@ -6,12 +6,12 @@
 use crate::model::Direction;
 use crate::table::{Action, ReadError, RowWriter, Source, Txn, View, damaged, delete, put, scan};
 
-use super::super::edit::{load, load_held, write};
-use super::super::head::HeadRow;
-use super::super::page::Room;
-use super::super::tables::Name;
+use super::super::read::page::Room;
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::Name;
 use super::super::time::shown;
 use super::super::unread::mask;
+use super::super::write::edit::{load, load_held, write};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Message, Target};
 use super::shown::look_up_own;
@@ -34,7 +34,7 @@ pub struct Pinned {
 
 impl Site {
     /// Pins a message or unpins it; `false` if it was so already.
-    pub(in crate::timeline) fn pin(
+    pub(in super::super) fn pin(
         &self,
         txn: &mut Txn<'_>,
         target: &Target,
@@ -73,7 +73,7 @@ impl Site {
     }
 
     /// Pinned messages in order, and the sequence to go on after if there are more.
-    pub(in crate::timeline) fn pinned(
+    pub(in super::super) fn pinned(
         &self,
         view: &View,
         pinned: &Pinned,

@@ -10,11 +10,11 @@ use crate::table::{
     Action, Key, ReadError, Txn, View, damaged, delete, put, record, scan_all, scan_behind,
 };
 
-use super::super::edit::{load, next_change};
-use super::super::head::{HAS_REACTIONS, HeadRow};
 use super::super::members::Reader;
-use super::super::tables::{Name, REACTION_SUMS};
+use super::super::rows::head::{HAS_REACTIONS, HeadRow};
+use super::super::rows::tables::{Name, REACTION_SUMS};
 use super::super::time::shown;
+use super::super::write::edit::{load, next_change};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
 use super::row::{NAMES_MAX, Reaction, Reactions, Sums, USERS_MAX, added_by, reaction_row};
@@ -64,7 +64,7 @@ pub struct ReactionPage {
 
 impl Site {
     /// Adds a reaction or takes it back. Gives the reactions that the message has then, as far as they may see them.
-    pub(in crate::timeline) fn react(
+    pub(in super::super) fn react(
         &self,
         txn: &mut Txn<'_>,
         react: &React,
@@ -124,7 +124,7 @@ impl Site {
     }
 
     /// The reactions to a message, or all users of one.
-    pub(in crate::timeline) fn reactions(
+    pub(in super::super) fn reactions(
         &self,
         view: &View,
         of: &ReactionsOf,

@@ -11,13 +11,13 @@ use crate::model::Direction;
 use crate::table::{ReadError, Rows, Source, Txn, View, damaged, delete, put, scan};
 
 use super::super::Message;
-use super::super::head::HeadRow;
-use super::super::tables::Name;
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::Name;
 use super::super::write::version;
 use super::row::{Reaction, Reactions, Sums, gone};
 
 /// Gives a message its reactions.
-pub(in crate::timeline) fn look_up(
+pub(in super::super) fn look_up(
     rows: &impl Source,
     name: &Name,
     head: &HeadRow,
@@ -46,7 +46,7 @@ fn show(key: &[u8], value: &[u8], message: &mut Message) -> Result<(), ReadError
 }
 
 /// The sums of consecutive messages, read along with them.
-pub(in crate::timeline) struct Walk<'v> {
+pub(in super::super) struct Walk<'v> {
     name: Name,
     rows: Peekable<Rows<'v>>,
     direction: Direction,
@@ -54,7 +54,7 @@ pub(in crate::timeline) struct Walk<'v> {
 
 impl<'v> Walk<'v> {
     /// `None` if there are none.
-    pub(in crate::timeline) fn new(
+    pub(in super::super) fn new(
         view: &'v View,
         (name, head): (&Name, &HeadRow),
         sequences: &Range<u64>,
@@ -73,7 +73,7 @@ impl<'v> Walk<'v> {
     }
 
     /// Gives the next message its reactions.
-    pub(in crate::timeline) fn look_up(&mut self, message: &mut Message) -> Result<(), ReadError> {
+    pub(in super::super) fn look_up(&mut self, message: &mut Message) -> Result<(), ReadError> {
         loop {
             let next = match self.rows.peek() {
                 None => return Ok(()),
@@ -102,7 +102,7 @@ impl<'v> Walk<'v> {
 }
 
 /// Sets `mine` of each reaction: the reader has it too, and is not among its last users.
-pub(in crate::timeline) fn look_up_own<'m>(
+pub(in super::super) fn look_up_own<'m>(
     rows: &impl Source,
     (name, head): (&Name, &HeadRow),
     user: &str,
@@ -138,7 +138,7 @@ pub(super) fn is_own(
 
 /// Takes pin and reactions from a message that becomes a tombstone. Of reactions this costs one small row, whatever
 /// their number: it hides them, and they go in merges.
-pub(in crate::timeline) fn bury(
+pub(in super::super) fn bury(
     txn: &mut Txn<'_>,
     name: &Name,
     head: &HeadRow,

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 use crate::model::Direction;
 use crate::table::{Key, ReadError, View, damaged, scan};
 
-use super::super::head::HeadRow;
-use super::super::tables::{Name, REACTIONS};
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::{Name, REACTIONS};
 use super::super::{Message, Reaction};
 use super::pins::{PINS_MAX, pins_of};
 use super::reactions::{LOOKED_FOR_MAX, parts};
 use super::row::{Sums, added_by, told_of};
 
 /// A timeline's marks while its messages are walked, in order.
-pub(in crate::timeline) struct Marks<'v> {
+pub(in super::super) struct Marks<'v> {
     view: &'v View,
     name: Name,
     head: HeadRow,
@@ -23,7 +23,7 @@ pub(in crate::timeline) struct Marks<'v> {
 }
 
 impl<'v> Marks<'v> {
-    pub(in crate::timeline) fn new(view: &'v View, name: &Name, head: &HeadRow) -> Marks<'v> {
+    pub(in super::super) fn new(view: &'v View, name: &Name, head: &HeadRow) -> Marks<'v> {
         Marks {
             view,
             name: name.clone(),
@@ -33,7 +33,7 @@ impl<'v> Marks<'v> {
     }
 
     /// Holds a message against its pin and the rows of its reactions.
-    pub(in crate::timeline) fn check(
+    pub(in super::super) fn check(
         &mut self,
         message: &Message,
         problem: &mut dyn FnMut(String),
@@ -109,7 +109,7 @@ impl<'v> Marks<'v> {
     }
 
     /// After the last message.
-    pub(in crate::timeline) fn end(self, problem: &mut dyn FnMut(String)) -> Result<(), ReadError> {
+    pub(in super::super) fn end(self, problem: &mut dyn FnMut(String)) -> Result<(), ReadError> {
         let mut pins = 0;
         for pin in pins_of(self.view, &self.name, &self.head, 0) {
             pin?;
@@ -135,7 +135,7 @@ impl<'v> Marks<'v> {
 }
 
 /// All reactions to a message: the users of each, newest first.
-pub(in crate::timeline) fn stored(
+pub(in super::super) fn stored(
     view: &View,
     name: &Name,
     head: &HeadRow,

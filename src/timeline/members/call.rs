@@ -7,7 +7,7 @@ use std::future::Future;
 use crate::model::json_bytes;
 use crate::table::Purpose;
 
-use super::super::append::Prepared;
+use super::super::write::append::Prepared;
 use super::super::{Append, AppendOne, Columns, Error, Meta, SMALL_BYTES, Target, Timelines};
 use super::row::{DEFAULT_ROLE, MemberRow};
 use super::settings::{Configured, Edit, FanOut, Kept, Settings};
@@ -29,7 +29,7 @@ pub struct NewMember {
 
 impl NewMember {
     /// A user of whom nothing else is said.
-    pub(in crate::timeline) fn plain(user: &str) -> NewMember {
+    pub(in super::super) fn plain(user: &str) -> NewMember {
         NewMember {
             user: user.to_owned(),
             role: None,
@@ -40,7 +40,7 @@ impl NewMember {
     }
 
     /// The role that they get.
-    pub(in crate::timeline) fn role(&self) -> &str {
+    pub(in super::super) fn role(&self) -> &str {
         self.role.as_deref().unwrap_or(DEFAULT_ROLE)
     }
 }
@@ -318,7 +318,7 @@ impl Timelines {
 }
 
 /// About what new members hold in the queue.
-pub(in crate::timeline) fn members_bytes(members: &[NewMember]) -> usize {
+pub(in super::super) fn members_bytes(members: &[NewMember]) -> usize {
     let member = |new: &NewMember| 128 + 2 * new.user.len() + json_bytes(&new.attributes);
     SMALL_BYTES + members.iter().map(member).sum::<usize>()
 }

@@ -7,9 +7,9 @@
 use crate::access::{Asker, Membership, Right, Rights};
 use crate::table::{Action, ReadError, Txn, delete, put, record};
 
-use super::super::append::Prepared;
-use super::super::head::HeadRow;
-use super::super::tables::{MEMBERS, Name};
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::{MEMBERS, Name};
+use super::super::write::append::Prepared;
 use super::super::write::{Site, check_size, merge, put_head, sort, version};
 use super::super::{EntryLimits, Error, Target};
 use super::call::{MembersChanged, NewMember, UpdateMember};
@@ -23,7 +23,7 @@ const ATTRIBUTES_BYTES_MAX: u64 = 4 << 10;
 impl Site {
     /// Adds those who are not members yet, then the announcement if there were any. `None`: messages that the
     /// timeline's first members find there are not counted yet; call again in another batch.
-    pub(in crate::timeline) fn add_members(
+    pub(in super::super) fn add_members(
         &self,
         txn: &mut Txn<'_>,
         target: &Target,
@@ -44,7 +44,7 @@ impl Site {
     }
 
     /// Removes those who are members, then the announcement if there were any.
-    pub(in crate::timeline) fn remove_members(
+    pub(in super::super) fn remove_members(
         &self,
         txn: &mut Txn<'_>,
         target: &Target,
@@ -112,7 +112,7 @@ impl Site {
     }
 
     /// Changes a member's role and attributes. Gives the row as it is then.
-    pub(in crate::timeline) fn update_member(
+    pub(in super::super) fn update_member(
         &self,
         txn: &mut Txn<'_>,
         update: UpdateMember,
@@ -144,7 +144,7 @@ impl Site {
 
     /// Writes a member's row anew under the next member version: others may see that it changed, and what its user may
     /// see is looked at again. The caller puts the head.
-    pub(in crate::timeline) fn put_member(
+    pub(in super::super) fn put_member(
         &self,
         txn: &mut Txn<'_>,
         name: &Name,
@@ -163,7 +163,7 @@ impl Site {
 }
 
 /// Nobody gives, changes or takes a role whose rights they do not have.
-pub(in crate::timeline) fn check_roles<'r>(
+pub(in super::super) fn check_roles<'r>(
     name: &Name,
     asker: &Asker,
     rights: Rights,
@@ -192,7 +192,7 @@ const ATTRIBUTES: EntryLimits = EntryLimits {
 
 /// Adds members; how many of them are new. `history`: how many earlier messages they see, `None` = all. The caller puts
 /// the head.
-pub(in crate::timeline) fn add(
+pub(in super::super) fn add(
     txn: &mut Txn<'_>,
     name: &Name,
     head: &mut HeadRow,
@@ -245,7 +245,7 @@ pub(in crate::timeline) fn add(
 }
 
 /// Takes the next member version and writes its row; gives the version.
-pub(in crate::timeline) fn put_change(
+pub(in super::super) fn put_change(
     txn: &mut Txn<'_>,
     name: &Name,
     head: &mut HeadRow,

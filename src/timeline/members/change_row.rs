@@ -12,29 +12,29 @@
 use crate::model::ValueRef;
 use crate::table::{Malformed, Row, RowWriter};
 
-use super::super::stored::{number, put_number};
+use super::super::rows::stored::{number, put_number};
 
 /// How long member changes are kept, ms.
-pub(in crate::timeline) const KEPT_MS: u64 = 30 * 86_400_000;
+pub(in super::super) const KEPT_MS: u64 = 30 * 86_400_000;
 
 /// What a member change tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::timeline) struct ChangeRow {
+pub(in super::super) struct ChangeRow {
     /// Whose row was written or deleted; empty = nobody's.
-    pub(in crate::timeline) user: String,
+    pub(in super::super) user: String,
     /// Who follows the timeline now or no longer does; empty = nobody.
-    pub(in crate::timeline) follower: String,
+    pub(in super::super) follower: String,
     /// Of one who left.
-    pub(in crate::timeline) left: Option<Left>,
+    pub(in super::super) left: Option<Left>,
 }
 
 /// A membership that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::timeline) struct Left {
+pub(in super::super) struct Left {
     /// The member version at which it began.
-    pub(in crate::timeline) joined: u64,
+    pub(in super::super) joined: u64,
     /// The last sequence when it ended.
-    pub(in crate::timeline) head: u64,
+    pub(in super::super) head: u64,
 }
 
 const FOLLOWER: &str = "$follower";
@@ -44,7 +44,7 @@ const USER: &str = "$user";
 
 impl ChangeRow {
     /// To be finished with the time of the change as version.
-    pub(in crate::timeline) fn encode(&self) -> RowWriter {
+    pub(in super::super) fn encode(&self) -> RowWriter {
         let mut row = RowWriter::new(self.user.len() + self.follower.len() + 32);
         if !self.follower.is_empty() {
             row.put(FOLLOWER, ValueRef::String(&self.follower));
@@ -58,7 +58,7 @@ impl ChangeRow {
     }
 
     /// The change, and when it was, ms.
-    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<(ChangeRow, u64), Malformed> {
+    pub(in super::super) fn decode(value: &[u8]) -> Result<(ChangeRow, u64), Malformed> {
         let row = Row::parse(value)?;
         let (mut change, mut left) = (ChangeRow::default(), Left { joined: 0, head: 0 });
         for cell in row.columns() {
@@ -82,7 +82,7 @@ impl ChangeRow {
     }
 
     /// Whether a stored change is too old to be kept.
-    pub(in crate::timeline) fn is_over(value: &[u8], now_ms: u64) -> Result<bool, Malformed> {
+    pub(in super::super) fn is_over(value: &[u8], now_ms: u64) -> Result<bool, Malformed> {
         let at_ms = Row::parse(value)?.base().cast_unsigned();
         Ok(at_ms.saturating_add(KEPT_MS) < now_ms)
     }

@@ -7,8 +7,8 @@
 use crate::access::{Asker, Right};
 use crate::table::{Action, ReadError, Source, Txn, put, record};
 
-use super::super::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL, TOO_MANY};
-use super::super::tables::{Name, SETTINGS};
+use super::super::rows::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL, TOO_MANY};
+use super::super::rows::tables::{Name, SETTINGS};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
 use super::call::SettingsPatch;
@@ -20,7 +20,7 @@ use super::settings_row::SettingsRow;
 
 impl Site {
     /// Changes settings; `expect_version`: refuse unless they have this version.
-    pub(in crate::timeline) fn configure(
+    pub(in super::super) fn configure(
         &self,
         txn: &mut Txn<'_>,
         target: &Target,
@@ -57,7 +57,7 @@ impl Site {
 
     /// Whether a caller may edit or delete a message that was written then and by that sender. Where rights are
     /// decided, `edit` is for one's own and bound by the settings, and `moderate` is neither.
-    pub(in crate::timeline) fn check_edit(
+    pub(in super::super) fn check_edit(
         &self,
         txn: &Txn<'_>,
         (name, head): (&Name, &HeadRow),
@@ -88,7 +88,7 @@ impl Site {
     }
 
     /// A timeline's settings where it has some, else its policy's.
-    pub(in crate::timeline) fn in_force(&self, name: &Name, own: Settings) -> Settings {
+    pub(in super::super) fn in_force(&self, name: &Name, own: Settings) -> Settings {
         match self.policies.of_name(name) {
             Some(policy) => own.or(policy),
             None => own,
@@ -96,7 +96,7 @@ impl Site {
     }
 
     /// The settings in force and the version of the timeline's own.
-    pub(in crate::timeline) fn configured(
+    pub(in super::super) fn configured(
         &self,
         rows: &impl Source,
         name: &Name,
@@ -111,7 +111,7 @@ impl Site {
 }
 
 /// Writes changed settings, if anything changes. The caller puts the head.
-pub(in crate::timeline) fn set(
+pub(in super::super) fn set(
     txn: &mut Txn<'_>,
     name: &Name,
     head: &mut HeadRow,

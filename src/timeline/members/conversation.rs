@@ -12,10 +12,10 @@ use crate::ids::PartitionId;
 use crate::model::json_bytes;
 use crate::table::{ReadError, RowPage, Source, View, damaged, page};
 
-use super::super::head::HeadRow;
 use super::super::marks::look_up_own;
-use super::super::stored;
-use super::super::tables::{MEMBERS, Name};
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored;
+use super::super::rows::tables::{MEMBERS, Name};
 use super::super::time::shown;
 use super::super::unread::{Unread, mask, unread};
 use super::super::write::Site;
@@ -212,7 +212,7 @@ impl Timelines {
         Ok((members, next))
     }
 
-    pub(in crate::timeline) fn indexes_by_partition(
+    pub(in super::super) fn indexes_by_partition(
         &self,
         names: &[&str],
     ) -> BTreeMap<PartitionId, Vec<usize>> {

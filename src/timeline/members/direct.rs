@@ -7,8 +7,8 @@
 use crate::access::{Asker, Decision, Membership};
 use crate::table::Txn;
 
-use super::super::head::HeadRow;
-use super::super::tables::Name;
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::Name;
 use super::super::write::Site;
 use super::super::{Error, Target, TimelineInfo, Timelines};
 use super::call::{Create, NewMember, SettingsPatch, members_bytes};

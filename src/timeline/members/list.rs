@@ -10,8 +10,8 @@ use crate::table::{ReadError, Source, View, damaged, scan, scan_behind};
 
 use super::super::Error;
 use super::super::Target;
-use super::super::head::HeadRow;
-use super::super::tables::{MEMBERS, Name};
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::{MEMBERS, Name};
 use super::super::write::Site;
 use super::call::{ListMembers, ListedMembers, Member, NextMembers};
 use super::change_row::{ChangeRow, KEPT_MS};
@@ -23,7 +23,7 @@ const ROWS_SCANNED_MAX: usize = if cfg!(test) { 4 } else { 4_096 };
 
 impl Site {
     /// One member.
-    pub(in crate::timeline) fn member(
+    pub(in super::super) fn member(
         &self,
         view: &View,
         target: &Target,
@@ -35,7 +35,7 @@ impl Site {
     }
 
     /// A page of members, or of what changed. `now_ms` decides what is too old.
-    pub(in crate::timeline) fn list_members(
+    pub(in super::super) fn list_members(
         &self,
         view: &View,
         list: &ListMembers,

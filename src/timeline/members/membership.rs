@@ -6,7 +6,7 @@ use crate::entry::EntryKind;
 use crate::ordered::Reader;
 use crate::table::{Action, Batch, Malformed, changed_rows};
 
-use super::super::tables::{MEMBERS, incarnation_of};
+use super::super::rows::tables::{MEMBERS, incarnation_of};
 use super::row::MemberRow;
 
 /// One change of one member.
@@ -43,7 +43,7 @@ pub fn memberships(
     Ok(found)
 }
 
-pub(in crate::timeline) fn member(
+pub(in super::super) fn member(
     columns: &[u8],
     kind: EntryKind,
     value: &[u8],

@@ -14,9 +14,9 @@ use crate::model::ValueRef;
 use crate::table::{Malformed, ReadError, Row, RowWriter, Source, load, read_row};
 
 use super::super::Columns;
-use super::super::head::HeadRow;
-use super::super::stored::{around, number, put_all, put_number};
-use super::super::tables::{Name, incarnation_of};
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored::{around, number, put_all, put_number};
+use super::super::rows::tables::{Name, incarnation_of};
 
 /// What is stored of a member.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,7 +76,7 @@ impl MemberRow {
 
     /// To be finished with the time of the change as version.
     #[must_use]
-    pub(in crate::timeline) fn encode(&self) -> RowWriter {
+    pub(in super::super) fn encode(&self) -> RowWriter {
         let mut row = RowWriter::new(128);
         let (before, behind) = around(&self.attributes, "$");
         put_all(&mut row, before);
@@ -95,7 +95,7 @@ impl MemberRow {
         row
     }
 
-    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<MemberRow, Malformed> {
+    pub(in super::super) fn decode(value: &[u8]) -> Result<MemberRow, Malformed> {
         let mut member = MemberRow {
             joined: 0,
             joined_at: 0,
@@ -136,7 +136,7 @@ impl MemberRow {
     }
 
     /// A user's row in a timeline, if they are a member.
-    pub(in crate::timeline) fn load(
+    pub(in super::super) fn load(
         rows: &impl Source,
         name: &Name,
         head: &HeadRow,
@@ -150,9 +150,7 @@ impl MemberRow {
     }
 
     /// A member's name and row, as they are in the table of members.
-    pub(in crate::timeline) fn named(
-        row: &(Bytes, Bytes),
-    ) -> Result<(String, MemberRow), ReadError> {
+    pub(in super::super) fn named(row: &(Bytes, Bytes)) -> Result<(String, MemberRow), ReadError> {
         read_row(row, WHAT, |columns, value| {
             let (_, mut rest) = incarnation_of(columns)?;
             Ok((rest.string()?.into_owned(), MemberRow::decode(value)?))

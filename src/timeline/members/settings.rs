@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::super::tables::Name;
+use super::super::rows::tables::Name;
 
 /// The settings of a timeline or of a policy; `None` = not set here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -150,7 +150,7 @@ impl Policies {
     }
 
     /// Tells whether timelines are kept by the same policies as before; 0 = by none.
-    pub(in crate::timeline) fn retention_digest(&self) -> u64 {
+    pub(in super::super) fn retention_digest(&self) -> u64 {
         let mut digest = Xxh3::new();
         for Policy { prefix, settings } in &*self.policies {
             let Kept {
@@ -173,12 +173,12 @@ impl Policies {
     }
 
     /// [`Policies::of`] by the encoded name, which begins with the text's bytes.
-    pub(in crate::timeline) fn of_name(&self, name: &Name) -> Option<&Settings> {
+    pub(in super::super) fn of_name(&self, name: &Name) -> Option<&Settings> {
         self.find(&name.as_bytes()[1..])
     }
 
     /// Whether an encoded name is an inbox's.
-    pub(in crate::timeline) fn is_inbox(name: &Name) -> bool {
+    pub(in super::super) fn is_inbox(name: &Name) -> bool {
         name.as_bytes()[1..].starts_with(INBOX.as_bytes())
     }
 

@@ -10,17 +10,17 @@
 use crate::model::ValueRef;
 use crate::table::{Malformed, ReadError, Row, RowWriter, Source, damaged};
 
-use super::super::head::{HAS_SETTINGS, HeadRow};
-use super::super::stored::number;
-use super::super::tables::Name;
+use super::super::rows::head::{HAS_SETTINGS, HeadRow};
+use super::super::rows::stored::number;
+use super::super::rows::tables::Name;
 use super::settings::{Edit, EditBy, FanOut, Kept, Settings};
 
 /// The stored settings of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::timeline) struct SettingsRow {
-    pub(in crate::timeline) settings: Settings,
+pub(in super::super) struct SettingsRow {
+    pub(in super::super) settings: Settings,
     /// 0 = none were ever set.
-    pub(in crate::timeline) version: u64,
+    pub(in super::super) version: u64,
 }
 
 const AGE: &str = "$age";
@@ -36,7 +36,7 @@ const VERSION: &str = "$version";
 
 impl SettingsRow {
     /// To be finished with the time of the change as version.
-    pub(in crate::timeline) fn encode(&self) -> RowWriter {
+    pub(in super::super) fn encode(&self) -> RowWriter {
         let settings = &self.settings;
         let kept = settings.retention.unwrap_or_default();
         let mut row = RowWriter::new(64);
@@ -58,7 +58,7 @@ impl SettingsRow {
         row
     }
 
-    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<SettingsRow, Malformed> {
+    pub(in super::super) fn decode(value: &[u8]) -> Result<SettingsRow, Malformed> {
         let mut row = SettingsRow::default();
         let settings = &mut row.settings;
         let (mut kept, mut window_ms) = (Kept::default(), None);
@@ -103,7 +103,7 @@ impl SettingsRow {
     }
 
     /// The settings of a timeline.
-    pub(in crate::timeline) fn load(
+    pub(in super::super) fn load(
         rows: &impl Source,
         name: &Name,
         head: &HeadRow,

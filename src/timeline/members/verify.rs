@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 use crate::table::{ReadError, Source as _, damaged};
 
-use super::super::dump::StoredTimelines;
-use super::super::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
-use super::super::tables::{MEMBER_CHANGES, MEMBERS, Name};
+use super::super::check::dump::StoredTimelines;
+use super::super::rows::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
+use super::super::rows::tables::{MEMBER_CHANGES, MEMBERS, Name};
 use super::change_row::{ChangeRow, KEPT_MS};
 use super::row::MemberRow;
 use super::settings_row::SettingsRow;
@@ -22,7 +22,7 @@ const DOUBT_MS: u64 = 86_400_000;
 
 impl StoredTimelines<'_> {
     /// Checks a timeline's settings against what the head says of them.
-    pub(in crate::timeline) fn check_settings(
+    pub(in super::super) fn check_settings(
         &self,
         (name, head): Of<'_>,
         problem: Problem<'_>,
@@ -58,7 +58,7 @@ impl StoredTimelines<'_> {
 
     /// Checks the changes of members: none is missing that is still kept, none is beyond the head's version, and the
     /// last one of each member is the one that the member's row names.
-    pub(in crate::timeline) fn check_member_changes(
+    pub(in super::super) fn check_member_changes(
         &self,
         (name, head): Of<'_>,
         problem: Problem<'_>,

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::super::rows::tables::{CHANGES, IDS, MESSAGES};
 use crate::access::Asker;
 use crate::ids::{Clock, PartitionId, TableId};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions, StoreError};
-use crate::timeline::tables::{CHANGES, IDS, MESSAGES};
 use crate::timeline::{
     Append, AppendOne, EntryLimits, Error, Limits, Message, Range, StoredTimelines, Timelines,
     UpdateMessage,

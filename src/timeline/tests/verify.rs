@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
+use super::super::rows::head::{HAS_REACTIONS, HAS_SETTINGS, HeadRow, MEMBERS_ONLY};
+use super::super::rows::stored::{IdRow, change_row};
+use super::super::rows::tables::{DUE, Name, id_columns};
 use super::commands::directory;
 use crate::access::Asker;
 use crate::ids::{Clock, PartitionId};
 use crate::model::{Direction, Value, ValueRef};
 use crate::partition::{Options, Partitions, Purpose, Txn};
 use crate::table::{Key, RowWriter, scan, split_key};
-use crate::timeline::head::{HAS_REACTIONS, HAS_SETTINGS, HeadRow, MEMBERS_ONLY};
-use crate::timeline::stored::{IdRow, change_row};
-use crate::timeline::tables::{DUE, Name, id_columns};
 use crate::timeline::time::{Due, Kind, due_key, expiry_columns};
 use crate::timeline::{
     AddMembers, Append, AppendOne, EntryLimits, Kept, Limits, MemberRow, NewMember, React,

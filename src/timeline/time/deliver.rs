@@ -12,7 +12,7 @@ use crate::access::{Gate, Right, Rights};
 use crate::ids::PartitionId;
 use crate::table::{Malformed, ReadError, Source as _, Txn, View, damaged, delete, put};
 
-use super::super::append::Prepared;
+use super::super::write::append::Prepared;
 use super::super::write::{Site, version};
 use super::super::{Append, AppendOne, Error};
 use super::due::Due;

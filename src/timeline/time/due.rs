@@ -16,12 +16,12 @@ use crate::table::{
     Key, Malformed, ReadError, RowWriter, Txn, View, damaged, delete, put, scan, split_key,
 };
 
-use super::super::tables::{DUE, Name};
+use super::super::rows::tables::{DUE, Name};
 use super::alarm::Alarm;
 
 /// A kind of work. The numbers are part of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::timeline) enum Kind {
+pub(in super::super) enum Kind {
     /// Append a scheduled message.
     Deliver = 1,
     /// Make an expired message a tombstone.
@@ -40,7 +40,7 @@ impl Kind {
 }
 
 /// The key of a due row. `columns`: those behind the timeline.
-pub(in crate::timeline) fn due_key(kind: Kind, at_ms: u64, name: &Name, columns: &[u8]) -> Key {
+pub(in super::super) fn due_key(kind: Kind, at_ms: u64, name: &Name, columns: &[u8]) -> Key {
     let name = name.as_bytes();
     kind.key(at_ms, name.len() + columns.len())
         .columns(name)
@@ -48,7 +48,7 @@ pub(in crate::timeline) fn due_key(kind: Kind, at_ms: u64, name: &Name, columns:
 }
 
 /// The columns of an expiry's due row behind the timeline.
-pub(in crate::timeline) fn expiry_columns(incarnation: u64, sequence: u64) -> Vec<u8> {
+pub(in super::super) fn expiry_columns(incarnation: u64, sequence: u64) -> Vec<u8> {
     let mut columns = Vec::with_capacity(18);
     push_u64(&mut columns, incarnation);
     push_u64(&mut columns, sequence);
@@ -56,7 +56,7 @@ pub(in crate::timeline) fn expiry_columns(incarnation: u64, sequence: u64) -> Ve
 }
 
 /// Writes a due row and notes its time.
-pub(in crate::timeline) fn put_due(
+pub(in super::super) fn put_due(
     txn: &mut Txn<'_>,
     alarm: &Alarm,
     (kind, at_ms): (Kind, u64),
@@ -71,17 +71,17 @@ pub(in crate::timeline) fn put_due(
 
 /// A due row, read.
 #[derive(Clone, Debug)]
-pub(in crate::timeline) struct Due {
-    pub(in crate::timeline) at_ms: u64,
-    pub(in crate::timeline) name: Name,
+pub(in super::super) struct Due {
+    pub(in super::super) at_ms: u64,
+    pub(in super::super) name: Name,
     /// The columns behind the timeline.
-    pub(in crate::timeline) columns: Vec<u8>,
+    pub(in super::super) columns: Vec<u8>,
     kind: Kind,
 }
 
 impl Due {
     /// Reads the columns of a due row's key.
-    pub(in crate::timeline) fn of(columns: &[u8]) -> Result<Due, Malformed> {
+    pub(in super::super) fn of(columns: &[u8]) -> Result<Due, Malformed> {
         let mut reader = Reader::new(columns);
         let kind = match reader.u64()? {
             1 => Kind::Deliver,
@@ -100,7 +100,7 @@ impl Due {
         })
     }
 
-    pub(in crate::timeline) fn kind(&self) -> Kind {
+    pub(in super::super) fn kind(&self) -> Kind {
         self.kind
     }
 
@@ -113,7 +113,7 @@ impl Due {
     }
 
     /// The incarnation that the columns of an expiry or a trim begin with, and what follows.
-    pub(in crate::timeline) fn incarnation(&self) -> Result<(u64, Reader<'_>), Malformed> {
+    pub(in super::super) fn incarnation(&self) -> Result<(u64, Reader<'_>), Malformed> {
         let mut reader = Reader::new(&self.columns);
         let incarnation = reader.u64()?;
         Ok((incarnation, reader))

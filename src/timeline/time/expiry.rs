@@ -5,8 +5,8 @@
 
 use crate::table::{Malformed, ReadError, Txn, View, damaged};
 
-use super::super::edit::{bury, load_held};
-use super::super::head::HeadRow;
+use super::super::rows::head::HeadRow;
+use super::super::write::edit::{bury, load_held};
 use super::super::write::{Site, put_head};
 use super::super::{Burial, Error};
 use super::due::Due;

@@ -16,9 +16,9 @@ use crate::table::{
     split_key,
 };
 
-use super::super::head::HeadRow;
 use super::super::members::Policies;
-use super::super::tables::{HEADS, Name, POLICIES};
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::{HEADS, Name, POLICIES};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Timelines};
 

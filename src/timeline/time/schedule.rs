@@ -13,10 +13,10 @@ use crate::table::{
     Malformed, Purpose, ReadError, Txn, View, damaged, delete, put, read_row, scan, scan_all,
 };
 
-use super::super::head::HeadRow;
 use super::super::members::checked;
-use super::super::stored::IdRow;
-use super::super::tables::{Name, id_columns, id_text};
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored::IdRow;
+use super::super::rows::tables::{Name, id_columns, id_text};
 use super::super::write::{Site, version};
 use super::super::{Columns, Error, Target, Timelines};
 use super::due::{Kind, due_key, put_due};
@@ -86,7 +86,7 @@ impl Timelines {
 
 impl Site {
     /// Schedules a message that has passed the tests of an append. `columns`: sender and message ID.
-    pub(in crate::timeline) fn schedule(
+    pub(in super::super) fn schedule(
         &self,
         txn: &mut Txn<'_>,
         (name, head): (&Name, &HeadRow),
@@ -109,7 +109,7 @@ impl Site {
     }
 
     /// Whether the sender may schedule one more at this time. If there is no room the oldest refused one goes.
-    pub(in crate::timeline) fn check_later(
+    pub(in super::super) fn check_later(
         &self,
         txn: &mut Txn<'_>,
         name: &Name,
@@ -244,7 +244,7 @@ fn sender_of(columns: &[u8]) -> Result<&[u8], Malformed> {
 }
 
 /// A scheduled message as it is stored: its timeline, its sender, and what the sender sees.
-pub(in crate::timeline) fn listed(
+pub(in super::super) fn listed(
     row: &(Bytes, Bytes),
 ) -> Result<(String, String, Scheduled), ReadError> {
     read_row(row, WHAT, |columns, value| {

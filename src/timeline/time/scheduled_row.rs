@@ -14,7 +14,7 @@ use crate::model::json_bytes;
 use crate::table::{Malformed, Row, RowWriter};
 
 use super::super::Columns;
-use super::super::stored::{around, number, put_all, put_number, put_text, text};
+use super::super::rows::stored::{around, number, put_all, put_number, put_text, text};
 
 /// How long a message that was refused is listed.
 const REFUSED_LISTED_MS: u64 = 7 * 86_400_000;
@@ -40,30 +40,30 @@ pub enum Refused {
 }
 
 /// A message of an append that is to take effect later.
-pub(in crate::timeline) struct Later {
-    pub(in crate::timeline) deliver_at: u64,
-    pub(in crate::timeline) expires_in_ms: Option<u64>,
+pub(in super::super) struct Later {
+    pub(in super::super) deliver_at: u64,
+    pub(in super::super) expires_in_ms: Option<u64>,
     /// What the sender's credential gave.
-    pub(in crate::timeline) given: Given,
+    pub(in super::super) given: Given,
     /// Sorted.
-    pub(in crate::timeline) entry: Columns,
+    pub(in super::super) entry: Columns,
 }
 
 /// A scheduled message as it is stored.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::timeline) struct ScheduledRow {
-    pub(in crate::timeline) deliver_at: u64,
-    pub(in crate::timeline) expires_in_ms: Option<u64>,
+pub(in super::super) struct ScheduledRow {
+    pub(in super::super) deliver_at: u64,
+    pub(in super::super) expires_in_ms: Option<u64>,
     /// What the sender's credential gave, which may be over when the time comes.
-    pub(in crate::timeline) given: Given,
-    pub(in crate::timeline) incarnation: u64,
+    pub(in super::super) given: Given,
+    pub(in super::super) incarnation: u64,
     /// Why and when it was refused.
-    pub(in crate::timeline) refused: Option<(Refused, u64)>,
-    pub(in crate::timeline) entry: Columns,
+    pub(in super::super) refused: Option<(Refused, u64)>,
+    pub(in super::super) entry: Columns,
 }
 
 impl ScheduledRow {
-    pub(in crate::timeline) fn encode(&self) -> RowWriter {
+    pub(in super::super) fn encode(&self) -> RowWriter {
         let mut row = RowWriter::new(json_bytes(&self.entry) + 64);
         let (before, behind) = around(&self.entry, "$");
         put_all(&mut row, before);
@@ -82,7 +82,7 @@ impl ScheduledRow {
         row
     }
 
-    pub(in crate::timeline) fn decode(value: &[u8]) -> Result<ScheduledRow, Malformed> {
+    pub(in super::super) fn decode(value: &[u8]) -> Result<ScheduledRow, Malformed> {
         let mut row = ScheduledRow {
             deliver_at: 0,
             expires_in_ms: None,
@@ -119,7 +119,7 @@ impl ScheduledRow {
     }
 
     /// Whether it was refused so long ago that it is listed no more.
-    pub(in crate::timeline) fn is_forgotten(&self, now_ms: u64) -> bool {
+    pub(in super::super) fn is_forgotten(&self, now_ms: u64) -> bool {
         self.refused
             .is_some_and(|(_, at_ms)| at_ms.saturating_add(REFUSED_LISTED_MS) <= now_ms)
     }

@@ -15,17 +15,17 @@ use std::ops::Bound;
 use crate::model::{Direction, ValueRef};
 use crate::table::{Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, delete, put};
 
-use super::super::head::{HAS_SETTINGS, HeadRow};
 use super::super::members::Kept;
-use super::super::stored::number;
-use super::super::tables::Name;
+use super::super::rows::head::{HAS_SETTINGS, HeadRow};
+use super::super::rows::stored::number;
+use super::super::rows::tables::Name;
 use super::super::write::{Site, put_head, version};
 use super::due::{Due, Kind, due_key, put_due};
 
 impl Site {
     /// Keeps a timeline within its retention when so many bytes were appended, or when the retention `is_new`. The
     /// caller puts the head.
-    pub(in crate::timeline) fn keep(
+    pub(in super::super) fn keep(
         &self,
         txn: &mut Txn<'_>,
         name: &Name,
@@ -182,7 +182,7 @@ fn first_younger(
 }
 
 /// A message's timestamp: the version of its row.
-pub(in crate::timeline) fn timestamp(
+pub(in super::super) fn timestamp(
     rows: &impl Source,
     name: &Name,
     head: &HeadRow,

@@ -5,10 +5,11 @@
 
 use crate::table::{ReadError, Source as _, damaged, split_key};
 
-use super::super::dump::StoredTimelines;
-use super::super::head::HeadRow;
-use super::super::stored::{self, IdRow};
-use super::super::tables::{DUE, MARKS, Name, SCHEDULED};
+use super::super::check::dump::StoredTimelines;
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored;
+use super::super::rows::stored::IdRow;
+use super::super::rows::tables::{DUE, MARKS, Name, SCHEDULED};
 use super::trim::{sum_of, trim_columns};
 use super::{Due, Kind, ScheduledRow, due_key};
 
@@ -16,7 +17,7 @@ type Problem<'p> = &'p mut dyn FnMut(String);
 
 impl StoredTimelines<'_> {
     /// Whether there is a due row.
-    pub(in crate::timeline) fn is_due(
+    pub(in super::super) fn is_due(
         &self,
         kind: Kind,
         at_ms: u64,
@@ -31,10 +32,7 @@ impl StoredTimelines<'_> {
 
     /// Checks the scheduled messages of the partition: each that waits has a due row and, while its timeline is still
     /// the one, its ID. Gives their number.
-    pub(in crate::timeline) fn check_scheduled(
-        &self,
-        problem: Problem<'_>,
-    ) -> Result<u64, ReadError> {
+    pub(in super::super) fn check_scheduled(&self, problem: Problem<'_>) -> Result<u64, ReadError> {
         let mut count = 0;
         for row in self.all(SCHEDULED) {
             let (key, value) = row?;
@@ -70,7 +68,7 @@ impl StoredTimelines<'_> {
     }
 
     /// Checks that each due row of the partition leads to something that is due then, or to what is gone.
-    pub(in crate::timeline) fn check_due(&self, problem: Problem<'_>) -> Result<(), ReadError> {
+    pub(in super::super) fn check_due(&self, problem: Problem<'_>) -> Result<(), ReadError> {
         for row in self.all(DUE) {
             let (key, _) = row?;
             let bad = || damaged(&key, "not a due row");
@@ -125,7 +123,7 @@ impl StoredTimelines<'_> {
     }
 
     /// Checks what a timeline's retention goes by: the due row that its head names, and its marks of bytes.
-    pub(in crate::timeline) fn check_kept(
+    pub(in super::super) fn check_kept(
         &self,
         (name, head): (&Name, &HeadRow),
         problem: Problem<'_>,

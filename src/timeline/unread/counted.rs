@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use crate::model::Direction;
 use crate::table::{ReadError, Txn, damaged, scan};
 
-use super::super::head::HeadRow;
-use super::super::stored;
-use super::super::tables::Name;
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored;
+use super::super::rows::tables::Name;
 use super::super::write::{Site, put_head};
 use super::{gone, mentions, senders};
 

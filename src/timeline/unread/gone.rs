@@ -14,8 +14,8 @@
 use crate::model::ValueRef;
 use crate::table::{Key, Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, put};
 
-use super::super::head::HeadRow;
-use super::super::tables::Name;
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::Name;
 use super::super::write::version;
 
 /// The set of all tombstones. No sender's: messages of nobody are in this set only.
@@ -284,7 +284,7 @@ mod tests {
             }
             let highest: BTreeSet<_> = rows.0.keys().map(|key| {
                 let (_, columns) = crate::table::split_key(key.as_bytes()).unwrap();
-                let (_, rest) = super::super::super::tables::incarnation_of(columns).unwrap();
+                let (_, rest) = crate::timeline::rows::tables::incarnation_of(columns).unwrap();
                 super::super::last_of_node(rest).unwrap()
             }).collect();
             prop_assert!(highest.last().unwrap() >= &last);

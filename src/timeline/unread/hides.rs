@@ -15,8 +15,8 @@ use crate::model::{Direction, ValueRef};
 use crate::table::{ReadError, Row, RowWriter, Source, Txn, View, damaged, put, scan};
 
 use super::super::members::{MemberRow, Reader};
-use super::super::stored::{change_row, changed_sequence};
-use super::super::tables::Name;
+use super::super::rows::stored::{change_row, changed_sequence};
+use super::super::rows::tables::Name;
 use super::super::write::{Site, version};
 use super::super::{Error, Message, Target};
 use super::gone::Of;

@@ -6,31 +6,27 @@
 use crate::ordered::{INTEGER_BYTES_MAX, Malformed, Reader, text_bytes};
 use crate::table::Key;
 
-use super::super::tables::{GONE, HIDES, HIDES_BY_NUMBER, MENTIONS, Name, SENDERS};
+use super::super::rows::tables::{GONE, HIDES, HIDES_BY_NUMBER, MENTIONS, Name, SENDERS};
 use crate::ids::TableId;
 
 impl Name {
     /// What the keys of a sender's messages begin with; the sequence follows.
-    pub(in crate::timeline) fn sender_rows(&self, incarnation: u64, sender: &str) -> Key {
+    pub(in super::super) fn sender_rows(&self, incarnation: u64, sender: &str) -> Key {
         self.rows_of_user(SENDERS, incarnation, sender)
     }
 
     /// What the keys of the messages that mention a user begin with; the sequence follows.
-    pub(in crate::timeline) fn mention_rows(&self, incarnation: u64, user: &str) -> Key {
+    pub(in super::super) fn mention_rows(&self, incarnation: u64, user: &str) -> Key {
         self.rows_of_user(MENTIONS, incarnation, user)
     }
 
     /// What the keys of the messages that a member has hidden begin with; the sequence follows.
-    pub(in crate::timeline) fn hide_rows(
-        &self,
-        incarnation: u64,
-        (user, joined): (&str, u64),
-    ) -> Key {
+    pub(in super::super) fn hide_rows(&self, incarnation: u64, (user, joined): (&str, u64)) -> Key {
         self.rows_of_user(HIDES, incarnation, user).number(joined)
     }
 
     /// The same in the order of hiding; the number follows.
-    pub(in crate::timeline) fn hide_numbers(
+    pub(in super::super) fn hide_numbers(
         &self,
         incarnation: u64,
         (user, joined): (&str, u64),
@@ -40,7 +36,7 @@ impl Name {
     }
 
     /// A node of a tree of tombstones; `set` is a sender, or empty for all.
-    pub(in crate::timeline) fn gone_key(
+    pub(in super::super) fn gone_key(
         &self,
         incarnation: u64,
         set: &str,

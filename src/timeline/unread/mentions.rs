@@ -12,8 +12,8 @@ use crate::ordered::Malformed;
 use crate::table::{ReadError, Row, RowWriter, Source, Txn, damaged, delete, put, scan};
 
 use super::super::Columns;
-use super::super::head::HeadRow;
-use super::super::tables::Name;
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::Name;
 use super::super::write::version;
 use super::gone::Of;
 use super::keys::number_behind;

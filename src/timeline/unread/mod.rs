@@ -30,10 +30,10 @@ use crate::model::Direction;
 use crate::table::{ReadError, Source, Txn, damaged, scan};
 
 use super::Message;
-use super::head::HeadRow;
 use super::members::MemberRow;
-use super::stored;
-use super::tables::Name;
+use super::rows::head::HeadRow;
+use super::rows::stored;
+use super::rows::tables::Name;
 
 use gone::{ALL, Leaves};
 

@@ -5,9 +5,9 @@
 
 use crate::table::{Action, Source, Txn, put, record};
 
-use super::super::head::HeadRow;
 use super::super::members::MemberRow;
-use super::super::tables::{MEMBERS, Name};
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::{MEMBERS, Name};
 use super::super::write::{Site, version};
 use super::super::{Error, Target};
 use super::{Unread, unread};

@@ -6,7 +6,7 @@
 use crate::table::{View, scan_all};
 
 use super::super::members::MemberRow;
-use super::super::tables::{MEMBERS, Name};
+use super::super::rows::tables::{MEMBERS, Name};
 use super::super::write::Site;
 use super::super::{Error, Target};
 

@@ -13,9 +13,9 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::model::{Direction, ValueRef};
 use crate::table::{Key, ReadError, Row, RowWriter, Source, Txn, damaged, put, scan};
 
-use super::super::head::HeadRow;
-use super::super::lately::Lately;
-use super::super::tables::Name;
+use super::super::rows::head::HeadRow;
+use super::super::rows::lately::Lately;
+use super::super::rows::tables::Name;
 use super::super::write::version;
 use super::gone::Of;
 

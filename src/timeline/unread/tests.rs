@@ -12,6 +12,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use super::super::rows::head::HeadRow;
+use super::super::rows::tables::Name;
 use super::read_set::put_marks;
 use super::{Hidden, ReadMark, ReadState, Unread};
 use crate::access::Asker;
@@ -19,9 +21,7 @@ use crate::ids::{Clock, PartitionId};
 use crate::model::Value;
 use crate::partition::{ImageOptions, Options, Partitions};
 use crate::table::{Purpose, Txn};
-use crate::timeline::head::HeadRow;
 use crate::timeline::members::MemberRow;
-use crate::timeline::tables::Name;
 use crate::timeline::write::{Site, put_head};
 use crate::timeline::{
     Append, AppendOne, Appended, EntryLimits, Error, Limits, Message, Range, StoredTimelines,

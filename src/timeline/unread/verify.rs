@@ -10,11 +10,12 @@ use crate::model::Direction;
 use crate::ordered::Malformed;
 use crate::table::{ReadError, Rows, View, damaged, scan, scan_all, split_key};
 
-use super::super::dump::StoredTimelines;
-use super::super::head::HeadRow;
+use super::super::check::dump::StoredTimelines;
 use super::super::members::MemberRow;
-use super::super::stored::{self, changed_sequence};
-use super::super::tables::{GONE, MEMBERS, MENTIONS, Name, SENDERS, incarnation_of};
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored;
+use super::super::rows::stored::changed_sequence;
+use super::super::rows::tables::{GONE, MEMBERS, MENTIONS, Name, SENDERS, incarnation_of};
 use super::gone::{self, Counts, LEVELS, Of};
 use super::{hides, mentions, senders};
 

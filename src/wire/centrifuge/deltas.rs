@@ -6,11 +6,11 @@
 
 use bytes::Bytes;
 
+use super::super::messages::message::Message;
 use super::framing::Encoding;
 use super::publication::shown;
 use super::replies::{Publication, Push, Reply, SubscribeResult};
 use super::{fossil, payload};
-use crate::wire::message::Message;
 use crate::wire::push::Messages;
 
 /// The one kind of deltas that there is.

@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::dialect::{Dialect, Frames, Id};
-use super::entry::Integers;
 use super::failure::Failure;
+use super::messages::entry::Integers;
 use super::methods;
 use super::push;
 

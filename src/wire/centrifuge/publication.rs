@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
+use super::super::messages::entry::{Columns, Entry};
+use super::super::messages::message::Message;
+use super::super::messages::nested;
 use super::payload::json_text;
 use super::replies::{ClientInfo, Publication};
 use crate::decode;
 use crate::model::Value;
 use crate::wire::check;
-use crate::wire::entry::{Columns, Entry};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
-use crate::wire::message::Message;
-use crate::wire::nested;
 
 /// The column that holds what was published.
 pub(crate) const COLUMN: &str = "publication";

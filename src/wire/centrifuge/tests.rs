@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::super::messages::entry::Entry;
+use super::super::messages::message::Message;
 use super::*;
 use crate::model::Value;
-use crate::wire::entry::Entry;
-use crate::wire::message::Message;
 
 fn commands(encoding: Encoding, frame: &[u8]) -> Vec<Command> {
     let mut commands = Commands::new(encoding, Bytes::copy_from_slice(frame)).unwrap();

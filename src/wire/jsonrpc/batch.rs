@@ -6,14 +6,16 @@
 
 use bytes::Bytes;
 
+use super::super::messages::{message, reaction};
+use super::super::people::{conversation, position, receipt};
+use super::super::server::session;
+use super::super::tables::row;
+use super::super::timelines::{member, timeline};
 use super::encode::{self, Encoding};
 use crate::wire::dialect::{Call, Id, Together};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::methods::{Claim, Reply, Request, Shorten};
-use crate::wire::{
-    conversation, member, message, position, reaction, receipt, row, session, timeline,
-};
 
 /// The array, with the answers that it has so far.
 #[derive(Debug)]

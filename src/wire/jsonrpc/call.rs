@@ -6,15 +6,15 @@
 
 use serde::de::{Deserialize, DeserializeOwned};
 
+use super::super::messages::message::Append;
+use super::super::timelines::sync::Sync;
 use super::{ID_BYTES_MAX, Id};
 use crate::wire::check::Check;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
-use crate::wire::message::Append;
 use crate::wire::methods::{Method, Params, Request};
 use crate::wire::params::{Reading, parameters};
 use crate::wire::reason::Reason;
-use crate::wire::sync::Sync;
 
 /// Refuses empty batches and those that could never be in flight at once.
 pub(super) fn batch_count(count: u64, limits: &Limits) -> Result<(), Failure> {

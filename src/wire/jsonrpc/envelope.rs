@@ -11,9 +11,9 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-use crate::wire::message::Append;
+use super::super::messages::message::Append;
+use super::super::timelines::sync::Sync;
 use crate::wire::params::Reading;
-use crate::wire::sync::Sync;
 
 /// The members of a request object as they are. Others are ignored, as JSON-RPC leaves them open.
 #[derive(Default)]

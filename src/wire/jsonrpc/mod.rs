@@ -18,9 +18,9 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::dialect::{Call, Dialect, Frames, Id, Incoming};
-use super::entry::Integers;
 use super::failure::Failure;
 use super::limits::Limits;
+use super::messages::entry::Integers;
 use super::methods::{Reply, Request};
 use super::push::Push;
 

@@ -2,10 +2,10 @@
 //!
 //! Owns: what a step asks for. Must not: know which partitions there are.
 
-use super::cells::decode_key;
 use super::failure::Failure;
 use super::proto;
-use super::table::{missing, table_name};
+use super::request::cells::decode_key;
+use super::request::table::{missing, table_name};
 use crate::ids::{PartitionId, Position};
 use crate::model::{KeyUse, PrimaryKey};
 

@@ -6,18 +6,18 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::batch::{BatchGetRow, BatchWriteRow};
 use super::export::ExportTable;
 use super::failure::{Code, Failure};
 use super::fields::walk;
-use super::index::CreateIndex;
 use super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::proto;
-use super::read::{GetRange, GetRow};
-use super::stream::{DescribeStream, GetShardIterator, GetStreamRecord};
-use super::table::{defined_columns, missing, new_table, table_name, table_update};
-use super::transaction::{StartTransaction, the_transaction};
-use super::write::{Kind, Parts, WriteRow};
+use super::request::batch::{BatchGetRow, BatchWriteRow};
+use super::request::index::CreateIndex;
+use super::request::read::{GetRange, GetRow};
+use super::request::stream::{DescribeStream, GetShardIterator, GetStreamRecord};
+use super::request::table::{defined_columns, missing, new_table, table_name, table_update};
+use super::request::transaction::{StartTransaction, the_transaction};
+use super::request::write::{Kind, Parts, WriteRow};
 use crate::model::{DefinedColumn, NewTable, TableUpdate, TransactionId, check_column_name};
 
 listed! {

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use prost::Message;
 
 use super::failure::Failure;
-use super::index::index_message;
 use super::proto;
-use super::stream::{self, RecordsReply, StreamReply};
+use super::request::index::index_message;
+use super::request::stream;
+use super::request::stream::{RecordsReply, StreamReply};
 use crate::model::{
     ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
 };

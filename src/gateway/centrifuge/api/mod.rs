@@ -20,11 +20,12 @@ use serde_json::value::RawValue;
 use subtle::ConstantTimeEq as _;
 
 use super::super::Shared;
-use super::super::admitted::Admitted;
-use super::super::body;
 use super::super::dispatch::Caller;
-use super::super::door::{self, Visitor};
-use super::super::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
+use super::super::entrance::admitted::Admitted;
+use super::super::entrance::door;
+use super::super::entrance::door::Visitor;
+use super::super::http::body;
+use super::super::http::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
 use super::{ChannelOptions, Options};
 use crate::access::{Asker, Right};
 use crate::bounds::Holder;
@@ -77,7 +78,7 @@ impl Asked {
 }
 
 /// Answers one request.
-pub(in crate::gateway) async fn serve(
+pub(in super::super) async fn serve(
     request: &mut Request<Incoming>,
     visitor: Visitor<'_>,
     shared: &Arc<Shared>,

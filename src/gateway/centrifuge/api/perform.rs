@@ -11,13 +11,13 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use serde::Serialize;
 use serde_json::json;
 
-use super::super::super::admitted::Does;
 use super::super::super::dispatch::shape::size;
 use super::super::super::dispatch::{Work, call, refusal};
 use super::super::calls::{self, Published};
 use super::outcome::{done, read, result};
 use super::{Backend, Outcome, Said, about, connections, ended};
 use crate::access::{Right, Rights};
+use crate::gateway::entrance::admitted::Does;
 use crate::timeline::{Error, Target};
 use crate::wire::centrifuge::{
     ApiChannel, ApiError, ApiMethod, ApiRpc, ClientInfo, Code, HistoryRequest, Publish, rpc_error,

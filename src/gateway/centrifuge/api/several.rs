@@ -20,12 +20,12 @@ use serde::Serialize;
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-use super::super::super::body::Body;
-use super::super::super::patience::Owed;
-use super::super::super::respond::{Answer, Content, counted};
 use super::outcome::read;
 use super::{Backend, JSON, Outcome, Said, perform};
 use crate::decode;
+use crate::gateway::http::body::Body;
+use crate::gateway::http::patience::Owed;
+use crate::gateway::http::respond::{Answer, Content, counted};
 use crate::wire::centrifuge::{ApiBatch, ApiCommand, ApiError, ApiLine, ApiMethod, Code};
 
 /// How commands and answers are put together.

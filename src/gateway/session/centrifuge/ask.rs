@@ -14,9 +14,9 @@ use super::{Centrifuge, Session};
 use crate::access::{Asker, Membership, Right, Rights};
 use crate::gateway::centrifuge::calls::{self, Published};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
-use crate::gateway::dispatch::message::{Appending, Asked};
 use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::door::Door;
+use crate::gateway::dispatch::timelines::message::{Appending, Asked};
+use crate::gateway::entrance::door::Door;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::timeline::DIRECT;
 use crate::wire::centrifuge::{

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::parts::Opening;
+use super::super::subscriptions::parts::Opening;
 
 /// All of them.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use super::refused::Refused;
 use super::stand::ttl;
 use super::{Centrifuge, Session};
 use crate::credentials::{Subscriber, TokenRefused};
-use crate::gateway::dispatch::session::{is_same_caller, take};
+use crate::gateway::dispatch::server::session::{is_same_caller, take};
 use crate::wire::centrifuge::{
     Code, Disconnect, Error, RefreshRequest, RefreshResult, Reply, SubRefreshRequest,
     SubRefreshResult, Unsubscribe,
@@ -22,7 +22,7 @@ use crate::wire::{Close, Method};
 
 impl Session {
     /// When something of this dialect may be due.
-    pub(in crate::gateway::session) fn centrifuge_due(&self) -> Option<Instant> {
+    pub(in super::super) fn centrifuge_due(&self) -> Option<Instant> {
         let own = self.centrifuge.as_deref()?;
         if let Some(at) = own.connect_by() {
             return Some(at);
@@ -34,7 +34,7 @@ impl Session {
     }
 
     /// Ends what is over: subscriptions, or the connection.
-    pub(in crate::gateway::session) fn end_what_is_over(&mut self) -> Option<Disconnect> {
+    pub(in super::super) fn end_what_is_over(&mut self) -> Option<Disconnect> {
         let now_ms = self.shared.clock.now_ms();
         let own = self.centrifuge.as_deref_mut()?;
         if own.connect_by().is_some_and(|at| at <= Instant::now()) {
@@ -147,7 +147,7 @@ impl Centrifuge {
     }
 
     /// What a connection is told that is closed for this.
-    pub(in crate::gateway::session) fn disconnect(&self, why: Close, now_ms: u64) -> Disconnect {
+    pub(in super::super) fn disconnect(&self, why: Close, now_ms: u64) -> Disconnect {
         let has_expired = self.expires_at.is_some_and(|at| at <= now_ms);
         match why {
             Close::Unauthenticated if has_expired => Disconnect::EXPIRED,

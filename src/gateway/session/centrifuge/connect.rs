@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
+use super::super::subscriptions::parts::{Opened, Settled};
 use super::clock::not_over;
 use super::refused::Refused;
 use super::stand::{Ticketed, open, ttl};
@@ -20,7 +21,6 @@ use crate::gateway::centrifuge::hub::{Order, Wish};
 use crate::gateway::limits::Places;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::gateway::session::login::Login;
-use crate::gateway::session::parts::{Opened, Settled};
 use crate::gateway::session::{peer, random, unasked_for};
 use crate::wire::centrifuge::{
     ANONYMOUS, Code, ConnectRequest, ConnectResult, Disconnect, Reply, SubscribeRequest,

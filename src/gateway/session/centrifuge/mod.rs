@@ -25,7 +25,7 @@ use tokio::time::Instant;
 
 use super::answer::Begun;
 use super::login::Entered;
-use super::parts::Settled;
+use super::subscriptions::parts::Settled;
 use super::{Draining, End, Session};
 use crate::access::Asker;
 use crate::gateway::centrifuge::Options;
@@ -33,7 +33,7 @@ use crate::gateway::centrifuge::hub::Registered;
 use crate::wire::centrifuge::{ANONYMOUS, Code, Command, Commands, Disconnect, Encoding, Reply};
 use crate::wire::{Failure, Id, Method};
 use channels::Channels;
-pub(in crate::gateway) use connect::NODE;
+pub(in super::super) use connect::NODE;
 use refused::Refused;
 
 /// What a session of this dialect has.

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::super::subscriptions::parts::{Opening, Stand};
 use crate::feed::{Mailbox, Subscription, Watch};
 use crate::gateway::Shared;
 use crate::gateway::dispatch::subscribe::{Asked, Room, making, quietly, subscribe};
-use crate::gateway::session::parts::{Opening, Stand};
 use crate::wire::Failure;
 use crate::wire::centrifuge::{Code, SubscribeRequest, SubscribeResult, shown};
-use crate::wire::sync::{Start, State, Subscribed};
+use crate::wire::timelines::sync::{Start, State, Subscribed};
 
 /// What a subscription is opened with.
 pub(super) struct Ticketed {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 
+use super::super::subscriptions::deltas::Deltas;
+use super::super::subscriptions::parts::{Opened, Opening, Settled, Stand};
 use super::channels::Channel;
 use super::clock::not_over;
 use super::refused::Refused;
@@ -22,13 +24,11 @@ use crate::gateway::centrifuge::{Ask, ChannelOptions};
 use crate::gateway::dispatch::Outcome;
 use crate::gateway::dispatch::subscribe::Asked;
 use crate::gateway::session::answer::{Cost, Pending, Weight};
-use crate::gateway::session::deltas::Deltas;
-use crate::gateway::session::parts::{Opened, Opening, Settled, Stand};
 use crate::wire::centrifuge::{
     ClientInfo, Code, Disconnect, Empty, FOSSIL, Push, Reply, Subscribe, SubscribeRequest,
     SubscribeResult, Ticket, Unsubscribe, check_channel,
 };
-use crate::wire::sync::Unsubscribed;
+use crate::wire::timelines::sync::Unsubscribed;
 use crate::wire::{self, Ended, Failure, Id, Integers, Method};
 
 impl Session {

@@ -10,9 +10,11 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::super::messages::message;
+use super::super::server::session;
 use super::*;
 use crate::model::Value;
-use crate::wire::{Actual, Limits, Push, Reason, Reply, Request, message, push as pushes, session};
+use crate::wire::{Actual, Limits, Push, Reason, Reply, Request, push as pushes};
 
 fn encoded(id: &Id, answer: Result<&Reply, &Failure>, encoding: Encoding) -> Bytes {
     let dialect: &dyn Dialect = &JsonRpc(encoding);

@@ -6,12 +6,12 @@
 use bytes::Bytes;
 use prost::Message;
 
-use super::super::filter::{decode_filter, decode_predicate};
 use super::super::plainbuffer::{Variant, encode_variant};
 use super::super::proto::{
     ColumnPaginationFilter, ComparatorType, CompositeColumnValueFilter, Filter as FilterMessage,
     FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
 };
+use super::super::request::filter::{decode_filter, decode_predicate};
 use crate::model::limits::{PATTERN_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::model::{
     Cell, ColumnPage, Comparator, Filter, KeyColumn, KeyType, KeyValue, Predicate, RowRef, Value,

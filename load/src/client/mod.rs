@@ -1,0 +1,14 @@
+//! Clients of the wire, lean enough that they are not what is measured.
+//!
+//! Owns: connections, requests and answers in their bytes, and when they are sent. Promises: no copy that the protocol
+//! does not ask for. Must not: know profiles.
+
+pub mod frame;
+pub mod generator;
+pub(crate) mod http;
+pub mod pace;
+pub mod pipe;
+pub(crate) mod request;
+pub(crate) mod rpc;
+pub(crate) mod secure;
+pub mod template;

@@ -1,0 +1,100 @@
+//! The native protocol as a [`Talk`] of the generator.
+//!
+//! Owns: the requests of a connection that are on the way. Promises: what is no answer to one of them is a fault. Must
+//! not: know what is asked (that is [`Ask`]).
+
+use std::io;
+use std::rc::Rc;
+
+use super::frame::texts;
+use super::generator;
+use super::generator::Talk;
+use super::pipe::{Pipe, Way};
+pub(crate) use super::rpc::Outcome;
+use super::rpc::{Answer, open};
+use super::template::SLOT_BASE;
+use crate::run::Run;
+
+/// What a connection asks of Tideline, and the check of each answer.
+pub(crate) trait Ask: Sized + 'static {
+    /// What is kept of a request until its answer comes.
+    type Asked;
+
+    /// Appends the frame of a new request with this number.
+    fn put(&mut self, out: &mut Vec<u8>, request: u64) -> Self::Asked;
+
+    /// Checks what came of it; the error is a fault.
+    fn take(&mut self, asked: Self::Asked, outcome: Outcome<'_>) -> Result<(), String>;
+}
+
+/// A connection of the native protocol, for the generator.
+pub(crate) struct Session<A: Ask> {
+    /// What it asks.
+    pub(crate) ask: A,
+    run: Rc<Run>,
+    parts: Vec<u8>,
+    /// By slot.
+    asked: Vec<Option<A::Asked>>,
+}
+
+impl<A: Ask> Session<A> {
+    /// Opens connections, each with what `ask` makes for its number.
+    pub(crate) fn each(
+        run: &Rc<Run>,
+        ask: impl Fn(usize) -> A,
+    ) -> impl AsyncFnMut(usize) -> io::Result<(Pipe, Session<A>)> {
+        Session::each_as(run, |_| None, ask)
+    }
+
+    /// As `each`, the connection of each number as this user, if it is one.
+    pub(crate) fn each_as(
+        run: &Rc<Run>,
+        user: impl Fn(usize) -> Option<String>,
+        ask: impl Fn(usize) -> A,
+    ) -> impl AsyncFnMut(usize) -> io::Result<(Pipe, Session<A>)> {
+        async move |number| {
+            let session = Session {
+                ask: ask(number),
+                run: Rc::clone(run),
+                parts: Vec::new(),
+                asked: Vec::new(),
+            };
+            let pipe = open(&run.url, Way::Plain, user(number).as_deref()).await?;
+            Ok((pipe, session))
+        }
+    }
+}
+
+impl<A: Ask> Talk for Session<A> {
+    fn put(&mut self, out: &mut Vec<u8>, slot: usize) {
+        let asked = self.ask.put(out, SLOT_BASE + slot as u64);
+        if slot >= self.asked.len() {
+            self.asked.resize_with(slot + 1, || None);
+        }
+        self.asked[slot] = Some(asked);
+    }
+
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+        each: &mut dyn FnMut(generator::Answer),
+    ) -> io::Result<usize> {
+        texts(bytes, out, &mut self.parts, |text| {
+            let answer = Answer::read(text).and_then(|Answer { id, outcome }| {
+                let slot = usize::try_from(id.checked_sub(SLOT_BASE)?).ok()?;
+                Some((slot, self.asked.get_mut(slot)?.take()?, outcome))
+            });
+            let Some((slot, asked, outcome)) = answer else {
+                let text = String::from_utf8_lossy(text);
+                let what = format_args!("not an answer to what was asked: {text:.200}");
+                return self.run.checks.fault(what);
+            };
+            let recorder = outcome.is_ok().then_some(0);
+            each(generator::Answer { slot, recorder });
+            if let Err(fault) = self.ask.take(asked, outcome) {
+                self.run.checks.fault(fault);
+            }
+        })
+    }
+}

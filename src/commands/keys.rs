@@ -1,0 +1,231 @@
+//! `tideline key create|list|revoke`: API keys, of a directory that no server uses or of a running server.
+//!
+//! Owns: the arguments and what is printed. Promises: a key is printed once, when it is made, and on standard output
+//! alone. Must not: know how a key is stored.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::remote::{Endpoint, RunningServer};
+use crate::access::{GrantText, Grants, GrantsFrom};
+use crate::config::Config;
+use crate::credentials::{ApiKey, NewKey, StoredCredentials};
+use crate::ids::Clock;
+use crate::metrics::Metrics;
+use crate::store::Store;
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub enum KeyCommand {
+    /// Make a key and print it, once.
+    Create(CreateKey),
+    /// Print all keys, without their secrets.
+    List,
+    /// Take a key back.
+    Revoke {
+        /// Its ID, as `list` prints it.
+        id: String,
+    },
+}
+
+/// What is asked of a new key.
+#[derive(Debug, Args)]
+pub struct CreateKey {
+    /// Its name: 1 to 64 letters, digits, '.', '_' and '-'. Several keys may share one.
+    name: String,
+    /// What it may do, like 'room/*=read,append' or '*=admin'.
+    #[arg(long, value_name = "NAMES=RIGHTS")]
+    allow: Vec<String>,
+    /// A user that it may act for, or a prefix of users and *.
+    #[arg(long, value_name = "USERS")]
+    act_as: Vec<String>,
+    /// Tablestore's requests are signed with it; its secret is kept.
+    #[arg(long)]
+    signing: bool,
+    /// It counts only on connections whose client certificate has this name.
+    #[arg(long, value_name = "DNS-NAME")]
+    certificate: Option<String>,
+}
+
+/// Where the keys are.
+#[derive(Debug, Args)]
+pub struct KeyPlace {
+    #[command(flatten)]
+    server: RunningServer,
+    /// The data directory [default: ./data].
+    #[arg(long, value_name = "DIR", global = true)]
+    pub data: Option<PathBuf>,
+}
+
+/// Why nothing was done; one line for the operator.
+#[derive(Debug)]
+pub struct KeyFailure(String);
+
+impl fmt::Display for KeyFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for KeyFailure {}
+
+impl From<io::Error> for KeyFailure {
+    fn from(error: io::Error) -> KeyFailure {
+        wrong(error)
+    }
+}
+
+fn wrong(why: impl fmt::Display) -> KeyFailure {
+    KeyFailure(why.to_string())
+}
+
+/// Does it.
+pub async fn keys(
+    config: &Config,
+    place: &KeyPlace,
+    what: KeyCommand,
+    out: &mut (dyn Write + Send),
+) -> Result<(), KeyFailure> {
+    match &place.server.url {
+        Some(url) => {
+            let server = Endpoint::new(url, place.server.ca_file.as_deref()).map_err(wrong)?;
+            by_call(&server, what, out).await
+        }
+        None => by_directory(config, what, out).await,
+    }
+}
+
+async fn by_directory(
+    config: &Config,
+    what: KeyCommand,
+    out: &mut (dyn Write + Send),
+) -> Result<(), KeyFailure> {
+    let new = match &what {
+        KeyCommand::Create(create) => Some(create.asked()?),
+        KeyCommand::List | KeyCommand::Revoke { .. } => None,
+    };
+    let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
+    let store = Store::open(config, &Arc::default(), &metrics, &clock)
+        .await
+        .map_err(wrong)?;
+    let stored = StoredCredentials::new(store.partitions.clone(), &config.data);
+    let done = in_store(&stored, what, new, clock.now_ms(), out).await;
+    drop((store.timelines, store.tables, stored));
+    store.partitions.close().await;
+    done
+}
+
+async fn in_store(
+    stored: &StoredCredentials,
+    what: KeyCommand,
+    new: Option<NewKey>,
+    now_ms: u64,
+    out: &mut (dyn Write + Send),
+) -> Result<(), KeyFailure> {
+    match (what, new) {
+        (KeyCommand::Revoke { id }, _) => match stored.remove(&id).await.map_err(wrong)? {
+            true => Ok(writeln!(out, "revoked {id}")?),
+            false => Err(wrong(format_args!("there is no key {id:?}"))),
+        },
+        (KeyCommand::Create(_), Some(new)) => {
+            let made = new.make(now_ms);
+            let (key, secret) =
+                made.map_err(|refused| wrong(format_args!("{}: {}", refused.field, refused.why)))?;
+            stored.add(&key).await.map_err(wrong)?;
+            Ok(writeln!(out, "{}", secret.key(&key.id))?)
+        }
+        (KeyCommand::Create(_) | KeyCommand::List, _) => {
+            let mut keys = stored.keys().await.map_err(wrong)?;
+            keys.sort_unstable_by_key(|key| key.created_at);
+            let shown = keys.iter().map(shown);
+            Ok(shown
+                .into_iter()
+                .try_for_each(|key| writeln!(out, "{key}"))?)
+        }
+    }
+}
+
+/// A key as `key.list` returns it.
+fn shown(key: &ApiKey) -> Value {
+    let act_as: Vec<&str> = key.act_as.iter().map(|pattern| pattern.text()).collect();
+    let mut shown = json!({
+        "id": &*key.id,
+        "name": &*key.name,
+        "rights": key.rights.to_texts(),
+        "act_as": act_as,
+        "signing": key.signing,
+        "created_at": key.created_at,
+    });
+    if let Some(name) = &key.certificate {
+        shown["certificate"] = json!(name);
+    }
+    shown
+}
+
+impl CreateKey {
+    fn rights(&self) -> Result<Vec<GrantText>, KeyFailure> {
+        let texts = self.allow.iter().map(|text| {
+            GrantText::from_text(text)
+                .map_err(|error| wrong(format_args!("--allow {text:?}: {error}")))
+        });
+        texts.collect()
+    }
+
+    fn asked(&self) -> Result<NewKey, KeyFailure> {
+        let rights = Grants::parse(&self.rights()?, GrantsFrom::Key);
+        Ok(NewKey {
+            name: self.name.clone(),
+            rights: rights.map_err(|error| wrong(format_args!("--allow: {error}")))?,
+            act_as: self.act_as.clone(),
+            signing: self.signing,
+            certificate: self.certificate.clone(),
+        })
+    }
+}
+
+async fn by_call(
+    server: &Endpoint,
+    what: KeyCommand,
+    out: &mut (dyn Write + Send),
+) -> Result<(), KeyFailure> {
+    let ask = async |method: &'static str, params: Value| {
+        server.ask(method, &params).await.map_err(wrong)
+    };
+    match what {
+        KeyCommand::Create(create) => {
+            let mut params = json!({
+                "name": &create.name,
+                "rights": create.rights()?,
+                "act_as": &create.act_as,
+                "signing": create.signing,
+            });
+            if let Some(name) = &create.certificate {
+                params["certificate"] = json!(name);
+            }
+            let made = ask("key.create", params).await?;
+            let made = made["key"]
+                .as_str()
+                .ok_or_else(|| wrong("not a server of keys"))?;
+            Ok(writeln!(out, "{made}")?)
+        }
+        KeyCommand::List => {
+            let listed = ask("key.list", json!({})).await?;
+            let keys = listed["keys"].as_array().into_iter().flatten();
+            Ok(keys
+                .into_iter()
+                .try_for_each(|key| writeln!(out, "{key}"))?)
+        }
+        KeyCommand::Revoke { id } => {
+            let revoked = ask("key.revoke", json!({ "id": &id })).await?;
+            match revoked["revoked"] == true {
+                true => Ok(writeln!(out, "revoked {id}")?),
+                false => Err(wrong(format_args!("there is no key {id:?}"))),
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The server family: status, history.
+//!
+//! Owns: the calls behind these methods. Promises: they say nothing of what clients have stored. Must not: look at a
+//! figure; the server's health does.
+
+pub(super) mod key;
+pub(super) mod log;
+pub(super) mod partition;
+pub(super) mod seen;
+pub(in super::super) mod session;
+pub(super) mod webhook;
+
+use std::sync::Arc;
+
+use super::{Caller, Shared, Work};
+use crate::health::{Notice, Past, STEP_MS, Severity, Storage};
+use crate::wire::{Reply, server};
+
+pub(super) fn status(shared: &Arc<Shared>, caller: &Caller) -> Work {
+    let shared = Arc::clone(shared);
+    let you = you(caller);
+    Work::Read(Box::pin(async move {
+        let look = shared.health.now().await;
+        let readiness = shared.pages.readiness(shared.timelines.can_commit());
+        Ok(Reply::ServerStatus(Box::new(server::StatusNow {
+            name: machine(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_at: shared.health.started_at(),
+            listen: shared.address.to_string(),
+            auth: shared.door.is_some(),
+            ready: readiness.is_ok(),
+            reason: readiness.err().map(str::to_owned),
+            you,
+            notices: look.notices.iter().map(notice).collect(),
+            storage: storage(&look.storage),
+        })))
+    }))
+}
+
+pub(super) fn history(shared: &Arc<Shared>, request: &server::History) -> Work {
+    let past = shared.health.past(request.since.unwrap_or(0));
+    let Past {
+        from,
+        series,
+        bounds,
+        appends,
+    } = past;
+    let series = series
+        .into_iter()
+        .map(|(name, values)| (name.to_owned(), values));
+    let counts = appends.into_iter().map(|counts| counts.map(Vec::from));
+    Work::Now(Ok(Reply::ServerHistory(server::Past {
+        step_ms: STEP_MS,
+        from,
+        series: series.collect(),
+        append_seconds: server::Buckets {
+            bounds,
+            counts: counts.collect(),
+        },
+    })))
+}
+
+fn machine() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+fn you(caller: &Caller) -> server::You {
+    let claim = caller.asker.claim();
+    server::You {
+        user: caller.user().ok(),
+        key: claim.and_then(|claim| claim.identity().key_name().map(str::to_owned)),
+        rights: claim.map(|claim| claim.grants()),
+    }
+}
+
+fn notice(notice: &Notice) -> server::Notice {
+    server::Notice {
+        severity: match notice.severity {
+            Severity::Critical => server::Severity::Critical,
+            Severity::Warning => server::Severity::Warning,
+            Severity::Info => server::Severity::Info,
+        },
+        since: notice.since,
+        what: notice.what.clone(),
+        advice: notice.advice.clone(),
+    }
+}
+
+fn storage(storage: &Storage) -> server::Storage {
+    server::Storage {
+        live: storage.live,
+        dead: storage.dead,
+        free: storage.free,
+        log: storage.log,
+        disk_free: storage.disk_free,
+        full_in_s: storage.full_in_s,
+    }
+}

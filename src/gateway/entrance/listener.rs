@@ -1,0 +1,196 @@
+//! The listening socket, and one task per connection.
+//!
+//! Owns: accepting, the number of connections, what happens when files run out. Promises: never spins (a failed accept
+//! waits), never serves more than `connections_max` sockets beside those that are told to leave, and a panic ends one
+//! connection only. Must not: decode a byte.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::super::http::patience::farewell;
+use super::super::limits::{Place, Reached};
+use super::super::{Shared, http, session};
+use super::arrival::{Arrival, Arrivals};
+use super::seats::{Seat, Seats};
+use super::socket::{Shaken, Socket};
+use crate::bounds::Resource;
+use crate::metrics::CONNECTIONS;
+
+/// Accepts until `stop`.
+pub(in super::super) async fn accept(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    sessions: TaskTracker,
+    stop: CancellationToken,
+) {
+    let seats = Seats::new(shared.options.bounds.of(Resource::Connections));
+    let leaving = Arc::new(Semaphore::new(LEAVING_MAX));
+    let metrics = Arc::clone(&shared.metrics);
+    let arrivals = Arrivals::new(&metrics);
+    let next = async || (arrivals.next().await, listener.accept().await);
+    while let Some((arrival, accepted)) = stop.run_until_cancelled(next()).await {
+        let (socket, peer) = match accepted {
+            Ok((socket, peer)) => (socket, peer.ip().to_canonical()),
+            Err(error) if is_about_one_connection(&error) => continue,
+            Err(error) => {
+                // Out of files, mostly. The backlog keeps the others; trying at once would only burn the processor.
+                metrics.gateway.accept_failed.increment(1);
+                tracing::warn!(%error, "cannot accept connections");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        metrics.gateway.accepted.increment(1);
+        // An address that has too many takes nobody's place.
+        let place = visit(peer, &shared).map_err(Refused::Limited);
+        let place = place.and_then(|place| Ok((seats.enter().ok_or(Refused::Full)?, place)));
+        let (seat, place) = match place {
+            Ok((seat, place)) => (Arc::new(seat), place),
+            Err(why) => {
+                metrics.refused(why.limit(), 1);
+                // Before its handshake a client of TLS would not understand an answer.
+                if shared.options.certificate.is_none() {
+                    let answer = why.answer();
+                    match Arc::clone(&leaving).try_acquire_owned() {
+                        Ok(turn) => drop(sessions.spawn(async move {
+                            turn_away(socket, &answer).await;
+                            drop(turn);
+                        })),
+                        // Too many are leaving already: one try, without a wait.
+                        Err(_) => drop(socket.try_write(answer.as_bytes())),
+                    }
+                }
+                continue;
+            }
+        };
+        let (shared, panics) = (Arc::clone(&shared), metrics.server.panics.clone());
+        sessions.spawn(async move {
+            let served = std::panic::AssertUnwindSafe(serve(socket, (peer, seat), arrival, shared))
+                .catch_unwind()
+                .await;
+            if served.is_err() {
+                panics.increment(1);
+                tracing::error!("a connection ended in a panic");
+            }
+            drop(place);
+        });
+    }
+}
+
+/// Why a connection is not served.
+enum Refused {
+    Full,
+    Limited(Reached),
+}
+
+impl Refused {
+    fn limit(&self) -> &'static str {
+        match self {
+            Refused::Full => CONNECTIONS,
+            Refused::Limited(reached) => reached.limit,
+        }
+    }
+
+    fn answer(&self) -> String {
+        let (status, seconds) = match self {
+            Refused::Full => ("503 Service Unavailable", FULL_PAUSE_S),
+            Refused::Limited(reached) => ("429 Too Many Requests", reached.retry_after_s()),
+        };
+        format!(
+            "HTTP/1.1 {status}\r\nconnection: close\r\nretry-after: {seconds}\r\ncontent-length: 0\r\n\r\n"
+        )
+    }
+}
+
+/// Answers a client once it has sent something: some take an earlier answer for an error. Then closes so that the
+/// answer arrives, even if more of the request is under way.
+async fn turn_away(socket: TcpStream, answer: &str) {
+    let _ = timeout(LEAVING_TIME, socket.readable()).await;
+    // Best effort: the socket's buffer is empty, so this fits or the peer is gone.
+    let _ = socket.try_write(answer.as_bytes());
+    farewell(socket, LEAVING_TIME).await;
+}
+
+/// Counts a connection for its address. One that a trusted proxy opened counts later: its request says for whom.
+fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
+    match shared.proxies.has(peer) {
+        true => Ok(None),
+        false => shared.per_client.arrive(peer).map(Some),
+    }
+}
+
+async fn serve(
+    socket: TcpStream,
+    (peer, seat): (IpAddr, Arc<Seat>),
+    arrival: Arrival,
+    shared: Arc<Shared>,
+) {
+    // Replies are small and many requests are in flight: waiting for a full packet only adds latency.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "the socket was gone before it was served");
+        return;
+    }
+    // In boxes of their own, one after the other: the task is as large as its largest step, for as long as it lives.
+    let (cut, leaves) = (shared.cut.clone(), seat.leaves.clone());
+    let served = async move {
+        let arrival = Arc::new(arrival);
+        let Some(socket) = Box::pin(shake_hands(socket, &arrival, &shared)).await else {
+            return;
+        };
+        let http = http::serve(socket, (peer, seat), arrival, Arc::clone(&shared));
+        if let Some(upgraded) = Box::pin(http).await {
+            session::run(upgraded, shared).await;
+        }
+    };
+    tokio::select! {
+        () = served => {}
+        () = cut.cancelled() => {}
+        () = leaves.cancelled() => {}
+    }
+}
+
+/// The connection, ready to be read and written; `None` if its TLS handshake fails or takes too long.
+async fn shake_hands(socket: TcpStream, arrival: &Arrival, shared: &Shared) -> Option<Socket> {
+    let Some(certificate) = &shared.options.certificate else {
+        return Some(Socket::Plain(socket));
+    };
+    let shaken = tokio::select! {
+        shaken = Socket::shake_hands(socket, certificate.config()) => shaken,
+        () = arrival.outstays() => return None,
+        () = shared.draining.cancelled() => return None,
+    };
+    let handshakes = &shared.metrics.door.handshakes;
+    let (socket, result) = match shaken {
+        Shaken::Done(socket) => (Some(socket), "ok"),
+        Shaken::Failed(error, socket) => {
+            tracing::debug!(%error, "a TLS handshake failed");
+            farewell(socket, LEAVING_TIME).await;
+            (None, "failed")
+        }
+        Shaken::TooSlow => (None, "too_slow"),
+    };
+    handshakes.of(&[result]).increment(1);
+    socket
+}
+
+fn is_about_one_connection(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
+}
+
+/// Refused connections that are closed with care; further ones are just closed.
+const LEAVING_MAX: usize = 32;
+const LEAVING_TIME: Duration = Duration::from_secs(1);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const FULL_PAUSE_S: u64 = 5;

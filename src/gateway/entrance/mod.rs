@@ -1,0 +1,211 @@
+//! The way of a connection from its handshake to a session.
+//!
+//! Owns: what is known of a connection below HTTP, and what a handshake leaves of it to the session. Promises: who
+//! shows a bad credential, or has too many connections, gets no session; who shows none keeps the place of those that
+//! nobody knows. Must not: read or write the socket.
+
+pub(super) mod address;
+pub(super) mod admitted;
+pub(super) mod arrival;
+pub(super) mod door;
+pub(super) mod listener;
+pub(super) mod renewal;
+pub(super) mod seats;
+pub(super) mod socket;
+pub(super) mod upgraded;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+
+use hyper::body::Incoming;
+use hyper::header::{
+    AUTHORIZATION, CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use hyper::{Request, StatusCode};
+
+use super::Shared;
+use super::form::Form;
+use super::http::respond::{Answer, Content, limited, say};
+use super::http::upgrade;
+use super::http::upgrade::{Chosen, Refusal};
+use super::limits::{Place, Places, Reached};
+use super::session::login::Entered;
+use arrival::Arrival;
+use door::Visitor;
+use seats::Seat;
+
+/// What a handshake leaves to the session.
+pub(super) type Accepted = Mutex<Option<(Form, Entered, Option<Place>)>>;
+
+/// What is known of a connection below HTTP.
+#[derive(Clone)]
+pub(super) struct Ends {
+    pub(super) peer: IpAddr,
+    pub(super) local: IpAddr,
+    /// DNS names of the client's certificate.
+    pub(super) certificates: Arc<[String]>,
+    pub(super) arrival: Arc<Arrival>,
+    pub(super) seat: Arc<Seat>,
+}
+
+impl Ends {
+    pub(super) fn visitor(&self, headers: &HeaderMap, shared: &Shared) -> Visitor<'_> {
+        Visitor {
+            address: shared.proxies.client(self.peer, headers),
+            certificates: &self.certificates,
+            seat: &self.seat,
+        }
+    }
+}
+
+/// Whether a client wants to prove who it is. Other schemes are of a proxy that asks for a password and passes it on.
+pub(super) fn shows_token(headers: &HeaderMap) -> bool {
+    headers.get_all(AUTHORIZATION).iter().any(|value| {
+        let scheme = value.as_bytes().get(.."bearer ".len());
+        scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
+    })
+}
+
+/// Whether a request makes a connection that keeps its place among those that nobody knows.
+pub(super) fn comes_without_a_credential(request: &Request<Incoming>, shared: &Shared) -> bool {
+    let is_unknown = match request.uri().path() {
+        "/v1/connect" => !shows_token(request.headers()),
+        // Its token is in its first command.
+        CENTRIFUGE_PATH | STREAM_PATH | EVENTS_PATH => true,
+        _ => false,
+    };
+    is_unknown && shared.door.is_some()
+}
+
+/// Where the Centrifuge dialect is spoken on WebSockets.
+pub(super) const CENTRIFUGE_PATH: &str = "/connection/websocket";
+/// The same over HTTP responses that do not end.
+pub(super) const STREAM_PATH: &str = "/connection/http_stream";
+/// The same over server-sent events.
+pub(super) const EVENTS_PATH: &str = "/connection/sse";
+
+/// What a handshake shows of who comes.
+pub(super) async fn enter(
+    headers: &HeaderMap,
+    ends: &Ends,
+    shared: &Shared,
+    counts: bool,
+) -> Result<Entered, Answer> {
+    let visitor = ends.visitor(headers, shared);
+    let mut entered = Entered {
+        address: visitor.address,
+        certificates: Arc::clone(&ends.certificates),
+        credential: None,
+        waits: None,
+        places: Places::default(),
+        seat: Arc::clone(&ends.seat),
+    };
+    match &shared.door {
+        Some(door) if counts && shows_token(headers) => {
+            let admitted = door.admit(headers, visitor).await;
+            let credential = admitted.map_err(|failure| door::refusal(&failure))?;
+            let places = shared.per_client.enter_as(&credential.identity);
+            entered.places = places.map_err(|reached| {
+                shared.metrics.refused(reached.limit, 1);
+                limited(&reached)
+            })?;
+            entered.credential = Some(credential);
+        }
+        // It may have asked for something else before, for which it needed no credential.
+        Some(_) if ends.arrival.returns() => entered.waits = Some(Arc::clone(&ends.arrival)),
+        Some(_) => {
+            let why = "too many connections that nobody knows; show a credential";
+            return Err(say(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
+        // Nobody is asked who they are.
+        None => ends.seat.is_of(None),
+    }
+    Ok(entered)
+}
+
+/// Counts a WebSocket that came by a trusted proxy as a connection of its client.
+pub(super) fn arrive(
+    headers: &HeaderMap,
+    peer: IpAddr,
+    shared: &Shared,
+) -> Result<Option<Place>, Reached> {
+    if !shared.proxies.has(peer) {
+        return Ok(None);
+    }
+    let client = shared.proxies.client(peer, headers);
+    let place = shared.per_client.arrive(client);
+    place
+        .map(Some)
+        .inspect_err(|reached| shared.metrics.refused(reached.limit, 1))
+}
+
+/// Answers a handshake.
+pub(super) async fn connect(
+    request: &Request<Incoming>,
+    ends: &Ends,
+    shared: &Arc<Shared>,
+    upgraded: &Accepted,
+) -> Answer {
+    let entered = enter(request.headers(), ends, shared, true).await;
+    let choose = |headers: &HeaderMap| upgrade::native(headers, &shared.dialects);
+    shake_hands(request, ends, shared, upgraded, (entered, choose))
+}
+
+/// Answers a handshake of the Centrifuge dialect. What is none gets 400: it is used as a sign of life.
+pub(super) async fn connect_centrifuge(
+    request: &Request<Incoming>,
+    ends: &Ends,
+    shared: &Arc<Shared>,
+    upgraded: &Accepted,
+) -> Answer {
+    let entered = enter(request.headers(), ends, shared, false).await;
+    let query = request.uri().query().unwrap_or_default();
+    let choose = |headers: &HeaderMap| Ok(upgrade::of_centrifuge(headers, query, &shared.dialects));
+    let mut answer = shake_hands(request, ends, shared, upgraded, (entered, choose));
+    if answer.status() == StatusCode::UPGRADE_REQUIRED {
+        *answer.status_mut() = StatusCode::BAD_REQUEST;
+    }
+    answer
+}
+
+fn shake_hands(
+    request: &Request<Incoming>,
+    ends: &Ends,
+    shared: &Arc<Shared>,
+    upgraded: &Accepted,
+    (entered, choose): (
+        Result<Entered, Answer>,
+        impl FnOnce(&HeaderMap) -> Result<Chosen, Refusal>,
+    ),
+) -> Answer {
+    if shared.draining.is_cancelled() {
+        return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
+    }
+    let entered = match entered {
+        Ok(entered) => entered,
+        Err(answer) => return answer,
+    };
+    match upgrade::accept(request.headers(), request.version(), choose) {
+        Ok((response, form)) => {
+            let place = match arrive(request.headers(), ends.peer, shared) {
+                Ok(place) => place,
+                Err(reached) => return limited(&reached),
+            };
+            let mut accepted = upgraded
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            *accepted = Some((form, entered, place));
+            response.map(|()| Content::default())
+        }
+        Err((status, why)) => {
+            let mut answer = say(status, &why);
+            if status == StatusCode::UPGRADE_REQUIRED {
+                let headers = answer.headers_mut();
+                headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+                headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+                headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+            }
+            answer
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! A connection that has become a session's.
+//!
+//! Owns: what the handshake leaves to the session. Promises: it is whole. Must not: do anything.
+
+use bytes::Bytes;
+
+use super::super::form::Form;
+use super::super::limits::Place;
+use super::super::session::login::Entered;
+use super::socket::Socket;
+
+/// A connection that has become a WebSocket.
+pub(in super::super) struct Upgraded {
+    pub(in super::super) socket: Socket,
+    /// Counts it where a trusted proxy stands before it.
+    pub(in super::super) place: Option<Place>,
+    /// What came behind the handshake.
+    pub(in super::super) read: Bytes,
+    pub(in super::super) form: Form,
+    pub(in super::super) entered: Entered,
+    /// What a session without a socket of its own is called by those who send to it.
+    pub(in super::super) emulated: Option<String>,
+}

@@ -1,0 +1,171 @@
+//! The answers of plain HTTP.
+//!
+//! Owns: their headers. Promises: every body says what it is and is not to be guessed at; a refusal is one line that
+//! says why. Must not: decide which request gets which answer.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{
+    ACCEPT_ENCODING, ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
+    REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{Response, StatusCode};
+
+use super::super::limits::Reached;
+use super::body::Unread;
+use crate::bounds::Share;
+
+/// An answer.
+pub(in super::super) type Answer = Response<Content>;
+
+/// What an answer holds.
+pub(in super::super) enum Content {
+    /// The whole.
+    Whole(Full<Bytes>),
+    /// What comes as time goes by.
+    Stream(UnsyncBoxBody<Bytes, Infallible>),
+}
+
+impl Default for Content {
+    fn default() -> Content {
+        Content::Whole(Full::default())
+    }
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Content::Whole(whole) => Pin::new(whole).poll_frame(context),
+            Content::Stream(stream) => Pin::new(stream).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Content::Whole(whole) => whole.is_end_stream(),
+            Content::Stream(stream) => stream.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Content::Whole(whole) => whole.size_hint(),
+            Content::Stream(stream) => stream.size_hint(),
+        }
+    }
+}
+
+/// Names the methods that the page has.
+pub(in super::super) fn not_allowed(allowed: &'static str) -> Answer {
+    let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
+    answer
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+/// A line of text.
+pub(in super::super) fn say(status: StatusCode, text: &str) -> Answer {
+    full(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}
+
+/// Everything is in use for now.
+pub(in super::super) fn busy() -> Answer {
+    let mut answer = say(StatusCode::SERVICE_UNAVAILABLE, "busy; try again");
+    answer
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
+}
+
+/// A body could not be read.
+pub(in super::super) fn not_read(why: &Unread) -> Answer {
+    match why {
+        Unread::TooLarge => say(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "larger than inbound_frame_bytes_max",
+        ),
+        Unread::Encoded => {
+            let why = "send the body as it is, without a content-encoding";
+            let mut answer = say(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+            let taken = HeaderValue::from_static("identity");
+            answer.headers_mut().insert(ACCEPT_ENCODING, taken);
+            answer
+        }
+        Unread::Broken => say(StatusCode::BAD_REQUEST, "the body ended early"),
+        Unread::TooSlow => say(StatusCode::REQUEST_TIMEOUT, "the body took too long"),
+        Unread::Busy => busy(),
+    }
+}
+
+/// A limit was reached.
+pub(in super::super) fn limited(reached: &Reached) -> Answer {
+    let mut answer = say(StatusCode::TOO_MANY_REQUESTS, "too many connections");
+    let seconds = HeaderValue::from(reached.retry_after_s());
+    answer.headers_mut().insert(RETRY_AFTER, seconds);
+    answer
+}
+
+/// Adds a page's headers for browsers: it loads nothing from elsewhere, runs no text as a script, is shown in no frame,
+/// shares nothing with pages of others, and sends no referrer.
+pub(in super::super) fn as_page(mut answer: Answer) -> Answer {
+    let headers = answer.headers_mut();
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(CONTENT_SECURITY_POLICY, POLICY);
+    set(REFERRER_POLICY, "no-referrer");
+    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    );
+    set(
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    );
+    answer
+}
+
+/// What a page may load and do.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+    trusted-types 'none'";
+
+/// A body that counts in a bound until the client has taken it.
+pub(in super::super) fn counted(body: Bytes, share: Share) -> Bytes {
+    struct Counted(Bytes, #[allow(dead_code)] Share); // held, not read
+    impl AsRef<[u8]> for Counted {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+    if share.is_small() {
+        return body;
+    }
+    Bytes::from_owner(Counted(body, share))
+}
+
+/// A body of any kind.
+pub(in super::super) fn full(
+    status: StatusCode,
+    kind: &'static str,
+    body: impl Into<Bytes>,
+) -> Answer {
+    let mut answer = Response::new(Content::Whole(Full::new(body.into())));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}

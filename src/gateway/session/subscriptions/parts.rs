@@ -1,0 +1,216 @@
+//! Timelines that are subscribed together, on their way into the reply and into pushes.
+//!
+//! Owns: what of them is not read yet, and how much of it fills a frame. Promises: each begins or is refused for
+//! itself; at most one frame's part of a subscribe is in memory. Must not: know sockets, or which places are still
+//! wanted.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+
+use crate::feed::{ChangeReader, Next, Pull, Subscription, Watch};
+use crate::gateway::Shared;
+use crate::gateway::dispatch::shape::page_bytes;
+use crate::gateway::dispatch::subscribe::{Asked, Room, quietly, subscribe};
+use crate::wire::Reason;
+use crate::wire::centrifuge::Publication;
+use crate::wire::timelines::sync::{Start, SubscribedOne};
+
+/// A look at the store that a subscription needs.
+pub(in super::super) struct Fetch {
+    pub(in super::super) at: Opening,
+    pub(in super::super) next: Next,
+    pub(in super::super) pull: BoxFuture<'static, Pull>,
+}
+
+/// Names a place for a subscription; the generation differs from that of later ones in the same slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct Opening {
+    pub(in super::super) slot: u32,
+    pub(in super::super) generation: u64,
+}
+
+/// What an answered subscribe leaves to the session.
+#[derive(Default)]
+pub(in super::super) struct Opened {
+    /// Places that waited for this answer, and what is to follow it in each.
+    pub(in super::super) places: Vec<(Opening, Option<Subscription>)>,
+    /// What is not read yet.
+    pub(in super::super) rest: Option<Box<Rest>>,
+    /// Streams of changes that waited for it; without a reader it was refused.
+    pub(in super::super) streams: Vec<(u64, Option<Box<ChangeReader>>)>,
+    /// Commands of the Centrifuge dialect that others wait for.
+    pub(in super::super) settled: Vec<Settled>,
+}
+
+/// A command of the Centrifuge dialect that is answered.
+pub(in super::super) enum Settled {
+    /// The first one.
+    Connected,
+    /// A subscribe. `None` = it is refused; `Some(Some(_))`: the client is to be told that it is there.
+    Channel {
+        at: Opening,
+        channel: Arc<str>,
+        stand: Option<Option<Stand>>,
+    },
+}
+
+/// Where a client of the Centrifuge dialect stands in a channel.
+#[derive(Default)]
+pub(in super::super) struct Stand {
+    pub(in super::super) epoch: String,
+    pub(in super::super) head: u64,
+    /// The position that it came with.
+    pub(in super::super) asked_from: Option<u64>,
+    /// Everything behind that position comes.
+    pub(in super::super) is_recovered: bool,
+    /// The first of it.
+    pub(in super::super) publications: Vec<Publication>,
+    /// What the client is told besides.
+    pub(in super::super) data: Bytes,
+}
+
+/// Timelines that were subscribed together and are not read yet.
+pub(in super::super) struct Rest {
+    pub(in super::super) shared: Arc<Shared>,
+    pub(in super::super) asked: Asked,
+    pub(in super::super) wanted: std::vec::IntoIter<Wanted>,
+    /// Those where nothing is new are not told.
+    pub(in super::super) is_quiet: bool,
+}
+
+/// One of them: its place, or why it is refused.
+pub(in super::super) struct Wanted {
+    pub(in super::super) timeline: String,
+    pub(in super::super) place: Result<(Opening, Watch, Start), Reason>,
+}
+
+/// One timeline's part of the reply or of a push.
+pub(in super::super) struct Part {
+    pub(in super::super) timeline: String,
+    /// `None` = there is nothing to tell.
+    pub(in super::super) shown: Option<SubscribedOne>,
+    /// `None` = it was refused before it had a place.
+    pub(in super::super) at: Option<Opening>,
+    pub(in super::super) subscription: Option<Subscription>,
+}
+
+impl Opened {
+    /// The client does not learn of the reply: it has no subscriptions, and must not get pushes.
+    pub(in super::super) fn take_back(&mut self) {
+        for (_, subscription) in &mut self.places {
+            *subscription = None;
+        }
+        for (_, reader) in &mut self.streams {
+            *reader = None;
+        }
+        let rest = self.rest.take().map(|rest| rest.wanted);
+        let places = rest.into_iter().flatten().filter_map(|wanted| {
+            let (at, ..) = wanted.place.ok()?;
+            Some((at, None))
+        });
+        self.places.extend(places);
+    }
+}
+
+impl Rest {
+    /// Reads as many as fill a frame, at least one. Also what is left after them.
+    pub(in super::super) async fn fill(mut self: Box<Self>) -> (Vec<Part>, Option<Box<Rest>>) {
+        let bytes_max = page_bytes(&self.shared.options.limits);
+        let mut bytes = bytes_max;
+        let mut parts = Vec::new();
+        while bytes > PART_BYTES
+            && parts.len() < PARTS_MAX
+            && let Some(wanted) = self.wanted.next()
+        {
+            let room = Room {
+                bytes: bytes - PART_BYTES,
+                first_anyway: bytes == bytes_max,
+            };
+            let part = self.part(wanted, room).await;
+            bytes = bytes.saturating_sub(part.bytes());
+            let is_cut = part.is_cut();
+            parts.push(part);
+            if is_cut {
+                break;
+            }
+        }
+        let rest = (self.wanted.len() > 0).then_some(self);
+        (parts, rest)
+    }
+
+    async fn part(&self, Wanted { timeline, place }: Wanted, room: Room) -> Part {
+        let refused = |reason| SubscribedOne::Refused { reason };
+        let (at, result) = match place {
+            Ok((at, mut watch, start)) => {
+                if self.is_quiet {
+                    watch = match quietly(&self.shared, &self.asked, &start, watch).await {
+                        Ok(subscription) => {
+                            return Part {
+                                timeline,
+                                shown: None,
+                                at: Some(at),
+                                subscription: Some(subscription),
+                            };
+                        }
+                        Err(watch) => watch,
+                    };
+                }
+                let subscribed = subscribe(&self.shared, &self.asked, start, watch, room);
+                (Some(at), subscribed.await.map_err(|failure| failure.reason))
+            }
+            Err(reason) => (None, Err(reason)),
+        };
+        let (shown, subscription) = match result {
+            Ok((subscribed, subscription)) => {
+                let shown = SubscribedOne::Subscribed(Box::new(subscribed));
+                (shown, subscription)
+            }
+            // It was not asked for by name, and a user who may not read it must not learn of it.
+            Err(Reason::TimelineNotFound) if self.is_quiet => {
+                return Part {
+                    timeline,
+                    shown: None,
+                    at,
+                    subscription: None,
+                };
+            }
+            Err(reason) => (refused(reason), None),
+        };
+        Part {
+            timeline,
+            shown: Some(shown),
+            at,
+            subscription,
+        }
+    }
+}
+
+impl Part {
+    /// Nothing of what it has had room.
+    fn is_cut(&self) -> bool {
+        match &self.shown {
+            Some(SubscribedOne::Subscribed(one)) => {
+                one.more && one.messages.is_empty() && one.changed.iter().all(Vec::is_empty)
+            }
+            _ => false,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let subscribed = match &self.shown {
+            Some(SubscribedOne::Subscribed(subscribed)) => subscribed,
+            Some(SubscribedOne::Refused { .. }) => return PART_BYTES,
+            None => return 0,
+        };
+        let changed = subscribed.changed.iter().flatten();
+        let messages = subscribed.messages.iter().chain(changed);
+        PART_BYTES + messages.map(|one| one.encoded_bytes_max()).sum::<usize>()
+    }
+}
+
+/// Names, numbers and epoch of a part; the timeline's ID is in it twice.
+const PART_BYTES: usize = 1_400;
+/// Of many that have nothing to tell; others want their turn.
+const PARTS_MAX: usize = 1_000;

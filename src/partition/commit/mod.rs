@@ -1,0 +1,17 @@
+//! The way of a write: from the queue to the writer's batch, the log, the disk and the answer.
+//!
+//! Owns: group commit. Promises: a closure takes effect whole or not at all, after those submitted before it, and is
+//! answered after its batch is on disk. Must not: know what a row is.
+
+pub(super) mod door;
+pub(super) mod in_flight;
+pub(super) mod job;
+pub(super) mod pending;
+pub(super) mod pressure;
+pub(super) mod recovery;
+pub(super) mod reserve;
+pub(super) mod submit;
+pub(super) mod syncer;
+pub(super) mod txn;
+pub(super) mod write_set;
+pub(super) mod writer;

@@ -1,0 +1,80 @@
+//! What the log's followers are told of it, and what it keeps for them.
+//!
+//! Owns: the count of published bytes and the holds. Promises: while a position is held, no segment goes that has a
+//! batch above it. Must not: decide how far a hold may lag; those who hold have bounds of their own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ids::Position;
+
+/// Who has the log kept. Each holds a position of its own; the lowest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// What is not derived yet.
+    Relay,
+    /// What readers of tables' streams were promised.
+    Streams,
+    /// What the children of a split or merge have not taken over yet.
+    Reshape,
+}
+
+/// How many holders there are.
+const HOLDERS: usize = 3;
+
+/// The position of a holder that needs nothing of the log.
+const NOTHING: Position = Position(u64::MAX);
+
+/// A log as its followers need it.
+pub(in super::super) struct Hold {
+    /// Bytes of the frames that were published since the start.
+    bytes: AtomicU64,
+    /// Above these positions the log keeps everything, by holder.
+    above: [AtomicU64; HOLDERS],
+}
+
+impl Hold {
+    /// Keeps everything until each holder has called [`Hold::set`], or nothing. There is no split or merge yet.
+    pub(in super::super) fn new(holds_log: bool) -> Hold {
+        let above = if holds_log { 0 } else { u64::MAX };
+        let hold = Hold {
+            bytes: AtomicU64::new(0),
+            above: std::array::from_fn(|_| AtomicU64::new(above)),
+        };
+        hold.let_go(Holder::Reshape);
+        hold
+    }
+
+    pub(in super::super) fn published(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(in super::super) fn published_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// From now on everything above `position` is kept for this holder.
+    pub(in super::super) fn set(&self, holder: Holder, position: Position) {
+        self.above[holder as usize].store(position.0, Ordering::Release);
+    }
+
+    /// From now on nothing is kept for this holder.
+    pub(in super::super) fn let_go(&self, holder: Holder) {
+        self.set(holder, NOTHING);
+    }
+
+    /// Who holds the log, and above which position.
+    pub(in super::super) fn all(&self) -> Vec<(Holder, Position)> {
+        let all = [Holder::Relay, Holder::Streams, Holder::Reshape];
+        let above = |holder| Position(self.above[holder as usize].load(Ordering::Acquire));
+        let all = all.map(|holder| (holder, above(holder)));
+        all.into_iter()
+            .filter(|(_, above)| *above != NOTHING)
+            .collect()
+    }
+
+    /// Up to here nobody needs the log's frames.
+    pub(in super::super) fn above(&self) -> Position {
+        let all = self.above.iter().map(|above| above.load(Ordering::Acquire));
+        Position(all.min().unwrap_or(u64::MAX))
+    }
+}

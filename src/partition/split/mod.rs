@@ -1,0 +1,13 @@
+//! Splits and merges of partitions while they are served.
+//!
+//! Owns: the making of children, the cut, and what becomes of the parents. Promises: until the cut nothing has changed;
+//! behind it everybody finds the children. Must not: know what a row is.
+
+pub(super) mod cut;
+pub(super) mod gate;
+pub(super) mod inherited;
+pub(super) mod making;
+pub(super) mod noted;
+pub(super) mod plan;
+pub(super) mod point;
+pub(super) mod reshape;

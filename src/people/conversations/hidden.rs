@@ -1,0 +1,36 @@
+//! Conversations that are hidden from their own members.
+//!
+//! Owns: which of a user's conversations they may not read. Promises: a member whose role gives no right
+//! to read is shown nothing of it, and it is not counted. Must not: decide.
+
+use std::collections::BTreeSet;
+
+use super::super::People;
+use super::list::Found;
+use crate::access::Asker;
+use crate::timeline::{Columns, Error};
+
+/// Conversations that are read together.
+const CHUNK: usize = 64;
+
+impl People {
+    /// Those of a member's conversations that they may not read. Nearly always that needs no look.
+    pub(in super::super) async fn hidden(
+        &self,
+        asker: &Asker,
+        names: Vec<&str>,
+    ) -> Result<BTreeSet<String>, Error> {
+        let mut hidden = BTreeSet::new();
+        let unsure = |name: &&str| !asker.reads_in_any_role(name.as_bytes());
+        let unsure: Vec<&str> = names.into_iter().filter(unsure).collect();
+        for chunk in unsure.chunks(CHUNK) {
+            let looked = self.shown(asker, chunk, Some(&[]), &Columns::new()).await?;
+            for (name, found) in chunk.iter().zip(looked) {
+                if !matches!(found, Found::Shown(_)) {
+                    hidden.insert((*name).to_owned());
+                }
+            }
+        }
+        Ok(hidden)
+    }
+}

@@ -1,0 +1,167 @@
+//! The server family, for operators: how it is, and the last hour.
+//!
+//! Owns: parameters and results of these methods. Promises: nothing in a result names what a client has stored. Must
+//! not: know where a figure comes from.
+
+pub mod key;
+pub mod log;
+pub mod partition;
+pub mod session;
+pub mod sessions;
+pub mod webhook;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::Check;
+use super::failure::Failure;
+use super::limits::Limits;
+use crate::access::GrantText;
+
+/// Asks how the server is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "server.status.params")]
+pub struct Status {}
+
+impl Check for Status {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// How the server is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "server.status.result")]
+pub struct StatusNow {
+    /// The machine's name.
+    pub name: String,
+    /// The version of the server.
+    pub version: String,
+    /// When it started, ms since 1970.
+    pub started_at: u64,
+    /// Where it listens: an address and a port.
+    pub listen: String,
+    /// Whether credentials are asked for.
+    pub auth: bool,
+    /// Whether writes can be committed.
+    pub ready: bool,
+    /// Why they can't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Who asks.
+    pub you: You,
+    /// What is wrong or will be, the worst first.
+    pub notices: Vec<Notice>,
+    /// What there is on the disk.
+    pub storage: Storage,
+}
+
+/// Whoever asks, as the server sees them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "server_caller")]
+pub struct You {
+    /// Their user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The name of their API key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What their credential and the configuration give them; a timeline may give its members more. Absent = no
+    /// credentials are asked for, and everybody may do everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rights: Option<Vec<GrantText>>,
+}
+
+/// Something that is wrong, or will be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "server_notice")]
+pub struct Notice {
+    /// How bad it is.
+    pub severity: Severity,
+    /// When it was first seen, ms since 1970.
+    pub since: u64,
+    /// What it is, in a sentence.
+    pub what: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+/// How bad something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "server_severity")]
+pub enum Severity {
+    /// The server does not do what it is there for, or soon will not.
+    Critical,
+    /// It does, but somebody should look.
+    Warning,
+    /// Worth knowing.
+    Info,
+}
+
+/// What there is on the disk, in bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "server_storage")]
+pub struct Storage {
+    /// Of rows that count.
+    pub live: u64,
+    /// Of rows that have expired or were deleted, as far as that is known; compaction reclaims them.
+    pub dead: u64,
+    /// Of pages that hold nothing and are used again.
+    pub free: u64,
+    /// Of the commit logs.
+    pub log: u64,
+    /// What an ordinary user may still write, as `df` shows; absent = not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_free: Option<u64>,
+    /// Seconds until there is no room, if it goes on as in the last hour; absent = not within a year, or the server has
+    /// run for less than ten minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_in_s: Option<u64>,
+}
+
+/// Asks for the last hour.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "server.history.params")]
+pub struct History {
+    /// Only steps after this time, ms since 1970; absent = all that are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<u64>,
+}
+
+impl Check for History {
+    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// The last hour, as far as the process is old.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "server.history.result")]
+pub struct Past {
+    /// Time from a value to the next one, ms.
+    pub step_ms: u64,
+    /// When the first value was, ms since 1970; 0 = there is none.
+    pub from: u64,
+    /// Values of each figure; null = nobody looked then. A second: `appends` (messages), `deliveries`, `requests`,
+    /// `refusals`, `reads` (of the store), `syncs`, `received_bytes`, `sent_bytes`, `cpu` (processors in use). At that
+    /// time: `connections`, `subscriptions`, `in_flight` (requests), `queue` (writes that wait), `memory_bytes`,
+    /// `used_bytes` and of these `dead_bytes`, `log_bytes`, `disk_free_bytes`, `feed_lag_s`, `relay_lag_s`.
+    pub series: BTreeMap<String, Vec<Option<f64>>>,
+    /// How long `message.append` took.
+    pub append_seconds: Buckets,
+}
+
+/// A histogram as time goes by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "server_buckets")]
+pub struct Buckets {
+    /// Upper bounds of the buckets, seconds.
+    pub bounds: Vec<f64>,
+    /// Of each step the calls by bucket; the last bucket is that above all bounds.
+    pub counts: Vec<Option<Vec<u64>>>,
+}

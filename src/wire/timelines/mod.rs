@@ -1,0 +1,14 @@
+//! What is said of timelines, their members and followers.
+//!
+//! Owns: these families' parameters and results. Promises: a type is what its schema says. Must not: decide.
+
+pub mod member;
+pub mod new_member;
+pub(super) mod news;
+pub mod prefixes;
+pub mod readers;
+pub mod settings;
+pub mod signal;
+pub(super) mod subscriptions;
+pub mod sync;
+pub mod timeline;
