@@ -30,7 +30,7 @@ fn main() -> ExitCode {
             let load = cli::Cli::parse();
             match only_understands {
                 true => ExitCode::SUCCESS,
-                false => crate::outcome::report::ended("tideline-load", load.command.run()),
+                false => report::ended("tideline-load", load.command.run()),
             }
         }
         Some("tideline-peers") => {
