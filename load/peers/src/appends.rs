@@ -14,13 +14,13 @@ use std::rc::Rc;
 use clap::{ValueEnum, value_parser};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tideline_load::client::generator::{Answer, Flow, Talk};
+use tideline_load::client::pipe::{Pipe, Way};
+use tideline_load::client::template::{NUMBER, SLOT, Template, timeline_name};
 use tideline_load::exit::Stop;
-use tideline_load::generator::{Answer, Flow, Talk};
-use tideline_load::pipe::{Pipe, Way};
 use tideline_load::profile::Profile;
 use tideline_load::random::Random;
 use tideline_load::run::Run;
-use tideline_load::template::{NUMBER, SLOT, Template, timeline_name};
 
 /// A protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
@@ -320,7 +320,7 @@ async fn check_stream(run: &Run, acked: &[u32]) -> io::Result<()> {
 mod tests {
     use clap::Parser as _;
     use proptest::prelude::*;
-    use tideline_load::setup::Setup;
+    use tideline_load::run::setup::Setup;
 
     use super::*;
 

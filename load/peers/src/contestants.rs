@@ -13,11 +13,12 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use serde::Deserialize;
 use tideline_load::bench::{Bench, Measure, Running, blocking, rest};
+use tideline_load::cli;
 use tideline_load::exit::Stop;
+use tideline_load::outcome::report;
 use tideline_load::outcome::{Better, Outcome};
-use tideline_load::process::Server;
 use tideline_load::profile::{Flags, Load as _};
-use tideline_load::{cli, report};
+use tideline_load::run::process::Server;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::appends::Appends;

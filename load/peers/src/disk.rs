@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tideline_load::client::template::DIGITS;
 use tideline_load::exit::Stop;
 use tideline_load::outcome::Outcome;
-use tideline_load::report;
-use tideline_load::template::DIGITS;
+use tideline_load::outcome::report;
 
 /// The mean of what Tideline's batches held.
 #[derive(Clone, Copy, Debug)]

@@ -20,9 +20,9 @@ use clap::value_parser;
 use serde::{Deserialize, Serialize};
 use tideline_load::bench::{Bench, until_signal};
 use tideline_load::exit::Stop;
-use tideline_load::figures::{Sheet, Table, quantity};
-use tideline_load::report;
-use tideline_load::setup::pair;
+use tideline_load::outcome::figures::{Sheet, Table, quantity};
+use tideline_load::outcome::report;
+use tideline_load::run::setup::pair;
 
 use crate::contestants::{Contestant, Field};
 use crate::row::{COLUMNS, median};

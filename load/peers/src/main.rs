@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tideline_load::exit::CODES;
-use tideline_load::report;
+use tideline_load::outcome::report;
 use tideline_peers::{Outcome, Peers, run};
 
 /// Tideline beside Redis Streams, NATS and the bare machine, in turn

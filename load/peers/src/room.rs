@@ -11,13 +11,13 @@ use std::io;
 use std::rc::Rc;
 
 use serde::Serialize;
+use tideline_load::client::frame::{put_text, streamed, upgrade};
+use tideline_load::client::pipe::{Pipe, Way};
+use tideline_load::client::template::{DIGITS, NUMBER, Template};
 use tideline_load::exit::Stop;
-use tideline_load::frame::{put_text, streamed, upgrade};
-use tideline_load::pipe::{Pipe, Way};
 use tideline_load::profile::{Profile, need_files};
 use tideline_load::random::Random;
 use tideline_load::run::{Phase, Run};
-use tideline_load::template::{DIGITS, NUMBER, Template};
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
 
@@ -202,7 +202,7 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
-    use tideline_load::setup::Setup;
+    use tideline_load::run::setup::Setup;
 
     use super::*;
 

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use tideline_load::exit::Stop;
-use tideline_load::figures::{ABSENT, quantity, shown};
 use tideline_load::outcome::Outcome;
+use tideline_load::outcome::figures::{ABSENT, quantity, shown};
 
 /// What a row has to reach: its ratio, or Tideline's value if nobody is beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
