@@ -4,6 +4,7 @@
 //! Owns: the programs that pages take for granted. This one is also `tideline-load` and `tideline-peers`, if it is
 //! called by these names: the test command does not build theirs. Must not: know a page.
 
+#[path = "suites/python_bed/mod.rs"]
 mod python_bed;
 
 use std::ffi::OsStr;

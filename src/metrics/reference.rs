@@ -52,7 +52,7 @@ fn row(out: &mut String, metric: &Metric) {
 const HEAD: &str = "# Metrics
 
 `GET /metrics` returns all of these in Prometheus' text format, each from the start. This page is made from
-the files of `src/metrics/`: `TIDELINE_BLESS=1 cargo test --test observe` writes it anew.
+the files of `src/metrics/`: `TIDELINE_BLESS=1 cargo test --test contract` writes it anew.
 
 Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for what only rises, histograms as `_bucket`, `_sum` and
 `_count`. No label holds the name of a user, a timeline or anything else that a client sent. `partition` is the number of a partition:

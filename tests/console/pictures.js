@@ -1,4 +1,4 @@
-// Makes the pictures of docs/pictures: TIDELINE_PICTURES=1 cargo test --locked --features tideline/faults --test console in_a_browser
+// Makes the pictures of docs/pictures: TIDELINE_PICTURES=1 cargo test --locked --features tideline/faults --test suites console::in_a_browser
 //
 // Owns: what is in each picture. Promises: real servers, real load, 1280 × 860. Must not: draw anything.
 

@@ -79,7 +79,7 @@ NOT_RUN = {
     },
     "clients/conformance/README.md": {
         "cargo test": BUILDS,
-        "cd clients && TIDELINE_BIN": "kills for many minutes; tests/clients.rs does the same with four",
+        "cd clients && TIDELINE_BIN": "kills for many minutes; tests/suites/clients.rs does the same with four",
     },
     "clients/javascript/README.md": {
         "npm": IN_CLIENTS,
@@ -146,7 +146,7 @@ LOOKS = ("cat ", "tail ", "grep ", "readyz", "message.range", " ping ", "convers
 FAILS = ("--bug",)
 # Where numbers are measured.
 MEASURED = {"docs/OPERATIONS.md"}
-# Profiles that are run; the others are understood only: tests/load_profiles.rs and its like run all with small numbers.
+# Profiles that are run; the others are understood only: tests/load/profiles.rs and its like run all with small numbers.
 SHORT = {"room", "chat"}
 PATIENCE = 120
 COMMANDS = ("console", "indented")

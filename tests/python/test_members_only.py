@@ -7,7 +7,7 @@ import pytest
 
 from client import Client, Refused, sequences
 
-# Needs a binary with the feature `faults`; tests/protocol.rs says whether it is one.
+# Needs a binary with the feature `faults`; tests/suites/protocol.rs says whether it is one.
 faulty = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
 
 

@@ -1,6 +1,6 @@
 """The relay under `kill -9`: the real process ends at each of its named points, and lists and inboxes are right all the same.
 
-Needs a binary with the feature `faults` (tests/protocol.rs says whether it is one). The controls break a promise of the
+Needs a binary with the feature `faults` (tests/suites/protocol.rs says whether it is one). The controls break a promise of the
 relay and must be noticed.
 """
 

@@ -1,5 +1,5 @@
 //! The messages of `schemas/tablestore/`, as prost makes them. Not written by hand: change the .proto files, then run
-//! `TIDELINE_BLESS=1 cargo test --test tablestore_proto`.
+//! `TIDELINE_BLESS=1 cargo test --test contract`.
 //!
 //! Owns: field numbers and types of the wire. Must not: check anything; `plainbuffer`, `filter` and `operation` do.
 

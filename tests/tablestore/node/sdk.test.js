@@ -1,7 +1,7 @@
 // The official Node SDK, as it is, against the server named by TIDELINE_ENDPOINT: every operation that it has and we have,
 // and what only it of the two SDKs sends: returned increments, filters that page columns, times of versions as Long.
 //
-// Node's own test runner runs it; tests/tablestore.rs installs the SDK and says where it is.
+// Node's own test runner runs it; tests/suites/tablestore.rs installs the SDK and says where it is.
 'use strict';
 
 const assert = require('node:assert/strict');

@@ -1,7 +1,7 @@
 //! `schemas/tablestore/*.proto` and the Rust made from them say the same.
 //!
 //! Owns: the making of `src/wire/tablestore/proto.rs`, with a compiler in Rust, so that no build needs protoc and none
-//! but this test compiles one. `TIDELINE_BLESS=1 cargo test --test tablestore_proto` writes the file anew. Must not:
+//! but this test compiles one. `TIDELINE_BLESS=1 cargo test --test contract` writes the file anew. Must not:
 //! know what the messages mean.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 const OPENING: &str = "\
 //! The messages of `schemas/tablestore/`, as prost makes them. Not written by hand: change the .proto files, then run
-//! `TIDELINE_BLESS=1 cargo test --test tablestore_proto`.
+//! `TIDELINE_BLESS=1 cargo test --test contract`.
 //!
 //! Owns: field numbers and types of the wire. Must not: check anything; `plainbuffer`, `filter` and `operation` do.
 

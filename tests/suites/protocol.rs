@@ -3,14 +3,13 @@
 //!
 //! Owns: nothing; `python_bed` makes the environment. Must not: need anything but Python 3 on the machine.
 
-mod python_bed;
-
 use std::ffi::OsStr;
 
-use python_bed::Python;
+use crate::python_bed::Python;
 
 #[test]
 fn python_suite() {
+    let _alone = crate::alone();
     let requirements = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/requirements.txt");
     // Whether the binary has what tests/python/test_relay_crash.py breaks.
     let faults = if cfg!(feature = "faults") { "1" } else { "0" };

@@ -1,9 +1,8 @@
 //! What expired gives its room back: a second load of rows fits where the first one was.
 //!
 //! Owns: the figures of a data directory, its log and its images apart, over two loads whose time runs out between
-//! them. Promises: a small load in the test command, a million rows by hand:
-//! `cargo test --release --test table_space -- --ignored --nocapture` (`ROWS`, `ROUNDS` and `DIR` change it). Must not:
-//! assert on time.
+//! them. Promises: a small load in the test command, a million rows by hand: `cargo test --release --test store
+//! table_space -- --ignored --nocapture` (`ROWS`, `ROUNDS` and `DIR` change it). Must not: assert on time.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 

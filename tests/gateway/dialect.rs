@@ -6,13 +6,10 @@
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 
-mod gateway_bed;
-
 use std::io::Write as _;
 
 use bytes::Bytes;
 use futures_util::SinkExt as _;
-use gateway_bed::{Bed, Client};
 use serde_json::json;
 use tideline::wire::jsonrpc::JSON;
 use tideline::wire::messages::message;
@@ -22,6 +19,8 @@ use tideline::wire::{
     Call, Dialect, Failure, Frames, Id, Incoming, Integers, Limits, Push, Reason, Reply, Request,
 };
 use tokio_tungstenite::tungstenite::Message;
+
+use crate::bed::{Bed, Client};
 
 /// `7 ping`, `7 append t Hello`, `7 subscribe t`; `-` in place of a number asks for no answer. Lines of one frame are
 /// calls of their own.

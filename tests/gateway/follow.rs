@@ -6,14 +6,13 @@
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
-mod gateway_bed;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use gateway_bed::{Bed, Client, sequences, within};
 use serde_json::{Value, json};
+
+use crate::bed::{Bed, Client, sequences, within};
 
 /// Sends all, then waits for all: as many requests in flight as the server takes.
 async fn all(client: &mut Client, method: &str, params: Vec<Value>) -> Vec<Value> {

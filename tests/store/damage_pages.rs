@@ -1,8 +1,8 @@
 //! Damage anywhere in LMDB's file never shows as other rows, and ends no process by a signal.
 //!
 //! Owns: a few copies of `tests/damage_pages.py`, through the real binary. The whole campaign, in some minutes:
-//! `DAMAGE_COPIES=1000 cargo test --locked --test damage_pages -- --nocapture` (`DAMAGE_SEED` repeats one). Must not:
-//! assert on time.
+//! `DAMAGE_COPIES=1000 cargo test --locked --test store damage_pages -- --nocapture` (`DAMAGE_SEED` repeats one). Must
+//! not: assert on time.
 
 use std::process::Command;
 

@@ -2,8 +2,8 @@
 //!
 //! Owns: updates and reads of one column in rows of 10 and of 10,000 columns, and of a column with 500 versions, in the
 //! memtable, in the image, and with updates in the memtable above a row in the image. Promises: prints, asserts nothing
-//! about time: `cargo test --release --test table_wide -- --ignored --nocapture` (`UPDATES` = how many, 200 without
-//! it). Must not: run with the other tests.
+//! about time: `cargo test --release --test store table_wide -- --ignored --nocapture` (`UPDATES` = how many, 200
+//! without it). Must not: run with the other tests.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 

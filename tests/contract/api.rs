@@ -1,8 +1,8 @@
 //! `docs/API.md` and the OpenRPC document say the same.
 //!
 //! Owns: how the document becomes a page. Promises: fails when the page differs from what the document and
-//! `schemas/examples/` make of it; `TIDELINE_BLESS=1 cargo test --test api` writes it anew. Must not: know a method by
-//! name, or say anything about one that its types do not say.
+//! `schemas/examples/` make of it; `TIDELINE_BLESS=1 cargo test --test contract` writes it anew. Must not: know a
+//! method by name, or say anything about one that its types do not say.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 
@@ -25,7 +25,7 @@ fn the_page_is_made_from_the_document() {
     let kept = fs::read_to_string(&file).unwrap_or_default();
     assert!(
         kept == made,
-        "docs/API.md differs: TIDELINE_BLESS=1 cargo test --test api"
+        "docs/API.md differs: TIDELINE_BLESS=1 cargo test --test contract"
     );
 }
 

@@ -6,13 +6,12 @@
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
-mod gateway_bed;
-
 use std::collections::HashSet;
 
-use gateway_bed::{Bed, Client, close_code, frame, sequences, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::bed::{Bed, Client, close_code, frame, sequences, within};
 
 /// The sequences of `message` pushes, until `last` has come.
 async fn pushed_up_to(client: &mut Client, last: u64) -> Vec<u64> {
@@ -334,7 +333,7 @@ async fn ten_thousand_requests_in_flight_are_all_answered() {
     };
     let both = async { tokio::join!(send, receive) };
     drop(
-        tokio::time::timeout(4 * gateway_bed::PATIENCE, both)
+        tokio::time::timeout(4 * crate::bed::PATIENCE, both)
             .await
             .expect("it hangs"),
     );

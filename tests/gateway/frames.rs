@@ -4,13 +4,12 @@
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
-mod gateway_bed;
-
-use gateway_bed::{Bed, Client, close_code, frame, within};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
+
+use crate::bed::{Bed, Client, close_code, frame, within};
 
 const TEXT: u8 = 0x81;
 const BINARY: u8 = 0x82;
@@ -289,7 +288,7 @@ async fn requests_that_mean_nothing_get_typed_errors_and_the_connection_goes_on(
 #[tokio::test]
 async fn sub_protocols_are_chosen_echoed_or_refused() {
     let bed = Bed::start().await;
-    let handshake = gateway_bed::HANDSHAKE.trim_end();
+    let handshake = crate::bed::HANDSHAKE.trim_end();
     for (offer, status, echo) in [
         (
             "tideline.v1.json",
@@ -349,7 +348,7 @@ async fn messagepack_speaks_the_same_objects() {
 async fn bytes_that_came_with_the_handshake_are_not_lost() {
     let bed = Bed::start().await;
     let mut socket = bed.raw().await;
-    let mut bytes = gateway_bed::HANDSHAKE.as_bytes().to_vec();
+    let mut bytes = crate::bed::HANDSHAKE.as_bytes().to_vec();
     bytes.extend(frame(TEXT, br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#));
     socket.write_all(&bytes).await.unwrap();
     let mut answer = Vec::new();

@@ -1,7 +1,7 @@
 //! What the documents say of the metrics is true of them.
 //!
 //! Owns: the comparison of `docs/METRICS.md` with the catalogue, and the bound on the memory of samples. Promises:
-//! fails when they part ways; `TIDELINE_BLESS=1 cargo test --test observe` writes the page anew. Must not: need a
+//! fails when they part ways; `TIDELINE_BLESS=1 cargo test --test contract` writes the page anew. Must not: need a
 //! server.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
@@ -10,6 +10,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use tideline::metrics::{Metrics, reference};
+
+use crate::own_process::is_alone;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -23,7 +25,7 @@ fn the_reference_is_as_the_catalogue() {
         fs::write(&path, &text).unwrap();
     }
     let page = fs::read_to_string(&path).unwrap_or_default();
-    assert!(page == text, "TIDELINE_BLESS=1 cargo test --test observe");
+    assert!(page == text, "TIDELINE_BLESS=1 cargo test --test contract");
 }
 
 /// What grows while 2 million samples come, in MB, with upkeep after each half a million or without.
@@ -54,6 +56,9 @@ fn resident_kb() -> u64 {
 
 #[test]
 fn samples_take_memory_until_the_next_upkeep_only() {
+    if !is_alone("observe::samples_take_memory_until_the_next_upkeep_only") {
+        return;
+    }
     // 16 bytes for each sample: 8 MB and 32 MB, of which the second has the first 8 MB from the allocator.
     let (bounded, unbounded) = (growth(true), growth(false));
     assert!(bounded < 16, "{bounded} MB");

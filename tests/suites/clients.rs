@@ -4,18 +4,15 @@
 //! Owns: nothing; the beds make the environments. Must not: need anything but Python 3 on the machine: where there is
 //! no Node, PyPI has one.
 
-#[allow(dead_code)] // the client for JavaScript needs no modules
-mod node_bed;
-mod python_bed;
-
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use node_bed::Node;
-use python_bed::Python;
+use crate::node_bed::Node;
+use crate::python_bed::Python;
 
 #[test]
 fn suites_of_the_clients() {
+    let _alone = crate::alone();
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let requirements = format!("{tests}/tablestore/node/requirements.txt");
     let node = Node::find(20, "tablestore-node", &requirements).binary;

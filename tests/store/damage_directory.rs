@@ -2,7 +2,7 @@
 //!
 //! Owns: the promise that such a directory is refused with the place, or serves everything that was acknowledged. What
 //! may be missing without a word is what README names: the newest segment's end behind the last note. Promises: each
-//! damage by itself, and some at random; `DAMAGE_ROUNDS=1000 cargo test --test damage_directory` tries many.
+//! damage by itself, and some at random; `DAMAGE_ROUNDS=1000 cargo test --test store damage_directory` tries many.
 //! Must not: assert on time.
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test

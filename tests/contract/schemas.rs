@@ -2,7 +2,7 @@
 //!
 //! Owns: the comparison of every generated file with the one that stands, and the golden examples. Promises: fails when
 //! a type and its file part ways, when a method or push lacks an example, and when an example is not decoded and
-//! encoded as it stands. `TIDELINE_BLESS=1 cargo test --test schemas` writes the files anew; examples are written by
+//! encoded as it stands. `TIDELINE_BLESS=1 cargo test --test contract` writes the files anew; examples are written by
 //! hand. Must not: need a server.
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
@@ -72,7 +72,7 @@ fn files_are_as_the_types_make_them() {
         let stands = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             stands == text,
-            "{name} differs: TIDELINE_BLESS=1 cargo test --test schemas"
+            "{name} differs: TIDELINE_BLESS=1 cargo test --test contract"
         );
         assert!(expected.insert(name), "two files of one name");
     }
@@ -123,7 +123,7 @@ fn the_page_on_access_has_the_right_of_every_method() {
     assert_eq!(
         found,
         rights(),
-        "TIDELINE_BLESS=1 cargo test --test schemas"
+        "TIDELINE_BLESS=1 cargo test --test contract"
     );
 }
 

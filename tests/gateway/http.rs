@@ -4,12 +4,11 @@
 
 #![allow(clippy::unwrap_used)] // a failed step is a failed test
 
-mod gateway_bed;
-
 use bytes::BufMut as _;
-use gateway_bed::{Bed, HANDSHAKE, read_answer, rpc_request, within};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::bed::{Bed, HANDSHAKE, read_answer, rpc_request, within};
 
 fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or("")

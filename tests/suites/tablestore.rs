@@ -4,18 +4,16 @@
 //! Owns: the SDKs below `target/`, pinned. Promises: a failure shows the suite's own output. Must not: need anything
 //! but Python 3 on the machine: where there is no Node, PyPI has one.
 
-mod node_bed;
-mod python_bed;
-
 use std::ffi::OsStr;
 
-use node_bed::Node;
-use python_bed::Python;
+use crate::node_bed::Node;
+use crate::python_bed::Python;
 
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tablestore");
 
 #[test]
 fn official_sdks() {
+    let _alone = crate::alone();
     let python = Python::with("tablestore-suite", &format!("{SUITE}/requirements.txt"));
     let folder = format!("{SUITE}/node");
     let node = Node::find(18, "tablestore-node", &format!("{folder}/requirements.txt"));

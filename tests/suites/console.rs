@@ -5,15 +5,10 @@
 //! `TIDELINE_PICTURES=1` makes the pictures of `docs/pictures/` in place of the suites, `TIDELINE_LONG=1` adds what
 //! takes minutes.
 
-#[allow(dead_code)] // the suites are for Node; only a machine without it needs Python's bed
-mod node_bed;
-#[allow(dead_code)]
-mod python_bed;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use node_bed::Node;
+use crate::node_bed::Node;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const BROWSERS: [&str; 4] = [
@@ -60,6 +55,7 @@ fn run(command: &mut Command) {
 
 #[test]
 fn modules() {
+    let _alone = crate::alone();
     run(Command::new(node().binary)
         .arg("--test")
         .args(files("console/test", ".test.js")));
@@ -67,6 +63,7 @@ fn modules() {
 
 #[test]
 fn in_a_browser() {
+    let _alone = crate::alone();
     let Some(browser) = browser() else {
         eprintln!(
             "no Chromium, so nothing of the console is looked at: apt-get install chromium fonts-inter \

@@ -1,0 +1,20 @@
+//! The suites in other languages, each against the real binary.
+//!
+//! Owns: their order. Promises: one runs at a time, as each takes all processors. Must not: know what a suite tests.
+
+mod centrifuge;
+mod clients;
+mod console;
+mod node_bed;
+mod protocol;
+mod python_bed;
+mod tablestore;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Waits until no other suite runs.
+fn alone() -> MutexGuard<'static, ()> {
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
