@@ -1,6 +1,7 @@
 //! Tideline: timelines on a commit log, behind a WebSocket gateway.
 //!
-//! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it.
+//! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it. docs/INTERNALS.md has the ways
+//! of calls through them in detail.
 
 pub mod access;
 pub mod admin;

@@ -1,6 +1,6 @@
 """Random requests through the SDK against a table of plain dictionaries, with kills and restarts and small memtables.
 
-The model inside of the server (`src/table/model_test.rs`) goes further into time and options; this one holds the whole way
+The model inside of the server (`src/table/tests/model.rs`) goes further into time and options; this one holds the whole way
 from the SDK's encoder to the SDK's decoder, filters and conditions with it. A failure names its seed and its turn.
 """
 

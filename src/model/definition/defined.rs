@@ -1,6 +1,6 @@
 //! Defined columns: attributes with a declared type.
 //!
-//! Owns: their types (whose names are a format on disk). Must not: check a list of them (`definition.rs`).
+//! Owns: their types (whose names are a format on disk). Must not: check a list of them (`mod.rs`).
 
 use serde::{Deserialize, Serialize};
 
