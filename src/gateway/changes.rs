@@ -1,7 +1,7 @@
-//! From what the feed brings of changes to what back ends are told.
+//! From what the feed brings of changes to the list that back ends get.
 //!
-//! Owns: which change becomes which kind; neighbours of one kind and timeline are told together. Promises: borrows what
-//! the changes hold, and keeps their order. Must not: decide who gets them.
+//! Owns: which change becomes which kind; neighbours of one kind and timeline become one. Promises: borrows what the
+//! changes hold, and keeps their order. Must not: decide which back ends get them.
 
 use std::borrow::Cow;
 
@@ -65,7 +65,7 @@ pub fn body(changes: &Changes, table: &str) -> Bytes {
     Bytes::from(serde_json::to_vec(&list).expect("our types can be written"))
 }
 
-/// Adds what comes next to what was told before, if they are told together; else gives it back.
+/// Adds the next change to the one before it, if both can be one; else returns it.
 fn joined<'a>(before: &mut Change<'a>, next: Change<'a>) -> Option<Change<'a>> {
     match (before, next) {
         (Change::Message(told), Change::Message(next))
@@ -86,7 +86,7 @@ fn joined<'a>(before: &mut Change<'a>, next: Change<'a>) -> Option<Change<'a>> {
             told.messages.extend(next.messages);
             told.change_head = next.change_head;
         }
-        // Who came and went at once would have no order.
+        // One change with a user's join and leave would not say which came first.
         (Change::MemberChanged(told), Change::MemberChanged(next))
             if told.timeline == next.timeline
                 && told.removed.iter().all(Vec::is_empty)

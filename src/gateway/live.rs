@@ -1,9 +1,9 @@
 //! The sessions that there are.
 //!
-//! Owns: which there are, what is known of them, and how one is told to end. Where there is `[auth]`, a session is one
-//! that has shown a credential. Promises: a session whose credential counts no more is refused
-//! everything from the moment that it is told to end, and closes its connection; none is forgotten: one that begins
-//! while credentials are taken back is looked at again. Must not: keep anything of a session that has ended.
+//! Owns: which there are, what is known of them, and how one is made to end. Where there is `[auth]`, a session is one
+//! that has shown a credential. Promises: a session whose credential counts no more is refused everything from the
+//! moment that it is to end, and closes its connection; none is forgotten: one that begins while credentials are taken
+//! back is looked at again. Must not: keep anything of a session that has ended.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -48,7 +48,7 @@ pub(super) struct Peer {
 struct State {
     /// `None` = nobody asks for one.
     shown: Option<(Credential, Arc<Claim>)>,
-    /// Who it says that it is, where nobody asks for a credential.
+    /// The user that it names, where nobody asks for a credential.
     user: Option<String>,
     device: Option<String>,
     client: Option<String>,
@@ -237,7 +237,8 @@ impl Sessions {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds one that has shown a credential. If that was taken back since it was judged, it is over at once.
+    /// Adds one that has shown a credential. If the credential was revoked since it was judged, the session ends at
+    /// once.
     pub(super) fn add(
         self: &Arc<Sessions>,
         authority: &Authority,

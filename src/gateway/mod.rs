@@ -83,7 +83,7 @@ pub struct Options {
     pub certificate: Option<Arc<Certificate>>,
     /// The dialects that are spoken on WebSockets; the first one is that of clients that ask for none.
     pub dialects: &'static [&'static dyn Dialect],
-    /// Who may call Tablestore's operations.
+    /// Which callers may call Tablestore's operations.
     pub tablestore: TablestoreOptions,
     /// How the Centrifuge dialect is served; `None` = not at all.
     pub centrifuge: Option<Arc<centrifuge::Options>>,
@@ -147,7 +147,7 @@ struct Shared {
     door: Option<Door>,
     /// All of them, of every dialect.
     sessions: Arc<live::Sessions>,
-    /// Who is connected by the Centrifuge dialect.
+    /// The clients that are connected by the Centrifuge dialect.
     hub: Arc<centrifuge::Hub>,
     /// Their sessions that have no socket of their own.
     emulated: Arc<centrifuge::Emulated>,

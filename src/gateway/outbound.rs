@@ -1,7 +1,7 @@
 //! From what the feed brings to the messages that go out.
 //!
 //! Owns: pushes as bytes. Promises: a push is encoded once in each form, from where its messages are, and shared; no
-//! message passes the outbound limit unless a single entry does. Must not: decide what is sent to whom.
+//! message passes the outbound limit unless a single entry does. Must not: decide which reader gets what.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! What the dialect asks of timelines: publications, history and presence.
 //!
 //! Owns: from a channel to a timeline and back. Promises: a page of history is never empty while there is more to show;
-//! a publication has all columns that its readers need. Must not: decide who may; whoever calls has an asker.
+//! a publication has all columns that its readers need. Must not: decide rights; each caller of these functions has an
+//! asker.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -75,7 +76,7 @@ pub(in crate::gateway) async fn publish(
     Ok(StreamPosition { offset, epoch })
 }
 
-/// Who is in a channel, so many bytes of them at most.
+/// The clients in a channel, up to so many bytes of them.
 pub(in crate::gateway) async fn presence(
     shared: &Shared,
     asker: &Asker,

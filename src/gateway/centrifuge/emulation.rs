@@ -1,9 +1,9 @@
-//! Sessions of the Centrifuge dialect without a WebSocket: what comes goes down one HTTP response that does not end,
-//! what the client says is posted to `/emulation`.
+//! Sessions of the Centrifuge dialect without a WebSocket: the server's messages go down one HTTP response that does
+//! not end, the client's are posted to `/emulation`.
 //!
 //! Owns: the response, and which session a post is for. Promises: the session is the same as on a WebSocket, with its
-//! limits, in the task of the connection that takes the response; it ends with that connection; who does not know its
-//! secret name can't speak for it. Must not: decode a command.
+//! limits, in the task of the connection that takes the response; it ends with that connection; a client that does not
+//! know the session's secret name can't speak for it. Must not: decode a command.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -51,7 +51,7 @@ impl Emulated {
     }
 }
 
-/// How a session's messages are told apart in a response.
+/// How a session's messages are separated in a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     /// One behind the other, as in a frame.
@@ -223,7 +223,7 @@ async fn post(request: &mut Request<Incoming>, encoding: Encoding, shared: &Shar
     let Some(sender) = sender.filter(|_| node == NODE) else {
         return say(StatusCode::NOT_FOUND, "no such session");
     };
-    // Whoever knows the secret name is the session's client, so all that waits for a session counts in one share.
+    // A client that knows the secret name is the session's client, so all that waits for a session counts in one share.
     let holder = shared.per_client.holder_of_key(&session);
     if shared.inbound.share(holder).is_full() {
         shared.inbound.refuse();
@@ -248,7 +248,7 @@ fn is_protobuf(headers: &HeaderMap) -> bool {
         .is_some_and(|kind| kind.as_bytes().starts_with(PROTOBUF.as_bytes()))
 }
 
-/// The response that a session's messages go into. Whoever takes it runs the session.
+/// The response that a session's messages go into. Polling it runs the session.
 struct Emulation {
     shape: Shape,
     /// `None` = it has ended.

@@ -1,8 +1,8 @@
-//! Who is connected by the Centrifuge dialect, and in which channels.
+//! The clients that are connected by the Centrifuge dialect, and their channels.
 //!
-//! Owns: presence, the news of who came and went, and what sessions are told to do. Promises: whoever is gone is in no
-//! channel; who came and went in a channel is told in one order to all; a session that does not listen keeps a bounded
-//! number of such news. Must not: keep anything of a connection that has ended, or know sockets.
+//! Owns: presence, the news of joins and leaves, and the orders for sessions. Promises: a connection that has ended is
+//! in no channel; joins and leaves of a channel reach all its sessions in one order; a session that does not listen
+//! keeps a bounded number of such news. Must not: keep anything of a connection that has ended, or know sockets.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::BuildHasher as _;
@@ -37,23 +37,23 @@ pub(in crate::gateway) struct Client {
     pub(in crate::gateway) id: Arc<str>,
     /// Empty = nobody in particular.
     pub(in crate::gateway) user: Arc<str>,
-    /// What those who send to it call it, if it has no socket of its own.
+    /// The name by which clients send to it, if it has no socket of its own.
     pub(in crate::gateway) emulated: Option<String>,
     info: Mutex<Bytes>,
     told: Mutex<Told>,
-    /// Whether something was told; changes with `told`.
+    /// Whether something waits in `told`; changes with it.
     has_news: AtomicBool,
     waker: AtomicWaker,
 }
 
-/// What a session is told.
+/// What waits for a session to take it.
 #[derive(Default)]
 struct Told {
     orders: VecDeque<Order>,
     passed: VecDeque<Arc<Passed>>,
 }
 
-/// Something that a session does because it is told to.
+/// Something that a session is ordered to do.
 #[derive(Debug)]
 pub(in crate::gateway) enum Order {
     /// Close.
@@ -112,11 +112,11 @@ pub(in crate::gateway) struct Passed {
 pub(in crate::gateway) struct Member {
     pub(in crate::gateway) client: Arc<Client>,
     pub(in crate::gateway) info: ClientInfo,
-    /// Whether it is shown among those who are there.
+    /// Whether presence shows it.
     pub(in crate::gateway) is_shown: bool,
-    /// Whether its coming and going is told.
+    /// Whether others in the channel hear of its joins and leaves.
     pub(in crate::gateway) is_told: bool,
-    /// Whether it is told of others'.
+    /// Whether it hears of those of others.
     pub(in crate::gateway) hears: bool,
 }
 
@@ -153,7 +153,7 @@ impl Passed {
 }
 
 impl Client {
-    /// Tells the session to do something. If too many orders wait for it already, it is told to close instead.
+    /// Orders the session to do something. If too many orders wait for it already, the order to close replaces them.
     pub(in crate::gateway) fn order(&self, order: Order) {
         self.tell(|told| match told.orders.len() < ORDERS_MAX {
             true => told.orders.push_back(order),
@@ -289,7 +289,7 @@ impl Hub {
         }
     }
 
-    /// Who is in a channel, by client, so many bytes of them at most.
+    /// The clients in a channel, up to so many bytes of them.
     pub(in crate::gateway) fn presence(
         &self,
         channel: &str,
@@ -383,7 +383,7 @@ const SHARDS: usize = 64;
 const ORDERS_MAX: usize = 1_024;
 /// Comings and goings that wait for one connection; of more it misses the oldest.
 const PASSED_MAX: usize = 1_024;
-/// Around one client in a list of those who are there.
+/// Around one client in a list of presence.
 const INFO_BYTES: usize = 160;
 
 #[cfg(test)]

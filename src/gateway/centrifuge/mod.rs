@@ -1,6 +1,6 @@
 //! The Centrifuge dialect as a server speaks it: what is beside its sessions.
 //!
-//! Owns: its options, who is connected by it, and what it asks of timelines. Promises: what the options do not give is
+//! Owns: its options, its connected clients, and what it asks of timelines. Promises: what the options do not give is
 //! not given. Must not: know the bytes of a message; the wire does.
 
 pub(super) mod api;

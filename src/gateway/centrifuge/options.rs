@@ -1,8 +1,8 @@
 //! The options of the Centrifuge dialect: what its clients may do, and what channels have.
 //!
-//! Owns: how the options of a channel are found, and what they give to whom. Promises: a channel of a namespace that
-//! there is not has none; the server's own names are given to nobody. Must not: read a configuration, or decide what
-//! native rights give.
+//! Owns: how the options of a channel are found, and what they give to which callers. Promises: a channel whose
+//! namespace does not exist has none; the server's own names are given to nobody. Must not: read a configuration, or
+//! decide what native rights give.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,9 +11,9 @@ use crate::credentials::{Authority, ClientTokens, Connection, TokenRefused};
 
 /// How the dialect is served.
 pub struct Options {
-    /// Who shows no token is taken too, as nobody in particular, and everybody may do everything.
+    /// A client without a token is accepted too, as a user without a name, and every client may do everything.
     pub insecure: bool,
-    /// Who shows no token is taken too, as nobody in particular.
+    /// A client without a token is accepted too, as a user without a name.
     pub anonymous: bool,
     /// Whether the connections of each user are subscribed to `#USER`.
     pub personal_channel: bool,
@@ -51,25 +51,25 @@ pub struct Channels {
 /// What channels have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChannelOptions {
-    /// Who is there can be asked.
+    /// Presence can be asked for.
     pub presence: bool,
-    /// Coming and going is told.
+    /// Joins and leaves are pushed.
     pub join_leave: bool,
-    /// Also to subscribers who did not ask for it.
+    /// Also to subscribers that did not ask for it.
     pub force_push_join_leave: bool,
-    /// Who asks for deltas gets them.
+    /// A subscriber that asks for deltas gets them.
     pub deltas: bool,
-    /// Who may subscribe without a token for the channel.
+    /// Callers that may subscribe without a token for the channel.
     pub subscribe: Allow,
-    /// Who may publish.
+    /// Callers that may publish.
     pub publish: Allow,
-    /// Who may read the history.
+    /// Callers that may read the history.
     pub history: Allow,
-    /// Who may ask who is there.
+    /// Callers that may ask for presence.
     pub asks_presence: Allow,
 }
 
-/// To whom something is allowed.
+/// The callers that something is allowed to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     /// To each user.
@@ -89,7 +89,7 @@ pub enum Ask {
     Publish,
     /// To read the history.
     History,
-    /// To see who is there.
+    /// To read presence.
     Presence,
 }
 

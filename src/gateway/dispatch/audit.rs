@@ -1,4 +1,4 @@
-//! The log target `audit`: who changed what, or tried to.
+//! The log target `audit`: which caller changed what, or tried to.
 //!
 //! Owns: which calls are noted, and their line. Promises: a line for each call that needs a right above reading and
 //! writing one's own, for each that ends a session, and for each of a key that acts for a user, allowed or not, once it

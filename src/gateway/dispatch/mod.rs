@@ -38,7 +38,7 @@ pub(super) type Outcome = Result<Reply, Failure>;
 /// The user of a call, and how the answers are to be written.
 #[derive(Clone, Default)]
 pub(super) struct Caller {
-    /// Who calls, and by what credential.
+    /// The caller, and its credential.
     pub(super) asker: Asker,
     /// What the client calls its device.
     pub(super) device: Option<String>,
@@ -65,7 +65,7 @@ impl Caller {
         self.user().map(|_| self.asking(method))
     }
 
-    /// Who calls has shown a credential.
+    /// The caller has shown a credential.
     pub(super) fn claimed(&mut self, claim: Arc<Claim>) {
         self.asker = Asker::with_claim(claim, Rights::NONE);
     }
@@ -347,10 +347,10 @@ pub(super) fn refusal(error: Error) -> Failure {
     }
 }
 
-/// The answer to those who may know of a timeline, but not do what they ask.
+/// The answer to a caller that may know of a timeline, but not do what it asks for.
 pub(super) const NO_RIGHT: &str = "you have no right to do this here";
 
-/// The answer to a caller who asks for a direct conversation, while a timeline with other members has its ID.
+/// The answer to a caller that asks for a direct conversation, while a timeline with other members has its ID.
 const OF_OTHERS: &str = "what is in this conversation's place has other members than you two";
 
 /// The answer to an edit that the timeline's settings do not let this user make.

@@ -110,7 +110,7 @@ pub(in super::super) fn shared_reactions(from: &[Reaction]) -> Reactions<'_> {
     from.iter().map(one).collect()
 }
 
-/// What a reader is told of a message that has new reactions and is else as it was.
+/// What a reader gets of a message that has new reactions and is otherwise as it was.
 pub(in super::super) fn shared_reacted(from: &timeline::Message) -> ReactedMessage<'_> {
     let by_name = from.reactions.as_ref().map(|all| all.by_name.as_slice());
     ReactedMessage {

@@ -101,8 +101,8 @@ fn at_the_end(
 }
 
 /// A subscription that makes its timeline, and begins when that is decided, before it is on disk. If the making is
-/// lost, nothing was told that is wrong: the timeline was empty, and one that is made later has another epoch, which
-/// ends the subscription. `Err` = the timeline exists, or must not be made.
+/// lost, nothing that the client was sent is wrong: the timeline was empty, and one that is made later has another
+/// epoch, which ends the subscription. `Err` = the timeline exists, or must not be made.
 pub(in super::super) async fn making(
     shared: &Shared,
     asked: &Asked,

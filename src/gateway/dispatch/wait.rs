@@ -40,7 +40,7 @@ impl Wait {
     }
 }
 
-/// The refusal of a caller who would hold too much. It is counted with the call's answer.
+/// The refusal of a caller that would hold too much. It is counted with the call's answer.
 pub(in super::super) fn too_many(share: &Share, full: Full) -> Failure {
     let bound = share.bound();
     let name = bound.resource.name();

@@ -1,7 +1,7 @@
 //! From which address a request comes, through proxies or not.
 //!
 //! Owns: the networks of trusted proxies, and what their `X-Forwarded-For` says. Promises: only what a trusted proxy
-//! says counts; a client can't choose its address. Must not: decide who may come in.
+//! says counts; a client can't choose its address. Must not: decide which client may come in.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Who calls over HTTP, for as long as one request takes: the native protocol, `/api` and Tablestore's.
+//! The caller of one HTTP request, for as long as that takes: the native protocol, `/api` and Tablestore's.
 //!
 //! Owns: the credential and the claim of a request, and what its commands cost of its caller's limits. Promises: a
 //! command begins only while the credential counts; what reads or waits ends with the credential, and none of its
@@ -20,7 +20,7 @@ use crate::access::{Asker, Rights};
 use crate::credentials::Credential;
 use crate::wire::{Failure, Incoming, Reason, Request};
 
-/// Who calls.
+/// The caller.
 pub(in super::super) struct Admitted {
     shared: Arc<Shared>,
     /// `None` = nobody asks for one: there is no `[auth]`, or the key of the configuration was shown.
@@ -54,14 +54,14 @@ impl Does {
         }
     }
 
-    /// The answer must reach the caller, who learns by it what was changed.
+    /// The answer must reach the caller: by it the caller learns what was changed.
     pub(in super::super) fn changes(self) -> bool {
         self != Does::Reads
     }
 }
 
 impl Admitted {
-    /// Somebody who has shown a good credential.
+    /// A caller that has shown a good credential.
     pub(in super::super) fn by(
         shared: &Arc<Shared>,
         door: &Door,
@@ -75,7 +75,7 @@ impl Admitted {
         }
     }
 
-    /// Somebody who is believed: a user, or with `key` who has shown that key of the configuration.
+    /// A caller that is believed: a user, or with `key` a back end that has shown that key of the configuration.
     pub(in super::super) fn believed(
         shared: &Arc<Shared>,
         asker: Asker,
@@ -89,7 +89,7 @@ impl Admitted {
         }
     }
 
-    /// Who asks, for nothing yet.
+    /// The asker, for nothing yet.
     pub(in super::super) fn asker(&self) -> &Asker {
         &self.asker
     }
@@ -167,7 +167,7 @@ impl Admitted {
         while door.still_counts(credential, &self.shared.clock) {
             let ends_at = credential.ends_at.unwrap_or(u64::MAX);
             let rest_ms = ends_at.saturating_sub(self.shared.clock.now_ms());
-            // Over = it is time to look again.
+            // When the rest has passed, it is time to look again.
             let rest = Duration::from_millis(rest_ms.min(LOOK_MS));
             let _ = timeout(rest, versions.changed()).await;
         }

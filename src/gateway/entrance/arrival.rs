@@ -1,8 +1,8 @@
 //! Connections of strangers: they have asked for nothing yet, or on a server with `[auth]` are WebSockets that have
 //! shown no credential.
 //!
-//! Owns: how many there are. Promises: more of them wait before they are accepted, and those who take their time make
-//! room. Must not: know what is asked.
+//! Owns: how many there are. Promises: more of them wait before they are accepted, and slow strangers make room for
+//! them. Must not: know what is asked.
 
 use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,7 +72,7 @@ impl Arrival {
         place.unwrap_or_else(PoisonError::into_inner).is_none()
     }
 
-    /// Whether others wait for its place; who sees it leaves.
+    /// Whether others wait for its place; if so, its connection is to leave.
     pub(in super::super) fn is_in_the_way(&self) -> bool {
         !self.has_arrived() && self.places.available_permits() == 0
     }

@@ -1,4 +1,4 @@
-//! Who comes in: what requests show in their headers, and what those are told who may not.
+//! Credentials at the entrance: what requests show in their headers, and the answer to a caller that may not come in.
 //!
 //! Owns: the way from a header or a `session.open` to a credential, and the lines of the log about those that were
 //! refused. Promises: a bad credential gets the same bytes whatever is wrong with it; nothing of it is logged but the
@@ -29,7 +29,7 @@ use crate::wire::{Dialect, Failure, Id, Reason};
 /// Credentials and what counts of them. There is none without `[auth]`.
 #[derive(Clone)]
 pub struct Access {
-    /// Who judges them.
+    /// It judges them.
     pub authority: Arc<Authority>,
     /// The rules by which is decided.
     pub gate: Arc<Gate>,
@@ -59,7 +59,7 @@ pub(in super::super) struct Visitor<'c> {
     pub(in super::super) seat: &'c Seat,
 }
 
-/// Who somebody says to be whose credential was refused.
+/// The key and the user that a caller whose credential was refused claims to be.
 pub(in super::super) struct Presumed<'c> {
     /// The ID of the key that it names.
     pub(in super::super) key: Option<String>,
@@ -68,7 +68,7 @@ pub(in super::super) struct Presumed<'c> {
 }
 
 impl<'c> Presumed<'c> {
-    /// Somebody whose credential counts, and who wants to act for another user.
+    /// Of a caller whose credential counts, but that wants to act for another user.
     pub(in super::super) fn of(identity: &Identity, user: &'c str) -> Presumed<'c> {
         let key = match &identity.who {
             Who::Key { id, .. } => Some(id.as_ref().to_owned()),
@@ -108,7 +108,7 @@ impl Door {
         }
     }
 
-    /// Whether a policy says who may do what with timelines of this name.
+    /// Whether there is a policy for timelines of this name.
     pub(in super::super) fn has_policy(&self, name: &[u8]) -> bool {
         self.gate.rules().policy(name).is_some()
     }
@@ -195,7 +195,8 @@ impl Door {
         }
     }
 
-    /// Whether a call gets its line in the audit log; with how many of the same caller's were left out before it.
+    /// Whether a call gets its line in the audit log (`Some`); and with it how many calls of the same caller have got
+    /// none since the last line.
     pub(in super::super) fn audits(&self, who: &str, is_done: bool) -> Option<Option<u64>> {
         if is_done {
             return Some(None);
@@ -204,7 +205,7 @@ impl Door {
         Some((left_out > 0).then_some(left_out))
     }
 
-    /// Logs why a credential was refused, and says what its owner is told.
+    /// Logs why a credential was refused, and returns the answer to its owner.
     pub(in super::super) fn refuse(
         &self,
         why: Refused,
@@ -231,7 +232,8 @@ impl Door {
                 Reason::Forbidden.into()
             }
             Refused::Missing => Reason::Unauthenticated.into(),
-            // One that counts is taken all the same: those who share an address shut each other out otherwise.
+            // Only failures count against an address, and a good credential is accepted even so: otherwise clients that
+            // share an address would shut each other out.
             _ => match self.limits.fail(address) {
                 Ok(()) => Reason::Unauthenticated.into(),
                 Err(reached) => reached.into(),
@@ -240,7 +242,7 @@ impl Door {
     }
 }
 
-/// Ends when the rules are others than when `turns` was taken; never where nothing is decided.
+/// Resolves when the rules have changed since `turns` was taken; never where there are no rules.
 pub(in super::super) async fn other_rules(turns: &mut Option<watch::Receiver<u64>>) {
     if let Some(turns) = turns
         && turns.changed().await.is_ok()

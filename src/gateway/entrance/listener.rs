@@ -1,8 +1,8 @@
 //! The listening socket, and one task per connection.
 //!
 //! Owns: accepting, the number of connections, what happens when files run out. Promises: never spins (a failed accept
-//! waits), never serves more than `connections_max` sockets beside those that are told to leave, and a panic ends one
-//! connection only. Must not: decode a byte.
+//! waits), never serves more than `connections_max` sockets beside those that have been asked to leave, and a panic
+//! ends one connection only. Must not: decode a byte.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -119,7 +119,8 @@ async fn turn_away(socket: TcpStream, answer: &str) {
     farewell(socket, LEAVING_TIME).await;
 }
 
-/// Counts a connection for its address. One that a trusted proxy opened counts later: its request says for whom.
+/// Counts a connection for its address. One that a trusted proxy opened counts later: its request says for which
+/// address.
 fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
     match shared.proxies.has(peer) {
         true => Ok(None),

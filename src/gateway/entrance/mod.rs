@@ -1,8 +1,8 @@
 //! The way of a connection from its handshake to a session.
 //!
-//! Owns: what is known of a connection below HTTP, and what a handshake leaves of it to the session. Promises: who
-//! shows a bad credential, or has too many connections, gets no session; who shows none keeps the place of those that
-//! nobody knows. Must not: read or write the socket.
+//! Owns: what is known of a connection below HTTP, and what a handshake leaves of it to the session. Promises: a client
+//! that shows a bad credential, or has too many connections, gets no session; one that shows none keeps the place of a
+//! stranger. Must not: read or write the socket.
 
 pub(super) mod address;
 pub(super) mod admitted;
@@ -58,7 +58,7 @@ impl Ends {
     }
 }
 
-/// Whether a client wants to prove who it is. Other schemes are of a proxy that asks for a password and passes it on.
+/// Whether a client shows a token. Other schemes are of a proxy that asks for a password and passes it on.
 pub(super) fn shows_token(headers: &HeaderMap) -> bool {
     headers.get_all(AUTHORIZATION).iter().any(|value| {
         let scheme = value.as_bytes().get(.."bearer ".len());
@@ -84,7 +84,7 @@ pub(super) const STREAM_PATH: &str = "/connection/http_stream";
 /// The same over server-sent events.
 pub(super) const EVENTS_PATH: &str = "/connection/sse";
 
-/// What a handshake shows of who comes.
+/// What a handshake shows of its client.
 pub(super) async fn enter(
     headers: &HeaderMap,
     ends: &Ends,
@@ -117,7 +117,7 @@ pub(super) async fn enter(
             let why = "too many connections that nobody knows; show a credential";
             return Err(say(StatusCode::SERVICE_UNAVAILABLE, why));
         }
-        // Nobody is asked who they are.
+        // No client is asked for a credential.
         None => ends.seat.is_of(None),
     }
     Ok(entered)

@@ -1,10 +1,10 @@
-//! The places of connections, and who gives one up when all are taken.
+//! The places of connections, and which connection gives one up when all are taken.
 //!
-//! Owns: which connections are open, and of whom they are. A connection is a stranger's until a credential of it
-//! counted; where there is no `[auth]`, until it has asked for something that is no page. Promises: never more places
-//! than the bound; when all are taken, the stranger who has been there longest leaves, else the oldest connection of
-//! the caller who has most, if that is above a caller's share; so a caller with a credential gets in, whatever
-//! strangers and one other caller do. Must not: close a socket; its task does.
+//! Owns: which connections are open, and whose they are. A connection is a stranger's until a credential of it counted;
+//! where there is no `[auth]`, until it has asked for something that is no page. Promises: never more places than the
+//! bound; when all are taken, the stranger that has been there longest leaves, else the oldest connection of the caller
+//! that has most, if that is above a caller's share; so a caller with a credential gets in, whatever strangers and one
+//! other caller do. Must not: close a socket; its task does.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,7 +74,7 @@ impl Seats {
             self.bound.refuse();
             left.cancel();
         }
-        // Those who leave are still there for a moment.
+        // Connections that leave are still there for a moment.
         counted.force(1);
         Some(Seat {
             seats: Arc::clone(self),
@@ -91,7 +91,7 @@ impl Seats {
 }
 
 impl Taken {
-    /// Takes the place of one who has to leave.
+    /// Takes the place of a connection that has to leave.
     fn one_who_leaves(&mut self, share_max: usize) -> Option<CancellationToken> {
         let left = match self.strangers.pop_first() {
             Some((_, stranger)) => Some(stranger),
@@ -133,7 +133,7 @@ impl Seat {
             return;
         }
         let mut taken = self.seats.taken();
-        // One that was told to leave has no place any more.
+        // One that was asked to leave has no place any more.
         if let Some(leaves) = taken.remove(self.number, *known) {
             let of_holder = taken.known.entry(holder).or_default();
             of_holder.insert(self.number, leaves);

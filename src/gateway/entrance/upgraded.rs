@@ -18,6 +18,6 @@ pub(in super::super) struct Upgraded {
     pub(in super::super) read: Bytes,
     pub(in super::super) form: Form,
     pub(in super::super) entered: Entered,
-    /// What a session without a socket of its own is called by those who send to it.
+    /// The name by which clients send to a session that has no socket of its own.
     pub(in super::super) emulated: Option<String>,
 }

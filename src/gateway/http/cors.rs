@@ -1,8 +1,8 @@
 //! What browsers ask before a page's script may call another origin's server, and read what it answers.
 //!
 //! Owns: the `Access-Control-` headers. Promises: only a page that may call at all (see `origin.rs`) gets them, with
-//! its exact origin; a refusal can be read by the script as any other answer. Must not: decide who may call, or let
-//! credentials of the browser in: there are no cookies here.
+//! its exact origin; a refusal can be read by the script as any other answer. Must not: decide which pages may call, or
+//! let credentials of the browser in: there are no cookies here.
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,

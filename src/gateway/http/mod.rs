@@ -290,7 +290,7 @@ fn no_authentication() -> Answer {
     answer
 }
 
-/// What the server says of itself is for those who have `observe`.
+/// What the server says of itself is for callers with the right `observe`.
 async fn observed(
     headers: &HeaderMap,
     ends: &Ends,

@@ -1,8 +1,8 @@
-//! Who may call: the check of `Host` and `Origin`.
+//! Which pages may call: the check of `Host` and `Origin`.
 //!
 //! Owns: the rule against web pages that call a server on their reader's machine (foreign origins, DNS rebinding), and
-//! what is said to those who are refused. Promises: a name that was not configured is never taken as ours, whatever it
-//! resolves to. Must not: trust any other header.
+//! the answer to a refused page. Promises: a name that was not configured is never taken as ours, whatever it resolves
+//! to. Must not: trust any other header.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -133,7 +133,7 @@ impl Allowed {
         })
     }
 
-    /// Warns the operator, who alone can change the setting. Seldom, because any client can cause it.
+    /// Warns the operator: nobody else can change the setting. Seldom, because any client can cause it.
     pub(in super::super) fn log(&self, foreign: &Foreign) {
         let (turns, setting) = match foreign {
             Foreign::NoHost | Foreign::Host(_) => (&self.refused_hosts, "allowed_hosts"),

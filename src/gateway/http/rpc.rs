@@ -90,7 +90,7 @@ pub(in super::super) async fn serve(
     full(StatusCode::OK, "application/json", counted(reply, unread))
 }
 
-/// Who sends a request, by its headers.
+/// The caller of a request, by its headers.
 async fn admit(
     headers: &HeaderMap,
     visitor: Visitor<'_>,
@@ -101,7 +101,7 @@ async fn admit(
         let credential = credential.map_err(|failure| door::refusal(&failure))?;
         return Ok(Admitted::by(shared, door, credential));
     }
-    // Nobody is asked who they are, so this is as good as a credential.
+    // No caller is asked for a credential, so this counts as one.
     visitor.seat.is_of(None);
     let mut asker = Asker::default();
     if let Some(user) = headers.get(USER) {

@@ -214,7 +214,7 @@ impl Limits {
         counted.try_for_each(|(rates, of)| rates.take(self.key(of), bytes))
     }
 
-    /// In whose shares the calls of an asker count; `None` = nobody knows who it is.
+    /// The holder in whose shares the calls of an asker count; `None` = the asker is not known.
     pub(super) fn holder(&self, asker: &Asker) -> Option<Holder> {
         match asker.claim() {
             Some(claim) => self.holder_of(claim.identity()),
@@ -222,7 +222,7 @@ impl Limits {
         }
     }
 
-    /// The same of who has shown a credential.
+    /// The same of a caller that has shown a credential.
     pub(super) fn holder_of(&self, identity: &Identity) -> Option<Holder> {
         self.holder_by(identity.key(), identity.user())
     }

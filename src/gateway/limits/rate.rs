@@ -1,7 +1,7 @@
 //! How fast each of many may do something.
 //!
-//! Owns: what each has used up. Promises: what is remembered is bounded; one who rests for a second, or a minute,
-//! has all of it again. Must not: know what is done.
+//! Owns: what each has used up. Promises: what is remembered is bounded; a caller that rests for a second, or a minute,
+//! has its whole rate again. Must not: know what is done.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -154,7 +154,7 @@ mod tests {
             .count();
         assert!(rate.limiter.len() <= REMEMBERED_MAX);
         assert!(taken >= REMEMBERED_MAX - 1);
-        // Who is remembered stays so, and the others share what one has.
+        // Keys that are remembered stay so, and the others share the rate of one.
         assert!(
             (200_000..200_100)
                 .filter(|key| rate.take(*key, 1).is_ok())

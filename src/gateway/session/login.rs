@@ -1,8 +1,8 @@
-//! What a session shows of who it is, on a server with `[auth]`.
+//! The credential of a session, on a server with `[auth]`.
 //!
-//! Owns: the credential of a session, its end, and what waits for it. Promises: before a good credential nothing but
-//! `ping` is done, and after 10 s the connection closes; what was sent behind a `session.open` waits for it; a session
-//! whose credential has ended, or counts no more, does nothing more and closes. Must not: judge a credential.
+//! Owns: the credential, its end, and what waits for it. Promises: before a good credential nothing but `ping` is done,
+//! and after 10 s the connection closes; what was sent behind a `session.open` waits for it; a session whose credential
+//! has ended, or counts no more, does nothing more and closes. Must not: judge a credential.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Login {
         Ok(())
     }
 
-    /// Whoever shows a bad one leaves.
+    /// A client with a bad credential is answered, and then its connection closes.
     fn judge(&mut self, door: &Door, shown: Shown<'_>) -> Result<Credential, Failure> {
         let judged = door.judge(shown, self.peer.address);
         if let Err(failure) = &judged
@@ -216,7 +216,7 @@ impl Login {
         Some(now + Duration::from_millis(wait_ms))
     }
 
-    /// Whether the connection's time is over.
+    /// Whether the connection's time has ended.
     pub(super) fn is_over(&self, shared: &Shared, now: Instant) -> bool {
         match self.live().and_then(Live::credential) {
             None => {
@@ -325,7 +325,7 @@ impl Session {
         None
     }
 
-    /// Looks whether the session is over, and whether a frame that waited can go on.
+    /// Looks whether the session is to end, and whether a frame that waited can go on.
     pub(super) fn poll_login(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let has_room = self.outbox.has_room();
         let login = self.login.as_mut();

@@ -71,7 +71,7 @@ struct Session {
     reader: Reader,
     form: Form,
     caller: Caller,
-    /// `None` = nobody is asked who they are.
+    /// `None` = no client is asked for a credential.
     login: Option<Box<Login>>,
     /// Its place among the sessions, if nobody is.
     unasked: Option<Box<Kept>>,

@@ -13,7 +13,7 @@ impl Session {
     /// Answers what was asked since the last turn.
     pub(super) fn answer_inquiries(&mut self) {
         for Inquiry { about, answer } in self.subscriptions.mailbox.inquiries() {
-            // Who asked may have gone.
+            // The asker may have gone.
             let _ = answer.send(self.progress(&about));
         }
     }

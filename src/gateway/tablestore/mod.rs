@@ -44,7 +44,7 @@ use audit::Noted;
 use rate::Meter;
 pub(super) use rights::{allow, seen, shows};
 
-/// Who may call, and how fast.
+/// Which callers may call, and how fast.
 #[derive(Clone, Debug, Default)]
 pub struct TablestoreOptions {
     /// Key IDs and their secrets; without any, no call is answered.

@@ -18,7 +18,7 @@ const WRITE: Rights = Rights::NONE.with(Right::TablesWrite);
 const MANAGE: Rights = Rights::NONE.with(Right::TablesManage);
 const ANY: Rights = READ.or(WRITE).or(MANAGE);
 
-/// Who calls; `None` = there is no `[auth]`.
+/// The caller; `None` = there is no `[auth]`.
 pub(in crate::gateway) type Caller = Option<Arc<Claim>>;
 
 /// Refuses what the caller has no right to.
@@ -120,13 +120,13 @@ pub(in crate::gateway) fn seen(
     Ok(covered.map_or(table, Arc::new))
 }
 
-/// The rows of an index are its table's, whoever made it and whatever its name.
+/// The rows of an index are its table's, whatever its name and whichever caller made it.
 fn allow_rows(claim: &Claim, table: &Table) -> Result<(), Failure> {
     let of = table.indexed_table();
     of.map_or(Ok(()), |of| allow(claim, of, READ))
 }
 
-/// Refuses who has none of these rights on a table.
+/// Refuses a caller that has none of these rights on a table.
 pub(in crate::gateway) fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
     match claim.on_table(table).has_any(rights) {
         true => Ok(()),
@@ -134,7 +134,7 @@ pub(in crate::gateway) fn allow(claim: &Claim, table: &str, rights: Rights) -> R
     }
 }
 
-/// A transaction is for those who may write to its table: to others it is one that is not there.
+/// A transaction is for callers that may write to its table: to others it does not exist.
 fn inside(tables: &Tables, claim: &Claim, id: Option<TransactionId>) -> Result<(), Failure> {
     let hidden = |table: &Arc<Table>| !claim.on_table(&table.name).has_any(WRITE);
     match id

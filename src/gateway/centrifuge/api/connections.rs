@@ -1,7 +1,7 @@
-//! Calls of back ends about connections: what those are told to do.
+//! Calls of back ends about connections: orders that sessions are to carry out.
 //!
-//! Owns: which connections a call means. Promises: a call is answered when the connections were told, and each does it
-//! at its next turn; they are in the audit log. Must not: do what the connections are told.
+//! Owns: which connections a call means. Promises: a call is answered when the order is queued at each connection,
+//! which carries it out at its next turn; these calls are in the audit log. Must not: carry out an order itself.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Meant<'_> {
         is_users && is_client && (self.session.is_empty() || session == Some(self.session))
     }
 
-    /// Those who are meant, if the caller may tell them anything.
+    /// The connections that are meant, if the caller may send them orders.
     fn find(
         &self,
         method: &'static str,

@@ -1,8 +1,8 @@
 //! `POST /api/METHOD`, and `POST /api`: the API that back ends of Centrifugo's users call.
 //!
-//! Owns: the way of a request from its head to its answer, and who may make it. Promises: nothing of a body is read
-//! before a key was shown that counts; each command is judged where it begins; an error is in the answer's body, or as
-//! a status of HTTP for those who ask for it. Must not: know how a channel is stored.
+//! Owns: the way of a request from its head to its answer, and which callers may make it. Promises: nothing of a body
+//! is read before a key was shown that counts; each command is judged where it begins; an error is in the answer's
+//! body, or as an HTTP status for callers that ask for one. Must not: know how a channel is stored.
 
 mod about;
 mod connections;
@@ -33,7 +33,7 @@ use crate::credentials::Shown;
 use crate::wire::Failure;
 use crate::wire::centrifuge::{ApiError, ApiMethod, Code};
 
-/// Who calls, and what is called.
+/// The caller, and what it calls.
 struct Backend {
     caller: Caller,
     admitted: Admitted,
@@ -177,7 +177,7 @@ fn ended(why: &Failure) -> ApiError {
     Code::of(why.reason).into()
 }
 
-/// Who calls, by the key that they show.
+/// The caller, by the key that it shows.
 fn enter(
     key: Option<&str>,
     options: &Arc<Options>,
@@ -205,7 +205,7 @@ fn enter(
     })
 }
 
-/// Admits a caller who has shown an API key.
+/// Admits a caller that has shown an API key.
 fn admit(key: &str, visitor: Visitor<'_>, shared: &Arc<Shared>) -> Result<Admitted, Answer> {
     let Some(door) = &shared.door else {
         return Err(match shared.per_client.fail(visitor.address) {
@@ -249,7 +249,7 @@ fn unauthorized() -> Answer {
     )
 }
 
-/// An error as a status, for those who want it so.
+/// An error as an HTTP status, for callers that ask for one.
 fn transported(error: &ApiError) -> Answer {
     let status = StatusCode::from_u16(error.status());
     let body = serde_json::to_vec(error).unwrap_or_default();

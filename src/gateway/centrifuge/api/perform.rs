@@ -1,4 +1,4 @@
-//! Calls of back ends about channels: publications, history, who is there.
+//! Calls of back ends about channels: publications, history, presence.
 //!
 //! Owns: the match over the API's methods. Promises: a call of an API key needs the rights that the native call of its
 //! kind needs; one of the configuration's key may do everything in every namespace that there is. Must not: know HTTP.
@@ -181,7 +181,7 @@ async fn remove(asked: ApiChannel, backend: &Backend) -> Outcome {
         .head(&asked.channel)
         .await
         .map_err(fail)?;
-    // Who may not read a timeline does not learn that it is there.
+    // A caller that may not read a timeline does not learn that it exists.
     let manage = Method::TimelineTrim.needs().rights();
     let (asker, name) = (backend.asker().needing(manage), asked.channel.as_bytes());
     let may_know = asker.reads_by_name(name) && asker.is_allowed_by_name(name);

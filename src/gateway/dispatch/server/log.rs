@@ -1,8 +1,8 @@
 //! The log family: tail.
 //!
 //! Owns: the long poll. Promises: it ends at its time, at the first line that is asked for, or when the server drains;
-//! who has lost the right meanwhile gets no line; lines of the audit are for administrators. Must not: know what else
-//! is logged.
+//! a caller that has lost the right meanwhile gets no line; lines of the audit are for administrators. Must not: know
+//! what else is logged.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,8 +1,8 @@
-//! What is told of sessions: `session.list`, `session.get`, `timeline.readers`.
+//! What is shown of sessions: `session.list`, `session.get`, `timeline.readers`.
 //!
-//! Owns: the calls behind these methods. Promises: a session is shown to those whose it is and to those who look after
-//! the server; of its timelines others see what they may read by name; only sessions that may lag are asked how far
-//! they are. Must not: wait long for a session that does not answer.
+//! Owns: the calls behind these methods. Promises: a session is shown to its own user and to those who look after the
+//! server; other callers see only those of its timelines that they may read by name; only sessions that may lag are
+//! asked how far they are. Must not: wait long for a session that does not answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -201,7 +201,7 @@ pub(in super::super) fn readers(shared: &Arc<Shared>, caller: &Caller, readers: 
     };
     Work::Read(Box::pin(async move {
         let timeline = target.timeline.clone();
-        // Before the readers are asked: who has everything up to here is at the end.
+        // Before the readers are asked: a reader that has everything up to here is at the end.
         let (_, head) = shared
             .timelines
             .incarnation(target)

@@ -1,7 +1,7 @@
-//! The session family: open, renew, close, revoke; what is told of sessions is in `seen.rs`.
+//! The session family: open, renew, close, revoke; what is shown of sessions is in `seen.rs`.
 //!
 //! Owns: the calls behind these methods. Promises: a connection's user never changes; somebody else's session and one
-//! that is not there get one answer. Must not: end a connection; the session does, when it is told to.
+//! that is not there get one answer. Must not: end a connection; the session does, when it is asked to.
 
 use std::sync::Arc;
 

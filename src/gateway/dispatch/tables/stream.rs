@@ -1,6 +1,6 @@
 //! The stream family: opening a reader of changes, and named cursors.
 //!
-//! Owns: the calls behind these methods. Promises: they are a back end's: a caller who has named a user may see only
+//! Owns: the calls behind these methods. Promises: they are for back ends: a caller that has named a user may see only
 //! some of the timelines, and is refused. Must not: follow; the session does.
 
 use std::sync::Arc;
@@ -138,7 +138,7 @@ pub(in super::super) fn source(followed: Followed) -> (Option<String>, Option<St
     }
 }
 
-/// Refuses a caller who has named a user.
+/// Refuses a caller that has named a user.
 pub(in crate::gateway) fn back_end(caller: &Caller) -> Result<(), Failure> {
     match caller.asker.claim() {
         Some(claim) if claim.everywhere().has(Right::Admin) => Ok(()),

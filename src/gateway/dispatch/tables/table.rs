@@ -50,7 +50,7 @@ pub(in super::super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> 
     }))
 }
 
-/// Refuses who has none of these rights on a table.
+/// Refuses a caller that has none of these rights on a table.
 pub(in super::super) fn may(caller: &Caller, table: &str, rights: Rights) -> Result<(), Failure> {
     let Some(claim) = caller.asker.claim() else {
         return Ok(());
@@ -77,7 +77,7 @@ fn no_right() -> Failure {
         .saying(NO_RIGHT)
 }
 
-/// The table that an index is of, if the caller has a right to it: its name is told to nobody else.
+/// The table that an index is of, if the caller has a right to it: nobody else learns its name.
 fn index_of(table: &Table, claim: &Option<Arc<Claim>>) -> Option<String> {
     let of = table.indexed_table().filter(|of| shows(claim, of));
     of.map(str::to_owned)

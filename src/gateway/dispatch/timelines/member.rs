@@ -16,7 +16,7 @@ use crate::wire::timelines::new_member;
 use crate::wire::timelines::new_member::{History, HistoryWord};
 use crate::wire::{Entry, Method, Reply};
 
-/// A user who is to become a member.
+/// A user that is to become a member.
 pub(in super::super) fn new_member(from: new_member::NewMember) -> NewMember {
     let new_member::NewMember {
         user,

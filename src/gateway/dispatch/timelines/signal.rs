@@ -1,9 +1,9 @@
 //! What is never stored: `signal` and `presence.get`.
 //!
 //! Owns: the calls behind these methods. Promises: nobody sends signals to a timeline that they may not read, or learns
-//! who is online there; the signals of a connection keep their order, unless it begins to subscribe to the timeline or
-//! its user's own membership is just changing; what a removal shuts out does not get signals that were sent after its
-//! answer. Must not: write anything.
+//! which users are online there; the signals of a connection keep their order, unless it begins to subscribe to the
+//! timeline or its user's own membership is just changing; what a removal shuts out does not get signals that were sent
+//! after its answer. Must not: write anything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub(in crate::gateway) fn signal(
     }))
 }
 
-/// Reads who is online, in each timeline for itself.
+/// Reads which users are online, in each timeline for itself.
 pub(in super::super) fn presence(shared: &Arc<Shared>, caller: &Caller, request: Get) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
     Work::Read(Box::pin(async move {
@@ -92,7 +92,7 @@ pub(in super::super) fn presence(shared: &Arc<Shared>, caller: &Caller, request:
                 Err(Failure { reason, .. }) => Presence::Refused(Refused { reason }),
             };
             answers.insert(timeline, presence);
-            // A large group is a look at all who subscribe.
+            // In a large group this looks at every subscriber.
             tokio::task::yield_now().await;
         }
         Ok(Reply::PresenceGet(Got { timelines: answers }))

@@ -1,6 +1,6 @@
 //! Publications, history, presence and RPC.
 //!
-//! Owns: who may ask for what of a channel. Promises: a publication is queued when its command has begun, so the order
+//! Owns: what a client may ask of a channel. Promises: a publication is queued when its command has begun, so the order
 //! of commands is the order of publications; a remote call is the native method of that name, with the rights that it
 //! has natively. Must not: encode.
 
@@ -26,8 +26,8 @@ use crate::wire::centrifuge::{
 use crate::wire::{self, Call, Failure, Id, Method, Request, jsonrpc};
 
 impl Session {
-    /// Who asks for something of a channel: as who is believed where the options of this dialect give it, else by
-    /// native rights.
+    /// The asker for something of a channel: the believed one where the options of this dialect allow it, else the one
+    /// with native rights.
     pub(super) fn asker_for(&mut self, what: Ask, channel: &str) -> Result<Asker, Code> {
         let own = self.own();
         if own
@@ -46,8 +46,8 @@ impl Session {
         }
     }
 
-    /// Who is believed in a channel. Such a client never makes a direct conversation: its members are the two users in
-    /// its name, who may be others.
+    /// The believed asker in a channel. It never makes a direct conversation: the members of one are the two users in
+    /// its name, and the client may be neither.
     pub(super) fn believed_in(&mut self, channel: &str) -> Asker {
         let own = self.own();
         match channel.starts_with(DIRECT) && !own.options.insecure {
@@ -177,7 +177,7 @@ impl Session {
         Ok(())
     }
 
-    /// Who asks for the presence of a channel, if the options keep it.
+    /// The asker for the presence of a channel, if the options keep it.
     fn asker_for_presence(&mut self, channel: &str) -> Result<Asker, Refused> {
         if !self.options_of(channel)?.presence {
             return Err(Code::NotAvailable.into());
@@ -225,7 +225,7 @@ impl Session {
             true => Err(wire::Reason::MethodNotFound.into()),
             false => Ok(request),
         });
-        // Where rights are decided, whoever has shown no credential has none.
+        // Where rights are decided, a client that has shown no credential has none.
         let is_known = self.shared.door.is_none() || self.caller.asker.claim().is_some();
         match request {
             Ok(request) if is_known => {

@@ -34,11 +34,11 @@ pub(super) struct Channel {
     pub(super) expires_at: Option<u64>,
     /// What others see of this subscriber here.
     pub(super) info: Bytes,
-    /// It is among those who are there.
+    /// Presence shows it.
     pub(super) is_shown: bool,
-    /// Its coming and going is told.
+    /// Others in the channel hear of its joins and leaves.
     pub(super) is_told: bool,
-    /// It is told of others'.
+    /// It hears of those of others.
     pub(super) hears: bool,
     /// It takes deltas.
     pub(super) deltas: bool,

@@ -1,7 +1,7 @@
 //! What ends with time, and what is renewed before.
 //!
-//! Owns: the ends of connections, of subscriptions, and of those who never connect. Promises: who renews in time, or
-//! within 25 seconds after, is not ended. Must not: judge a token.
+//! Owns: the ends of connections, of subscriptions, and of clients that never connect. Promises: a client that renews
+//! in time, or within 25 seconds after, is not ended. Must not: judge a token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Session {
         Some(Instant::now() + Duration::from_millis(wait_ms))
     }
 
-    /// Ends what is over: subscriptions, or the connection.
+    /// Ends what has expired: subscriptions, or the connection.
     pub(in super::super) fn end_what_is_over(&mut self) -> Option<Disconnect> {
         let now_ms = self.shared.clock.now_ms();
         let own = self.centrifuge.as_deref_mut()?;
@@ -141,12 +141,12 @@ impl Session {
 }
 
 impl Centrifuge {
-    /// When the connection is over, ms.
+    /// When the connection expires, ms.
     fn ends_at(&self) -> Option<u64> {
         self.expires_at.map(|at| at.saturating_add(GRACE_MS))
     }
 
-    /// What a connection is told that is closed for this.
+    /// What a connection that is closed for this gets as the reason.
     pub(in super::super) fn disconnect(&self, why: Close, now_ms: u64) -> Disconnect {
         let has_expired = self.expires_at.is_some_and(|at| at <= now_ms);
         match why {

@@ -1,4 +1,4 @@
-//! The first command: who connects, and what the server subscribes them to.
+//! The first command: which user connects, and what the server subscribes it to.
 //!
 //! Owns: the way from a token to a session's caller. Promises: without a good token, where one is needed, nothing was
 //! done and the connection closes; the answer has every subscription that the server makes. Must not: judge a token.
@@ -76,7 +76,7 @@ impl Session {
             return self.shown(token);
         }
         let options = &self.own().options;
-        // Whoever shows no token is nobody in particular, where that is taken.
+        // A client without a token is a user without a name, where that is accepted.
         match options.insecure || options.anonymous {
             true => Ok(Connection {
                 user: String::new(),
@@ -150,7 +150,7 @@ impl Session {
         }
     }
 
-    /// Becomes the session of who has connected; `false` = they have too many.
+    /// Becomes the session of the user that has connected; `false` = that user has too many.
     fn enter(&mut self, connection: Connection) -> bool {
         let Connection {
             user,
@@ -290,7 +290,7 @@ impl Session {
     /// The connect was answered.
     pub(super) fn connected(&mut self) {
         self.own().stage = Stage::Connected;
-        // Not all at once, of those who came together.
+        // Connections that came together are not all pinged together.
         let heartbeat = self.shared.options.heartbeat;
         let share = f64::from(u32::try_from(random() & 0xffff).unwrap_or(0)) / 131_072.0;
         self.ping_at = Instant::now() + heartbeat / 2 + heartbeat.mul_f64(share);
@@ -305,7 +305,7 @@ impl super::Centrifuge {
         registered.map_or_else(|| "".into(), |registered| Arc::clone(&registered.client.id))
     }
 
-    /// So long a connection may take to say who it is.
+    /// How long a connection may take to send its connect command.
     pub(super) fn connect_by(&self) -> Option<Instant> {
         (self.stage == Stage::New).then(|| self.began + CONNECT_TIME_MAX)
     }

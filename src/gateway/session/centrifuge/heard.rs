@@ -1,4 +1,4 @@
-//! What a session is told by others: who came and went, and what back ends order.
+//! What a session hears from others: joins and leaves, and the orders of back ends.
 //!
 //! Owns: which of it the client gets. Promises: of a channel that the client has left it hears nothing more; orders
 //! about a channel are obeyed in their order. Must not: be asked while the client does not read: what waits for it is
@@ -71,7 +71,7 @@ impl Session {
                 Ok(())
             }
             Order::Refresh { expires_at, info } => {
-                // What a token gives is over with the token, whatever a back end wishes.
+                // What a token gives ends with the token, whatever a back end orders.
                 let live = self.caller.live.as_ref();
                 let ends_at = live.and_then(|live| live.credential()?.expires_at);
                 let own = self.own();

@@ -60,7 +60,7 @@ pub(super) struct Centrifuge {
 /// How far a session is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has not said who it is.
+    /// It has not sent its connect command.
     New,
     /// The subscriptions that it begins with are being read.
     Connecting,
@@ -103,7 +103,7 @@ impl Centrifuge {
         self.rest.is_some() || self.held.is_some()
     }
 
-    /// Whether it has said who it is.
+    /// Whether it has sent its connect command.
     pub(super) fn is_known(&self) -> bool {
         self.stage != Stage::New
     }
@@ -115,7 +115,7 @@ impl Centrifuge {
         Ok(())
     }
 
-    /// A ping; nothing for those who have not said who they are.
+    /// A ping; nothing for a client that is not connected yet.
     pub(super) fn ping(&self) -> Bytes {
         match self.stage {
             Stage::Connected => self.encoding.frame([&Reply::default()]),

@@ -1,7 +1,7 @@
 //! Where a client stands in a channel when it is subscribed.
 //!
 //! Owns: the rules of recovery. Promises: what follows a position is there whole, or it is said that it is not; a first
-//! page at most is read, and the rest is followed. Must not: decide who may.
+//! page at most is read, and the rest is followed. Must not: decide rights.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Ticketed {
     pub(super) watch: Watch,
     pub(super) asked: Asked,
     pub(super) position: Option<SubscribeRequest>,
-    /// What the client is told with it; empty = where the channel is.
+    /// What the client gets with it; empty = where the channel is.
     pub(super) data: Bytes,
 }
 

@@ -1,7 +1,7 @@
 //! Subscribing to a channel, by the client or by the server.
 //!
-//! Owns: who may, and where the client stands afterwards. Promises: what follows a position is there whole or the
-//! client is told that it is not; the reply has a first page at most, and the rest comes as pushes; nothing is pushed
+//! Owns: whether the client may, and where it stands afterwards. Promises: what follows a position is there whole, or
+//! the reply says that it is not; the reply has a first page at most, and the rest comes as pushes; nothing is pushed
 //! before the reply or after the end. Must not: follow a timeline; the native subscription does.
 
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a client may subscribe, and as whom.
+    /// Whether a client may subscribe, and as which asker.
     fn admit_channel(&mut self, request: &SubscribeRequest) -> Result<(Channel, Asker), Refused> {
         let channel = &request.channel;
         if channel.is_empty() {
@@ -175,7 +175,8 @@ impl Session {
         }
     }
 
-    /// A channel's subscribe is answered. With `Some` it is open, and perhaps the client is to be told.
+    /// A channel's subscribe is answered. With `Some` it is open; with `Some(Some(_))` it gets a push of it, as it did
+    /// not ask.
     pub(super) fn opened(&mut self, at: Opening, name: &Arc<str>, stand: Option<Option<Stand>>) {
         let own = self.own();
         if own.channels.at(name, at).is_none() {

@@ -1,8 +1,8 @@
 //! Deltas: what a subscription that takes them is sent.
 //!
-//! Owns: whether the feed knows what such a subscription was sent last. Promises: a delta goes out only to who has just
-//! what it is made from; all of them share its bytes; whatever comes first, or from the store, goes out whole. Must
-//! not: hold a payload: the feed has the group before.
+//! Owns: whether the feed knows what such a subscription was sent last. Promises: a delta goes out only to a client
+//! that has just what the delta is made from; all of them share its bytes; whatever comes first, or from the store,
+//! goes out whole. Must not: hold a payload: the feed has the group before.
 
 use std::sync::Arc;
 

@@ -46,7 +46,7 @@ pub(super) struct Subscriptions {
     pub(super) followed: usize,
     /// Those that are to be decided again.
     pub(super) doubted: VecDeque<Opening>,
-    /// Who asked for the newest subscription, so that all of the same caller share it.
+    /// The asker of the newest subscription, so that all of the same caller share it.
     pub(super) asker: Arc<Asker>,
     /// What has ended; `None` = nobody asks.
     pub(super) gone: Option<Vec<(Arc<str>, push::Ended)>>,

@@ -27,7 +27,7 @@ use crate::wire::timelines::sync::{Following, Start, SubscribedMany};
 use crate::wire::{Actual, Failure, Method, Push, Reason, Reply};
 
 impl Subscriptions {
-    /// Who asks, as the one that all their subscriptions share.
+    /// The caller's asker, as the one that all its subscriptions share.
     pub(in super::super) fn asker(&mut self, caller: &Caller) -> Arc<Asker> {
         let asker = caller.asking(Method::Subscribe);
         if *self.asker != asker {

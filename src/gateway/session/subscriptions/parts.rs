@@ -48,7 +48,7 @@ pub(in super::super) struct Opened {
 pub(in super::super) enum Settled {
     /// The first one.
     Connected,
-    /// A subscribe. `None` = it is refused; `Some(Some(_))`: the client is to be told that it is there.
+    /// A subscribe. `None` = it is refused; `Some(Some(_))`: the client gets a push that it is subscribed.
     Channel {
         at: Opening,
         channel: Arc<str>,
@@ -67,7 +67,7 @@ pub(in super::super) struct Stand {
     pub(in super::super) is_recovered: bool,
     /// The first of it.
     pub(in super::super) publications: Vec<Publication>,
-    /// What the client is told besides.
+    /// What the client gets besides.
     pub(in super::super) data: Bytes,
 }
 
@@ -76,7 +76,7 @@ pub(in super::super) struct Rest {
     pub(in super::super) shared: Arc<Shared>,
     pub(in super::super) asked: Asked,
     pub(in super::super) wanted: std::vec::IntoIter<Wanted>,
-    /// Those where nothing is new are not told.
+    /// The client does not hear of those where nothing is new.
     pub(in super::super) is_quiet: bool,
 }
 

@@ -221,7 +221,7 @@ impl Streams {
         }
     }
 
-    /// The connection has named a user, who may not see all.
+    /// The connection has named a user, and a user may not see all.
     pub(in super::super) fn forbid(&mut self, outbox: &mut Outbox, form: Form) {
         let is_answered = |stream: &&Stream| !matches!(stream.state, State::Opening);
         let answered = self.open.iter().filter(is_answered);
