@@ -1,9 +1,9 @@
 //! What callers may hold of the server: for each resource one bound over all callers, and a share of it for each.
 //!
-//! Owns: which resources there are, and how much of each is in use, and by whom. Promises: nobody who asks gets more
-//! than the bound over all callers leaves, or more than its own share; only [`Share::force`], for what exists already,
-//! goes above. What was held is given back when the [`Share`] is dropped; a caller that holds nothing takes no memory.
-//! Must not: wait, or know what a resource is used for; the caller of [`Share::resize`] decides what a refusal means.
+//! Owns: which resources there are, and how much of each every caller has in use. Promises: no caller gets more than
+//! the bound over all callers leaves, or more than its own share; only [`Share::force`], for what exists already, goes
+//! above. What was held is given back when the [`Share`] is dropped; a caller that holds nothing takes no memory. Must
+//! not: wait, or know what a resource is used for; the caller of [`Share::resize`] decides what a refusal means.
 //!
 //! A new resource is a line of `resources!`. The compiler then asks for its setting (`config/layers.rs`); tests ask for
 //! its line in docs/OPERATIONS.md and for an attack on it in `tests/tablestore/misuse.py`.
@@ -63,7 +63,7 @@ resources! {
 /// Up to so many bytes of a connection do not count: one that sends or reads little is never refused.
 pub const SMALL_BYTES: usize = 16 << 10;
 
-/// Who holds something: a hash of the API key's ID, or of the user's name.
+/// The holder of something: a hash of the API key's ID, or of the user's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Holder(pub u64);
 
@@ -176,7 +176,7 @@ pub enum Full {
 }
 
 impl Bound {
-    /// An empty share of a caller; `None` = of nobody in particular, for whom only the bound over all counts.
+    /// An empty share of a caller; `None` = of nobody in particular, for which only the bound over all counts.
     #[must_use]
     pub fn share(self: &Arc<Bound>, holder: Option<Holder>) -> Share {
         Share {

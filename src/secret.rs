@@ -71,7 +71,7 @@ pub fn check_closed(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The permissions of those who are neither the owner nor in the file's group.
+/// The permissions of users that are neither the owner nor in the file's group.
 const OTHERS: u32 = 0o007;
 
 #[cfg(test)]

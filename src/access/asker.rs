@@ -1,8 +1,9 @@
-//! Who asks, for what, kept with a call until it is decided: in its batch, or in the view that it reads.
+//! The caller of a call and the rights that the call needs, kept with it until it is decided: in its batch, or in the
+//! view that it reads.
 //!
 //! Owns: [`Claim`], an identity with the rules that it is decided by, and [`Asker`], what a call carries of it.
-//! Promises: without `[auth]` there is no claim, and a decision is one comparison; a claim that is over gives no right
-//! any more, also to calls that wait. Must not: know what is asked for beyond rights.
+//! Promises: without `[auth]` there is no claim, and a decision is one comparison; a claim that has ended gives no
+//! right any more, also to calls that wait. Must not: know what is asked for beyond rights.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +17,8 @@ use super::identity::{Identity, Who};
 use super::rights::{Right, Rights};
 use super::rules::{Gate, Rules};
 
-/// A credential that was accepted: all calls of its session share it. One that is renewed is another, and from then on
-/// gives those who still wait with the one before what it gives itself.
+/// A credential that was accepted: all calls of its session share it. A renewed credential is another claim; from then
+/// on calls that still wait with the earlier claim have the rights of the new one.
 #[derive(Debug)]
 pub struct Claim {
     identity: Identity,
@@ -155,7 +156,7 @@ impl Claim {
     }
 }
 
-/// Who asks, and for what.
+/// The caller, and what it asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Asker {
     /// Empty = a back end, or the server itself.
@@ -169,7 +170,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// A caller who is believed, as there is no `[auth]`; empty = a back end.
+    /// A caller that is believed, as there is no `[auth]`; empty = a back end.
     #[must_use]
     pub fn believed(user: impl Into<Arc<str>>) -> Asker {
         Asker {
@@ -191,7 +192,7 @@ impl Asker {
         }
     }
 
-    /// The same caller, who may make no timeline if no credential is asked for.
+    /// The same caller, but it may make no timeline if no credential is asked for.
     #[must_use]
     pub fn making_nothing(&self) -> Asker {
         Asker {
@@ -308,14 +309,14 @@ impl PartialEq for Asker {
 
 impl Eq for Asker {}
 
-/// A caller who is believed.
+/// A caller that is believed.
 impl From<&str> for Asker {
     fn from(user: &str) -> Asker {
         Asker::believed(user)
     }
 }
 
-/// A caller who is believed.
+/// A caller that is believed.
 impl From<String> for Asker {
     fn from(user: String) -> Asker {
         Asker::believed(user)

@@ -1,7 +1,7 @@
 //! The names that an identity may read by name, as ranges in their order.
 //!
-//! Owns: [`Coverage`]. Promises: what is outside of it can be read as a member only, so a walk that keeps to it passes
-//! over what is hidden without looking at it. Must not: know memberships.
+//! Owns: [`Coverage`]. Promises: what is outside of it can be read as a member only, so a walk that keeps to it skips
+//! what is hidden without looking at it. Must not: know memberships.
 
 use super::decide::{Membership, rights};
 use super::identity::{Identity, Who};

@@ -71,7 +71,7 @@ pub fn rights(
     }
 }
 
-/// What comes of asking for any of some rights. Of none: whoever may read may do it.
+/// Decides on a call that needs any of some rights. If it needs none, the right to read is enough.
 #[must_use]
 pub fn decide(rights: Rights, asked: Rights) -> Decision {
     let is_enough = match asked.is_empty() {

@@ -37,7 +37,7 @@ impl Given {
         }
     }
 
-    /// Who asks with it when the time has come: the sender, by the rules of then.
+    /// The asker when the time has come: the sender, by the rules of that time.
     #[must_use]
     pub fn asker(
         &self,

@@ -1,8 +1,8 @@
 //! Grants: which rights are given on which names.
 //!
-//! Owns: how they are said in tokens, keys and the configuration, and their sum for a name. Promises: what can't be
-//! meant is refused with its place and its reason, never passed over. Must not: know where they were read from, but for
-//! `admin`, which only keys have.
+//! Owns: how they are said in tokens, keys and the configuration, and their sum for a name. Promises: a grant that
+//! makes no sense is refused with its place and its reason, never ignored. Must not: know where they were read from,
+//! but for `admin`, which only keys have.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ struct Grant {
     rights: Rights,
 }
 
-/// Who says them.
+/// Where they come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantsFrom {
     /// An API key.

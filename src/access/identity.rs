@@ -1,4 +1,4 @@
-//! Who a call is of.
+//! The identity of a caller.
 //!
 //! Owns: identities as a verified credential gives them. Promises: made once for each credential, shared by reference,
 //! never changed: a renewed credential is a new identity. Must not: hold a secret or a token's text.
@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::grants::Grants;
 
-/// Who calls, for whom, and what their credential gives them. What the configuration gives to all users, and policies
-/// to others and members, is not in it: it can change while the credential stays.
+/// The caller, the user it acts for, and what its credential gives it. What the configuration gives to all users, and
+/// policies to others and members, is not in it: it can change while the credential stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// By what they were known.
@@ -22,7 +22,7 @@ pub struct Identity {
 /// By what a caller is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// There is no `[auth]`: everybody may do everything, and says who they are.
+    /// There is no `[auth]`: every caller may do everything, and is believed to be the user that it names.
     Anybody,
     /// A user with a token: its `sub`.
     User(Arc<str>),

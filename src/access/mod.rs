@@ -1,4 +1,4 @@
-//! Who calls, and what they may do.
+//! Callers, and what they may do.
 //!
 //! Owns: rights, patterns of names, grants, identities, and the decision. Promises: every dialect and every path asks
 //! the same functions, which look at nothing but their arguments. Must not: know sockets, JSON-RPC, Tablestore or how

@@ -1,7 +1,7 @@
 //! Rights, and sets of them.
 //!
 //! Owns: which rights there are, and which of them count only beside another. Promises: a set is one integer, and what
-//! is asked of it is a comparison of bits. Must not: know to whom or for what a right is given.
+//! is asked of it is a comparison of bits. Must not: know which caller has a right, or on which names.
 
 use std::fmt;
 
@@ -93,7 +93,7 @@ impl Rights {
     pub const NONE: Rights = Rights(0);
     /// Every right.
     pub const ALL: Rights = Rights((1 << Right::ALL.len()) - 1);
-    /// They mean something only to those who may read.
+    /// They mean something only beside the right to read.
     const BESIDE_READ: Rights = Rights::NONE
         .with(Right::Edit)
         .with(Right::Moderate)

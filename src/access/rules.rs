@@ -20,13 +20,13 @@ use super::rights::Rights;
 pub struct PolicyRights {
     /// How the names begin; empty = all but the server's own.
     pub prefix: String,
-    /// Of users who are no members.
+    /// Of users that are no members.
     pub others: Rights,
     /// Of members whose role has none of its own.
     pub members: Rights,
     /// Of members, by their role.
     pub roles: BTreeMap<String, Rights>,
-    /// The role of who creates a timeline; `None` = they become no member.
+    /// The role of the user that creates a timeline; `None` = that user does not become a member.
     pub creator: Option<String>,
 }
 

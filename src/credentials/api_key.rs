@@ -24,7 +24,8 @@ const CERTIFICATE_BYTES_MAX: usize = 253;
 /// Patterns of users that a key may act for.
 pub const ACT_AS_MAX: usize = 64;
 
-/// The hash of a key's secret. A slow one would make work for whoever sends wrong keys: 256 bits can't be guessed.
+/// The hash of a key's secret. It need not be a slow one, as 256 bits can't be guessed; and a slow one would let
+/// callers with wrong keys make work.
 pub(super) type SecretHash = [u8; 32];
 
 /// The secret of a key, to be given out once or to be signed with.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the keys that tokens are verified with, the API keys and the revocations, as they are in force. Promises: what
 //! is shown is decided without a wait, but for keys that are still to be fetched; a key that was revoked or has left
-//! its set counts no more from the moment that the call for it is answered. Must not: know who has a session.
+//! its set counts no more from the moment that the call for it is answered. Must not: know sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -129,7 +129,7 @@ impl Authority {
                 false => tokens.sources.jwks_refresh.min(RETRY),
             };
             self.changed();
-            // Over = it is time.
+            // When the rest has passed, it is time.
             let _ = timeout(rest, self.reloaded.notified()).await;
         }
     }
@@ -189,7 +189,7 @@ impl Authority {
         !is_known(&tokens.fixed) && !url.with(|keys| keys.is_some_and(is_known)) && url.would_ask()
     }
 
-    /// Fetches the keys for a token that [`Authority::lacks_key`]; for all who wait at once.
+    /// Fetches the keys for a token that [`Authority::lacks_key`]; once for all callers that wait.
     pub async fn fetch_for(&self, bearer: &str) {
         let tokens = self.tokens.load_full();
         if let Some(url) = tokens.url.as_ref().filter(|_| self.lacks_key(bearer)) {
@@ -222,7 +222,7 @@ impl Authority {
         Ok(credential)
     }
 
-    /// Who signed a token of the Centrifuge dialect, which need not say what `verify_token` asks for.
+    /// Verifies the signature of a token of the Centrifuge dialect, which need not say what `verify_token` asks for.
     pub(super) fn signed_token(&self, named: &Named, bearer: &str) -> Result<Signed, Refused> {
         let tokens = self.tokens.load();
         tokens.by_keys(named, |keys| tokens::verify_signed(keys, named, bearer))

@@ -10,7 +10,7 @@ use super::api_key::{ApiKey, KeySecret, NewKey};
 use super::authority::{Authority, CredentialError};
 
 impl Authority {
-    /// Makes a key; what it is and its secret, which nobody is told again.
+    /// Makes a key. Returns it and its secret, which is never shown again.
     pub async fn create_key(
         &self,
         asked: NewKey,

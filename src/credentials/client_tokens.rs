@@ -79,7 +79,7 @@ pub struct Connection {
 pub struct ChannelClaim {
     /// What others see of the subscriber.
     pub info: Option<Bytes>,
-    /// What the subscriber is told when it is subscribed.
+    /// What the subscriber gets when it is subscribed.
     pub data: Option<Bytes>,
     /// What is otherwise than the channel's options say.
     pub overrides: Overrides,
@@ -92,10 +92,10 @@ pub struct Overrides {
     /// Whether it is among those present.
     #[serde(deserialize_with = "value")]
     pub presence: Option<bool>,
-    /// Whether its coming and going is told.
+    /// Whether others in the channel hear of its joins and leaves.
     #[serde(deserialize_with = "value")]
     pub join_leave: Option<bool>,
-    /// Whether it is told of others' coming and going unasked.
+    /// Whether it hears of those of others without asking.
     #[serde(deserialize_with = "value")]
     pub force_push_join_leave: Option<bool>,
 }
@@ -109,7 +109,7 @@ pub struct Subscription {
     pub claim: ChannelClaim,
 }
 
-/// Whom a token to subscribe with must be for.
+/// The subscriber that a token to subscribe with must be for.
 #[derive(Clone, Copy, Debug)]
 pub struct Subscriber<'s> {
     /// The connection's user; empty = nobody in particular.

@@ -1,8 +1,8 @@
 //! Credentials that were shown: what a good one comes to, and why a bad one is refused.
 //!
-//! Owns: the vocabulary between those who check credentials and those who act on it. Promises: a reason is for the log
-//! and the metrics only; whoever showed the credential learns no more than that it does not count. Must not: hold a
-//! secret or a token's text.
+//! Owns: the vocabulary between the code that checks credentials and the code that acts on the outcome. Promises: a
+//! reason is for the log and the metrics only; the caller learns no more than that its credential does not count. Must
+//! not: hold a secret or a token's text.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::access::Identity;
 /// A credential that counts.
 #[derive(Clone, Debug)]
 pub struct Credential {
-    /// Who showed it, and what it gives them.
+    /// The caller, and what the credential gives it.
     pub identity: Arc<Identity>,
     /// When it ends, ms; of a token. Until [`Credential::ends_at`] it still counts.
     pub expires_at: Option<u64>,

@@ -1,4 +1,4 @@
-//! Credentials: who shows what, and whether it counts.
+//! Credentials: what callers show, and whether it counts.
 //!
 //! Owns: tokens and the keys that they are verified with, API keys, and what was revoked. Promises: a bad credential is
 //! refused for whatever is wrong with it, and only the log learns what; a secret is in no message, log or debug text.

@@ -1,7 +1,7 @@
 //! Requests that are signed with the secret of a key, as Tablestore's are.
 //!
-//! Owns: which secret they are signed with, and whose they are then. Promises: of a key whose secret was not proved
-//! nothing is told but that it does not count. Must not: check a signature.
+//! Owns: which secret they are signed with, and whose they are then. Promises: of a key whose secret was not proved,
+//! the answer says only that it does not count. Must not: check a signature.
 
 use super::api_key::{KeySecret, is_id};
 use super::authority::{Authority, Shown};

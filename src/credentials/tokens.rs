@@ -1,8 +1,8 @@
 //! Tokens: JWTs that users show.
 //!
 //! Owns: the rules by which a token is taken, and the keys they name. Promises: the key decides the algorithm; what RFC
-//! 7519 leaves open is refused; why a token was refused is known here and told to nobody but the log. Must not: fetch
-//! keys, or know what a right is good for.
+//! 7519 leaves open is refused; why a token was refused is known here, and only the log gets it. Must not: fetch keys,
+//! or know what a right is good for.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::strict_json::object;
 use crate::access::{GrantText, Grants, GrantsFrom, Identity, Who};
 use crate::decode;
 
-/// What tokens must say, whoever signed them.
+/// What tokens must say, whichever key signed them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenRules {
     /// The only `iss`; `None` = none is asked for.
@@ -138,7 +138,7 @@ pub(super) struct Signed {
     pub(super) leeway_ms: u64,
 }
 
-/// Verifies who signed a token, and for whom.
+/// Verifies a token's signature, its issuer and its audience.
 pub(super) fn verify_signed(
     sources: &[&TokenKeys],
     named: &Named,
@@ -181,8 +181,8 @@ pub(super) fn verify_signed(
     })
 }
 
-/// What the library checks: signature, algorithm, issuer and audience. Times are checked here, for it passes over an
-/// `nbf` of another type, and over `iat`.
+/// What the library checks: signature, algorithm, issuer and audience. Times are checked here, because the library
+/// ignores `iat`, and an `nbf` of another type.
 fn validation(rules: &TokenRules, key: &VerifyingKey) -> Validation {
     let mut validation = Validation::new(key.algorithm);
     validation.validate_exp = false;

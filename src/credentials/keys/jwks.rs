@@ -1,7 +1,7 @@
 //! Sets of keys as JWKS say them.
 //!
-//! Owns: their reading. Promises: a key that can't be used is passed over with a line that says why, and the others
-//! count. Must not: fetch one.
+//! Owns: their reading. Promises: a key that can't be used is left out with a line that says why, and the others count.
+//! Must not: fetch one.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,7 @@ struct Set {
 pub(in super::super) const SET_BYTES_MAX: usize = 256 << 10;
 const KEYS_MAX: usize = 100;
 
-/// Reads a set: its keys, and a line for each that was passed over. `taken`: IDs that others have already.
+/// Reads a set: its keys, and a line for each that was left out. `taken`: IDs that others have already.
 pub(in super::super) fn parse(
     bytes: &[u8],
     origin: Origin,

@@ -1,8 +1,8 @@
 //! A set of keys that a server publishes.
 //!
-//! Owns: when it is fetched, and the set that counts. Promises: one fetch at a time, for all who wait; for keys that
-//! are not in the set at most one in 10 s, whatever is shown; a fetch that fails leaves the set as it was; no more than
-//! 256 KiB and 5 s, and no redirect. Must not: verify.
+//! Owns: when it is fetched, and the set that counts. Promises: one fetch at a time, for all callers that wait; for
+//! keys that are not in the set at most one in 10 s, whatever is shown; a fetch that fails leaves the set as it was; no
+//! more than 256 KiB and 5 s, and no redirect. Must not: verify.
 
 use std::collections::HashSet;
 use std::error::Error as _;

@@ -162,7 +162,7 @@ impl VerifyingKey {
         Ok(key)
     }
 
-    /// Whether who verifies with it could sign with it, too.
+    /// Whether one that can verify with it could also sign with it.
     pub(in super::super) fn is_secret(&self) -> bool {
         self.algorithm == Algorithm::HS256
     }
