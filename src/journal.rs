@@ -1,4 +1,4 @@
-//! The newest lines of the log, kept in memory for operators who look on.
+//! The newest lines of the log, kept in memory for operators that watch.
 //!
 //! Owns: a ring of lines, and the layer of `tracing` that fills it with what standard error gets too. Promises: its
 //! memory is bounded, by lines and by bytes; a line that is too long is cut and says so; what is no secret to the log

@@ -41,7 +41,7 @@ pub struct ChangeReader {
     read_at: Option<Instant>,
     /// It reads no further.
     end: Option<Places>,
-    /// Bytes that the logs had come to when its place was told last.
+    /// Bytes that the logs had come to when its place was last sent to the client.
     told_bytes: u64,
 }
 
@@ -100,7 +100,8 @@ pub struct RowCell {
 /// While others write without end, their batches gather for so long; the first one after a rest is read at once.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// A place that moves without a change is told when so much was written: else a cursor would hold what it has passed.
+/// A place that moves without a change is sent when so much was written: else a cursor would hold logs that it has
+/// passed.
 const TELL_BYTES: u64 = 1 << 20;
 
 fn logged_bytes(tables: &Tables) -> u64 {
@@ -165,13 +166,13 @@ impl ChangeReader {
         stand.logs.iter().all(is_there)
     }
 
-    /// Whether so much was written since its place was told that the logs should not be kept for it: some 1 MiB.
+    /// Whether so much was written since its place was last sent (some 1 MiB) that the logs should not be kept for it.
     #[must_use]
     pub fn has_moved(&self) -> bool {
         logged_bytes(&self.tables).saturating_sub(self.told_bytes) >= TELL_BYTES
     }
 
-    /// Its place is told.
+    /// Notes that its place is sent now.
     pub fn told(&mut self) {
         self.told_bytes = logged_bytes(&self.tables);
     }

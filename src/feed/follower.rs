@@ -1,10 +1,10 @@
 //! How far the tailer of each partition has announced what was committed, and what waits for that.
 //!
-//! Owns: the position up to which watchers were told of everything, and a bounded queue of functions that run once a
-//! position was announced. Promises: a push that is never stored (a signal, presence) goes out after everything that
-//! was committed before it was asked for, so it reaches nobody whom an earlier change shuts out. Such pushes keep their
-//! order; one goes out at once if nothing is left to announce. Must not: read a log, know what the functions do, or
-//! hold a lock while one runs.
+//! Owns: the position up to which watchers were notified of everything, and a bounded queue of functions that run once
+//! a position was announced. Promises: a push that is never stored (a signal, presence) goes out after everything that
+//! was committed before it was asked for, so it reaches no user that an earlier change shuts out. Such pushes keep
+//! their order; one goes out at once if nothing is left to announce. Must not: read a log, know what the functions do,
+//! or hold a lock while one runs.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

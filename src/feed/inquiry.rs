@@ -1,6 +1,6 @@
 //! What others may ask a session about its subscriptions.
 //!
-//! Owns: questions and their answers, and where they wait. Promises: who nobody asks anything pays a look at a flag;
+//! Owns: questions and their answers, and where they wait. Promises: a session that nobody asks pays a look at a flag;
 //! a question whose asker has gone is forgotten. Must not: answer; the session does.
 
 use std::sync::atomic::{AtomicBool, Ordering};

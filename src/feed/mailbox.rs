@@ -44,7 +44,7 @@ impl Mailbox {
         lock(&self.who).clone()
     }
 
-    /// Says whose it is; gives whose it was. Subscriptions that it has are to be told so.
+    /// Sets its user; returns the one before. The caller then has to call `renamed` of each of its subscriptions.
     pub fn set_who(&self, who: Option<Arc<Who>>) -> Option<Arc<Who>> {
         std::mem::replace(&mut *lock(&self.who), who)
     }

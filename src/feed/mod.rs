@@ -117,7 +117,7 @@ impl Feed {
     }
 
     /// Sends a signal to the subscriptions of a timeline that asked for signals, after everything that is committed
-    /// there now: a member who was removed before does not get it. `from` does not get it back. `turn`: how far the
+    /// there now: a member that was removed before does not get it. `from` does not get it back. `turn`: how far the
     /// right of the sender's subscription was checked ([`Subscription::turn`]). If the sender has left since, the
     /// signal is dropped.
     pub fn signal(
@@ -143,8 +143,8 @@ impl Feed {
         }
     }
 
-    /// Who is online in a timeline, so many of them by name: whose connections subscribe, and where presence is kept
-    /// because somebody asked for it, those that did within the last five seconds.
+    /// The users who are online in a timeline, so many of them by name: users with a connection that subscribes; where
+    /// presence is kept because a subscription asked for it, also users that had one within the last five seconds.
     #[must_use]
     pub fn online(&self, timeline: &str, limit: usize) -> Online {
         self.registry.online(timeline, limit)
@@ -156,7 +156,7 @@ impl Feed {
         self.registry.subscribers(timeline)
     }
 
-    /// Whether watchers were told of everything that these partitions have committed.
+    /// Whether watchers were notified of everything that these partitions have committed.
     #[must_use]
     pub fn has_told(&self, partitions: &[PartitionId]) -> bool {
         self.followers.have_told(partitions)

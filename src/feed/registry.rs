@@ -1,4 +1,4 @@
-//! Which timelines are watched, and by whom.
+//! The timelines that are watched, and their watchers.
 //!
 //! Owns: the map from a timeline's name to its topic. Promises: a topic lives while it is watched and not longer;
 //! looking up a timeline that is not watched costs one short lock. Must not: create anything for a published event.
@@ -150,7 +150,7 @@ impl Registry {
         }
     }
 
-    /// Who is online, so many of them by name.
+    /// The users who are online, so many of them by name.
     pub(super) fn online(&self, timeline: &str, limit: usize) -> Online {
         let topic = self.topic(timeline);
         topic.map_or_else(Online::default, |topic| topic.watchers.online(limit))
@@ -208,9 +208,9 @@ impl Registry {
 
 const SHARDS: usize = 16;
 
-/// Tells a topic what a committed batch did; returns how many watchers that woke, and when the topic is to gather.
-/// Groups are counted in before anybody comes to fetch them, and with none of the topic's locks held, because the
-/// budget takes those of the topics that lose a group.
+/// Tells a topic what a committed batch did; returns how many watchers that woke, and when the topic is to gather. New
+/// groups are added to the budget before the watchers are woken, and while none of the topic's locks is held: to free
+/// memory the budget locks other topics and takes groups from them.
 pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> (usize, Due) {
     let Applied { added, due, held } = topic.apply(event, Instant::now());
     for fresh in &added {
@@ -259,7 +259,7 @@ impl Watch {
         following.map(Box::new)
     }
 
-    /// The user of the connection is another one now; `before` is who it was.
+    /// The user of the connection is another one now; `before` is the earlier one.
     pub(super) fn renamed(&self, before: Option<Arc<Who>>) {
         let watchers = &self.topic.watchers;
         let due = watchers.renamed(self.place, before, Instant::now());

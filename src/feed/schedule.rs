@@ -85,7 +85,7 @@ impl Schedule {
     }
 
     /// Gathers what a topic is due to push. Runs after everything was announced that was committed when it was due, so
-    /// that nobody learns who comes and goes after being shut out.
+    /// that a user that was shut out does not learn which users come and go.
     fn gather(&self, topic: &Arc<Topic>, metrics: &Metrics) {
         let now = Instant::now();
         match caught("gathering of pushes", || topic.gather(now)) {

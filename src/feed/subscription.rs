@@ -160,7 +160,7 @@ impl Subscription {
         (!is_concerned).then_some(self.cursor.turn)
     }
 
-    /// The user of the connection is another one now; `before` is who it was.
+    /// The user of the connection is another one now; `before` is the earlier one.
     pub fn renamed(&self, before: Option<Arc<Who>>) {
         self.watch.renamed(before);
     }
@@ -241,8 +241,8 @@ impl Look {
         Ok(Pull::Meta(info.meta, info.version))
     }
 
-    /// The page is read first, for all who read the same one, and then the user is looked at, where users are not all
-    /// alike: whoever was shut out before the page was read gets nothing of it.
+    /// The page is read first, for all readers of the same one. Where users are not all alike, the user's rights are
+    /// looked at after that: a user that was shut out before the page was read gets nothing of it.
     async fn page(&self, mut key: PageKey) -> Result<Pull, Error> {
         loop {
             let page = self.shared(&key).await?;
@@ -271,7 +271,7 @@ impl Look {
         }
     }
 
-    /// The page that all get who read at the same place with the same floor.
+    /// The page that all readers at the same place with the same floor get.
     async fn shared(&self, key: &PageKey) -> Result<Arc<Page>, Error> {
         // Of an inbox each may be shown something else.
         let own_asker = Timelines::inbox_asker(&self.asker, &self.topic.name);

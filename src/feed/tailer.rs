@@ -45,7 +45,8 @@ impl Tailer {
         }
     }
 
-    /// Runs until the feed stops or the partition closes; of one that is gone all is told.
+    /// Runs until the feed stops or the partition closes; of a partition that has closed, every batch is announced
+    /// first.
     pub(super) async fn run(mut self) {
         let stop = self.stop.clone();
         while let Some(true) = stop
@@ -121,7 +122,7 @@ impl Tailer {
         let Ok(changes) = memberships(batch, watched) else {
             let position = batch.position.0;
             tracing::error!(position, "a committed batch has members that can't be read");
-            // Whoever may be concerned asks the store.
+            // Every watcher that may be concerned asks the store.
             self.registry.doubt_all();
             return;
         };

@@ -166,7 +166,7 @@ impl Counter {
     }
 }
 
-/// A burst is told until it is over for so long.
+/// A burst is reported until so long after its end.
 const RECENT_S: u64 = 300;
 
 #[rustfmt::skip] // a table

@@ -163,7 +163,7 @@ impl Inner {
             .ids()
             .filter_map(|id| Some((id, self.partitions.doing(id)?)));
         let doing: Vec<_> = doing.collect();
-        // Whoever reads the history must not wait for the disk.
+        // Readers of the history must not wait for the disk, so the lock is not held over this.
         let earlier = self.known().history.oldest_room();
         let storage = Storage::look(&self.data, &sample, earlier, now);
         let mut known = self.known();

@@ -1,8 +1,8 @@
 //! What is wrong now, and since when.
 //!
 //! Owns: how long a trouble has lasted, and how much of what should not happen has happened lately. Promises: a trouble
-//! that comes and goes within the time that its rule gives it is not told; one that lasts keeps the time at which it
-//! was first seen. Must not: know a metric; `rules.rs` does.
+//! that comes and goes within the time that its rule gives it is not reported; one that lasts keeps the time at which
+//! it was first seen. Must not: know a metric; `rules.rs` does.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(super) struct Found {
     /// Which one; what is the same trouble at the next look has the same.
     pub(super) key: String,
     pub(super) severity: Severity,
-    /// Told when it has lasted so long.
+    /// Reported once it has lasted so long.
     pub(super) after_s: u64,
     /// When it began, if that is known better.
     pub(super) since: Option<u64>,
@@ -44,7 +44,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Told when it has lasted so long.
+    /// Reported once it has lasted so long.
     pub(super) fn new(
         key: String,
         severity: Severity,
@@ -114,7 +114,7 @@ impl Memory {
         self.rises.get(key).map_or(0, |rise| rise.last)
     }
 
-    /// What of this is to be told, the worst first, then the oldest.
+    /// What of this is to be reported, the worst first, then the oldest.
     pub(super) fn told(&mut self, found: Vec<Found>, now: u64) -> Vec<Notice> {
         let mut seen = HashMap::new();
         let mut told = Vec::new();

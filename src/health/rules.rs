@@ -1,9 +1,9 @@
 //! What counts as trouble, and what to do about it.
 //!
 //! Owns: the troubles that take more than one figure; `bounds.rs` has the others. They go with the alerts in
-//! `grafana/prometheus/alerts.yml`, but for the time that a trouble must last, which is shorter here: whoever reads a
-//! notice is looking. Promises: a text names what is concerned and says in plain words what to do. Must not: remember
-//! anything; `notices.rs` does.
+//! `grafana/prometheus/alerts.yml`, but for the time that a trouble must last, which is shorter here: the reader of a
+//! notice is looking already. Promises: a text names what is concerned and says in plain words what to do. Must not:
+//! remember anything; `notices.rs` does.
 
 use super::bounds::{COUNTERS, GAUGES, MAKE_ROOM, SHARES};
 use super::notices::{Found, Memory, Severity};

@@ -1,7 +1,7 @@
 //! What `/metrics` says at a moment, as numbers.
 //!
-//! Owns: reading Prometheus' text back. Promises: what is not in the text is 0, so that nothing has to be told apart
-//! that is not there yet. Must not: know a metric by name. Called by the rest of this module, every few seconds.
+//! Owns: reading Prometheus' text back. Promises: what is not in the text is 0, so a figure that does not exist yet
+//! needs no case of its own. Must not: know a metric by name. Called by the rest of this module, every few seconds.
 
 use std::collections::HashMap;
 

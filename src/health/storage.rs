@@ -1,7 +1,7 @@
 //! What there is on the disk, and when it will be full.
 //!
-//! Owns: the sums over all partitions, and the guess. Promises: none is made from less than ten minutes, nor where
-//! there is no less room than there was. Must not: write.
+//! Owns: the sums over all partitions, and the guess. Promises: no guess is made from less than ten minutes of history,
+//! nor while the room does not shrink. Must not: write.
 
 use std::path::Path;
 

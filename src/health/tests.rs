@@ -1,5 +1,5 @@
-//! The rules against figures as they come: what is told, in which order, and that nothing is told of a server that is
-//! well.
+//! The rules against figures as they come: what is reported, in which order, and that nothing is reported of a server
+//! that is well.
 //!
 //! Owns: the sentences that operators read. Promises: each rule's figure is in the catalogue. Must not: need a server.
 
@@ -97,7 +97,7 @@ fn plenty() -> Storage {
     }
 }
 
-/// What is told at the second of two looks.
+/// What is reported at the second of two looks.
 fn told(
     metrics: &Metrics,
     partitions: &[(PartitionId, Doing)],
@@ -226,7 +226,7 @@ fn what_gauges_counters_and_limits_say_is_told() {
             .certificate_end
             .count(1_700_000_060 + 86_400 + 3_600);
     });
-    // Those that must last are not told yet.
+    // Those that must last are not reported yet.
     assert_eq!(
         found,
         [

@@ -1,8 +1,8 @@
 //! The lanes of one watched timeline, from the first subscription that asks for one.
 //!
-//! Owns: the pushes of each lane, who is online, and when something is to be put together. Promises: what gathers is
-//! pushed at most once a second; joins, leaves, signals and reads cost a short lock and a look-up; when nobody asks any
-//! more everything is gone within seconds. Must not: wake anybody, or hold a timer; the topic and `schedule.rs` do.
+//! Owns: the pushes of each lane, presence, and when something is to be put together. Promises: what gathers is pushed
+//! at most once a second; joins, leaves, signals and reads cost a short lock and a look-up; when nobody asks any more
+//! everything is gone within seconds. Must not: wake anybody, or hold a timer; the topic and `schedule.rs` do.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -122,7 +122,7 @@ impl Lanes {
         }
         let is_unasked = state.asked[Lane::Presence as usize] == 0;
         if is_unasked && with.has(Lane::Presence) {
-            // Not at once: to begin anew costs a look at all who are there.
+            // Not at once: to begin anew costs a look at every subscription.
             state.presence_until = Some(now + LINGER);
         }
         match is_unasked {
@@ -238,7 +238,7 @@ impl Lanes {
             && state.rings.iter().all(|ring| ring.oldest(0).is_none())
     }
 
-    /// Who is online, so many by name, where that is kept.
+    /// The users who are online, so many by name, where that is kept.
     pub(in crate::feed) fn online(&self, limit: usize) -> Option<Online> {
         let state = lock(&self.state);
         state

@@ -1,7 +1,7 @@
 //! What gathers of a timeline's members between two pushes.
 //!
-//! Owns: the newest state of each member who changed, and of each who read. Promises: bounded: too many changes are a
-//! number, and receipts stop above a number of members. Must not: read a batch; the tailer does.
+//! Owns: the newest state of each member that changed, and the newest receipt of each that has read. Promises: bounded:
+//! too many changes are a number, and receipts stop above a number of members. Must not: read a batch; the tailer does.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ pub(super) struct Membership {
     /// The incarnation and version up to which changes were heard from the log, or seen by the first look at the store.
     /// A later look may see more, which the log has still to tell to earlier readers: so it does not count here.
     heard: Option<(u64, u64)>,
-    /// Who changed; `None` = they have left.
+    /// The members that changed; `None` = the member has left.
     changed: BTreeMap<String, Option<MemberRow>>,
-    /// Who has read; only of those who are members.
+    /// How far users have read; only of members.
     receipts: BTreeMap<String, Receipt>,
     /// There were more changes than can be named.
     is_many: bool,
@@ -160,7 +160,7 @@ mod tests {
     fn changes_and_receipts_are_told_apart() {
         let mut gathered = Membership::default();
         gathered.learn(standing(5, 3));
-        // Marks of an old member, then of one who joins in the same batch as another leaves.
+        // Marks of an old member, then of one that joins in the batch in which another leaves.
         let batch = vec![
             change("ada", 2, 7),
             change("ben", 6, 0),

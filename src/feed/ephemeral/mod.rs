@@ -1,4 +1,4 @@
-//! What is pushed only if it is asked for, and never stored as a push: signals, who is online, members, receipts.
+//! What is pushed only if it is asked for, and never stored as a push: signals, presence, members, receipts.
 //!
 //! Owns: the lanes of a watched timeline, in which such pushes wait for a few seconds. Promises: a push is encoded once
 //! in each form and shared; a reader that is too slow misses the oldest and holds nothing of its own; a timeline where
@@ -32,9 +32,9 @@ pub use presence::{Names, Online};
 pub enum Lane {
     /// What users say in passing.
     Signals,
-    /// Who is online.
+    /// Which users are online.
     Presence,
-    /// Who is a member.
+    /// Which users are members.
     Members,
     /// How far members have read.
     Receipts,
@@ -82,7 +82,7 @@ impl With {
     }
 }
 
-/// A push that is never stored, shared by all who get it.
+/// A push that is never stored, shared by all its readers.
 #[derive(Debug)]
 pub struct Ephemeral {
     /// What it says.
@@ -104,21 +104,21 @@ pub enum Body {
         /// What was sent.
         columns: Columns,
     },
-    /// Who came and went.
+    /// Users that came and went.
     Presence {
         /// How many users are online.
         online: usize,
-        /// Who came and went since the push before; `None` = too many to name.
+        /// The users that came and went since the push before; `None` = too many to name.
         names: Option<Names>,
     },
-    /// Members who changed.
+    /// Members that changed.
     Members {
         /// The version and the number of members behind it.
         standing: Standing,
         /// Each with what is stored of them now, `None` = they have left; `None` of all = too many to name.
         changes: Option<Vec<(String, Option<MemberRow>)>>,
     },
-    /// Members who have read.
+    /// Members that have read.
     Receipts {
         /// `None` = too many at the moment.
         receipts: Option<Vec<Receipt>>,

@@ -1,4 +1,4 @@
-//! Who is online in one timeline.
+//! The users who are online in one timeline.
 //!
 //! Owns: the users and devices that subscribe, those that have just left, and what changed since the last push.
 //! Promises: a user counts once, whatever the number of connections, and for five seconds after the last one left; a
@@ -18,7 +18,7 @@ pub(in crate::feed) struct Presence {
     users: BTreeMap<Arc<str>, Connections>,
     /// Connections that have left and still count, with the end of their time.
     leaving: VecDeque<(Instant, Arc<Who>)>,
-    /// Users who came or went since the last push: whether they were online then.
+    /// Users that came or went since the last push: whether they were online then.
     changed: BTreeMap<Arc<str>, bool>,
     /// Since the last push there were more than can be named.
     is_crowd: bool,
@@ -35,7 +35,7 @@ struct Connections {
     devices: Vec<(Arc<str>, u32)>,
 }
 
-/// Who is online, at one moment.
+/// The users who are online, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Online {
     /// How many users.
@@ -44,7 +44,7 @@ pub struct Online {
     pub users: Vec<(Arc<str>, Vec<Arc<str>>)>,
 }
 
-/// Who came and went.
+/// Users that came and went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Online now, and not at the push before.
@@ -61,7 +61,7 @@ impl Names {
 }
 
 impl Presence {
-    /// Those who are there now.
+    /// The users who are there now.
     pub(in crate::feed) fn of(
         there: impl Iterator<Item = Arc<Who>>,
         gauge: Option<Gauge>,
@@ -136,7 +136,7 @@ impl Presence {
         self.leaving.front().map(|(until, _)| *until)
     }
 
-    /// Who is online; so many of them by name.
+    /// The users who are online, so many of them by name.
     pub(in crate::feed) fn online(&self, limit: usize) -> Online {
         let named = |(user, connections): (&Arc<str>, &Connections)| {
             let mut devices: Vec<_> = connections
@@ -245,7 +245,7 @@ mod tests {
         let online = |users| Online { online: 2, users };
         assert_eq!(presence.online(10), online(all.clone()));
         assert_eq!(presence.online(1), online(all[..1].to_vec()));
-        // One of two devices is no leaving; who comes back in time is none either.
+        // The user does not leave while one of two devices stays, nor if the only one comes back in time.
         presence.leave(who("ada", "phone"), at(1_000));
         presence.leave(who("ben", ""), at(1_000));
         presence.join(&who("ben", ""));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     proptest! {
-        /// A reader that applies what is pushed knows who is online; against a plain count of connections.
+        /// A reader that applies what is pushed knows which users are online; against a plain count of connections.
         #[test]
         fn what_is_pushed_adds_up(
             steps in prop::collection::vec((0u8..3, 0usize..4, 0usize..3, 0u64..3_000), 1..120),

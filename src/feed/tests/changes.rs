@@ -1,9 +1,9 @@
 //! What readers of all changes are given, against a plain model of timelines.
 //!
-//! Owns: the model, which knows only what each call does, and how what one batch did to the same thing is told once.
-//! Promises: a reader that is never behind gets what the model did; others, with pages of any size, from positions and
-//! named cursors, through restarts, flushes and other numbers of partitions, get exactly the same in the same order of
-//! each timeline; a planted bug is found. Must not: look into logs.
+//! Owns: the model, which knows only what each call does, and how several things that one batch did to one message
+//! become one change. Promises: a reader that is never behind gets what the model did; others, with pages of any size,
+//! from positions and named cursors, through restarts, flushes and other numbers of partitions, get exactly the same in
+//! the same order of each timeline; a planted bug is found. Must not: look into logs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -182,7 +182,7 @@ impl Told {
     }
 }
 
-/// By timeline: the epoch, and what was told, in order.
+/// By timeline: the epoch, and the changes that readers got, in order.
 type Seen = BTreeMap<String, Vec<(String, Told)>>;
 
 /// What a burst comes to if it was one batch; the same of any pages of it.
@@ -680,7 +680,7 @@ impl World {
         for (at, number, told) in std::mem::take(&mut self.kept.model.did) {
             let epoch = self.kept.model.epochs.get(&(at, number)).cloned();
             let all = did.entry(NAMES[at].to_owned()).or_default();
-            // Of one that was gone at once nobody was told the epoch.
+            // Of a timeline that was gone at once no reader got the epoch.
             all.push((epoch.unwrap_or_default(), told));
         }
         for (name, all) in &first.seen {

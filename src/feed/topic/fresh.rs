@@ -65,8 +65,8 @@ impl Fresh {
         self.messages.last().map_or(0, |message| message.sequence)
     }
 
-    /// The group that ends just before this one, if it is kept still. Whoever was sent it has its messages as they are
-    /// there.
+    /// The group that ends just before this one, if it is kept still. A reader that was sent it has its messages as
+    /// they are there.
     #[must_use]
     pub fn before(&self) -> Option<Arc<Fresh>> {
         self.before.upgrade()

@@ -1,7 +1,7 @@
-//! Reactions that are held back, so that readers are told of them at most once a second.
+//! Reactions that are held back, so that readers are notified of them at most once a second.
 //!
-//! Owns: the change number up to which a timeline's readers are told. Promises: any other change is told at once, and
-//! with it the reactions before it. Must not: know what the reactions are; readers ask the store.
+//! Owns: the change number up to which a timeline's readers are notified. Promises: any other change is announced at
+//! once, and with it the reactions before it. Must not: know what the reactions are; readers ask the store.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +12,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(in super::super) struct Held {
     /// The last change number that was heard of.
     heard: u64,
-    /// Up to here readers are told.
+    /// Up to here readers are notified.
     told: u64,
-    /// When readers were last told of nothing but reactions.
+    /// When readers were last notified of nothing but reactions.
     last: Option<Instant>,
     /// When [`Held::release`] is to be called, as [`Held::hear`] has returned; `None` = nothing is held back.
     due: Option<Instant>,
 }
 
 impl Held {
-    /// A reader who is at a lower change number is to ask the store.
+    /// A reader that is at a lower change number is to ask the store.
     pub(in super::super) fn told(&self) -> u64 {
         self.told
     }
@@ -73,7 +73,7 @@ mod tests {
         let mut held = Held::default();
         let begin = Instant::now();
         let at = |ms| begin + Duration::from_millis(ms);
-        // The first one goes at once, the next ones together when the second is over.
+        // The first one goes at once, the next ones together when the second has passed.
         assert_eq!(held.hear(1, true, at(0)), None);
         assert_eq!(held.told(), 1);
         assert_eq!(held.hear(2, true, at(10)), Some(at(1_000)));
@@ -98,15 +98,15 @@ mod tests {
         let at = |ms| begin + Duration::from_millis(ms);
         assert_eq!(held.hear(1, true, at(0)), None);
         assert_eq!(held.hear(2, true, at(10)), Some(at(1_000)));
-        // The log is told before the release, which comes too late to have anything to do.
+        // A later batch announces it before the release, which then has nothing left to do.
         assert_eq!((held.hear(3, true, at(1_001)), held.told()), (None, 3));
         assert!(!held.release(at(1_002)));
         assert_eq!(held.hear(4, true, at(1_500)), Some(at(2_001)));
         assert!(held.release(at(2_001)) && held.told() == 4);
     }
 
-    /// Whatever comes when, and however late the releases are: in the end readers are told of everything, and between
-    /// two pushes of reactions alone is a second.
+    /// Whatever comes when, and however late the releases are: in the end readers are notified of everything, and two
+    /// pushes of nothing but reactions are a second apart.
     #[test]
     fn nothing_is_held_back_for_good() {
         let mut random = 1u64;

@@ -47,7 +47,7 @@ struct State {
     meta_version: u64,
     /// Raised whenever what was known is no longer to be trusted: every cursor then asks the store once.
     doubt: u64,
-    /// Whom the last changes of members concern.
+    /// The users that the last changes of members concern.
     readers: Readers,
     ring: VecDeque<Arc<Fresh>>,
     /// The page that someone is reading just now; weak, so that it is kept only while it is used.

@@ -2,7 +2,7 @@
 //!
 //! Owns: a short memory of them. Promises: a user whose right to read or whose own floor may have changed is sent to
 //! the store before anything newer goes to them; others are not, however many members come and go. Must not: decide
-//! who may read; the store does.
+//! which users may read; the store does.
 
 use std::collections::VecDeque;
 

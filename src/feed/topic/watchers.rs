@@ -1,4 +1,4 @@
-//! Who watches one timeline.
+//! The watchers of one timeline.
 //!
 //! Owns: the list of watchers, and the timeline's lanes where a subscription asked for some. Promises: a watcher is
 //! called by its place until it leaves; only those that subscribe count as online. Must not: hold a topic's state.
@@ -97,7 +97,7 @@ impl Watchers {
         (Some(lanes.follow(with, there(entries), standing)), due)
     }
 
-    /// The user of a subscription's connection is another one now; `before` is who it was.
+    /// The user of a subscription's connection is another one now; `before` is the earlier one.
     pub(in super::super) fn renamed(
         &self,
         place: usize,
@@ -132,8 +132,8 @@ impl Watchers {
         due
     }
 
-    /// Who is online, so many of them by name: as it is kept for those who asked for presence, else those who subscribe
-    /// at the moment.
+    /// The users who are online, so many of them by name: those of the presence lane if a subscription asked for it,
+    /// else those with a subscription at the moment.
     pub(in super::super) fn online(&self, limit: usize) -> Online {
         let there: Vec<_> = {
             let list = lock(&self.list);
@@ -163,7 +163,7 @@ impl Watchers {
         list.entries.len() - list.free.len()
     }
 
-    /// Tells those who asked for one of these lanes that there may be something.
+    /// Wakes the subscriptions that asked for one of these lanes: there may be something.
     pub(in super::super) fn wake_with(&self, with: With) {
         let list = lock(&self.list);
         let all = list.entries.iter().flatten();
@@ -283,7 +283,7 @@ mod tests {
         gather(&watchers, begin + seconds(60));
         assert!(watchers.lanes().is_none());
         assert_eq!(watchers.online(9).online, 1);
-        // Who only watches, as a waiting call does, is not online.
+        // A watcher that does not subscribe, as a waiting call, is not online.
         let waiting = Arc::new(Mailbox::default());
         waiting.set_who(Some(who("cleo")));
         watchers.join(&waiting, 0);
@@ -342,8 +342,8 @@ mod tests {
         assert!(other.pull().is_none());
     }
 
-    /// What presence costs with 10,000 online, all of whom ask for it, whatever the churn. Run it with
-    /// `cargo test --release --lib ten_thousand -- --ignored --nocapture`.
+    /// What presence costs with 10,000 users online that all ask for it, whatever the churn. Run it with `cargo test
+    /// --release --lib ten_thousand -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints figures"]
     #[allow(clippy::disallowed_macros)] // figures for people
