@@ -1,7 +1,7 @@
 //! The ID of the direct conversation of two users.
 //!
-//! Owns: its text, and how it is made. Promises: two users have one ID, whoever asks, and no other two have it. Must
-//! not: make the conversation; the timelines do.
+//! Owns: its text, and how it is made. Promises: two users have one ID, whichever of them asks, and no other two have
+//! it. Must not: make the conversation; the timelines do.
 //!
 //! ```text
 //! direct/ANN/BEN        both names in their order, `/` and `%` in them as %2F and %25
@@ -43,7 +43,7 @@ pub(super) fn id_of(one: &str, other: &str) -> String {
     format!("{DIRECT}/{digits}")
 }
 
-/// The user whom a conversation of `user` is with, if its ID says so.
+/// The other user of a direct conversation of `user`, if its ID is one.
 pub(super) fn peer_of(id: &str, user: &str) -> Option<String> {
     let (first, second) = id.strip_prefix(DIRECT)?.split_once('/')?;
     let plain = |name: &str| name.replace("%2F", "/").replace("%25", "%");

@@ -1,7 +1,7 @@
 //! How far a target's writes in one partition follow the changes of another.
 //!
 //! Owns: the cursor's row, in the partition that is written to. Promises: the closure that writes what was derived
-//! checks the cursor and moves it, so a repeat does nothing, whoever sends it. Must not: know what is written.
+//! checks the cursor and moves it, so a repeat does nothing, from whichever sender. Must not: know what is written.
 //!
 //! ```text
 //! 40 relays   (target, source partition, history ID as text)   $place, $position

@@ -116,7 +116,7 @@ impl Gate {
         published(&self.tail) - self.done[target].load(Ordering::Relaxed)
     }
 
-    /// The same for those who look on.
+    /// The same for operators.
     fn left(&self, target: usize) -> u64 {
         self.backlog(target).max(0).cast_unsigned()
     }
@@ -314,7 +314,7 @@ impl Starter {
     async fn follow(self, mut maps: watch::Receiver<Arc<Map>>, mut ends: CancellationToken) {
         let stop = self.inner.stop.clone();
         while let Some(Ok(())) = stop.run_until_cancelled(maps.changed()).await {
-            // Who waits for a route that ends must find the one that goes on.
+            // The next route begins before this one ends: a caller that waits for this one must find the next.
             let next = self.begin();
             std::mem::replace(&mut ends, next).cancel();
         }

@@ -298,7 +298,7 @@ impl Route {
         self.failures += 1;
     }
 
-    /// When a failure is over.
+    /// When a route that has failed may try again.
     pub(super) fn retry_at(&self) -> Option<Instant> {
         self.retry_at.filter(|_| !self.is_busy)
     }
@@ -335,7 +335,7 @@ impl Route {
         }
     }
 
-    /// Tells those who wait.
+    /// Wakes the callers that wait.
     pub(super) fn announce(&self) {
         let done = self.done();
         self.done.send_if_modified(|known| {

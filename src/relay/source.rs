@@ -63,7 +63,7 @@ impl Source {
                 self.finish(route, outcome)?;
                 self.start_works(&mut running);
             }
-            // Behind everything that has ended, for whoever waits is not woken otherwise until the next batch.
+            // After all that has ended: else a caller that waits for it would not wake until the next batch.
             self.publish()?;
             let next = self.next_to_read();
             if let Some(after) = next

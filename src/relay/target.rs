@@ -44,7 +44,7 @@ impl Anew {
 /// Why a target can't derive.
 #[derive(Debug)]
 pub enum CannotDerive {
-    /// A record or row of the batch can't be read: it never will be, and the batch is passed over.
+    /// A record or row of the batch can't be read: it never will be, and the batch is skipped.
     Malformed,
     /// The view can't be read now.
     Read(ReadError),
@@ -69,7 +69,7 @@ pub struct Kind {
     pub number: u32,
     /// In metrics and logs.
     pub name: &'static str,
-    /// The tables whose change records lead to something: batches without any are passed over.
+    /// The tables whose change records lead to something: batches without any are skipped.
     pub tables: &'static [TableId],
 }
 

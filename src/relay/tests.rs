@@ -538,7 +538,7 @@ async fn a_cursor_with_nothing_to_write_follows_so_that_the_log_may_go() {
 async fn every_effect_is_written_once_however_often_the_relay_begins_anew() {
     let mut bed = Bed::new(true);
     let (relay, tasks) = bed.relay(Faults::default());
-    // Who waits meanwhile is not sent away.
+    // A caller that waits meanwhile is not refused.
     let waiting = tokio::spawn({
         let (relay, of) = (relay.clone(), bed.partitions.place(b"ann"));
         async move { relay.reached(NUMBER, of, of, Position(30)).await }

@@ -7,14 +7,14 @@ use super::members::Configured;
 use super::message::{Columns, Head, Message, Meta};
 use crate::access::Asker;
 
-/// Which timeline a call is about, and who calls.
+/// Which timeline a call is about, and its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// The timeline's ID.
     pub timeline: String,
     /// Refuse unless this is the timeline's epoch.
     pub epoch: Option<String>,
-    /// Who calls, and for what; a user may see only some of it.
+    /// The caller, and what it asks for; a user may see only some of it.
     pub asker: Asker,
 }
 
@@ -36,7 +36,7 @@ pub struct AppendOne {
     pub entry: Columns,
     /// Chosen by the client; `None` = the server makes a UUIDv7 and keeps no ID row.
     pub message_id: Option<String>,
-    /// So long after the call its time is over, ms; if it is to be appended later: so long after that.
+    /// So long after the call it expires, ms; if it is to be appended later: so long after that.
     pub expires_in_ms: Option<u64>,
     /// Append it at this time (ms), not now; only where it is the append's one message.
     pub deliver_at: Option<u64>,
@@ -47,7 +47,7 @@ pub struct AppendOne {
 pub struct Append {
     /// Where.
     pub timeline: String,
-    /// Who appends: their name is stamped on each message.
+    /// The sender, whose name is stamped on each message.
     pub asker: Asker,
     /// In order; at least one; no message ID twice.
     pub messages: Vec<AppendOne>,
@@ -86,7 +86,7 @@ pub struct EntryLimits {
 /// An edit of one message.
 #[derive(Clone, Debug)]
 pub struct UpdateMessage {
-    /// Who asks.
+    /// The asker.
     pub asker: Asker,
     /// Where.
     pub timeline: String,
@@ -107,7 +107,7 @@ pub struct UpdateMessage {
 /// An update of a timeline's meta: columns are merged into what is there.
 #[derive(Clone, Debug)]
 pub struct UpdateMeta {
-    /// Who asks.
+    /// The asker.
     pub asker: Asker,
     /// Where.
     pub timeline: String,
@@ -149,7 +149,7 @@ pub struct TimelineInfo {
 /// Which timelines a list should hold.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// Who asks.
+    /// The asker.
     pub asker: Asker,
     /// Only names that begin with this.
     pub prefix: String,
@@ -174,7 +174,7 @@ pub struct Listed {
 /// Which messages a page should hold. `from` inclusive and `to` exclusive in both directions.
 #[derive(Clone, Debug)]
 pub struct Range {
-    /// Who asks.
+    /// The asker.
     pub asker: Asker,
     /// Where.
     pub timeline: String,

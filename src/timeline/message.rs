@@ -26,7 +26,7 @@ pub enum Burial {
         /// Why, in their words; empty = they said nothing.
         reason: String,
     },
-    /// Its time was over.
+    /// It has expired.
     Expired,
 }
 
@@ -51,7 +51,7 @@ pub struct Message {
     pub change: u64,
     /// When it was last edited, ms.
     pub edited_at: Option<u64>,
-    /// When its time is over, ms; a tombstone keeps it.
+    /// When it expires, ms; a tombstone keeps it.
     pub expires_at: Option<u64>,
     /// It is pinned for all.
     pub pinned: bool,

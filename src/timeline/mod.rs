@@ -220,9 +220,9 @@ impl Timelines {
         })
     }
 
-    /// What a committed batch did, one event per watched timeline that it touched, from the batch alone. The feed's
-    /// tailer calls it for every batch of a partition in order; it also keeps the heads in memory up to date (see
-    /// [`Timelines::note`]). Of timelines that are not watched little more than the name is read.
+    /// What a committed batch did: one event for each watched timeline that it touched, made from the batch alone. The
+    /// feed's tailer calls this for every batch of a partition, in order. The call also brings the heads in memory up
+    /// to date (see [`Timelines::note`]). Of a timeline that is not watched it reads little more than the name.
     #[must_use]
     pub fn events(
         &self,
@@ -307,5 +307,5 @@ impl Timelines {
     }
 }
 
-/// About what a small write holds in the queue.
+/// Bytes that a small write counts for in the queue, roughly.
 const SMALL_BYTES: usize = 512;

@@ -50,7 +50,7 @@ pub struct StoredConversation {
     pub attributes: Columns,
 }
 
-/// Gives what lies at each user of a partition, and who that is, to `each`.
+/// Hands each user of a partition, with what lies there, to `each`.
 pub fn dump_people<E: From<ReadError>>(
     view: &View,
     each: &mut dyn FnMut(&str, DumpedPerson) -> Result<(), E>,

@@ -1,6 +1,6 @@
-//! What lies at users, looked at where nobody serves it.
+//! What lies at users, checked in a directory that no server has open.
 //!
-//! Owns: the walk over all of it, and what must hold. Promises: each fault is told with its place. Must not: write.
+//! Owns: the walk over all of it, and what must hold. Promises: each fault is reported with its place. Must not: write.
 
 pub(super) mod dump;
 pub(super) mod verify;

@@ -337,7 +337,7 @@ impl People {
     }
 
     /// Marks a membership of which its timeline does not know any more, so that all of the user's devices hear of it.
-    /// Nobody waits for it: whoever meets it again does it again.
+    /// Nobody waits for the write: if it fails, the next call that meets the membership does it again.
     fn mark_ended(&self, user: &str, timeline: &str, membership: Membership) {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
         let of = home.clone();

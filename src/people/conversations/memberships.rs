@@ -47,7 +47,7 @@ impl Entry {
         self.flags & ENDED != 0
     }
 
-    /// Whether the member has had another role before. To a member who has not, and may not read, the conversation was
+    /// Whether the member has had another role before. To a member that has not, and may not read, the conversation was
     /// never shown.
     pub(in super::super) fn had_other_roles(&self) -> bool {
         self.flags & HAD_OTHERS != 0

@@ -58,11 +58,11 @@ impl People {
         let gone = synced.iter().filter(|one| is_gone(one));
         let gone: Vec<&str> = gone.map(|one| one.timeline.as_str()).collect();
         if !gone.is_empty() {
-            // Who meets a membership that has ended marks it, so that it is not met again.
+            // This look marks memberships that have ended, so that the next sync does not meet them again.
             let any = Vec::new();
             let found = self.shown(&sync.asker, &gone, Some(&[]), &any).await?;
             let mut found = found.into_iter();
-            // A member who may not read there is not told what happens there.
+            // A member that may not read a timeline does not hear what happens there.
             synced.retain(|one| !is_gone(one) || !matches!(found.next(), Some(Found::Unfit)));
         }
         Ok((synced, more))

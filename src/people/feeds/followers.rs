@@ -77,8 +77,8 @@ impl Target for Followers {
         Ok(())
     }
 
-    /// Who has stopped to follow in what is not known stays a follower until they follow and stop again: they get
-    /// entries that their feed passes over.
+    /// A user that stopped following in the part of the log that is gone stays a follower, until that user follows and
+    /// stops again: their inbox gets entries that their feed leaves out.
     fn anew(
         &self,
         _: PartitionId,

@@ -344,7 +344,7 @@ impl People {
         Ok((page, next))
     }
 
-    /// Whether a timeline's name may be told. Where nothing is decided users know what they follow.
+    /// Whether a timeline's name may be shown to its follower. Without `[auth]` it may: the follower has named it.
     async fn is_shown(&self, asker: &Asker, timeline: &str) -> Result<bool, Error> {
         if asker.claim().is_none() {
             return Ok(true);

@@ -1,8 +1,8 @@
-//! The relay's target for inboxes: from messages at timelines to entries in the inboxes of those who get them.
+//! The relay's target for inboxes: from messages at timelines to entries in the inboxes of their recipients.
 //!
 //! Owns: which message leads to which write, and what is left to the jobs. Promises: what a message leads to in one
-//! partition is one effect, whoever gets it; a message for many is a job there, and so is what comes behind a job of
-//! its timeline. Must not: know the relay's steps.
+//! partition is one effect, however many get it; a message for many is a job there, and so is what comes behind a job
+//! of its timeline. Must not: know the relay's steps.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ const LATELY_MAX: usize = 1 << 18;
 /// The inboxes of one partition that get a message.
 type Part = (PartitionId, Arc<[Inbox]>);
 
-/// Who gets the messages of a timeline's incarnation at a member version; `None` = more than a few.
+/// The recipients of messages of a timeline's incarnation at a member version; `None` = more than a few.
 type Remembered = Option<Arc<[Part]>>;
 
 /// What was found out about recipients lately. It never changes as long as there are the same partitions.

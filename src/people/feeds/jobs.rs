@@ -53,7 +53,7 @@ pub(in super::super) struct Job {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Found {
     job: Job,
-    /// The last user who has it.
+    /// The last user that has it.
     after: Option<String>,
 }
 
@@ -271,7 +271,7 @@ impl Jobs {
         let noted = desk.noted.load(Ordering::SeqCst);
         let tail = self.partitions.tail(at);
         let seen = tail.past(Position(noted.saturating_sub(1)));
-        // If the batch has failed, whoever sent it sends it again.
+        // If the batch has failed, the relay sends it again.
         let is_seen = noted == 0 || tokio::time::timeout(UNSEEN, seen).await.is_ok();
         let read = self
             .partitions

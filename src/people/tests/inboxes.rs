@@ -108,11 +108,11 @@ struct Room {
     epoch: String,
     head: i64,
     members: BTreeSet<&'static str>,
-    /// Those whom the timeline knows.
+    /// The followers that the timeline knows.
     followers: BTreeSet<&'static str>,
-    /// Those whom it will know or not any more, once the relay gets through.
+    /// Users that it will know or will no longer know, once the relay gets through.
     moving: BTreeMap<&'static str, bool>,
-    /// Of each who follows, the first sequence in the feed.
+    /// Of each follower, the first sequence in the feed.
     follows: BTreeMap<&'static str, i64>,
     deleted: BTreeSet<i64>,
     floor: i64,

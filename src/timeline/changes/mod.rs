@@ -1,9 +1,9 @@
-//! What committed batches did to timelines, one change after the other, for those who follow many of them.
+//! What committed batches did to timelines, one change after the other, for readers that follow many of them.
 //!
 //! Owns: reading changes out of a batch's entries and change records. Promises: the batch alone is enough, so reading
 //! it again gives the same; each change once, in the order of its timeline: of a message that a batch changed more than
 //! once the newest form, where the last change is. A place in a batch counts what the batch holds, whatever timelines
-//! are asked for. Must not: show the server's own timelines, or an entry whose time is over.
+//! are asked for. Must not: show the server's own timelines, or an entry that has expired.
 //!
 //! A place's number counts the batch's entries first (a timeline is made or deleted where its head is), then the
 //! entries that its change records name.
@@ -81,7 +81,7 @@ pub enum What {
     },
     /// A member came, changed or, without a row, went.
     Member {
-        /// Who.
+        /// The user.
         user: String,
         /// As they are now.
         row: Option<Box<MemberRow>>,
@@ -90,7 +90,7 @@ pub enum What {
     },
     /// A member has read.
     Read {
-        /// Who.
+        /// The user.
         user: String,
         /// Up to here they have read.
         read: u64,
@@ -253,7 +253,7 @@ impl Site {
                 }),
                 Some(_) => None,
             },
-            // What a batch makes is told whole where it is made.
+            // A timeline that the batch makes is reported whole at the place of the making.
             Kind::Meta if was_made => None,
             Kind::Meta => Some(updated(MetaRow::decode(value)?)),
             Kind::Message(appended) => self.message(seen, head, appended)?,

@@ -1,7 +1,7 @@
-//! Which entries of a batch tell something of the timelines that are asked for.
+//! Which entries of a batch are a change of the timelines that are asked for.
 //!
 //! Owns: their order in the batch. Promises: an appended message is there where it was appended, anything else where it
-//! was changed last. Must not: say what is told.
+//! was changed last. Must not: say what a change shows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -112,7 +112,7 @@ impl<'b> Touched<'b> {
             }
         }
         let mut number = u32::try_from(batch.entries().len())?;
-        // An entry is told of once: an appended message where it was appended, anything else at its last change.
+        // An entry is reported once: an appended message where it was appended, anything else at its last change.
         let mut told: HashMap<u32, usize> = HashMap::new();
         for record in batch.changes() {
             let change = Change::decode(record)?;

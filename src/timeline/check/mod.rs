@@ -1,7 +1,7 @@
-//! Timelines looked at from outside, where nobody serves them.
+//! Timelines checked from outside, in a directory that no server has open.
 //!
-//! Owns: the walk over all of a view, and what must hold between its rows. Promises: each fault is told with its place.
-//! Must not: write.
+//! Owns: the walk over all of a view, and what must hold between its rows. Promises: each fault is reported with its
+//! place. Must not: write.
 
 pub(super) mod dump;
 pub(super) mod verify;

@@ -1,8 +1,7 @@
-//! Who gets a message: the members and followers at its place in the log.
+//! The recipients of a message: the members and followers at its place in the log.
 //!
-//! Owns: that rule. Promises: the answer is the same whenever it is asked, as long as member changes are kept: those
-//! who are there now and had joined by then, and those who have left since and had joined by then. Must not: hold more
-//! than a page.
+//! Owns: that rule. Promises: the answer is the same whenever it is asked, as long as member changes are kept: users
+//! that had joined by then, and are still there or have left since. Must not: hold more than a page.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +16,7 @@ use super::super::rows::tables::{FOLLOWERS, MEMBERS, Name};
 use super::follower::user_of;
 use super::post::Post;
 
-/// Some of the users who get a message.
+/// Some of the users that get a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recipients {
     /// In the order of their names.
@@ -30,8 +29,8 @@ pub struct Recipients {
 const JOINED: &str = "$joined";
 
 impl Timelines {
-    /// Those who get a message of a timeline, from a view of its partition at or behind the message: of up to `limit`
-    /// members and as many followers behind the name `after`. Nobody if the timeline was deleted since.
+    /// The users that get a message of a timeline, from a view of its partition at or behind the message: of up to
+    /// `limit` members and as many followers behind the name `after`. Nobody if the timeline was deleted since.
     pub fn recipients(
         view: &View,
         post: &Post,
@@ -84,7 +83,7 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// Adds those of a table who had joined. Gives the last name that was looked at, if there are more.
+    /// Adds the users of a table that had joined. Gives the last name that was looked at, if there are more.
     fn read(
         &self,
         table: TableId,

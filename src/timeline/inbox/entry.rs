@@ -2,7 +2,7 @@
 //!
 //! Owns: what an entry says, and its write at the user. Promises: an inbox is a timeline like others, made with its
 //! first entry, with gapless numbers of its own, and the time of an entry is not before that of its message. Must not:
-//! decide who gets an entry, or see to it that none comes twice; the relay's cursor does.
+//! decide which users get an entry, or see to it that none comes twice; the relay's cursor does.
 //!
 //! ```text
 //! entry  {timeline, epoch, sequence, timestamp} of the message, whose content is read at its timeline

@@ -25,7 +25,7 @@ use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target, Timelines};
 use crate::ids::PartitionId;
 
-/// A user who follows a timeline.
+/// A user that follows a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct FollowerRow {
     /// Messages from this sequence on are theirs.
@@ -171,8 +171,8 @@ pub(in super::super) fn user_of(key: &[u8]) -> Result<String, ReadError> {
 }
 
 impl Timelines {
-    /// A page of the users who follow a timeline, behind a user's name: in the order of names, how many they are in
-    /// all, and where the next page begins.
+    /// A page of a timeline's followers, behind a user's name: in the order of names, how many they are in all, and
+    /// where the next page begins.
     pub async fn followers(
         &self,
         target: Target,
@@ -201,12 +201,12 @@ impl Timelines {
     }
 }
 
-/// A user who began to follow a timeline.
+/// A user that began to follow a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FollowerChange {
     /// Which.
     pub timeline: String,
-    /// Who.
+    /// The user.
     pub user: String,
     /// Which of their follows it is.
     pub number: u64,

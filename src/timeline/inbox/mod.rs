@@ -1,8 +1,9 @@
-//! Which messages go into inboxes, whose, and the inboxes' own rows.
+//! Which messages go into which inboxes, and the inboxes' own rows.
 //!
-//! Owns: followers, the number of a head from which its messages go into inboxes, who gets a message by its place in
-//! the log, and the write of an entry at its user. Promises: the batch of an append says whether its messages go into
-//! inboxes; who gets one is the same whenever it is asked. Must not: know the relay, or what a user follows.
+//! Owns: followers, the number of a head from which its messages go into inboxes, the recipients of a message by its
+//! place in the log, and the write of an entry at its user. Promises: the batch of an append says whether its messages
+//! go into inboxes; the recipients of a message are the same whenever they are asked for. Must not: know the relay, or
+//! what a user follows.
 
 mod audience;
 mod entry;

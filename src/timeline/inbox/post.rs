@@ -22,7 +22,7 @@ pub struct Post {
     pub sequence: u64,
     /// Its time, ms.
     pub timestamp: u64,
-    /// The member version at its place: who had joined by then gets it, unless they had left.
+    /// The member version at its place: a user that had joined by then, and had not left, gets it.
     pub version: u64,
 }
 

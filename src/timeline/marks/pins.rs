@@ -22,7 +22,7 @@ pub(super) const PINS_MAX: usize = 100;
 /// Which pinned messages are to be listed.
 #[derive(Clone, Debug)]
 pub struct Pinned {
-    /// Where, and who asks.
+    /// Where, and the asker.
     pub target: Target,
     /// Only those above this sequence.
     pub after: u64,

@@ -39,7 +39,7 @@ pub struct React {
 /// Which reactions are to be listed.
 #[derive(Clone, Debug)]
 pub struct ReactionsOf {
-    /// Where, and who asks.
+    /// Where, and the asker.
     pub target: Target,
     /// Of which message.
     pub sequence: u64,
@@ -179,7 +179,7 @@ impl Site {
     }
 }
 
-/// The answer to who reacts: without `read` only their own reaction.
+/// The answer to the user that reacts: without `read` only their own reaction.
 fn told(
     txn: &Txn<'_>,
     of: (&Name, &HeadRow),

@@ -42,8 +42,8 @@ pub struct Reaction {
     pub name: String,
     /// How many users.
     pub count: u64,
-    /// The last of them, newest first: ten, or all if there are fewer. While there are more than a thousand, one who
-    /// takes it back is not replaced.
+    /// The last of them, newest first: ten, or all if there are fewer. While there are more than a thousand, a user
+    /// that takes it back is not replaced.
     pub users: Vec<String>,
     /// The reader has it too, and is not among `users`. Not stored.
     pub mine: bool,

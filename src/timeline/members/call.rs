@@ -12,10 +12,10 @@ use super::super::{Append, AppendOne, Columns, Error, Meta, SMALL_BYTES, Target,
 use super::row::{DEFAULT_ROLE, MemberRow};
 use super::settings::{Configured, Edit, FanOut, Kept, Settings};
 
-/// A user who is to become a member.
+/// A user that is to become a member.
 #[derive(Clone, Debug)]
 pub struct NewMember {
-    /// Who.
+    /// The user.
     pub user: String,
     /// `None` = the default role.
     pub role: Option<String>,
@@ -28,7 +28,7 @@ pub struct NewMember {
 }
 
 impl NewMember {
-    /// A user of whom nothing else is said.
+    /// A user, with everything else at its default.
     pub(in super::super) fn plain(user: &str) -> NewMember {
         NewMember {
             user: user.to_owned(),
@@ -63,7 +63,7 @@ pub struct AddMembers {
 pub struct RemoveMembers {
     /// Where.
     pub target: Target,
-    /// Nobody twice; those who are no members are passed over.
+    /// Nobody twice; users that are no members are ignored.
     pub users: Vec<String>,
     /// Appended behind, if anybody was removed.
     pub announce: Option<Columns>,
@@ -102,7 +102,7 @@ pub struct UpdateMember {
 /// A member.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Who.
+    /// The user.
     pub user: String,
     /// What is stored of them.
     pub row: MemberRow,
@@ -136,7 +136,7 @@ impl ListMembers {
 pub struct ListedMembers {
     /// Of the whole list in the order of users, of changes in the order of versions.
     pub members: Vec<Member>,
-    /// Users who left; only of changes.
+    /// Users that left; only of changes.
     pub removed: Option<Vec<String>>,
     /// The member version of the page's view.
     pub version: u64,
@@ -168,7 +168,7 @@ pub struct SettingsPatch {
     pub fan_out: Option<Option<FanOut>>,
     /// Up to how many members `auto` writes into inboxes.
     pub fan_out_members_max: Option<Option<u64>>,
-    /// Who may edit and delete messages.
+    /// Which users may edit and delete messages.
     pub edit: Option<Option<Edit>>,
 }
 
@@ -217,7 +217,7 @@ impl From<Target> for Create {
 }
 
 impl Timelines {
-    /// Adds members; those who are members already stay as they are.
+    /// Adds members; users that are members already stay as they are.
     pub fn add_members(
         &self,
         add: AddMembers,

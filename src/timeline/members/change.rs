@@ -21,7 +21,7 @@ use super::row::MemberRow;
 const ATTRIBUTES_BYTES_MAX: u64 = 4 << 10;
 
 impl Site {
-    /// Adds those who are not members yet, then the announcement if there were any. `None`: messages that the
+    /// Adds those users that are not members yet, then the announcement if there were any. `None`: messages that the
     /// timeline's first members find there are not counted yet; call again in another batch.
     pub(in super::super) fn add_members(
         &self,
@@ -43,7 +43,7 @@ impl Site {
         finish(txn, (self, &name), head, added, announce.take()).map(Some)
     }
 
-    /// Removes those who are members, then the announcement if there were any.
+    /// Removes those users that are members, then the announcement if there were any.
     pub(in super::super) fn remove_members(
         &self,
         txn: &mut Txn<'_>,
@@ -85,7 +85,8 @@ impl Site {
         finish(txn, (self, &name), head, left.len(), announce)
     }
 
-    /// The head, and the caller's rights: users who only leave need none. A key that acts for one has its own rights.
+    /// The head, and the caller's rights: a user that only leaves needs none. A key that acts for one has its own
+    /// rights.
     fn admit_to_remove(
         &self,
         txn: &Txn<'_>,

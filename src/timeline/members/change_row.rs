@@ -1,4 +1,4 @@
-//! A change of a timeline's members as a row: who, and of one who left when they had joined.
+//! A change of a timeline's members as a row: the user, and of a user that left, when they had joined.
 //!
 //! Owns: the columns of member changes, and how long they are kept. Promises: each member version has one row until it
 //! is too old, so a missing row says that what came after is not known as a whole. Must not: hold what the member's
@@ -22,9 +22,9 @@ pub(in super::super) const KEPT_MS: u64 = 30 * 86_400_000;
 pub(in super::super) struct ChangeRow {
     /// Whose row was written or deleted; empty = nobody's.
     pub(in super::super) user: String,
-    /// Who follows the timeline now or no longer does; empty = nobody.
+    /// A user that follows the timeline now, or no longer does; empty = nobody.
     pub(in super::super) follower: String,
-    /// Of one who left.
+    /// Of a user that left.
     pub(in super::super) left: Option<Left>,
 }
 

@@ -1,8 +1,8 @@
 //! Settings of one timeline: changing them, and those in force.
 //!
 //! Owns: the settings row and the head's flags that go with it. Promises: a setting that is taken back is the policy's
-//! again; a change of who may read takes a member version, so that subscribers are looked at again. Must not: do what
-//! a setting says.
+//! again; a change of the right to read takes a member version, so that subscribers are looked at again. Must not: do
+//! what a setting says.
 
 use crate::access::{Asker, Right};
 use crate::table::{Action, ReadError, Source, Txn, put, record};

@@ -1,7 +1,7 @@
 //! What a conversation shows of its timeline, and what a user's list is ordered by.
 //!
 //! Owns: the reads behind `conversation.list`, `.sync`, `.count`, `.get` at the timelines. Promises: what is shown of
-//! one timeline is of one view; a user who is no member any more sees nothing; what memory knows of heads costs no
+//! one timeline is of one view; a user that is no member any more sees nothing; what memory knows of heads costs no
 //! read. Must not: know what lies at the user.
 
 use std::collections::{BTreeMap, HashMap};

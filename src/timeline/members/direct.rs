@@ -56,7 +56,7 @@ impl Site {
             Decision::Forbidden => return Err(Error::NoRight),
             Decision::Hidden => return Err(Error::ConversationNotFound),
         }
-        // As a back end: who has left may not read it.
+        // As a back end, because a user that has left may not read it.
         let target = Target::from(id);
         let Some(head) = HeadRow::existing(txn, &name)? else {
             let create = Create {

@@ -1,7 +1,8 @@
 //! Looking up members: one, pages of all, and what changed since a version.
 //!
-//! Owns: `member.get`, `member.list`. Promises: whoever applies each incremental answer to what they have, has the
-//! list as it is at the answer's version; where that can't be they are told to start over. Must not: write.
+//! Owns: `member.get`, `member.list`. Promises: a reader that applies each incremental answer to the list that it has
+//! gets the list at the answer's version; where that can't be, the answer says that the reader has to begin anew. Must
+//! not: write.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +18,8 @@ use super::call::{ListMembers, ListedMembers, Member, NextMembers};
 use super::change_row::{ChangeRow, KEPT_MS};
 use super::row::MemberRow;
 
-/// Rows that one view looks at, at most: with a role given most of them may be passed over.
-/// Tests go through the cut with few.
+/// Rows that one view looks at, at most: with a role given most of them may be left out. Tests go through the cut with
+/// few.
 const ROWS_SCANNED_MAX: usize = if cfg!(test) { 4 } else { 4_096 };
 
 impl Site {

@@ -16,7 +16,7 @@ pub struct MemberChange {
     pub timeline: String,
     /// Of which of its name.
     pub incarnation: u64,
-    /// Who.
+    /// The user.
     pub user: String,
     /// What is stored of them now; `None` = they have left.
     pub row: Option<MemberRow>,

@@ -1,4 +1,4 @@
-//! Who belongs to a timeline, what its settings are, and what a user may see of it.
+//! The members of a timeline, its settings, and what a user may see of it.
 //!
 //! Owns: member rows, settings, policies, and the floor of each reader. Promises: every read of a client goes by
 //! [`reader`], and every write decides on membership in its own batch; a timeline without members and settings costs

@@ -1,7 +1,7 @@
 //! What a caller may see of a timeline, and do with it.
 //!
-//! Owns: what the decision of `access` needs of the store, and a member's own floor. Promises: whoever is shut out
-//! learns nothing, not even that the timeline exists: a hidden one is answered as a missing one is, after the same
+//! Owns: what the decision of `access` needs of the store, and a member's own floor. Promises: a caller that is shut
+//! out learns nothing, not even that the timeline exists: a hidden one is answered as a missing one is, after the same
 //! look-ups, before epochs and conditions count; a timeline without members that is open to all costs no look-up. Must
 //! not: hold more than one view's or batch's state, or a rule of rights.
 
@@ -38,8 +38,8 @@ impl Reader {
 }
 
 impl Site {
-    /// What a caller may see. [`Error::TimelineNotFound`] for those who may not read it, and [`Error::NoRight`] for
-    /// those who may, but not do what they ask.
+    /// What a caller may see. [`Error::TimelineNotFound`] for a caller that may not read it, and [`Error::NoRight`] for
+    /// one that may, but not do what it asks for.
     pub(in super::super) fn reader(
         &self,
         rows: &impl Source,
@@ -94,7 +94,7 @@ impl Site {
         Ok(Error::TimelineNotFound)
     }
 
-    /// What a reader may see, for those who keep it.
+    /// What a reader may see, for callers that keep it.
     pub(in super::super) fn admission(
         &self,
         name: &Name,
@@ -107,7 +107,7 @@ impl Site {
         }
     }
 
-    /// The head of a timeline that must exist, and its reader, who must be let in.
+    /// The head of a timeline, and its reader. An error if it does not exist or the reader is shut out.
     pub(in super::super) fn admit(
         &self,
         rows: &impl Source,
@@ -123,8 +123,8 @@ impl Site {
         Ok((head, reader))
     }
 
-    /// Whether a caller may do what they ask with a timeline that may not exist, and that they may `create` then.
-    /// Mostly who is a member does not matter, and costs no look-up.
+    /// Whether a caller may do what it asks for with a timeline that may not exist; with `create` the caller may make
+    /// it then. Mostly membership does not matter, and costs no look-up.
     pub(in super::super) fn check_asker(
         &self,
         rows: &impl Source,

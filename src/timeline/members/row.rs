@@ -1,7 +1,7 @@
 //! A member of a timeline as a row.
 //!
 //! Owns: the columns of member rows. Promises: the app's attributes and our columns never meet, because ours begin with
-//! `$`. Must not: decide who becomes a member.
+//! `$`. Must not: decide which users become members.
 //!
 //! ```text
 //! member  the attributes' columns, $at, $cleared, $from, $hides, $joined, $read, $received, $role, $version
@@ -43,7 +43,7 @@ pub struct MemberRow {
     pub version: u64,
 }
 
-/// The role of a member for whom none is given.
+/// The role of a member that was added without one.
 pub const DEFAULT_ROLE: &str = "member";
 
 const JOINED_AT: &str = "$at";
@@ -65,7 +65,7 @@ impl MemberRow {
         self.visible_from.max(self.cleared + 1)
     }
 
-    /// The same; 0 = they see everything, as others do who are no members.
+    /// The same; 0 = the member sees everything, as users that are no members do.
     #[must_use]
     pub fn own_floor(&self) -> u64 {
         match self.floor() {

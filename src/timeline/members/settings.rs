@@ -19,7 +19,7 @@ pub struct Settings {
     pub fan_out: Option<FanOut>,
     /// Up to how many members `auto` writes into inboxes.
     pub fan_out_members_max: Option<u64>,
-    /// Who may edit and delete messages.
+    /// Which users may edit and delete messages.
     pub edit: Option<Edit>,
 }
 
@@ -46,7 +46,7 @@ pub enum FanOut {
     Auto,
 }
 
-/// Who may edit and delete messages.
+/// Which users may edit and delete messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     /// Whose messages.

@@ -48,7 +48,7 @@ impl Timelines {
         Ok(found)
     }
 
-    /// Who reads a timeline, if its entries name others, each of which is to be decided: those of an inbox do.
+    /// The asker for a timeline whose entries name other timelines, each of which is to be decided on: an inbox.
     #[must_use]
     pub fn inbox_asker(asker: &Asker, timeline: &str) -> Option<Asker> {
         let is_decided = asker.claim().is_some() && timeline.starts_with(INBOX);

@@ -1,6 +1,6 @@
 //! Walking over timelines by name, but only over those that somebody may read by name.
 //!
-//! Owns: the keys between which heads are read. Promises: what is not covered is passed over without being looked at,
+//! Owns: the keys between which heads are read. Promises: what is not covered is skipped without being looked at,
 //! however much it is. Must not: decide what is covered.
 
 use bytes::Bytes;

@@ -296,7 +296,7 @@ impl Timelines {
                 found.truncate(kept);
                 next = found.last().map(|info| info.timeline.clone());
             }
-            // Where rights are decided, one call passes over so many hidden ones and no more.
+            // Where rights are decided, one call skips a bounded number of hidden ones.
             if !found.is_empty() || next.is_none() || list.asker.claim().is_some() {
                 let last = found.last().map(|info| info.timeline.clone());
                 return Ok(Listed {

@@ -3,7 +3,7 @@
 //! Owns: their order, and what of each timeline is read for a page. Promises: a page is what sorting all messages would
 //! begin with, without tombstones and what the user has hidden or may not see; a timeline is read only if none of the
 //! messages that were found so far is surely newer; the place in a long one is found by halving, because times never
-//! fall within a timeline. Must not: know who follows what, or keep a view while it waits for another.
+//! fall within a timeline. Must not: know which user follows what, or keep a view while it waits for another.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -77,7 +77,7 @@ pub struct Stretch {
 /// Asks for the newest messages of stretches.
 #[derive(Clone, Debug)]
 pub struct AskNewest {
-    /// Who asks; tombstones and what they may not see are left out.
+    /// The asker; tombstones and what it may not see are left out.
     pub asker: Asker,
     /// The timelines, in the order of their IDs, and which of its name each is. Places count in this list.
     pub timelines: Arc<[(String, u64)]>,

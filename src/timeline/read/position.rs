@@ -9,7 +9,7 @@ use crate::access::Asker;
 /// A reader's position in one timeline, for `subscribe` and for a subscription's next page.
 #[derive(Clone, Debug)]
 pub struct Resume {
-    /// Who asks.
+    /// The asker.
     pub asker: Asker,
     /// Where.
     pub timeline: String,
@@ -92,12 +92,12 @@ pub struct SyncPosition<'a> {
     pub rewind: Option<u64>,
 }
 
-/// Who asks a `sync`, and for how much.
+/// The asker of a `sync`, and how much it asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncAsker<'a> {
-    /// Who.
+    /// The asker.
     pub asker: &'a Asker,
-    /// They are known to be a member of all of it: where there is nothing new, their rows need not be read.
+    /// The user is known to be a member of all of it: where there is nothing new, the member rows need not be read.
     pub is_member: bool,
     /// Messages of a timeline at most.
     pub limit: usize,
@@ -110,7 +110,7 @@ pub enum SyncState {
     Ok,
     /// Messages start at the floor.
     TooOld,
-    /// Another history: start over.
+    /// Another history: the reader begins anew.
     EpochChanged,
     /// No such timeline any more.
     Deleted,

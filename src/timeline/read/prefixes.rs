@@ -4,7 +4,7 @@
 //! each partition however many they are; an entry tells of nothing that its reader may not see. Must not: read more of
 //! a timeline than decides whether it is seen.
 //!
-//! How far a partition has looked is told as bytes: every name up to them, and that begins with them if they end with
+//! How far a partition has looked is given as bytes: every name up to them, and that begins with them if they end with
 //! `0xff`, which no name has. So one order holds for names and for what lies below a prefix.
 
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ use super::covered;
 /// Which level is asked for.
 #[derive(Clone, Debug)]
 pub struct Level {
-    /// Who asks.
+    /// The asker.
     pub asker: Asker,
     /// Only names that begin with this.
     pub prefix: String,
@@ -214,7 +214,7 @@ impl Timelines {
                     ))
                 }
             };
-            // Where rights are decided, one call passes over so many hidden ones and no more.
+            // Where rights are decided, one call skips a bounded number of hidden ones.
             if !entries.is_empty() || next.is_none() || level.asker.claim().is_some() {
                 return Ok(LevelPage { entries, next });
             }

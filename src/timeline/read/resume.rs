@@ -19,8 +19,8 @@ use super::super::{Admission, Changed, Error, Message, Resume, ResumeState, Targ
 use super::admitted::Roles;
 use super::page::{Room, Run};
 
-/// Change rows that one view looks at, at most: most of them may be of messages above the position, which are passed
-/// over. Tests go through the cut with few.
+/// Change rows that one view looks at, at most: most of them may be of messages above the position, which are skipped.
+/// Tests go through the cut with few.
 const CHANGES_SCANNED_MAX: usize = if cfg!(test) { 3 } else { 4_096 };
 
 impl Resume {

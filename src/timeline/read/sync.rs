@@ -265,7 +265,7 @@ impl Site {
                 Ok(page) => page,
                 Err(Error::TimelineNotFound) => {
                     let state = without_page(&resume.timeline, &resume.asker);
-                    // Deleted since its head was looked up; who had nothing of it yet need not hear of that.
+                    // Deleted since its head was looked up; a reader that had nothing of it yet need not hear of that.
                     if state == SyncState::Forbidden || !resume.is_from_nothing() {
                         part.add(Synced {
                             timeline: resume.timeline,
@@ -304,8 +304,8 @@ impl Site {
     }
 }
 
-/// What is said of a timeline that is not there for a reader: whether it exists does not matter to those who could not
-/// read it anyway.
+/// The state of a timeline that is not there for a reader. It depends on the reader's rights by name alone, so a reader
+/// without them does not learn whether the timeline exists.
 fn without_page(timeline: &str, asker: &Asker) -> SyncState {
     match asker.reads_by_name(timeline.as_bytes()) {
         true => SyncState::Deleted,

@@ -30,7 +30,7 @@ pub(in super::super) struct HeadRow {
     pub(in super::super) dropped: bool,
     /// How many members there are.
     pub(in super::super) members: u32,
-    /// The last number of a change of members or of who may read; 0 if none.
+    /// The last number of a change of members or of the right to read; 0 if none.
     pub(in super::super) member_version: u64,
     /// Up to here the rows are kept that unread counts need; see [`HeadRow::counted`].
     pub(in super::super) counted: u64,

@@ -72,8 +72,8 @@ impl Lately {
         self.heads.insert(name.as_bytes().to_vec(), known);
     }
 
-    /// The ordinal of a sender's last message, if it is known: also 0 of one who has none in a timeline whose senders
-    /// are all known.
+    /// The ordinal of a sender's last message, if it is known: also 0 of a sender without messages, in a timeline whose
+    /// senders are all known.
     pub(in super::super) fn last_ordinal(&self, name: &Name, sender: u128) -> Option<u64> {
         let is_new = || {
             let since = self.uncounted_in(name);

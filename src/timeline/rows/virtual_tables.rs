@@ -2,7 +2,7 @@
 //!
 //! Owns: the names of these tables and of their columns, and how ranges of them are walked. Promises: a row is made of
 //! what `message.get` or `timeline.get` answers, so the two ways of reading never differ; messages of a timeline that
-//! was deleted, or that were trimmed, are passed over without being looked at, however many there are. Must not: write.
+//! was deleted, or that were trimmed, are skipped without being looked at, however many there are. Must not: write.
 //!
 //! ```text
 //! timeline_message  (timeline_id, sequence_id)  the entry's columns, MESSAGE_COLUMNS    version = the message's timestamp

@@ -315,7 +315,7 @@ fn nobody_gives_or_takes_more_than_they_have() {
         );
         let made = timelines.create(hall(vec![member("cleo", "x")], SettingsPatch::default()));
         assert_eq!(said(made.await), "ok");
-        // Who has `members` from the token only can't make anybody, or themselves, an owner.
+        // A user that has `members` from the token only can't make anybody, or themselves, an owner.
         let dan = user(
             &gate,
             "dan",
@@ -465,7 +465,7 @@ fn a_change_of_rules_counts_for_what_waits_and_for_what_is_due() {
         gate.replace(Rules::new(Grants::default(), vec![policy]));
         assert_eq!(said(timelines.resume(resume()).await), "ok");
         assert_eq!(said(append(timelines, &ann, "hall").await), "forbidden");
-        // A claim that is over gives nothing to what was prepared before.
+        // A claim that has ended gives nothing to what was prepared before.
         let prepared = resume();
         ann.claim().unwrap().end();
         assert_eq!(said(timelines.resume(prepared).await), "timeline_not_found");

@@ -92,7 +92,7 @@ async fn one_wrong_time_is_not_every_timelines() {
         (info.created_at, info.last_at),
         (NOW_MS + 1, Some(NOW_MS + 1))
     );
-    // The log's own times never fall: whoever looks for one finds one place.
+    // The log's own times never fall: a search for one finds one place.
     let tail = bed.partitions.tail(PartitionId(0));
     let batches = tail.batches(Position::ZERO, usize::MAX).unwrap();
     assert!(batches.is_sorted_by_key(|batch| batch.commit_ms));

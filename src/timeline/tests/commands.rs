@@ -1,8 +1,8 @@
 //! Random commands on timelines and on the model; every answer must be the same.
 //!
 //! Owns: the commands, the readers that follow along with small pages, and the events that a follower of the log must
-//! see. Promises: also the readers' own copies are compared: whoever keeps to the protocol has what the server has.
-//! Must not: be in a build that is not a test.
+//! see. Promises: also the readers' own copies are compared: a reader that keeps to the protocol has what the server
+//! has. Must not: be in a build that is not a test.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

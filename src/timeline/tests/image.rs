@@ -1,4 +1,4 @@
-//! Timelines on their way through flushes and merges: what is over leaves the image, and nobody who reads can tell.
+//! Timelines on their way through flushes and merges: what has ended leaves the image, and no reader can tell.
 //!
 //! Owns: the proof that trim, delete, new incarnations and the window of message IDs give their space back, with
 //! readers beside it all the time. Promises: counts are those of the image's own check, per table. Must not: repeat
@@ -34,7 +34,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// Small memtables, parts and slices, and no patience with what is over: the same code, many more turns.
+    /// Small memtables, parts and slices, and no patience with what has ended: the same code, many more turns.
     fn open(dir: &Path, now_ms: u64) -> Bed {
         let limits = Limits {
             message_id_window_ms: WINDOW_MS,
@@ -169,7 +169,7 @@ impl Bed {
         counts.map_or(0, |counts| counts.rows)
     }
 
-    /// Waits until the image holds so many rows of a table: what is over is looked for now and then only.
+    /// Waits until the image holds so many rows of a table: the image looks for what has ended only now and then.
     fn wait_for(&self, table: TableId, rows: u64) {
         for _ in 0..2_000 {
             if self.rows(table) == rows {
@@ -234,7 +234,7 @@ fn whole(
     }
 }
 
-/// Threads that read every timeline again and again until told to end; each gives how many it read.
+/// Threads that read every timeline again and again until they are stopped; each gives how many it read.
 fn readers(bed: &Bed, is_over: &Arc<AtomicBool>) -> Vec<std::thread::JoinHandle<u64>> {
     let reader = |_| {
         let (timelines, is_over) = (bed.timelines.clone(), Arc::clone(is_over));

@@ -1,7 +1,7 @@
-//! Members against a plain map: joins, leaves, changes, and readers who follow the list by versions.
+//! Members against a plain map: joins, leaves, changes, and readers that follow the list by versions.
 //!
-//! Owns: these commands. Promises: whoever applies incremental answers has what the whole list is; what a user may see
-//! is what the map says. Must not: be in a build that is not a test.
+//! Owns: these commands. Promises: a reader that applies incremental answers has what the whole list is; what a user
+//! may see is what the map says. Must not: be in a build that is not a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 

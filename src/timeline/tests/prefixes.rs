@@ -1,6 +1,6 @@
 //! One level of names against a model made of plain strings.
 //!
-//! Owns: random names, some of timelines that were deleted or are hidden from who asks, walked in pages of all sizes.
+//! Owns: random names, some of timelines that were deleted or are hidden from the asker, walked in pages of all sizes.
 //! Promises: whatever is hidden, what is shown is what the same names without the hidden ones give. Must not: know how
 //! names are walked.
 

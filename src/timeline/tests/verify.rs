@@ -289,7 +289,7 @@ fn settings_that_contradict_the_head_are_found() {
 
 #[test]
 fn members_and_changes_that_contradict_each_other_are_found() {
-    // 1 ada joined, 2 ben joined, 3 ben left, 4 who may read.
+    // 1 ada joined, 2 ben joined, 3 ben left, 4 the right to read.
     let change = |version: u64| {
         move |txn: &mut Txn<'_>, name: &Name, head: HeadRow| {
             let key = name.member_change_key(head.incarnation, version);

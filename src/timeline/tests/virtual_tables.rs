@@ -179,7 +179,7 @@ pub(super) fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
     rows
 }
 
-/// Times are told from the model's start on.
+/// Times count from the model's start.
 fn versions(asks: &Asks) -> Option<(i64, i64)> {
     let time = |ms: u64| (super::commands::START_MS + ms).cast_signed();
     asks.versions.map(|(a, b)| (time(a), time(b)))

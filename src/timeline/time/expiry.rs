@@ -1,7 +1,7 @@
 //! The sweep that buries what has expired.
 //!
 //! Owns: when a message is buried, and its due row deleted. Promises: each is buried once, however often the sweep
-//! comes; what was deleted, trimmed or given up meanwhile is passed over. Must not: make tombstones by itself.
+//! comes; what was deleted, trimmed or given up meanwhile is skipped. Must not: make tombstones by itself.
 
 use crate::table::{Malformed, ReadError, Txn, View, damaged};
 
@@ -22,7 +22,7 @@ pub(super) fn warm(view: &View, rows: &[Due]) -> Result<(), ReadError> {
 }
 
 impl Site {
-    /// Buries what these rows of one timeline lead to, where its time is over. Gives how many it buried.
+    /// Buries those messages of these rows of one timeline that have expired. Gives how many it buried.
     pub(super) fn expire(&self, txn: &mut Txn<'_>, rows: &[Due]) -> Result<u64, Error> {
         let Some(Due { name, .. }) = rows.first() else {
             return Ok(0);

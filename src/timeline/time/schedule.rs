@@ -47,7 +47,7 @@ pub struct Scheduled {
 pub struct ListScheduled {
     /// Where.
     pub timeline: String,
-    /// Who asks, and whose they are; without a user those that nobody in particular has scheduled.
+    /// The asker, and the user whose messages are meant; without a user those that were scheduled without one.
     pub asker: Asker,
     /// Only message IDs behind this one in the order of the list.
     pub after: Option<String>,
@@ -190,7 +190,8 @@ impl Site {
             found.push(one);
         }
         if found.is_empty() {
-            // Whose timeline is gone still sees what was refused; who has nothing is answered as by any read.
+            // A sender sees refused messages even of a timeline that is gone; a caller without any gets the answer of
+            // any read.
             self.admit(view, &name, None, &list.asker)?;
         }
         Ok((found, false))

@@ -54,7 +54,7 @@ pub(in super::super) struct Later {
 pub(in super::super) struct ScheduledRow {
     pub(in super::super) deliver_at: u64,
     pub(in super::super) expires_in_ms: Option<u64>,
-    /// What the sender's credential gave, which may be over when the time comes.
+    /// What the sender's credential gave: the credential may have ended when the time comes.
     pub(in super::super) given: Given,
     pub(in super::super) incarnation: u64,
     /// Why and when it was refused.

@@ -6,7 +6,7 @@
 use super::super::{Burial, Message};
 use crate::ids::Clock;
 
-/// The message as it may be shown now: without its entry if its time is over.
+/// The message as it may be shown now: without its entry if it has expired.
 pub(in crate::timeline) fn shown(mut message: Message, clock: &Clock) -> Message {
     if has_expired(&message, clock) {
         message.entry = None;

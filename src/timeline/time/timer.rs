@@ -25,7 +25,7 @@ pub struct Timer {
     timelines: Timelines,
     partition: PartitionId,
     alarm: Arc<Alarm>,
-    /// By kind: there is no due row below this time that the timer was not told of since.
+    /// By kind: every due row below this time was announced to the timer since.
     from_ms: [u64; KINDS.len()],
     /// When the next row may be due.
     wakes_at_ms: u64,
@@ -323,5 +323,5 @@ const TRIMS_MAX: usize = 64;
 const TRIM_BYTES: usize = 512;
 /// A sleeping timer looks at the clock so often, in case it jumps.
 const CLOCK_LOOK_MS: u64 = if cfg!(test) { 5 } else { 1_000 };
-/// So long a step waits for the batch that it was told of before it goes on with what there is.
+/// So long a step waits for the batch that was announced to it, before it goes on with what there is.
 const UNSEEN_MS: u64 = 1_000;

@@ -2,7 +2,7 @@
 //!
 //! Owns: writing the rows of messages that were appended while there were no members. Promises: it goes in slices, with
 //! appends between them, and the head says how far it has come (`counted`), in the batch of the rows; so a crash leaves
-//! nothing that is wrong, and whoever comes next goes on from there. Must not: add members.
+//! nothing that is wrong, and the next call goes on from there. Must not: add members.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The keys of the rows that unread counts are made from.
 //!
-//! Owns: these keys; they are part of the format on disk. Promises: the rows of one sender, one who is mentioned or one
-//! who hides lie together in the order of their sequences. Must not: know what is in the rows.
+//! Owns: these keys; they are part of the format on disk. Promises: the rows of one sender, one mentioned user or one
+//! user that hides messages lie together in the order of their sequences. Must not: know what is in the rows.
 
 use crate::ordered::{INTEGER_BYTES_MAX, Malformed, Reader, text_bytes};
 use crate::table::Key;

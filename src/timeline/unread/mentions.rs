@@ -1,4 +1,4 @@
-//! Who is mentioned in a message, and the rows that tell it by user.
+//! The users that a message mentions, and the rows that list mentions by user.
 //!
 //! Owns: the rule which names of an entry count, and these rows. Promises: the rows are those of the messages in their
 //! newest form: an edit moves them, a tombstone has none; nobody has a row of a message of their own. Must not: count.
@@ -29,7 +29,7 @@ const NAMES_MAX: usize = 100;
 const USER_BYTES_MAX: usize = 128;
 const SENDER: &str = "$from";
 
-/// Whom an entry mentions, each once; only `*` if that is among them.
+/// The users that an entry mentions, each once; only `*` if that is among them.
 pub(in super::super) fn named(entry: &Columns) -> Vec<String> {
     let column = entry.iter().find(|(name, _)| name == MENTIONS);
     match column {

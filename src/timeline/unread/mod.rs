@@ -3,7 +3,7 @@
 //! Owns: the rows of senders, mentions, hides and tombstones, the formula, and a member's own marks: read positions,
 //! cleared and hidden messages. Promises: a count is that of one view or transaction and equals what one would count in
 //! its messages; its cost does not grow with the distance; a timeline without members costs nothing. Must not: decide
-//! who is a member.
+//! which users are members.
 //!
 //! Why the formula holds: sequences have no holes, so `head - low` is all. A sender's ordinals have none either. A
 //! message becomes a tombstone once, and the batch that buries it adds it to the tree of all and to its sender's. What
@@ -138,8 +138,8 @@ fn near(
     Ok(Some(unread))
 }
 
-/// Writes the rows of messages that a batch has appended to a timeline with members: their sequences and whom they
-/// mention.
+/// Writes the rows of messages that a batch has appended to a timeline with members: their sequences and the users that
+/// they mention.
 pub(super) fn appended<'m>(
     txn: &mut Txn<'_>,
     name: &Name,
@@ -172,7 +172,7 @@ pub(super) fn buried(
     Ok(())
 }
 
-/// Brings the rows of a message up to an edit. `message` has its new form, `before` are those whom it named.
+/// Brings the rows of a message up to an edit. `message` has its new form, `before` are the users that it named.
 pub(super) fn edited(
     txn: &mut Txn<'_>,
     name: &Name,

@@ -15,7 +15,7 @@ use super::{Unread, unread};
 /// What a member says they have read of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadMark {
-    /// Where, and who.
+    /// Where, and which user.
     pub target: Target,
     /// Up to here they have read it; clamped to the head.
     pub read: Option<u64>,
@@ -122,8 +122,8 @@ impl Site {
     }
 }
 
-/// Writes a member's own marks, and a record of it for those who follow the log. The member version stays: what others
-/// see of the member is the same.
+/// Writes a member's own marks, and a record of it for followers of the log. The member version stays: what others see
+/// of the member is the same.
 pub(super) fn put_marks(
     txn: &mut Txn<'_>,
     name: &Name,

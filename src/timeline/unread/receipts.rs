@@ -1,6 +1,6 @@
-//! Who has received and read a message.
+//! The members that have received and read a message.
 //!
-//! Owns: `receipt.list`. Promises: of each member what one view shows; a member who can't see the message is not among
+//! Owns: `receipt.list`. Promises: of each member what one view shows; a member that can't see the message is not among
 //! them. Must not: walk more members than the limit.
 
 use crate::table::{View, scan_all};
@@ -16,7 +16,7 @@ const MEMBERS_MAX: u64 = 1_000;
 /// How far one member has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Who.
+    /// The user.
     pub user: String,
     /// Up to here they have read.
     pub read: u64,
@@ -24,14 +24,14 @@ pub struct Receipt {
     pub received: u64,
 }
 
-/// Who has received a message.
+/// The members that have received a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipts {
     /// How many members have read it.
     pub read_count: u64,
     /// How many have received it.
     pub received_count: u64,
-    /// Those who have received it, by user.
+    /// The members that have received it, by user.
     pub members: Vec<Receipt>,
     /// What goes into `after` for the next page, if there is more.
     pub next: Option<String>,

@@ -32,7 +32,7 @@ const AT: PartitionId = PartitionId(0);
 const ROOMS: [&str; 2] = ["hall", "room"];
 /// The first is nobody: a back end, which posts too.
 const USERS: [&str; 4] = ["", "ann", "ben", "*"];
-/// What may be mentioned: users, one who never comes, everybody.
+/// What may be mentioned: users, one that never comes, everybody.
 const NAMES: [&str; 4] = ["ann", "ben", "zoe", "*"];
 
 /// Numbers are taken modulo what there is.
@@ -47,7 +47,7 @@ enum Step {
     Join(usize, u64, u64),
     /// The same while others post so often and delete this one: their calls come between the slices of counting.
     JoinAmid(usize, u8, u64),
-    /// A slice of counting for a member who never comes: the server stopped.
+    /// A slice of counting for a member that never comes: the server stopped.
     Count,
     Leave(usize),
     Hide(usize, Vec<u64>),

@@ -102,7 +102,7 @@ struct PreparedMessage {
     message_id: String,
     row: RowWriter,
     expires_at: Option<u64>,
-    /// Whom the entry mentions; for timelines with members.
+    /// The users that the entry mentions; for timelines with members.
     mentions: Vec<String>,
     /// What an ID row needs, if the client gave the ID.
     known_by: Option<KnownBy>,
@@ -143,7 +143,7 @@ impl Prepared {
         let prepare = |mut message: super::super::AppendOne| {
             sort(&mut message.entry);
             let deliver_at = message.deliver_at;
-            // A scheduled message's ID leads to it from the start, whoever made it.
+            // A scheduled message's ID leads to it from the start, whether the client or the server made the ID.
             let by_client = message.message_id.is_some() || deliver_at.is_some();
             let message_id = message.message_id.unwrap_or_else(&new_id);
             let expires_in_ms = message.expires_in_ms;

@@ -35,7 +35,7 @@ pub enum Part {
     Meta,
     /// A setting.
     Settings,
-    /// Who is a member, and in which role.
+    /// Which users are members, and in which role.
     Members,
 }
 
@@ -90,7 +90,7 @@ impl Site {
         let by_name = || rights_to_make(&name, asker, Membership::default());
         if existing.is_some() || implicit {
             match self.check_asker(txn, &name, existing.as_ref(), asker, implicit) {
-                // Who may create learns which names are taken.
+                // A caller that may create learns which names are taken.
                 Err(Error::TimelineNotFound)
                     if asker.claim().is_some()
                         && !implicit
@@ -220,7 +220,7 @@ impl Site {
         members
     }
 
-    /// Who creates a timeline by writing to it becomes a member, too, if there is a role for that.
+    /// A user that creates a timeline by writing to it becomes a member, too, if there is a role for that.
     pub(in super::super) fn add_creator(
         &self,
         txn: &mut Txn<'_>,

@@ -29,7 +29,7 @@ impl Timelines {
         })
     }
 
-    /// The same, and the tombstone says who recalled it, and why if `reason` is not empty.
+    /// The same, and the tombstone says which user recalled it, and why if `reason` is not empty.
     pub fn recall_message(
         &self,
         target: Target,
