@@ -106,7 +106,7 @@ pub(crate) struct Pressure {
     pub pending_bytes: u64,
     /// Bytes of pages in use by runs.
     pub bytes_used: u64,
-    /// Of these, bytes that hold what is over, as far as that is known.
+    /// Of these, bytes that hold what is dead, as far as that is known.
     pub dead_bytes: u64,
     /// When the last whole look at all rows ended, ms since 1970; 0 = none since the start.
     pub walked_ms: u64,

@@ -1,4 +1,4 @@
-//! Who has a snapshot open, and since when.
+//! Which snapshots are open, and since when.
 //!
 //! Owns: one entry per living snapshot. Promises: an entry goes with its snapshot, also by a panic; costs a short lock
 //! at its begin and end. Must not: keep a transaction alive or end one.

@@ -33,7 +33,7 @@ pub enum Verdict {
 /// Why something is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Its time to live is over (perhaps of some cells; others may have been surplus).
+    /// Its time to live has ended (perhaps of some cells; others may have been surplus).
     Expired,
     /// Newer versions are as many as are kept.
     Surplus,
@@ -165,8 +165,8 @@ pub trait Rules: Send + Sync + 'static {
         None
     }
 
-    /// What share of a part's cells of one table is over by now, as far as these figures tell without a look at the
-    /// rows. It may be wrong, but is 0 once `verdict` has taken out what is over.
+    /// What share of a part's cells of one table is dead by now, as far as these figures say without a look at the
+    /// rows. It may be wrong, but is 0 once `verdict` has taken out what is dead.
     fn over_percent(&self, _counts: &TableCounts, _now_ms: u64) -> u64 {
         0
     }

@@ -54,7 +54,7 @@ pub enum Filter {
 /// Columns `offset` to `offset + limit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnPage {
-    /// How many are passed over.
+    /// How many are skipped.
     pub offset: usize,
     /// How many are kept, at least one.
     pub limit: usize,

@@ -97,7 +97,7 @@ impl CellChange {
 }
 
 impl PutCell {
-    /// A version counts whoever made it, as it does when it is read.
+    /// A version counts, made by the client or by the server, as it does when it is read.
     fn size(&self, version_bytes: usize) -> usize {
         self.name.len() + version_bytes + ValueRef::from(&self.value).size()
     }

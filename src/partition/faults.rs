@@ -14,8 +14,8 @@ pub enum Fault {
     AckBeforeLog,
     /// Answers "done" between the write of the batch and its sync.
     AckBeforeSync,
-    /// Waits between showing a batch to those who follow the log and showing its rows to readers. Breaks nothing, as
-    /// long as followers get no batch whose rows can't be read yet.
+    /// Waits between showing a batch to followers of the log and showing its rows to readers. Breaks nothing, as long
+    /// as followers get no batch whose rows can't be read yet.
     LateTail,
     /// New partitions take over without what was written while they were made.
     ReshapeForgets,

@@ -82,7 +82,7 @@ struct Inner {
     seal: Seal,
     /// Replaced by [`Partitions::change`] only.
     set: ArcSwap<Set>,
-    /// The set's map, for those who wait for another one.
+    /// The set's map, for callers that wait for another one.
     map: watch::Sender<Arc<Map>>,
     reads: Arc<Reads>,
     /// For reads that may take seconds of a processor.
@@ -98,7 +98,7 @@ struct Inner {
     directory: Mutex<Directory>,
 }
 
-/// A committed batch, for those who follow the log.
+/// A committed batch, for followers of the log.
 pub use crate::log::Frame as Batch;
 
 impl Partitions {
@@ -213,13 +213,13 @@ impl Partitions {
         Arc::clone(&self.inner.set.load().map)
     }
 
-    /// The same for those who must know when it has become another one.
+    /// The same for callers that must know when it has become another one.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<Map>> {
         self.inner.map.subscribe()
     }
 
-    /// Has those who wait for another map look at this one again.
+    /// Makes callers that wait for another map look at this one again.
     #[cfg(test)]
     pub(crate) fn show_map(&self) {
         self.inner.map.send_modify(|_| {});

@@ -38,7 +38,7 @@ pub struct Doing {
     pub position: Position,
     /// The oldest batch that the log still has.
     pub oldest: Position,
-    /// Who has the log kept, above which position.
+    /// What has the log kept, above which position.
     pub holds: Vec<(Holder, Position)>,
     /// Writes that wait.
     pub queue_writes: usize,

@@ -93,7 +93,7 @@ impl Partitions {
         }
     }
 
-    /// Runs a read of logs on the same threads.
+    /// Runs a function that reads logs on the threads that run reads of the store.
     pub fn read_logs<R, F>(
         &self,
         read: F,

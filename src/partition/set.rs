@@ -25,7 +25,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// A partition, if it is there. A number is never used again, so who comes too late meets nobody.
+    /// A partition, if it is there. A number is never used again, so a caller that comes too late finds none.
     pub(super) fn at(&self, id: PartitionId) -> Option<&Arc<Shared>> {
         self.partitions.get(usize::from(id.0))?.as_ref()
     }

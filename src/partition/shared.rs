@@ -1,7 +1,8 @@
 //! What a partition's threads and callers share: the queue's door, the published tail, the memtables, the pressure.
 //!
-//! Owns: who may enter the queue and what readers see. Promises: a view is taken in the one right order; a closed or
-//! stopped partition refuses at once. Must not: write to the log or decide about batches (that is the writer's).
+//! Owns: which writes may enter the queue, and what readers see. Promises: a view is taken in the one right order; a
+//! closed or stopped partition refuses at once. Must not: write to the log or decide about batches (that is the
+//! writer's).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -146,7 +147,8 @@ impl Shared {
             self.dequeued(closures, bytes);
             return Err(self.busy(limit));
         }
-        // The write is counted before it looks at the door: who shuts the door waits for it, or was seen here.
+        // The write is counted before it looks at the door: the thread that shuts the door either sees the count and
+        // waits for it, or the door is seen shut here.
         self.door
             .admit(purpose)
             .inspect_err(|_| self.dequeued(closures, bytes))?;
@@ -227,7 +229,8 @@ impl Shared {
         Some(self.visible(batches))
     }
 
-    /// The log shows a batch a moment before the tail moves. Who reads rows because of a batch must find its rows.
+    /// The log shows a batch a moment before the tail moves. A follower that reads rows because of a batch must find
+    /// them.
     fn visible(&self, mut batches: Vec<Arc<Batch>>) -> Vec<Arc<Batch>> {
         let tail = self.tail();
         let seen = batches.partition_point(|batch| batch.position <= tail);

@@ -125,8 +125,9 @@ impl Catalog {
         self.inner.known.load().standing(table)
     }
 
-    /// A table as it is on disk now: nobody was answered that it is otherwise, and who learns of a change from then on
-    /// comes later. For the writers of partitions, on which a write arrives with the table as it was.
+    /// A table as it is on disk now. A change that is not on disk yet was not answered to any caller, and a caller that
+    /// learns of it later makes its calls later. For the writers of partitions, on which a write arrives with the table
+    /// as it was.
     pub(super) fn newest(&self, table: Arc<Table>) -> Arc<Table> {
         self.known(table.id).unwrap_or(table)
     }

@@ -75,7 +75,7 @@ impl Table {
         }
     }
 
-    /// A table of the catalog, and its indexes, each a table to those who read.
+    /// A table of the catalog, and its indexes, each a table to its readers.
     pub(super) fn of_catalog(definition: Definition) -> Result<(Table, Vec<Table>), Error> {
         let mut tables = Vec::with_capacity(definition.indexes.len());
         let mut indexes = Vec::with_capacity(definition.indexes.len());

@@ -30,11 +30,11 @@ enum Use {
 pub(in super::super) struct Slots {
     uses: Vec<Use>,
     left: SlotsLeft,
-    /// Of slots that are lost, where it was met: for one who logs it once the lock is free.
+    /// Of lost slots, the places of the damage, to be logged once the lock is free.
     pub(in super::super) damage: Vec<String>,
 }
 
-/// How many slots could still be taken, for those who don't hold the lock.
+/// How many slots could still be taken, for callers that don't hold the lock.
 #[derive(Clone)]
 pub(in super::super) struct SlotsLeft(Arc<AtomicUsize>);
 

@@ -142,8 +142,8 @@ fn dead_run(sound: &Sound<'_>, dead: &Dead, options: &Options) -> Option<Plan> {
     })
 }
 
-/// Everything, if tombstones with what they may mask (each a row at most), and deltas that are over, are too large a
-/// share: only a merge with what lies below them frees it.
+/// A merge of all runs, if too large a share of them is dead in a way that only a merge with older runs frees:
+/// tombstones with the rows that they mask (at most one each), and dead deltas.
 fn masked(sound: &Sound<'_>, dead: &Dead, options: &Options) -> Option<Plan> {
     let catalog = sound.catalog;
     if !catalog.jobs.is_empty() || catalog.runs.iter().any(|run| sound.is_damaged(run)) {

@@ -37,7 +37,7 @@ pub(in super::super) struct Survey {
 pub(in super::super) struct Shown {
     /// When the last whole walk ended, ms since 1970; 0 = none yet.
     pub(in super::super) walked_ms: AtomicU64,
-    /// Bytes of pages that hold what is over.
+    /// Bytes of pages that hold what is dead.
     pub(in super::super) dead_bytes: AtomicU64,
 }
 
@@ -69,7 +69,7 @@ pub(in super::super) struct Dead {
     percents: HashMap<u64, u64>,
     /// Of all runs together.
     pub(in super::super) all_percent: u64,
-    /// The share of all runs that is over, but only a merge with what lies below can free: deltas.
+    /// The share of all runs that is dead, but that only a merge with what lies below can free: deltas.
     pub(in super::super) above_percent: u64,
     /// Bytes of pages.
     pub(in super::super) bytes: u64,
@@ -107,7 +107,7 @@ impl Dead {
     }
 }
 
-/// What of a run is over as its counts tell, bytes.
+/// How much of a run is dead by its counts, bytes.
 #[derive(Default)]
 struct Over {
     /// What a rewrite of the run alone frees.
@@ -177,7 +177,7 @@ impl Survey {
         self.at.as_mut()
     }
 
-    /// A run's walk is over; perhaps it was the last one.
+    /// A run's walk has ended; perhaps it was the last one.
     fn end_run(&mut self, now_ms: u64) {
         self.at = None;
         if self.left.is_empty() {

@@ -177,7 +177,7 @@ fn asked(dir: &Path, model: &Model, compactions: usize, what: &str) -> Result<us
     };
     let failed = ask();
     let verified = image.verify(&mut |_| ()).unwrap();
-    // What merges pass over may be whole afterwards, but nothing may be wrong.
+    // What merges skip may be whole afterwards, but nothing may be wrong.
     let mut turns = 0;
     while turns < compactions && image.compact(1, &|_| None).unwrap().more {
         turns += 1;

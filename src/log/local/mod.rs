@@ -1,7 +1,7 @@
 //! The log's medium on the local disk: segment files in a directory, one sync per frame.
 //!
-//! Owns: every file of the log. Promises: a frame that was settled is on disk; damage is told from a torn end as far as
-//! that can be, and never cut away. (Damage to the very last frame can't be told from tearing.) Must not: know entries.
+//! Owns: every file of the log. Promises: a frame that was settled is on disk; damage is distinguished from a torn end
+//! as far as possible, and never cut away. (Damage to the very last frame looks like tearing.) Must not: know entries.
 //! One frame may be in flight: a segment is begun only when all before it is synced, and a failed sync leaves nothing
 //! in doubt but that frame.
 

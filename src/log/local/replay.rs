@@ -13,7 +13,7 @@ use super::scan::{Chain, SCAN_BLOCK_BYTES};
 use super::segment::{FrameCursor, Segment};
 use crate::ids::Position;
 
-/// Bytes read at once by those who follow the log from the files.
+/// Bytes read at once by a reader that follows the log from the files.
 const READ_BLOCK_BYTES: usize = 256 * 1024;
 
 /// Walks the frames in the files, in order. After an error it ends.

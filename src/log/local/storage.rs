@@ -24,7 +24,7 @@ pub(crate) trait Storage: Send + Sync {
     /// Gives a file another name, replacing what has it. Not durable before [`Storage::sync_dir`].
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Removes a name; those who have the file open go on reading it.
+    /// Removes a name; readers that have the file open go on reading it.
     fn remove(&self, name: &str) -> io::Result<()>;
 
     /// Makes creations, renames and removals durable.

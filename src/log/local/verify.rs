@@ -1,7 +1,7 @@
 //! Checking a log that nobody has open: every frame, every check.
 //!
 //! Owns: what `tideline verify` says about a log. Promises: it writes nothing, so it may run on damaged data, and hands
-//! each good frame to its caller, who may compare it with the image. Must not: repair.
+//! each good frame to its caller, which may compare it with the image. Must not: repair.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A medium in memory that takes several frames before the first is settled, and fails where it is told: what a
+//! A medium in memory that takes several frames before the first is settled, and fails where the test says: what a
 //! replicated log will be to the layers above.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! A disk in memory for crash and fault tests: it keeps every change, can be cut off at any of them, and fails where it
-//! is told.
+//! A disk in memory for crash and fault tests: it keeps every change, can be cut off at any of them, and fails where
+//! the test says.
 //!
 //! Owns: the calls and their faults; what a crash leaves is in `power_cut.rs`. Promises: the same calls and seeds give
 //! the same disk. The layers above are tested on it too.

@@ -54,7 +54,7 @@ impl Partitions {
         let (bundle, answer) = job::bundle(members, run);
         let refused = match self.inner.set.load().at(at) {
             Some(partition) => partition.enqueue(purpose, bytes, bundle).err(),
-            // Its keys are another's now, which whoever asks again finds.
+            // Its keys are another partition's now; a caller that asks again finds that one.
             None => Some(StoreError::Busy),
         };
         async move {

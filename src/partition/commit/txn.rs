@@ -183,7 +183,7 @@ impl<'a> Txn<'a> {
         self.pending.stage(key.as_ref(), EntryKind::Tombstone, &[])
     }
 
-    /// Adds an opaque change record to the batch, for those who follow the log.
+    /// Adds an opaque change record to the batch, for followers of the log.
     pub fn change(&mut self, record: impl AsRef<[u8]>) {
         self.pending.change(record.as_ref());
     }

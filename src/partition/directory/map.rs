@@ -3,7 +3,7 @@
 //! Owns: the hash of partition keys (part of the format), the ranges of hashes that partitions own, and the lineage of
 //! partitions that have ended. Promises: the ranges of the live partitions tile all hashes; a number is never used
 //! again; the positions of a partition's log lie above those of its parents' logs, so that what happens to one key has
-//! rising positions whoever owns the key. Must not: touch a disk.
+//! rising positions, whichever partition owns the key. Must not: touch a disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,12 +45,12 @@ pub struct Share {
     pub begins: Position,
     /// The last position of its log, if it has ended.
     pub ends: Option<Position>,
-    /// Of one that has ended: its log is still there, for those who read streams.
+    /// Of one that has ended: its log is still there, for readers of streams.
     pub keeps_log: bool,
 }
 
 impl Share {
-    /// Whether it never had a log: it only stands between others, for those who read logs.
+    /// Whether it never had a log: it only stands between others, for readers of logs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_some_and(|ends| ends < self.begins)
@@ -213,7 +213,7 @@ impl Map {
         self.live[0].1
     }
 
-    /// What a reader who knew places in logs knows of each partition's: its own, or the lowest of its parents' if all
+    /// What a reader that knew places in logs knows of each partition's: its own, or the lowest of its parents' if all
     /// are known. Behind that place lies everything of the partition's keys that the reader has not seen. Parents come
     /// first, so each partition is looked at once, also where many ways lead back to it.
     pub fn inherited(
@@ -294,7 +294,7 @@ impl Map {
     }
 }
 
-/// The parents of so many newest partitions are remembered, for readers who were away. One change makes fewer.
+/// The parents of so many newest partitions are remembered, for readers that were away. One change makes fewer.
 const LATE: u16 = 256;
 
 /// What places a partition key. Part of the format: XXH3 of its bytes.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the data directory's key for it, in `positions.key`. Promises: a text whose seal was not made with the key is
 //! refused. A text without a seal is taken only by a directory that is older than seals, because its clients hold such
-//! texts. Must not: give a right: a seal says where a text comes from, not who may use it.
+//! texts. Must not: give a right: a seal says where a text comes from, not which caller may use it.
 //!
 //! ```text
 //! sealed text = text "~" base64url( first 8 bytes of HMAC-SHA256( key, purpose 0 text ) )
@@ -46,8 +46,8 @@ pub struct Seal {
 struct Written {
     /// In base64url.
     key: String,
-    /// Texts without a seal are taken: they may be older than the key. An operator who has no such readers any more
-    /// removes this line.
+    /// Texts without a seal are taken: they may be older than the key. An operator without such readers removes this
+    /// line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     takes_unsealed: bool,
 }

@@ -1,6 +1,6 @@
 //! What a layer keeps for each partition, made when it is first asked for.
 //!
-//! Owns: [`Each`]. Promises: an element is made once, and is the same for all who ask, so a partition that is born
+//! Owns: [`Each`]. Promises: an element is made once, and is the same for all callers, so a partition that is born
 //! later needs no registration; to ask for one that is there takes no lock; those of partitions that are gone go when
 //! the next one is made. Must not: know what it keeps.
 

@@ -1,4 +1,4 @@
-//! The log of a partition that has ended, for those who still read it.
+//! The log of a partition that has ended, for its last readers.
 //!
 //! Owns: what is open of it. Promises: it ends where the directory says that it does, and never changes. Must not: be
 //! written to.

@@ -1,13 +1,13 @@
-//! What the log's followers are told of it, and what it keeps for them.
+//! What the log shows its followers, and what it keeps for them.
 //!
 //! Owns: the count of published bytes and the holds. Promises: while a position is held, no segment goes that has a
-//! batch above it. Must not: decide how far a hold may lag; those who hold have bounds of their own.
+//! batch above it. Must not: decide how far a hold may lag; each holder has a bound of its own.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::Position;
 
-/// Who has the log kept. Each holds a position of its own; the lowest counts.
+/// What has the log kept. Each holds a position of its own; the lowest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// What is not derived yet.
@@ -62,7 +62,7 @@ impl Hold {
         self.set(holder, NOTHING);
     }
 
-    /// Who holds the log, and above which position.
+    /// The holders of the log, each with the position above which it holds.
     pub(in super::super) fn all(&self) -> Vec<(Holder, Position)> {
         let all = [Holder::Relay, Holder::Streams, Holder::Reshape];
         let above = |holder| Position(self.above[holder as usize].load(Ordering::Acquire));

@@ -1,7 +1,7 @@
 //! Tasks that live as long as a partition does.
 //!
 //! Owns: [`Partitions::for_each`]. Promises: each partition has its task, from its birth on if it is born later, and
-//! the task is told when the partition has ended. Must not: know what a task does, or wait for its end.
+//! the task is notified when the partition has ended. Must not: know what a task does, or wait for its end.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -19,7 +19,7 @@ use crate::ids::{PartitionId, Position};
 pub struct Life {
     /// Which one.
     pub partition: PartitionId,
-    /// Who follows its log begins behind this: what was before was there before the task.
+    /// A task that follows the log begins behind this: what was before was there before the task.
     pub after: Position,
     /// Cancelled when the partition has ended, or the task is to end.
     pub ends: CancellationToken,

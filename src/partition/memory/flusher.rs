@@ -187,7 +187,7 @@ impl Flusher {
                     tracing::debug!(%error, "what the step left stays for now");
                 }
                 self.full = Some(Full {
-                    // Room that has come since the step began is news, too.
+                    // The lower of the two, so that room that came while the step ran counts as new room.
                     left: self.image.left().min(left),
                     tried: (!has_more).then(Instant::now),
                 });

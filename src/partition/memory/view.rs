@@ -105,7 +105,8 @@ impl View {
             left_bytes += (entry.value.len() - less.value.len()) as u64;
             less
         };
-        // Deltas by how far down their memtable reaches: those that the image holds too must not count twice.
+        // For each memtable, its last position and how many deltas were found so far: deltas that the image holds too
+        // must not count twice.
         let mut reached = Vec::new();
         for memtable in self.memtables.iter() {
             memtable.get(key, self.position, |entry| {

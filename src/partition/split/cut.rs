@@ -1,9 +1,9 @@
 //! The cut: the moment at which children take over from their parents while all are served.
 //!
 //! Owns: its steps, and what becomes of the parents. Promises: until the directory says that the children count,
-//! everything can be taken back and nothing has changed; from then on everybody who asks finds the children. A reader
-//! that still holds a parent may read its last moment for a while. Must not: wait for what must be done before (the
-//! relay, long work, followers of the log); the caller has.
+//! everything can be taken back and nothing has changed; from then on every caller finds the children. A reader that
+//! still holds a parent may read its last moment for a while. Must not: wait for what must be done before (the relay,
+//! long work, followers of the log); the caller has.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

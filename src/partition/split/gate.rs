@@ -1,8 +1,8 @@
 //! Where calls wait while partitions are split or merged.
 //!
-//! Owns: [`Gate`]. Promises: a call that has passed is counted until it is done, so that whoever shuts the gate can
-//! wait for it; no call is refused. An open gate costs a call two counts of an atomic; a shut one opens when [`Shut`]
-//! is dropped. Must not: know what a call is.
+//! Owns: [`Gate`]. Promises: a call that has passed is counted until it is done, so that the task that shuts the gate
+//! can wait for it; no call is refused. An open gate costs a call two counts of an atomic; a shut one opens when
+//! [`Shut`] is dropped. Must not: know what a call is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -50,7 +50,8 @@ impl Gate {
     #[must_use]
     pub fn enter(&self) -> Option<Inside> {
         let inside = Inside::new(&self.inner);
-        // The call is counted before it looks: whoever shuts the gate either waits for this call or was seen here.
+        // The call is counted before it looks: the task that shuts the gate either sees the count and waits, or the
+        // gate is seen shut here.
         let is_shut = self.inner.is_shut.load(Ordering::SeqCst);
         (!is_shut).then_some(inside)
     }

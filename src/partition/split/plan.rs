@@ -103,7 +103,7 @@ impl Reshape {
                     last: *last,
                     parents: now.iter().map(|(id, _)| *id).collect(),
                     begins: ends.max(above).next(),
-                    // One in between, for those who read logs: it has nothing and has ended already.
+                    // One in between, for readers of logs: it has nothing and has ended already.
                     ends: (!is_last).then_some(ends),
                     keeps_log: false,
                 });

@@ -63,7 +63,7 @@ fn abandon(partition: Arc<Shared>) {
     partition.join();
 }
 
-/// A row: its number, who put it, and the how-manieth of theirs it is.
+/// A row: its number, the writer that put it, and how many that writer had put by then.
 type Row = (u64, u8, u32);
 
 fn key_of(number: u64) -> Vec<u8> {

@@ -253,7 +253,7 @@ fn batches() -> impl Strategy<Value = Vec<(Vec<Puts>, usize)>> {
 }
 
 proptest! {
-    /// A memtable from which batches were discarded can't be told from one that never had them.
+    /// A memtable from which batches were discarded equals one that never had them.
     #[test]
     fn discarding_leaves_what_never_saw_it(rounds in batches(), sorts in any::<bool>()) {
         let table = Memtable::new(Position::ZERO, 0, 0);

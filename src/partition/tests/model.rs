@@ -1,5 +1,5 @@
-//! The partition against a plain map: random writes, refusals, flushes, merges and reopenings must not be told apart
-//! from a `BTreeMap`; and readers beside the writer never see half a batch.
+//! The partition against a plain map: random writes, refusals, flushes, merges and reopenings must give what a
+//! `BTreeMap` gives; and readers beside the writer never see half a batch.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

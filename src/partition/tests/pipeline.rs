@@ -178,8 +178,8 @@ fn a_log_may_take_several_batches_before_the_first_is_settled() {
     assert!(rows.is_empty());
 }
 
-/// The story: the relay followed the log, was told of the batch in which a member joined, read the members by a view
-/// that did not have them yet, and left the new one out.
+/// The story: the relay followed the log, was notified of the batch in which a member joined, read the members by a
+/// view that did not have them yet, and left the new one out.
 #[test]
 fn a_batch_is_shown_to_those_who_follow_the_log_when_its_rows_are() {
     let home = tempfile::tempdir().expect("a folder");

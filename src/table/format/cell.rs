@@ -1,8 +1,8 @@
 //! The bytes of attribute cells: what rows, deltas and directories are made of.
 //!
 //! Owns: the cell encoding and the variable-length integers in it; both are part of the format on disk. Promises: one
-//! pass to write, no allocation to read, a cell is passed over without looking into its value; arbitrary bytes never
-//! panic. Must not: know what a row or a delta means.
+//! pass to write, no allocation to read, a cell is skipped without looking into its value; arbitrary bytes never panic.
+//! Must not: know what a row or a delta means.
 //!
 //! ```text
 //! cell    = tag, [name length, name], [version - base], payload
@@ -176,8 +176,8 @@ impl<'a> Cells<'a> {
         }))
     }
 
-    /// Passes over cells up to the first of the column `name`, without looking into their values; the cells come in the
-    /// order of their names. `None` = no such column.
+    /// Skips cells up to the first of the column `name`, without looking into their values; the cells come in the order
+    /// of their names. `None` = no such column.
     pub(in super::super) fn seek(&mut self, name: &str) -> Result<Option<RawCell<'a>>, Malformed> {
         loop {
             let before = self.clone();

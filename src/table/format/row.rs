@@ -146,7 +146,7 @@ impl<'a> Row<'a> {
         cells.seek(name).and_then(put_only)
     }
 
-    /// The newest cells of some columns; `names` must be sorted. Passes over the others' values.
+    /// The newest cells of some columns; `names` must be sorted. Skips the values of other columns.
     pub fn pick<'n>(
         &self,
         names: impl IntoIterator<Item = &'n str>,

@@ -1,9 +1,9 @@
 //! Export: all rows of a table as of one position of each partition, page by page, while others write.
 //!
 //! Owns: what one step of an export reads. Promises: a step lives for a page and leaves nothing behind: the reader
-//! keeps the place, so a slow one costs nothing. Whoever reads all pages of a partition, and after each of them the
-//! changes from the first page's position on (each row once more, as it is), and puts the later of two readings of a
-//! row in the place of the other, has the partition exactly as it was at the position of the last changes. Must not:
+//! keeps the place, so a slow one costs nothing. A reader gets a partition exactly as it was at the position of the
+//! last changes that it read, if it does three things: it reads all pages; after each of them it reads the changes from
+//! the first page's position on (each row once more, as it is); of two readings of a row it keeps the later. Must not:
 //! hold the log for longer than some seconds: a reader that stays away for too long has to begin anew.
 
 use std::collections::BTreeSet;

@@ -76,7 +76,7 @@ mod tests {
         }
         let most = Duration::from_secs(600) / 20 + AT_ONCE;
         assert!((most - read..=most + read).contains(&taken), "{taken:?}");
-        // After a rest all that may be taken at once may be taken again, and nothing is kept of who rested.
+        // After a rest all that may be taken at once may be taken again, and nothing is kept of a caller that rested.
         pace.took(Some(Holder(2)), read, now + Duration::from_secs(60));
         assert!(!pace.lock().contains_key(&Holder(1)));
     }

@@ -1,8 +1,8 @@
 //! GetRange: rows between two primary keys, either way, of all partitions in the order of keys.
 //!
 //! Owns: bounds and pages. Promises: a page ends after the asked number of rows, after so many scanned rows or bytes or
-//! where its expressions would look at too much, and says where the next one begins; rows that have expired are passed
-//! over. Must not: hold its views longer than a page.
+//! where its expressions would look at too much, and says where the next one begins; rows that have expired are left
+//! out. Must not: hold its views longer than a page.
 
 use std::iter;
 

@@ -31,7 +31,7 @@ pub const WEBHOOK: &str = "$webhook/";
 /// The cursor that keeps the log for a webhook's dead letters is named `$webhook/NAME/dead`.
 pub const DEAD: &str = "/dead";
 
-/// There may be about so many: whoever lists them, or looks what they hold of the logs, reads all.
+/// There may be about so many: a list of them, or a look at what they hold of the logs, reads all.
 const CURSORS_MAX: usize = 1_000;
 
 const POSITION: &str = "$position";

@@ -285,7 +285,7 @@ fn bytes_above(pieces: &[(Position, u64)], above: Position) -> u64 {
     held.map(|at| pieces[at].1).sum()
 }
 
-/// What operators are told of a partition.
+/// What operators are shown of a partition.
 struct Told {
     figures: metrics::Streams,
     was_near: AtomicBool,

@@ -5,8 +5,8 @@
 //! [`BYTES_MAX`] at most; past that the oldest blocks are forgotten, and noted again when they are read. Must not:
 //! hold a batch, or be in the way of a commit.
 //!
-//! So a reader of a table that changes seldom passes over what others write. What a change costs it, whatever lies
-//! before it, is one look into the log: the batch, and if that is on disk some 300 KiB around it.
+//! So a reader of a table that changes seldom skips what others write. What a change costs it, whatever lies before it,
+//! is one look into the log: the batch, and if that is on disk some 300 KiB around it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -88,7 +88,7 @@ impl Index {
     }
 
     /// Notes what is committed from now on, until the partition closes. Cancel-safe. What it can't keep pace with is
-    /// left for those who read it.
+    /// noted by readers.
     pub(in super::super) async fn follow(&self, tail: Tail) {
         let mut at = tail.position();
         while tail.past(at).await {

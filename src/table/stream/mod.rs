@@ -1,9 +1,9 @@
 //! Streams: the changes of a table's rows, read from the commit logs in which they are.
 //!
 //! Owns: a stream's life (enabled, respecified, disabled), its shards, one for each partition, also of those that have
-//! ended, and reading from a place in one. Promises: there is no second copy of a change; a reader that got an
-//! iterator and reads on from the ones that it is answered sees every change of a key once and in order, as long as
-//! the log keeps them, and is told when it does not. Must not: know a wire.
+//! ended, and reading from a place in one. Promises: there is no second copy of a change; a reader that got an iterator
+//! and reads on from the ones that it is answered sees every change of a key once and in order, as long as the log
+//! keeps them, and gets an error when it does not. Must not: know a wire.
 
 mod cursors;
 mod hold;

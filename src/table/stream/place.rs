@@ -1,4 +1,4 @@
-//! Places in streams, and how callers are told of them: shards and iterators.
+//! Places in streams, and their form for callers: shards and iterators.
 //!
 //! Owns: their texts, which are opaque to clients. Promises: an iterator is a place and nothing else, so that reading
 //! from it again gives the same; a text that was not given out here is refused, never guessed at. Must not: say whether

@@ -2,7 +2,7 @@
 //!
 //! Owns: what a change record and its entry say together. Promises: a change is read from its own batch and nothing
 //! else, so reading it again gives the same; a page ends at a bound of changes, of bytes and of log that is looked at.
-//! Must not: know streams, iterators or a wire: whoever follows a table's changes reads them here.
+//! Must not: know streams, iterators or a wire: each follower of a table's changes reads them here.
 
 use std::collections::HashMap;
 

@@ -88,7 +88,7 @@ fn value() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Versions are told as ms from now; the world adds the time.
+/// Versions are given as ms from now; the world adds the time.
 fn version() -> impl Strategy<Value = i64> {
     prop_oneof![4 => -4i64..5, 2 => -8_000i64..8_000, 1 => -80_000_000i64..80_000_000]
 }

@@ -527,7 +527,7 @@ fn named(columns: &[&str], values: Vec<KeyValue>) -> PrimaryKey {
     names.zip(values).collect()
 }
 
-/// Gives how many changes the stream told.
+/// Gives how many changes the stream had.
 fn play(seed: u8, operations: usize, partitions: u16, options: &TableOptions) -> usize {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);

@@ -1,4 +1,4 @@
-//! What is over leaves the disk for its own sake: nothing is written, only time passes, or a table is changed.
+//! What has ended leaves the disk for its own sake: nothing is written, only time passes, or a table is changed.
 //!
 //! Owns: the proof for every place where data may lie (memtable, several runs, one run at the bottom) and every reason,
 //! also after a restart. Promises: counts are those of the image's own check; with the survey off what is proved needs
@@ -149,7 +149,7 @@ fn living_for(seconds: i64) -> TableOptions {
     }
 }
 
-/// Where the data lies when its time is over.
+/// Where the data lies when it expires.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Memtable,

@@ -4,8 +4,8 @@
 //! the check of the history that comes of it. Promises: a lock that keeps nobody away is found. Must not: be in a build
 //! that is not a test.
 //!
-//! Each partition key has two rows with the same list. Whoever appends reads both and writes both. So the lists must
-//! always be equal (nothing is seen half), every list that anybody reads must be the beginning of the last one (no
+//! Each partition key has two rows with the same list. A client that appends reads both and writes both. So the lists
+//! must always be equal (nothing is seen half), every list that anybody reads must be the beginning of the last one (no
 //! append is lost and none comes between), and the last one must have exactly the names whose append was answered, and
 //! those whose answer was cut off, at most once.
 

@@ -285,7 +285,7 @@ async fn the_log_is_kept_for_streams_up_to_their_share_of_the_disk() {
     assert!(held[0].bytes > 50_000 && !held[0].is_cut);
     settle(&bed).await.unwrap();
     assert_eq!(bed.read(&begin).await.unwrap().len(), 50);
-    // The hour is over, but for what is written now.
+    // The hour has passed, but for what is written now.
     bed.clock.set(START_MS + 3_600_001);
     bed.write(50, wide(50)).await;
     let held = bed.tables.hold_logs(u64::MAX, 1).await.unwrap();

@@ -3,8 +3,8 @@
 //! Owns: [`Transactions`]. Promises: a partition key has at most one open transaction; from its start to its end no
 //! other write reaches the key's rows, because the lock is taken by a closure of the partition's writer and the end of
 //! a commit is one too: what the writer ran before the lock is on disk when the start is answered, and what it runs
-//! behind it is refused here. While nothing is open that costs a write one load. A transaction that is over for its age
-//! is open no more, whoever asks first. Must not: know rows.
+//! behind it is refused here. While nothing is open that costs a write one load. A transaction past its maximum age is
+//! open no more, for any caller. Must not: know rows.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ use super::super::write::{Checked, Written};
 /// Bytes of memory that the writes of one may take. It is more than the data that they may have, because a small change
 /// of a row may be kept as the whole row.
 pub(super) const WRITES_OF_ONE_BYTES_MAX: usize = 32 << 20;
-/// How often those that are over are looked for.
+/// How often those that have expired are looked for.
 const SWEEP_MS: u64 = 1_000;
 
 /// The open transactions. None is on disk: a restart ends them all.
@@ -222,7 +222,7 @@ impl Transactions {
         self.living(&mut self.lock(), id).is_some()
     }
 
-    /// Ends a transaction and gives its partition key free; `false` if it was over.
+    /// Ends a transaction and frees its partition key; `false` if it had ended.
     pub(super) fn end(&self, id: TransactionId, end: End) -> bool {
         let mut open = self.lock();
         let is_open = self.living(&mut open, id).is_some();
@@ -250,7 +250,7 @@ impl Transactions {
         self.sweep(&mut self.lock(), self.clock.now_ms());
     }
 
-    /// An open transaction; one that is over ends here.
+    /// An open transaction; one that has expired ends here.
     fn living(&self, open: &mut Open, id: TransactionId) -> Option<Arc<Transaction>> {
         let transaction = open.by_id.get(&id)?;
         if !transaction.is_over(self.clock.now_ms()) {
@@ -337,7 +337,7 @@ impl InHand {
         self.transactions.is_open(self.transaction.id)
     }
 
-    /// Ends the transaction; `false` if it was over.
+    /// Ends the transaction; `false` if it had ended.
     pub(super) fn end(&self, end: End) -> bool {
         self.transactions.end(self.transaction.id, end)
     }
