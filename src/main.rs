@@ -361,7 +361,7 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
             signal(SignalKind::interrupt())?,
         );
         // A write past the limit of a file's size (ulimit -f) is to fail like one on a full disk, not to end the
-        // process: whoever listens for the signal has taken its effect away.
+        // process: a process that listens for the signal takes its effect away.
         let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
         let mut hangup = signal(SignalKind::hangup())?;
         let server = Server::start(config).await?;

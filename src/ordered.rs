@@ -202,8 +202,8 @@ impl<'a> Reader<'a> {
         self.escaped(BINARY)
     }
 
-    /// Passes over a column without decoding it; gives its bytes. Takes only the measure of it: what it passes over may
-    /// still be malformed inside.
+    /// Skips a column without decoding it; returns its bytes. It finds no more than the column's length: what it skips
+    /// may still be malformed inside.
     pub(crate) fn skip(&mut self) -> Result<&'a [u8], Malformed> {
         let whole = self.rest;
         let length = match *whole.first().ok_or(Malformed)? {

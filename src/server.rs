@@ -269,7 +269,7 @@ impl Server {
         // 1. Nobody comes in.
         gateway.stop_accepting().await;
         admin.set_ready(false);
-        // 2. Who waits for news gets what there is.
+        // 2. Calls that wait for news get what there is.
         gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
         gateway.drain(drain).await;

@@ -42,7 +42,7 @@ pub enum StoreFailure {
     Tables(ReadError),
     /// There is no such change.
     NoSuchChange(String),
-    /// What is done could not be told.
+    /// The report of what is done could not be written.
     Output(io::Error),
 }
 
@@ -131,7 +131,7 @@ pub(crate) async fn fit_partitions(config: &Config) -> Result<(), StoreFailure> 
     change(config, reshape, &mut say).await
 }
 
-/// Changes the partitions of a directory that nobody serves. `say` is told what it takes before it is begun.
+/// Changes the partitions of a directory that nobody serves. `say` gets what that takes before it is begun.
 async fn change(
     config: &Config,
     reshape: impl FnOnce(&Map) -> Result<Reshape, StoreFailure>,

@@ -1,6 +1,6 @@
 //! Commands that ask a running server, by `POST /v1/rpc`, one call after the other.
 //!
-//! Owns: the calls, and what is printed of their answers. Promises: what a server refuses is told in its words; the
+//! Owns: the calls, and what is printed of their answers. Promises: a server's refusal is printed in its words; the
 //! caller's own key is taken from the environment, never from an argument, which others see, and is in no error. Must
 //! not: open a data directory.
 
@@ -47,7 +47,7 @@ pub struct Endpoint {
     http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
-/// A running server, for those who wait for each answer.
+/// A running server, for commands that wait for each answer.
 pub struct Remote {
     endpoint: Endpoint,
     runtime: Runtime,
@@ -65,7 +65,7 @@ const KEY: &str = "TIDELINE_KEY";
 impl Endpoint {
     /// A server, with the key in the environment, if there is one.
     pub fn new(at: &Address, authorities: Option<&Path>) -> Result<Endpoint, RemoteError> {
-        // Who is not asked over TLS needs no authorities to trust.
+        // Without TLS there is no certificate to check, so no authorities are needed.
         let tls = match at.secure {
             true => tls::client(authorities)?,
             false => tls::client_of_nobody(),

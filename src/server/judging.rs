@@ -1,4 +1,4 @@
-//! Who judges credentials: from the configuration to what the gateway is given, at the start and at each reload.
+//! The judge of credentials: from the configuration to what the gateway gets, at the start and at each reload.
 //!
 //! Owns: which settings of `[auth]` reach which part. Promises: a reload takes all of it or nothing. Must not: judge.
 
@@ -42,7 +42,7 @@ impl Server {
     }
 }
 
-/// Who judges credentials, and has the keys for that fetched until what is returned is cancelled.
+/// The judge of credentials. It has its keys fetched until the token that is returned is cancelled.
 pub(super) async fn judge(
     config: &Config,
     partitions: &Partitions,

@@ -1,7 +1,7 @@
-//! What a start says: where the server is, who may come, which limits are in force, what its settings leave open; and
-//! what the system's clock does from then on.
+//! What a start logs: where the server is, which callers it accepts, which limits are in force, what its settings leave
+//! open; and what the system's clock does from then on.
 //!
-//! Owns: these lines of the log, these gauges and notices. Promises: an operator who reads them knows what is open to
+//! Owns: these lines of the log, these gauges and notices. Promises: an operator that reads them knows what is open to
 //! others. Must not: decide anything.
 
 use std::net::SocketAddr;

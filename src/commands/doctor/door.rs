@@ -1,4 +1,4 @@
-//! Who can reach the server, and who can read its secrets.
+//! From where the server can be reached, and which users can read its secrets.
 //!
 //! Owns: the checks of addresses, files of secrets and the certificate. Promises: no secret is read. Must not: know
 //! the machine.
@@ -64,7 +64,7 @@ fn exposure(config: &Config) -> Finding {
     Finding::ok(NAME, format!("{listen} is reached from this machine alone"))
 }
 
-/// The same where everybody is asked who they are.
+/// The same of a server that asks every caller for a credential.
 fn of_asked(config: &Config) -> Finding {
     const NAME: &str = "exposure";
     let listen = config.listen;

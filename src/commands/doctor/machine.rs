@@ -1,7 +1,7 @@
 //! What the machine gives: descriptors, a disk, address space, a clock.
 //!
 //! Owns: the checks of the machine, and the figures below which each warns or fails. Promises: it writes no more than
-//! some kilobytes. Must not: know who may come in.
+//! some kilobytes. Must not: know which callers may come in.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

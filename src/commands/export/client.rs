@@ -86,7 +86,7 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        // Who is not asked over TLS needs no authorities to trust.
+        // Without TLS there is no certificate to check, so no authorities are needed.
         let tls = match account.url.secure {
             true => tls::client(account.ca_file.as_deref())?,
             false => tls::client_of_nobody(),

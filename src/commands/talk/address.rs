@@ -1,4 +1,4 @@
-//! Which server is asked, and as whom.
+//! Which server is asked, and as which user.
 //!
 //! Owns: the arguments that all these commands have in common. Promises: a credential comes from the environment, never
 //! from an argument, which others see. Must not: connect.

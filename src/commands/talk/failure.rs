@@ -44,7 +44,7 @@ pub(super) enum Failure {
     },
     /// What repeating does not mend.
     Wrong(String),
-    /// Whoever reads the output has seen enough.
+    /// The reader of the output has closed it.
     Unread,
     /// By Ctrl-C, or a signal that asks to end.
     Interrupted(String),

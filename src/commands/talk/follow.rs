@@ -1,7 +1,7 @@
 //! `tideline follow TIMELINE...`: what comes, as it comes.
 //!
 //! Owns: the client's loop over connections, of which `place.rs` has the rule. Promises: each message is shown once, in
-//! order, over restarts of the server; what can't be shown is told. Must not: write anything to the server.
+//! order, over restarts of the server; what can't be shown is reported. Must not: write anything to the server.
 
 use std::collections::{HashMap, VecDeque};
 

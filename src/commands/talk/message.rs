@@ -70,7 +70,7 @@ pub(super) struct Source<'a> {
 }
 
 impl Message {
-    /// Who wrote it, and what; of a long text or a long rest so many characters.
+    /// Its sender and its text; of a long text or a long rest so many characters.
     pub(super) fn text(&self, screen: &Screen, most: usize) -> String {
         let mut parts = Vec::new();
         if self.deleted {

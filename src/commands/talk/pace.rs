@@ -11,7 +11,7 @@ use super::screen::note;
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     tries: u32,
-    /// What was said last: a long absence is told once.
+    /// What was said last: a long absence is reported once.
     said: String,
 }
 
@@ -27,7 +27,7 @@ impl Pace {
         Duration::from_millis(FIRST_MS + random % (spread + 1))
     }
 
-    /// Tells why there is a wait, if it was not told before.
+    /// Prints why there is a wait, if that was not printed before.
     pub(super) fn say(&mut self, why: &str, wait: Duration) {
         if why != self.said {
             why.clone_into(&mut self.said);
@@ -38,7 +38,7 @@ impl Pace {
         }
     }
 
-    /// It went well; that is told to whoever was told that it did not.
+    /// The server has answered; prints so if a wait was printed before.
     pub(super) fn reset(&mut self) {
         if !std::mem::take(self).said.is_empty() {
             note("the server has answered again");

@@ -1,6 +1,6 @@
 //! Where a follower is in a timeline: the client's loop, without the network.
 //!
-//! Owns: epoch, position and change position. Promises: a message is new once, in order; a gap is never passed over;
+//! Owns: epoch, position and change position. Promises: a message is new once, in order; a gap is never ignored;
 //! another history is begun from its start. Must not: print, or send.
 
 use serde::{Deserialize, Serialize};
@@ -130,7 +130,7 @@ impl Place {
                 asked.unwrap_or_else(|| first.map_or(reply.head, |first| first.saturating_sub(1))),
             ),
             "too_old" => (Begun::Later, reply.floor.saturating_sub(1)),
-            // Another history, and whatever a newer server says: start over.
+            // Another history, and whatever a newer server says: begin anew.
             _ => return self.another(reply),
         };
         self.at = Some(At {

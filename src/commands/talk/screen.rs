@@ -84,7 +84,7 @@ impl Screen {
 /// Colours that can be read on light and dark.
 const NAMES: [u8; 5] = [31, 32, 33, 34, 36];
 
-/// Comes back when whoever read standard output has gone, which a write would notice only with the next line.
+/// Returns when the reader of standard output has gone. A write would notice that only with the next line.
 pub(super) async fn unread() -> Failure {
     let (gone, when_gone) = tokio::sync::oneshot::channel();
     let watch = move || {
