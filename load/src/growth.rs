@@ -1,8 +1,8 @@
 //! `growth`: what an append, a page, a delivery and a connection cost while timelines, history and audiences grow.
 //!
-//! Owns: how the curves of `growth.toml` are measured. Promises: each size has a server of its own, started
-//! on an empty directory; merges are over before anything is measured on a stock, or the step is not to be believed;
-//! when the command ends, no server and no data is left. Must not: measure by itself: profiles do.
+//! Owns: how the curves of `growth.toml` are measured. Promises: each size has a server of its own, started on an empty
+//! directory; merges have ended before anything is measured on a stock, or the step is not to be believed; when the
+//! command ends, no server and no data is left. Must not: measure by itself: profiles do.
 
 use std::collections::BTreeMap;
 use std::fs;

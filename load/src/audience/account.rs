@@ -33,7 +33,7 @@ const SAMPLE: u64 = 64;
 /// The place of an append's number: those from [`OWN`] on have ten digits, and no run has a billion messages.
 const REQUEST: &str = "\0\0\0\0\0\0\0\0\0\0";
 
-/// Who appends. That decides how the account knows which message has which number.
+/// What appends. That decides how the account knows which message has which number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Writers {
     /// One member, which sends the messages in their order.

@@ -265,7 +265,7 @@ fn a_head_above_what_was_sent_and_a_message_that_comes_again_are_faults() {
     let mut bench = Bench::new(Writers::One);
     bench.put(1);
     bench.push(2, &[(1, 1)]);
-    // To another follower, of whom the account does not know.
+    // To another follower, one that the account does not know.
     bench.members[2].follower = Follower::new(&bench.account.timelines, [1]);
     bench.subscribe(2, 0);
     assert!(!bench.failed());

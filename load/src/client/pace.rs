@@ -1,9 +1,9 @@
 //! When operations are due: an open loop sends by the clock, whatever the server does.
 //!
 //! Owns: the schedule (fixed or exponential gaps, from a seed) and the count of operations that the generator itself
-//! sent late. Promises: the schedule never shifts: who was held up sends at once what was due meanwhile, and each
-//! operation's time is the scheduled one. Must not: wait for answers; a pace that does is a closed loop.
-//! A socket that takes nothing is the server's matter: queue the operation and go on.
+//! sent late. Promises: the schedule never shifts: a sender that was held up sends at once what was due meanwhile, and
+//! each operation's time is the scheduled one. Must not: wait for answers; a pace that does is a closed loop. A socket
+//! that takes nothing is the server's matter: queue the operation and go on.
 
 use std::cell::RefCell;
 use std::rc::Rc;

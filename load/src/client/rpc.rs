@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Says who asks from the next call on, with which it goes out: one way for both.
+    /// Sets the user from the next call on; it goes out with that call, so the two take one way.
     pub(crate) fn become_user(&mut self, params: &impl Serialize) {
         put_request(&mut self.out, self.next_id, "session.open", params);
         self.next_id += 1;

@@ -1,8 +1,8 @@
 //! What lies between the tool and a server that is careful: TLS where its address asks for it, and a credential.
 //!
-//! Owns: whom the tool trusts, and what it shows. Promises: a connection over TLS is with a server whose certificate
-//! was checked; each connection of this thread shows the credential in its headers, and so does whoever asks for
-//! `/metrics`. Must not: know what is said, or let the credential be in a result or an error.
+//! Owns: which servers the tool trusts, and what it shows them. Promises: a connection over TLS is with a server whose
+//! certificate was checked; each connection of this thread shows the credential in its headers, and so does each
+//! request for `/metrics`. Must not: know what is said, or let the credential be in a result or an error.
 
 use std::cell::RefCell;
 use std::io;

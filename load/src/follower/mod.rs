@@ -79,7 +79,7 @@ impl Deref for Timelines {
 }
 
 pub(crate) struct Follower {
-    /// Who it is, if it is a user.
+    /// Its user, if it has one.
     pub(crate) user: Option<String>,
     places: Places,
     pipe: Option<Pipe>,

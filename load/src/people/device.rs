@@ -64,7 +64,7 @@ pub(super) fn both(crowd: &Crowd, nick: usize) -> [impl Future<Output = Result<(
     })
 }
 
-/// What is told of a timeline.
+/// What an answer says of a timeline.
 #[derive(Debug, Deserialize)]
 struct News {
     /// In pushes.
@@ -196,7 +196,7 @@ impl Device<'_> {
     fn synced(&mut self, name: &str, news: &News) -> Result<(), String> {
         let room = self.take(name, news)?;
         let state = news.state.as_deref();
-        // Who left sees nothing of it any more.
+        // A user that left sees nothing of it any more.
         let mut stays = self.store.crowd.plan.stays_in(self.store.nick, room);
         let left = state == Some("deleted") && stays.any(|stay| !stay.lasts());
         if left || matches!(state, Some("ok" | "new" | "too_old")) {
@@ -276,7 +276,7 @@ impl Device<'_> {
         place.is_some_and(|place| place.last.take().is_some())
     }
 
-    /// What is stored and not known to the server, which is told so.
+    /// What is stored and not known to the server yet: the next call says it.
     fn untold(&mut self) -> Map<String, Value> {
         let (timelines, mut untold) = (&self.store.crowd.timelines, Map::new());
         for (room, place) in &mut self.store.places {
@@ -289,7 +289,7 @@ impl Device<'_> {
         untold
     }
 
-    /// The server took what it was told.
+    /// The server took what that call said.
     fn know(&mut self) {
         let places = self.store.places.values_mut();
         places.for_each(|place| place.known = place.told);

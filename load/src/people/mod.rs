@@ -1,7 +1,7 @@
-//! `people`: IRC logs as conversations. Nicks are users who join, talk and leave; some of them are live on two devices;
-//! the server is killed meanwhile. Then everybody's list, unread counts and inbox must be what the logs say.
+//! `people`: IRC logs as conversations. Nicks are users that join, talk and leave; some of them are live on two
+//! devices; the server is killed meanwhile. Then everybody's list, unread counts and inbox must be what the logs say.
 //!
-//! Owns: who takes part, when it is over, what was counted. Promises: all rules are in `plan`; every wrong answer is
+//! Owns: who takes part, when a run ends, what was counted. Promises: all rules are in `plan`; every wrong answer is
 //! counted by its kind. Must not: judge (`judge` does), or trust what the server says of members.
 
 mod device;
@@ -74,13 +74,13 @@ const WRONGS: [&str; 7] = [LOST, DOUBLED, ALTERED, LEAKED, UNREAD, LISTS, INBOXE
 const LOST: &str = "lost";
 const DOUBLED: &str = "doubled";
 const ALTERED: &str = "altered";
-/// Shown to who is no member.
+/// Shown to a user that is no member.
 const LEAKED: &str = "leaked";
 const UNREAD: &str = "wrong_unread_counts";
 const LISTS: &str = "wrong_lists";
 const INBOXES: &str = "wrong_inboxes";
 
-/// All who take part.
+/// All that take part.
 struct Crowd {
     run: Rc<Run>,
     plan: Plan,

@@ -1,15 +1,15 @@
-//! What the logs say of members: who joins and leaves at which line, and what everybody must have at the end.
+//! What the logs say of members: which users join and leave at which line, and what each user must have at the end.
 //!
 //! Owns: the rules below, which `tests/irc_people.py` has again, by itself. Promises: line n of a log is message n of
 //! its timeline. Must not: know what a server said.
 //!
 //! The rules. A nick is as the line has it, without spaces; one that can't be a user (empty, above 128 bytes, control
 //! characters) is nobody. A line is the message of the nick that says or does something in it, else of nobody.
-//! - Who says or does something, and is no member, becomes one before the line.
+//! - A nick that says or does something, and is no member, becomes one before the line.
 //! - `=== NICK [ADDRESS]  has joined …`: NICK becomes a member, and the line is what announces it.
 //! - `=== NICK [ADDRESS]  has left …`, `… has quit …`: NICK is no member any more, and the line announces it.
 //! - `=== A is now known as B`: A leaves, then B joins, then the line is said.
-//! - Who is a member already does not join, who is none does not leave; the line is just said then.
+//! - A nick that is a member already does not join, and one that is none does not leave; the line is just said then.
 //!
 //! Members see no history (`"none"`): a stay begins with the line that brings it, and ends before the one that ends it.
 
@@ -38,7 +38,7 @@ pub(super) struct Room {
     pub(super) members: u64,
 }
 
-/// One line: a message, and who comes and goes before it.
+/// One line: a message, and the members that come and go before it.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) entry: Box<RawValue>,
@@ -70,7 +70,8 @@ impl Stay {
     }
 }
 
-/// Who says a line, who leaves before it, and who joins before it: nicks as the line has them.
+/// The sender of a line, the member that leaves before it, and the one that joins before it: nicks as the line has
+/// them.
 type Deed<'a> = [Option<&'a str>; 3];
 
 fn deed(raw: &str) -> Deed<'_> {
@@ -126,7 +127,7 @@ impl Plan {
         let deed = deed(&log.lines[at]);
         let is_one_change = matches!(deed, [None, Some(_), None] | [None, None, Some(_)]);
         let [sender, leaves, joins] = deed.map(|nick| self.nick(nick?));
-        // Who is renamed to the same neither leaves nor joins.
+        // A nick that is renamed to itself neither leaves nor joins.
         let is_same = leaves == joins;
         let leaves = leaves.filter(|nick| !is_same && self.is_member(*nick, room));
         let joins = joins.filter(|nick| !is_same && !self.is_member(*nick, room));

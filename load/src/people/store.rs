@@ -22,7 +22,7 @@ pub(super) struct Store<'a> {
 pub(super) struct Place {
     /// The highest number that is stored.
     pub(super) position: u64,
-    /// The position that the server knows of, and the one that it was told last.
+    /// The position that the server knows of, and the one that was sent to it last.
     pub(super) known: u64,
     pub(super) told: u64,
     /// The last number that the subscription brought: it brings none again, also not below the position. A poll goes on

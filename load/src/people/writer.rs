@@ -56,7 +56,8 @@ pub(super) async fn write(crowd: &Crowd, room: usize) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Who makes the calls of a room: a back end, and one who speaks for nicks and can't be a back end any more.
+/// The connections that make the calls of a room: a back end, and one that speaks for nicks and can't be a back end any
+/// more.
 struct Callers {
     back: Client,
     front: Client,
@@ -64,8 +65,8 @@ struct Callers {
     nick: Option<usize>,
 }
 
-/// Says a line. All of it is safe to repeat: who is a member is not added again, nor announced; who is none does not
-/// leave again; and an append has its ID.
+/// Says a line. All of it is safe to repeat: a member is not added again, nor announced; a user that is no member does
+/// not leave again; and an append has its ID.
 async fn say(
     crowd: &Crowd,
     callers: &mut Option<Callers>,

@@ -1,5 +1,6 @@
 //! The rows of groups: messages into the inboxes of many of them; and a large one: what a post costs its sender, when
-//! those who are on-line have it, when all inboxes have it, and whether lists of other users stay prompt meanwhile.
+//! the users that are on-line have it, when all inboxes have it, and whether lists of other users stay prompt
+//! meanwhile.
 //!
 //! Owns: the groups, the count of what each inbox must hold; beside the large group one without members that takes as
 //! many posts by the same clock, and users who join conversations of their own. Promises: entries count when they are

@@ -2,7 +2,7 @@
 //! each.
 //!
 //! Owns: the rows by name, and the loop of those that ask one thing over and over. Promises: each answer is checked
-//! against what was set up. Must not: compare a figure with its bar: that is for who reads it, on a quiet machine.
+//! against what was set up. Must not: compare a figure with its bar: that is for its reader, on a quiet machine.
 
 mod fan_out;
 mod feed;

@@ -3,7 +3,7 @@
 //!
 //! Owns: the measurements by name; the server's settings while `reload` runs. Promises: each answer is checked against
 //! what the credential allows; the settings are as they were at the end, also of a run that fails. Must not: compare a
-//! figure with its bar: that is for who reads it, on a quiet machine.
+//! figure with its bar: that is for its reader, on a quiet machine.
 
 use std::cell::RefCell;
 use std::io;

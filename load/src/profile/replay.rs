@@ -1,8 +1,8 @@
 //! `replay`: real chat through the server. One file is one timeline, one line one message.
 //!
-//! Owns: the plan of a replay: who writes which file, who listens and how, when the server is killed. Promises: a
-//! repeated replay of the same data changes nothing (all answers are duplicates); timelines that hold something else
-//! are refused before anything is written. Must not: judge; that is `trial` and `history`.
+//! Owns: the plan of a replay: which writer has which file, the subscribers and their habits, when the server is
+//! killed. Promises: a repeated replay of the same data changes nothing (all answers are duplicates); timelines that
+//! hold something else are refused before anything is written. Must not: judge; that is `trial` and `history`.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -1,10 +1,11 @@
-//! `room` and `chat`: members on one thread who write, and all who follow get it. How many messages a second reach
+//! `room` and `chat`: members on one thread write, and all followers get it. How many messages a second reach
 //! everybody, and how long does each take?
 //!
-//! Owns: who follows what, and which member appends to which timeline when. Promises: every follower of a timeline gets
-//! each of its messages once and in order, or it is a fault; by the clock, latency counts from the scheduled time, and
-//! nothing waits for answers; in the closed loop at most `--in-flight` messages have not reached everybody; the same
-//! seed makes the same groups. Must not: use more than one thread, so that the server keeps the machine.
+//! Owns: which follower has which timelines, and which member appends to which timeline when. Promises: every follower
+//! of a timeline gets each of its messages once and in order, or it is a fault; by the clock, latency counts from the
+//! scheduled time, and nothing waits for answers; in the closed loop at most `--in-flight` messages have not reached
+//! everybody; the same seed makes the same groups. Must not: use more than one thread, so that the server keeps the
+//! machine.
 
 use std::rc::Rc;
 use std::time::Duration;

@@ -174,7 +174,7 @@ async fn pause(member: &mut Member, patience: Duration) -> io::Result<()> {
     let run = Rc::clone(&member.account.run);
     while run.phase() != Phase::Ending {
         let began = Instant::now();
-        // The error: the pause is over.
+        // The error: the pause has ended.
         let _ = timeout(patience / 3, run.ended()).await;
         // What is not answered yet may never come, if the server refuses it.
         match member.catch_up().await {

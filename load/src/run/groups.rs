@@ -1,8 +1,8 @@
 //! Timelines with members: made before a run, and looked at after it.
 //!
 //! Owns: the names of a run's users, the calls that make members, the wait for what the server derives from them.
-//! Promises: who was to be a member is one, or the run ends; each inbox holds as many entries as were due, neither one
-//! less nor one more, or it is a fault. Must not: measure.
+//! Promises: each user that was to be a member is one, or the run ends; each inbox holds as many entries as were due,
+//! neither one less nor one more, or it is a fault. Must not: measure.
 
 use std::time::Duration;
 

@@ -219,7 +219,7 @@ impl Run {
         self.bar.set_prefix(format!("{stage}, {seconds} s"));
         // Infinite is as long as there is.
         let length = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
-        // Errors mean that the time is over.
+        // Errors mean that the time is up.
         let _ = tokio::time::timeout(length, self.ended()).await;
     }
 

@@ -100,7 +100,7 @@ pub(crate) struct Tally {
     pub(crate) busy: u64,
     /// Acknowledged messages, by timeline.
     pub(crate) acked: Vec<u32>,
-    /// The user who fills them in; without one, a back end.
+    /// The user that fills them in; without one, a back end.
     pub(crate) by: Option<String>,
 }
 

@@ -59,7 +59,7 @@ pub(super) async fn patient<T>(work: impl Future<Output = Result<T, String>>) ->
     timeout(PATIENCE, work).await.map_err(late)?
 }
 
-/// A server and whom it knows.
+/// A server, and the key that it knows.
 pub(super) struct Api {
     url: String,
     host: String,

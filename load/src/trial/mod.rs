@@ -1,8 +1,8 @@
 //! A trial: known messages through a server that is killed under them. What was sent, acknowledged, pushed and stored
 //! must be one history. `replay` and `crash` are two of them.
 //!
-//! Owns: who writes, who listens, when the server is killed, the evidence. Promises: subscribers are there before the
-//! first message; every message is accounted for. Must not: know where messages come from.
+//! Owns: the writers, the subscribers, when the server is killed, the evidence. Promises: subscribers are there before
+//! the first message; every message is accounted for. Must not: know where messages come from.
 
 mod subscriber;
 mod writer;
@@ -29,7 +29,7 @@ use crate::random::Random;
 use crate::run::tally;
 use crate::run::{Counts, Phase, Run};
 
-/// Subscribers of each habit, who follow every timeline together.
+/// Subscribers of each habit; together they follow every timeline.
 const SUBSCRIBERS: usize = 4;
 /// How long a server that is away is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -33,7 +33,7 @@ pub(super) enum Habit {
     Cut,
 }
 
-/// Who saw something, and what, by timeline.
+/// A subscriber, and what it saw, by timeline.
 pub(super) type Saw = (String, BTreeMap<usize, Vec<Mark>>);
 
 struct Subscriber<'a> {

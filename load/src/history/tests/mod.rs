@@ -100,7 +100,7 @@ fn a_dropped_and_closed_up_message_is_lost_or_seen_missing() {
         history.head -= 1;
         let found = rules(&history);
         assert!(found.contains(&Rule::Subscriber), "{found:?}");
-        // The last acknowledged one has only an unanswered one behind it, which was told nothing.
+        // The last acknowledged one has only an unanswered one behind it, which got no number.
         assert!(found.contains(&Rule::Moved) || place == 38, "{found:?}");
         let acked = good().sent[place].ack.is_some();
         assert_eq!(found.contains(&Rule::Lost), acked);
@@ -180,7 +180,7 @@ fn a_writers_order_is_held_without_acknowledgements() {
 fn what_was_told_before_a_send_stands_before_it() {
     let mut history = good();
     history.watched.clear();
-    // The last one was told long before the first one was sent.
+    // The last one was answered long before the first one was sent.
     let last = history.sent[LENGTH as usize - 2]
         .ack
         .as_mut()
