@@ -1,7 +1,7 @@
-// The question for a key, where the server asks who one is.
+// The dialog for a key, where the server asks for a credential.
 //
-// Owns: that dialog. Promises: the key stays in memory; in sessionStorage only if that is asked for. Must not: put it
-// into a URL, a cookie or localStorage.
+// Owns: its form. Promises: the key stays in memory; in sessionStorage only if that is asked for. Must not: put it into
+// a URL, a cookie or localStorage.
 
 import { ask } from "./dialog.js";
 import { server } from "./server.js";

@@ -1,4 +1,4 @@
-// The one connection to the server: calls, pushes, whether it lives, who I am, and what I may do.
+// The one connection to the server: calls, pushes, whether it lives, the user, and what the user may do.
 //
 // Owns: the connection (clients/javascript) and its state, the key, the round trip, `server.status`. Promises: a call
 // waits while the line is lost and fails when its signal ends; the key is in memory, in sessionStorage only on request,

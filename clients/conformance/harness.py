@@ -435,7 +435,7 @@ class Play:
         if "ping" not in self.server.by_itself:
             raise Failed("a scenario that expects ping can't be settled by one")
         await self.adapter.call("call", method="ping", params={})
-        # What the adapter listens to late is told by then.
+        # What the adapter listens to late has come by then.
         await asyncio.sleep(0.04)
         self.no_more()
 

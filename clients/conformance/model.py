@@ -56,7 +56,7 @@ class Model:
             return
         first, last = self.floor, self.head
         if self.late and self.rng.random() < 0.7:
-            # What is on its way is not told anew: only this push says it.
+            # What is on its way is not sent anew: only this push says it.
             page = [one["sequence"] for one in self.late[-1][2]["messages"] if first <= one["sequence"] <= last]
             first, last = (page[-1], page[0]) if page else (first, last)
         message = self.messages[self.rng.randint(first, last) - 1]

@@ -152,7 +152,7 @@ class Run:
         """In the middle, or between; and another one."""
         if self.is_subscribed:
             await self.adapter.call("unsubscribe", timeline=NAME)
-            # What it was told before is on its way already.
+            # What it was sent before is on its way already.
             self.is_subscribed = False
         await self.subscribe(**self.rng.choice([{}, {"closes_after": self.rng.randint(1, 5)}]))
 

@@ -1,7 +1,7 @@
 // Listeners by event name.
 //
-// Owns: who listens to what. Promises: listeners are called in the order in which they came; one that throws hinders
-// no other, and its error is reported as uncaught. Must not: know what the events mean.
+// Owns: the listeners of each event. Promises: listeners are called in the order in which they came; one that throws
+// hinders no other, and its error is reported as uncaught. Must not: know what the events mean.
 
 export class Events {
   #listeners = new Map();

@@ -1,7 +1,8 @@
 // What is done one after the other.
 //
-// Owns: the steps that wait, and the one that runs. Promises: a step begins when the one before it is done; after a step
-// that failed none begins, and `failed` is told; what is dropped does not begin. Must not: know what the steps do.
+// Owns: the steps that wait, and the one that runs. Promises: a step begins when the one before it is done; after a
+// step that failed none begins, and `failed` is called; what is dropped does not begin. Must not: know what the steps
+// do.
 
 export class Steps {
   #waiting = [];

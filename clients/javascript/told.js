@@ -1,8 +1,8 @@
 // The events of a subscription on their way to the app.
 //
-// Owns: those that the app has not been told, and the oldest message that it was told. Promises: events wait for the first
-// listener; each is told once, in order; after `close` none is, also not the rest of a frame. What is left then and comes
-// of the store's content is for the next subscription. Must not: know what the app does with it.
+// Owns: the events that the app has not got yet, and the oldest message that it has got. Promises: events wait for the
+// first listener; each is given once, in order; after `close` none is, also not the rest of a frame. What is left then
+// and comes of the store's content is for the next subscription. Must not: know what the app does with it.
 
 import { Events } from "./events.js";
 

@@ -1,4 +1,4 @@
-// Keys: who may do what without being a user: made here, shown once, taken back here.
+// API keys, by which back ends call without being a user: made here, shown once, revoked here.
 //
 // Owns: that list, and the forms that make and revoke a key. Promises: a secret is shown once and kept nowhere; nothing is
 // revoked before its name was typed. Must not: show or ask for a secret otherwise.

@@ -1,4 +1,4 @@
-// Sessions: who is connected, from where, how far behind; and the end of one.
+// Sessions: which users are connected, from where, how far behind; and the closing of one.
 //
 // Owns: that list and one session's timelines. Promises: the slowest reader is first; it is read again every 3 s unless
 // held, hidden or lost; nothing is closed before it was confirmed. Must not: take a user's tokens back.

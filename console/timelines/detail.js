@@ -1,4 +1,4 @@
-// One message in full: all fields, the entry, who has read it, reactions, and what may be done with it.
+// One message in full: all fields, the entry, its readers, reactions, and what may be done with it.
 //
 // Owns: the column at the right. Promises: it shows the newest form, also when the message is edited while it is open;
 // receipts and readers are asked once it is opened and then every 5 s. Must not: follow the timeline itself.

@@ -132,7 +132,7 @@ async def live(seed, tmp_path):
                 online = False
             check(store, truth)
         told.append([(event.kind, event.message) for event in followed.subscription._events])
-        # Each message is told once of each history, in order.
+        # The app gets each message once of each history, in order.
         last, count = 0, 0
         for kind, message in told[-1]:
             if kind in ("reset", "too_old"):

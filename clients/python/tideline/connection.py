@@ -97,7 +97,7 @@ class Connection:
         if self._ended:
             raise ConnectionLost("there is no connection")
         self.ask(method, params, answered)
-        # Only calls are told of the end: everything else is done once more by itself.
+        # Only calls hear of the end: everything else is done once more by itself.
         self._calls.add(future)
         try:
             return await future
