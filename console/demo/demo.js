@@ -98,7 +98,7 @@ class Pane {
     const cut = !this.#line.isCut;
     if (cut) this.#line.cut();
     else this.#line.join();
-    write(this.cut, cut ? "Join the line" : "Cut the line");
+    write(this.cut, cut ? "Restore the line" : "Cut the line");
     this.cut.setAttribute("aria-pressed", String(cut));
     if (!cut) this.#client.reconnect();
     this.#tell();

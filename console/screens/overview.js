@@ -77,7 +77,7 @@ function sentence({ state, status, status_error, heard_at }, partitions) {
   }
   if (!status.ready) return ["bad", "Not ready:", visible(status.reason ?? "the server says no reason")];
   const slowed = all.filter((one) => one.state !== "serving");
-  const commit = all.length ? `${all.length === 1 ? "Its one partition commits" : `All ${all.length} partitions commit`}` : "It commits";
+  const commit = all.length ? `${all.length === 1 ? "The only partition commits" : `All ${all.length} partitions commit`}` : "It commits";
   if (slowed.length > 0) return ["warn", "Serving, slower.", `${commit}; ${named(slowed).replace("P", "p")} ${slowed.length === 1 ? "is" : "are"} held back.`];
   const troubles = (status.notices ?? []).filter(({ severity }) => severity !== "info");
   if (troubles.length === 0) return ["good", "Serving.", `${commit}, nothing is refused.`];
@@ -207,7 +207,7 @@ function wayPanel() {
   const body = h("tbody");
   const head = h("td", { class: "bar ticks" });
   const foot = h("p", { class: "foot" });
-  const element = h("section", { class: "panel" }, h("header", {}, h("h2", {}, "The way of one append"), h("p", { class: "legends" }, h("span", {}, h("i", { class: "sw" }), "p50"), h("span", {}, h("i", { class: "sw w" }), "to p99"))),
+  const element = h("section", { class: "panel" }, h("header", {}, h("h2", {}, "Steps of an append"), h("p", { class: "legends" }, h("span", {}, h("i", { class: "sw" }), "p50"), h("span", {}, h("i", { class: "sw w" }), "to p99"))),
     h("table", { class: "way" }, h("thead", {}, h("tr", {}, h("th", {}, h("span", { class: "unseen" }, "Step")), head, h("th", { scope: "col", class: "n" }, "p50"), h("th", { scope: "col", class: "n" }, "p99"))), body), foot);
   const both = (name, where) => [0.5, 0.99].map((share) => figures.quantile(figures.histogram(name, where), share)).map((value) => (value === null ? null : value * 1000));
   return {

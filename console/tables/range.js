@@ -91,7 +91,7 @@ export function range({ root, table, query, change, signal }) {
 
   function put_in(all) {
     const upto = next && visible(keyText(next, names));
-    const behind = !next ? "that is all"
+    const behind = !next ? "no more follow"
       : all.length >= ROWS_MAX ? `no more are kept: go on from ${upto} (${hint("go_to")})`
       : dry ? `looked up to ${upto}, go on with ${hint("newest")}` : "more as you scroll";
     page.show(all, `${many(all.length, "row")}${wanted.filter ? " that meet the condition" : ""}, ${behind}, ${asOf()}`);

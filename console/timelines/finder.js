@@ -82,7 +82,7 @@ export function finder({ signal, show, open, found: heard }) {
 
   function footer() {
     const read = count(rows.items.length);
-    if (next === undefined) write(foot, rows.items.length ? `${read}, that is all` : "");
+    if (next === undefined) write(foot, rows.items.length ? `${read} in all` : "");
     else write(foot, rows.items.length < KEPT ? `${read} read, more as you scroll` : `The first ${read}: type more of the name`);
   }
 

@@ -37,7 +37,7 @@ test("from the list of tables to one row and back, by keyboard", async () => {
   const page = await openPage(server, "/console/#/tables");
   await reads(page, "arrivals_by_name", ".finder");
   await press(page, "Home", "Enter");
-  await reads(page, /6 rows, that is all/, ".listed .foot");
+  await reads(page, /6 rows, no more follow/, ".listed .foot");
   await until("in the order of their keys", async () => (await keys(page)).join() === "bremen 0,bremen 1,bremen 2,hamburg 0,hamburg 1,hamburg 2");
   await press(page, "j", "Enter");
   await reads(page, '"name": "Maria S"', ".detail");
@@ -81,7 +81,7 @@ test("pages come as one scrolls, and never more row elements than are seen", asy
   const page = await open(server);
   await reads(page, "200 rows, more as you scroll", ".listed .foot");
   await press(page, "End");
-  await reads(page, "300 rows, that is all", ".listed .foot");
+  await reads(page, "300 rows, no more follow", ".listed .foot");
   await press(page, "End");
   await until("the last is there", async () => (await keys(page)).at(-1) === "hamburg 149");
   assert.ok((await keys(page)).length <= 60);
