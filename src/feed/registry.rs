@@ -209,8 +209,8 @@ impl Registry {
 const SHARDS: usize = 16;
 
 /// Tells a topic what a committed batch did; returns how many watchers that woke, and when the topic is to gather. New
-/// groups are added to the budget before the watchers are woken, and while none of the topic's locks is held: to free
-/// memory the budget locks other topics and takes groups from them.
+/// groups are added to the budget before the watchers are woken, and while none of the topic's locks is held, because
+/// the budget locks each topic that loses a group to it.
 pub(super) fn publish(topic: &Arc<Topic>, event: TimelineEvent, budget: &Budget) -> (usize, Due) {
     let Applied { added, due, held } = topic.apply(event, Instant::now());
     for fresh in &added {

@@ -38,7 +38,7 @@ pub struct Doing {
     pub position: Position,
     /// The oldest batch that the log still has.
     pub oldest: Position,
-    /// What has the log kept, above which position.
+    /// The holders of the log, each with the position above which it holds.
     pub holds: Vec<(Holder, Position)>,
     /// Writes that wait.
     pub queue_writes: usize,

@@ -67,7 +67,7 @@ pub(super) enum Read<T> {
     Wrong,
 }
 
-/// A device with an older cursor begins anew: rows of memberships that ended before are not kept for it.
+/// A client with an older cursor begins anew: rows of memberships that ended before are not kept for it.
 pub(super) const CURSOR_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 const LIST: u8 = 1;

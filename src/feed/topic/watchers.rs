@@ -342,8 +342,8 @@ mod tests {
         assert!(other.pull().is_none());
     }
 
-    /// What presence costs with 10,000 users online that all ask for it, whatever the churn. Run it with `cargo test
-    /// --release --lib ten_thousand -- --ignored --nocapture`.
+    /// What presence costs with 10,000 users online that all ask for it, whatever the churn. Run it with
+    /// `cargo test --release --lib ten_thousand -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints figures"]
     #[allow(clippy::disallowed_macros)] // figures for people

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::Position;
 
-/// What has the log kept. Each holds a position of its own; the lowest counts.
+/// A holder of the log: the log is kept above its position. Each holds one of its own; the lowest counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
     /// What is not derived yet.

@@ -99,7 +99,7 @@ impl People {
                 (count, room) = (count + 1, room.saturating_sub(bytes));
                 match found {
                     Some(Found::Shown(shown)) => conversations.push(*shown),
-                    // A device that begins with nothing need not hear what is gone.
+                    // A client that begins with nothing need not hear what is gone.
                     _ if since.is_all => {}
                     // Nor does a user hear of a conversation that they could never read.
                     Some(Found::Unfit) if !one.had_other_roles => {}

@@ -291,7 +291,8 @@ impl Jobs {
         Ok(true)
     }
 
-    /// Writes a message into some inboxes.
+    /// Writes a message into the inboxes of the next slice of its recipients, and moves its job behind them, in one
+    /// batch.
     async fn slice(&self, at: PartitionId, found: Found) -> Result<(), StoreError> {
         let Found { job, after } = found.clone();
         let post = job.post.clone();

@@ -1,8 +1,9 @@
 //! Messages that members have hidden from themselves.
 //!
-//! Owns: `message.hide` and `message.hidden`, their rows, and the form in which those messages reach that member.
-//! Promises: a hide counts for one membership only; what a user has hidden comes to them without its entry, by any read
-//! of messages; hiding twice changes nothing. Must not: touch the message, or show anybody else what was hidden.
+//! Owns: `message.hide` and `message.hidden`, their rows, and the form in which those messages reach the member that
+//! hid them. Promises: a hide counts for one membership only; what a user has hidden comes to them without its entry,
+//! by any read of messages; hiding twice changes nothing. Must not: touch the message, or show anybody else what was
+//! hidden.
 //!
 //! ```text
 //! hide            $own: the message is the member's own; else no column
