@@ -172,7 +172,7 @@ impl Tables {
             if done.is_ok() {
                 (writes.data_bytes, writes.adds) = (brought.data_bytes, brought.adds);
             }
-            // If it was over before the view was made, the view may show what others have written since.
+            // If the transaction had ended before the view was made, the view may show what others have written since.
             (done, taken.is_open())
         };
         let (done, is_open) = if is_costly {
