@@ -25,8 +25,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Messages are allocated on one thread and freed on another all the time; the system's allocator is slow at that. It
-/// also serves LMDB's C code (`override`): of what that frees with an ended partition, the system's kept most.
+/// Messages are allocated on one thread and freed on another all the time; the system's allocator is slow at that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

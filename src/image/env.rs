@@ -1,6 +1,6 @@
 //! The LMDB environment: opening it, its sub-databases ("slots"), its lock against a second process.
 //!
-//! Owns: the one `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
+//! Owns: the `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
 //! only (a commit is two device flushes and atomic); LMDB opens only a file that has passed (`check.rs`); slot
 //! handles exist before any transaction that can see their content. Must not: know what a run or a row is. Called by
 //! `mod.rs` at open and by all that need a transaction.
@@ -8,6 +8,8 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(target_env = "gnu")]
+use std::sync::Once;
 use std::sync::{Arc, RwLock};
 
 use heed::types::Bytes as Raw;
@@ -328,8 +330,28 @@ fn slot_name(slot: u16) -> String {
     format!("p{slot:05}")
 }
 
+/// Has LMDB's lists of pages, some MiB of each environment, given back to the system with their environment. By itself
+/// glibc keeps pieces of a size that was freed once in arenas, where a few small pieces hold all of them: a MiB for
+/// each partition that ended.
+#[cfg(target_env = "gnu")]
+#[allow(unsafe_code)]
+fn give_back_large_pieces() {
+    /// From here on a piece is large: glibc's own limit before it has seen any.
+    const LARGE_BYTES: libc::c_int = 128 << 10;
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: it sets a number of glibc's allocator, under a lock of its own.
+        let is_set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
+        assert_eq!(is_set, 1, "glibc takes all up to half of an arena");
+    });
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn give_back_large_pieces() {}
+
 #[allow(unsafe_code)]
 fn open_env(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Env<WithoutTls>, Error> {
+    give_back_large_pieces();
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
         .map_size(map_bytes)

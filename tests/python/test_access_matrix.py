@@ -338,7 +338,7 @@ def test_nothing_is_left_out_of_the_matrix(hall):
     methods = {method["name"] for method in hall.server.call(hall.server.admin, "rpc.discover")["methods"]}
     assert methods == {method for method, _, _ in VERBS} and set(ELSEWHERE) <= methods
     paths = set()
-    for name in ["http.rs", "entrance.rs", "centrifuge/emulation.rs"]:
+    for name in ["http/mod.rs", "entrance/mod.rs", "centrifuge/emulation.rs"]:
         with open(os.path.join(SCHEMAS, "..", "src", "gateway", name)) as file:
             paths.update(re.findall(r'"(/[a-z0-9_]+(?:/[a-z0-9_]*)?)"', file.read().split("#[cfg(test)]")[0]))
     doors = {"/v1/connect", "/v1/rpc", "/connection/websocket", "/connection/http_stream", "/connection/sse", "/emulation", "/api", "/api/"}
