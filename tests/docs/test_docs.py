@@ -48,7 +48,7 @@ NOT_RUN = {
     "docs/BENCHMARKS.md": {
         "apt-get": MACHINE,
         "cargo": BUILDS,
-        "TIDELINE_BIN=target/release/tideline python3 tests/centrifuge/bench.py": MEASURES,
+        "TIDELINE_BIN=target/dist/tideline python3 tests/centrifuge/bench.py": MEASURES,
     },
     "docs/CENTRIFUGE.md": {
         "[centrifuge]": IN_CENTRIFUGE,
