@@ -67,9 +67,9 @@ pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use split::cut::Ending;
 pub use split::gate::{Gate, Inside};
 pub use split::making::{Making, Round};
+pub use split::offline::Estimate;
 pub use split::plan::Reshape;
 pub use split::point::Point;
-pub use split::reshape::Estimate;
 
 /// The partitions of one data directory. Cheap to clone.
 #[derive(Clone)]

@@ -5,7 +5,7 @@
 //! count. Must not: know how a child is made (`partition/split/making.rs`), or what a row means.
 
 mod auto;
-mod cut;
+mod handover;
 mod shown;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use crate::partition::{Making, Map, OpenError, Partitions, Reshape, Round};
 use crate::people::Jobs;
 use crate::relay::Relay;
 use crate::table::Tables;
-use cut::Cut;
+use handover::Cut;
 pub use shown::{Live, Shown};
 
 /// When partitions are split by themselves; 0 = never.

@@ -30,11 +30,11 @@ use crate::ids::{Clock, PartitionId};
 use crate::table::{Batch, Catalog, Partitions, Purpose, Retention, Rules, TableRules, Txn, View};
 
 use follow::heads::Heads;
+use rows::drop_rules::{TimelineRetention, Window};
 use rows::head::Epochs;
-use rows::retention::{TimelineRetention, Window};
 use time::Time;
 use write::Site;
-use write::fresh_ids::IdMaker;
+use write::make_ids::IdMaker;
 
 pub use call::{
     Append, AppendOne, Appended, EntryLimits, Limits, List, Listed, Page, Range, Target,

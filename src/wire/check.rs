@@ -7,7 +7,7 @@
 use super::failure::Failure;
 use super::limits::Limits;
 use super::messages::entry::{Entry, Patch};
-use super::reason::Reason;
+use super::reasons::Reason;
 use crate::model::{Value, json_bytes};
 
 /// Sequences, change numbers and times stay below 2^53, so that every client can hold them.

@@ -18,7 +18,7 @@ use super::limits::Limits;
 use super::messages::entry::Integers;
 use super::methods::{Method, Reply, Request};
 use super::push::Push;
-use super::reason::Reason;
+use super::reasons::Reason;
 
 /// A protocol that clients speak over a WebSocket.
 pub trait Dialect: fmt::Debug + Send + Sync + 'static {

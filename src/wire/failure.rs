@@ -1,14 +1,14 @@
 //! One refusal: a reason, and the details that help the client to repair its call.
 //!
 //! Owns: `Failure` and its form on the wire. Promises: small whatever the client sent (texts are cut), so an error
-//! can't be used to make the server echo megabytes. Must not: list reasons; `reason.rs` does.
+//! can't be used to make the server echo megabytes. Must not: list reasons; `reasons.rs` does.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::reason::Reason;
+use super::reasons::Reason;
 
 /// Longer texts in a failure are cut here.
 const TEXT_BYTES_MAX: usize = 360;

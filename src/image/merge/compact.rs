@@ -14,9 +14,10 @@ use heed::RwTxn;
 use super::super::catalog::{Catalog, Job, Part, Run};
 use super::super::rows::part::PartWriter;
 use super::super::{Error, Image, Inner, Reclaimed, WritingState};
+use super::Merge;
 use super::plan;
 use super::plan::{Plan, Room};
-use super::{Merge, Sieve};
+use super::sieve::Sieve;
 
 /// What one call of [`Image::compact`] did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

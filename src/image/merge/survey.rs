@@ -16,7 +16,7 @@ use bytes::Bytes;
 use super::super::catalog::{Catalog, Run};
 use super::super::rows::scan::RunScan;
 use super::super::{Error, Inner, Rules, WritingState};
-use super::Sieve;
+use super::sieve::Sieve;
 
 /// A step ends after so many bytes, however few rows they are: a flush waits for it.
 const STEP_BYTES_MAX: u64 = 16 << 20;

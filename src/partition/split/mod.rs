@@ -8,6 +8,6 @@ pub(super) mod gate;
 pub(super) mod inherited;
 pub(super) mod making;
 pub(super) mod noted;
+pub(super) mod offline;
 pub(super) mod plan;
 pub(super) mod point;
-pub(super) mod reshape;

@@ -12,9 +12,9 @@ use super::super::rows::tables::{MEMBERS, Name};
 use super::super::write::append::Prepared;
 use super::super::write::{Site, check_size, merge, put_head, sort, version};
 use super::super::{EntryLimits, Error, Target};
+use super::admit::Reader;
 use super::call::{MembersChanged, NewMember, UpdateMember};
 use super::change_row::{ChangeRow, Left};
-use super::reader::Reader;
 use super::row::MemberRow;
 
 /// Bytes of a member's attributes, as compact JSON.

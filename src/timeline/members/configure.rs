@@ -11,10 +11,10 @@ use super::super::rows::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL,
 use super::super::rows::tables::{Name, SETTINGS};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
+use super::admit::Reader;
 use super::call::SettingsPatch;
 use super::change::put_change;
 use super::change_row::ChangeRow;
-use super::reader::Reader;
 use super::settings::{Configured, Edit, EditBy, Settings};
 use super::settings_row::SettingsRow;
 

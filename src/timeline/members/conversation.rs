@@ -20,8 +20,8 @@ use super::super::time::shown;
 use super::super::unread::{Unread, mask, unread};
 use super::super::write::Site;
 use super::super::{Error, Message, TimelineInfo, Timelines};
+use super::admit::Reader;
 use super::membership::{MemberChange, member};
-use super::reader::Reader;
 use super::row::MemberRow;
 
 /// What memory knows of a timeline that exists.

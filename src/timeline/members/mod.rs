@@ -4,6 +4,7 @@
 //! [`reader`], and every write decides on membership in its own batch; a timeline without members and settings costs
 //! no look-up. Must not: know unread counts or a user's own list.
 
+mod admit;
 pub(super) mod call;
 pub(super) mod change;
 pub(super) mod change_row;
@@ -12,12 +13,13 @@ mod conversation;
 mod direct;
 mod list;
 mod membership;
-mod reader;
 mod row;
 mod settings;
 pub(super) mod settings_row;
 mod verify;
 
+pub use admit::DIRECT;
+pub(in crate::timeline) use admit::{Reader, checked, rights_to_make};
 pub use call::{
     AddMembers, Create, ListMembers, ListedMembers, Member, MembersChanged, NewMember, NextMembers,
     RemoveMembers, SettingsPatch, UpdateMember,
@@ -25,8 +27,6 @@ pub use call::{
 pub use conversation::{Conversation, Looked, Pulse};
 pub(in crate::timeline) use membership::member as changed_member;
 pub use membership::{MemberChange, memberships};
-pub use reader::DIRECT;
-pub(in crate::timeline) use reader::{Reader, checked, rights_to_make};
 pub use row::{DEFAULT_ROLE, MemberRow};
 pub(crate) use settings::INBOX;
 pub use settings::{

@@ -7,15 +7,15 @@
 pub(super) mod append;
 pub(super) mod create;
 pub(super) mod edit;
-pub(super) mod fresh_ids;
+pub(super) mod make_ids;
 
 use crate::ids::{PartitionId, Position};
 use crate::model::{Value, json_bytes};
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
 use super::members::Policies;
+use super::rows::drop_rules::Window;
 use super::rows::head::{Epochs, HeadRow};
-use super::rows::retention::Window;
 use super::rows::stored::MetaRow;
 use super::rows::tables::{METAS, Name};
 use super::time::{Alarm, Time};

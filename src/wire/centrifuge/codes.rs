@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
+use super::super::reasons::Reason;
 use super::replies::{Error, Unsubscribe};
 use crate::wire::close::Close;
 use crate::wire::failure::Failure;
 use crate::wire::push::Ended;
-use crate::wire::reason::Reason;
 
 /// An error that every SDK knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

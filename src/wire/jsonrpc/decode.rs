@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeSeed;
 
+use super::super::reasons::Reason;
 use super::call::{
     Asked, append, batch_count, checked_id, request, sync, well_formed, without_place,
 };
@@ -16,7 +17,6 @@ use crate::decode;
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
 use crate::wire::methods::Method;
-use crate::wire::reason::Reason;
 
 /// Decodes JSON text.
 pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {

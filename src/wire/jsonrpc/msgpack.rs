@@ -14,11 +14,11 @@ use serde::de::{
     self, Deserialize as _, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 
+use super::super::reasons::Reason;
 use super::decode::decode as decode_json;
 use super::{Body, Id};
 use crate::wire::failure::Failure;
 use crate::wire::limits::Limits;
-use crate::wire::reason::Reason;
 
 /// Decodes one binary frame.
 pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {

@@ -11,7 +11,7 @@ use super::super::check::Check;
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
-use super::super::reason::Reason;
+use super::super::reasons::Reason;
 use super::super::schema::rules;
 use super::entry::Entry;
 

@@ -13,7 +13,7 @@ use super::super::check::Check;
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::{by_timeline, page_default};
-use super::super::reason::Reason;
+use super::super::reasons::Reason;
 use super::super::schema::rules;
 
 /// Timelines of one `read.set`.

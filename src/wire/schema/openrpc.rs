@@ -13,7 +13,7 @@ use super::super::close::Close;
 use super::super::failure::Said;
 use super::super::methods::Method;
 use super::super::push::PUSHES;
-use super::super::reason::Reason;
+use super::super::reasons::Reason;
 use super::generator;
 use super::generator::below_2_53;
 

@@ -14,7 +14,7 @@ use super::super::check;
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::Entry;
-use super::super::reason::Reason;
+use super::super::reasons::Reason;
 use super::super::schema::rules;
 use crate::model::json_bytes;
 

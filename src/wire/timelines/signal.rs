@@ -14,7 +14,7 @@ use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::Entry;
 use super::super::params::page_default;
-use super::super::reason::Reason;
+use super::super::reasons::Reason;
 use super::super::schema::rules;
 
 /// Sends something in passing to those who subscribe with `signals`. It is never stored and may be dropped.

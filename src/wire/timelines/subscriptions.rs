@@ -12,7 +12,7 @@ use super::super::check;
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::message::Message;
-use super::super::reason::Reason;
+use super::super::reasons::Reason;
 use super::super::schema::rules;
 
 /// Where one of many subscriptions begins. Neither `after` nor `rewind`: from now.

@@ -1,4 +1,4 @@
-//! The heart of a session: pings, and the limits of patience.
+//! How long a session is patient with its client: pings, and when a client that does not read is cut.
 //!
 //! Owns: the timer, and when a client is given up. Promises: a client is judged by what it did while this process was
 //! there and listened: time in which the process was away or did not read does not count. Must not: read or write

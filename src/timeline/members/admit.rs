@@ -18,18 +18,18 @@ use super::row::MemberRow;
 pub const DIRECT: &str = "direct/";
 
 /// A user in front of a timeline that they may read.
-pub(in super::super) struct Reader {
+pub(in crate::timeline) struct Reader {
     /// The lowest sequence that they may see: never below the timeline's floor.
-    pub(in super::super) floor: u64,
+    pub(in crate::timeline) floor: u64,
     /// Their row, if they are a member.
-    pub(in super::super) member: Option<MemberRow>,
+    pub(in crate::timeline) member: Option<MemberRow>,
     /// What they may do there.
-    pub(in super::super) rights: Rights,
+    pub(in crate::timeline) rights: Rights,
 }
 
 impl Reader {
     /// The timeline's head as they see it: with their own floor. For reading only.
-    pub(in super::super) fn sees(&self, head: HeadRow) -> HeadRow {
+    pub(in crate::timeline) fn sees(&self, head: HeadRow) -> HeadRow {
         HeadRow {
             floor: self.floor.max(head.floor),
             ..head
@@ -40,7 +40,7 @@ impl Reader {
 impl Site {
     /// What a caller may see. [`Error::TimelineNotFound`] for a caller that may not read it, and [`Error::NoRight`] for
     /// one that may, but not do what it asks for.
-    pub(in super::super) fn reader(
+    pub(in crate::timeline) fn reader(
         &self,
         rows: &impl Source,
         name: &Name,
@@ -95,7 +95,7 @@ impl Site {
     }
 
     /// What a reader may see, for callers that keep it.
-    pub(in super::super) fn admission(
+    pub(in crate::timeline) fn admission(
         &self,
         name: &Name,
         head: &HeadRow,
@@ -108,7 +108,7 @@ impl Site {
     }
 
     /// The head of a timeline, and its reader. An error if it does not exist or the reader is shut out.
-    pub(in super::super) fn admit(
+    pub(in crate::timeline) fn admit(
         &self,
         rows: &impl Source,
         name: &Name,
@@ -125,7 +125,7 @@ impl Site {
 
     /// Whether a caller may do what it asks for with a timeline that may not exist; with `create` the caller may make
     /// it then. Mostly membership does not matter, and costs no look-up.
-    pub(in super::super) fn check_asker(
+    pub(in crate::timeline) fn check_asker(
         &self,
         rows: &impl Source,
         name: &Name,
@@ -175,7 +175,7 @@ impl Site {
     }
 
     /// Whether only members may read and write a timeline.
-    pub(in super::super) fn is_members_only(&self, name: &Name, head: &HeadRow) -> bool {
+    pub(in crate::timeline) fn is_members_only(&self, name: &Name, head: &HeadRow) -> bool {
         match head.flags & (MEMBERS_ONLY | OPEN_TO_ALL) {
             0 => self.policy_shuts_out(name),
             own => own == MEMBERS_ONLY,
@@ -190,7 +190,7 @@ impl Site {
 
 /// All rights that count for a call that may make a timeline. Users make direct conversations by their own call only,
 /// which asks as a back end: else anybody could make one of two others first, and be in it.
-pub(in super::super) fn rights_to_make(
+pub(in crate::timeline) fn rights_to_make(
     name: &Name,
     asker: &Asker,
     membership: Membership<'_>,
@@ -205,7 +205,7 @@ pub(in super::super) fn rights_to_make(
 }
 
 /// What comes of asking with these rights.
-pub(in super::super) fn checked(asker: &Asker, rights: Rights) -> Result<(), Error> {
+pub(in crate::timeline) fn checked(asker: &Asker, rights: Rights) -> Result<(), Error> {
     match asker.decide(rights) {
         Decision::Allowed => Ok(()),
         Decision::Forbidden => Err(Error::NoRight),

@@ -5,12 +5,14 @@
 //! (encoding, hashing, keys) is done by the caller; the writer's thread looks up, numbers and puts. Must not: check
 //! names and sizes; the caller has.
 
+mod duplicates;
+
 use std::future::Future;
 use std::sync::Arc;
 
 use crate::access::{Asker, Given};
 use crate::ids::PartitionId;
-use crate::table::{Action, Purpose, ReadError, RowWriter, StoreError, Txn, load, put, record};
+use crate::table::{Action, Purpose, ReadError, RowWriter, StoreError, Txn, put, record};
 
 use super::super::inbox::record_posts;
 use super::super::rows::head::HeadRow;
@@ -258,42 +260,6 @@ impl Prepared {
         Ok(head.incarnation)
     }
 
-    /// Answers the messages whose IDs are known, and counts them.
-    fn look_up(
-        &mut self,
-        txn: &Txn<'_>,
-        site: &Site,
-        existing: Option<&HeadRow>,
-    ) -> Result<usize, Error> {
-        let mut known = 0;
-        for (index, message) in self.messages.iter_mut().enumerate() {
-            let (Some(head), Some(by)) = (existing, &message.known_by) else {
-                continue;
-            };
-            let Some(row) = remembered(txn, site, &self.name, head, by)? else {
-                continue;
-            };
-            // Of one that still waits, only the same call is a repeat.
-            let scheduled = row.scheduled();
-            let is_other = match self.when {
-                When::Delivery(_) if scheduled.is_some() => continue,
-                When::Later(_) => false,
-                When::Now | When::Delivery(_) => scheduled.is_some(),
-            };
-            if row.hash != by.hash || is_other {
-                return Err(Error::MessageIdConflict { index });
-            }
-            known += 1;
-            message.answer = Answer {
-                sequence: row.sequence,
-                timestamp: row.timestamp,
-                duplicate: true,
-                scheduled,
-            };
-        }
-        Ok(known)
-    }
-
     /// Schedules its one message. The timeline is made if it `is_new`.
     fn schedule(
         &mut self,
@@ -379,16 +345,4 @@ impl Prepared {
         };
         self.messages.into_iter().map(appended).collect()
     }
-}
-
-fn remembered(
-    txn: &Txn<'_>,
-    site: &Site,
-    name: &Name,
-    head: &HeadRow,
-    by: &KnownBy,
-) -> Result<Option<IdRow>, ReadError> {
-    let key = name.id_key(head.incarnation, &by.columns);
-    let row = load(txn, &key, "not a message ID's row", IdRow::decode)?;
-    Ok(row.filter(|row| site.window.remembers(row, head.last, txn.now_ms())))
 }

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ids::Clock;
 
 /// Makes UUIDv7 texts without asking the system for each: the random part is a hash of a seed and a counter.
-pub(in super::super) struct IdMaker {
-    pub(in super::super) clock: Arc<Clock>,
+pub(in crate::timeline) struct IdMaker {
+    pub(in crate::timeline) clock: Arc<Clock>,
     seed: [u8; 16],
     counter: AtomicU64,
 }
 
 impl IdMaker {
-    pub(in super::super) fn new(clock: Arc<Clock>) -> IdMaker {
+    pub(in crate::timeline) fn new(clock: Arc<Clock>) -> IdMaker {
         IdMaker {
             clock,
             seed: *uuid::Uuid::new_v4().as_bytes(),
@@ -23,7 +23,7 @@ impl IdMaker {
         }
     }
 
-    pub(in super::super) fn next(&self) -> String {
+    pub(in crate::timeline) fn next(&self) -> String {
         let mut input = [0; 24];
         input[..16].copy_from_slice(&self.seed);
         let count = self.counter.fetch_add(1, Ordering::Relaxed);

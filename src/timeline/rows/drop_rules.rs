@@ -24,13 +24,13 @@ use super::tables::{
 
 /// How long message IDs are remembered.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Window {
+pub(in crate::timeline) struct Window {
     ms: u64,
     count: u64,
 }
 
 impl Window {
-    pub(in super::super) fn new(limits: &Limits) -> Window {
+    pub(in crate::timeline) fn new(limits: &Limits) -> Window {
         Window {
             ms: limits.message_id_window_ms,
             count: limits.message_id_window_count,
@@ -39,7 +39,7 @@ impl Window {
 
     /// Whether an ID still counts: its message is younger than the window, or among the newest of its timeline. Time
     /// and head only rise, so what does not count never counts again.
-    pub(in super::super) fn remembers(&self, id: &IdRow, last: u64, now_ms: u64) -> bool {
+    pub(in crate::timeline) fn remembers(&self, id: &IdRow, last: u64, now_ms: u64) -> bool {
         id.scheduled().is_some()
             || id.timestamp.saturating_add(self.ms) > now_ms
             || id.sequence.saturating_add(self.count) > last
@@ -47,8 +47,8 @@ impl Window {
 }
 
 /// What timelines know about their rows.
-pub(in super::super) struct TimelineRetention {
-    pub(in super::super) window: Window,
+pub(in crate::timeline) struct TimelineRetention {
+    pub(in crate::timeline) window: Window,
 }
 
 impl Retention for TimelineRetention {

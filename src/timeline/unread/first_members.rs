@@ -22,7 +22,7 @@ const SLICE_BYTES: usize = 1 << 20;
 impl Site {
     /// Makes a timeline without members ready to get some. `false`: the batch did a part of it and nothing else may be
     /// done in it; to be called again in another batch. `true`: the caller may give the head members, and store it.
-    pub(in super::super) fn count_for_members(
+    pub(in crate::timeline) fn count_for_members(
         &self,
         txn: &mut Txn<'_>,
         name: &Name,

@@ -1,4 +1,4 @@
-//! The cut: calls wait, and children take over from their parents.
+//! The handover: calls wait, and children take over from their parents, by the cut of `partition/split/cut.rs`.
 //!
 //! Owns: the steps before it, their order, and how long each may take. Promises: everything that is derived from the
 //! parents' changes is written, and their events are pushed, before the children serve; calls go on whether the cut is

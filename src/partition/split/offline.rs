@@ -1,4 +1,4 @@
-//! Splits and merges: the children are made whole from their parents, and then all of them count at once.
+//! A split or merge of a directory that nobody serves: the children are made whole, and count from the next opening on.
 //!
 //! Owns: what a change takes of the disk, and the change of a directory that nobody serves. Promises: the parents are
 //! not changed; whenever the process ends, the next start finds all parents or all children, whole; a row that belongs
