@@ -22,7 +22,7 @@ use super::super::write::{Site, version};
 use super::super::{Error, Message, Target};
 use super::gone::Of;
 use super::keys::number_behind;
-use super::read_set::put_marks;
+use super::own_marks::put_marks;
 use super::senders;
 
 /// Messages that a member can hide.

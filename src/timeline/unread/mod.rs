@@ -17,6 +17,7 @@ mod gone;
 mod hides;
 mod keys;
 mod mentions;
+mod own_marks;
 mod read_set;
 mod receipts;
 mod senders;

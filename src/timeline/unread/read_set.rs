@@ -3,13 +3,14 @@
 //! Owns: `read.set` and `conversation.clear`. Promises: `read` ≤ `received` ≤ head; neither falls unless that is asked
 //! for; nothing comes back that was cleared; what is so already is not written. Must not: write the head.
 
-use crate::table::{Action, Source, Txn, put, record};
+use crate::table::{Action, Source, Txn};
 
 use super::super::members::MemberRow;
 use super::super::rows::head::HeadRow;
-use super::super::rows::tables::{MEMBERS, Name};
-use super::super::write::{Site, version};
+use super::super::rows::tables::Name;
+use super::super::write::Site;
 use super::super::{Error, Target};
+use super::own_marks::{put_marks, put_own};
 use super::{Unread, unread};
 
 /// What a member says they have read of a timeline.
@@ -120,29 +121,4 @@ impl Site {
         let member = reader.member.ok_or(Error::NotAMember)?;
         Ok((name, head, member))
     }
-}
-
-/// Writes a member's own marks, and a record of it for followers of the log. The member version stays: what others see
-/// of the member is the same.
-pub(super) fn put_marks(
-    txn: &mut Txn<'_>,
-    name: &Name,
-    head: &HeadRow,
-    user: &str,
-    member: &MemberRow,
-) {
-    put_own(txn, (name, head), user, member, Action::Update);
-}
-
-fn put_own(
-    txn: &mut Txn<'_>,
-    (name, head): (&Name, &HeadRow),
-    user: &str,
-    member: &MemberRow,
-    action: Action,
-) {
-    let key = name.member_key(head.incarnation, user);
-    let time = version(txn.now_ms());
-    let entry = put(txn, key, member.encode(), time);
-    record(txn, MEMBERS, action, entry, 1);
 }

@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::Name;
-use super::read_set::put_marks;
+use super::own_marks::put_marks;
 use super::{Hidden, ReadMark, ReadState, Unread};
 use crate::access::Asker;
 use crate::ids::{Clock, PartitionId};
