@@ -2,8 +2,8 @@
 //!
 //! Owns: everything that looks at a Tideline server from outside. Promises: it knows only PROTOCOL.md and Tablestore's
 //! API, so what it reports holds for any client. Must not: import anything of the server's crate but the encodings of
-//! Tablestore's API (`wire::tablestore`, which the official SDKs hold on their own), or trust a reply that it can
-//! check.
+//! Tablestore's API (`wire::tablestore`, which the official SDKs hold on their own) and `tls::client`, or trust a reply
+//! that it can check.
 
 mod audience;
 pub mod bench;

@@ -1,7 +1,7 @@
-//! The commands of the program beside `serve`.
+//! Commands that work on a directory that no server uses, on a running server, or (`doctor`) on the machine.
 //!
-//! Owns: each a command's words, what it prints and its errors. Promises: what goes wrong is one line and an exit code.
-//! Must not: do what the server does; they open a directory that no server uses, or ask a running server.
+//! Owns: what each does, what it prints, and what it fails with. Promises: a failure ends with one line on standard
+//! error and an exit code. Must not: do what the server does.
 
 pub mod address;
 pub mod doctor;

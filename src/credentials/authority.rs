@@ -129,7 +129,7 @@ impl Authority {
                 false => tokens.sources.jwks_refresh.min(RETRY),
             };
             self.changed();
-            // When the rest has passed, it is time.
+            // The timeout is the usual end of the wait: the next fetch is due.
             let _ = timeout(rest, self.reloaded.notified()).await;
         }
     }

@@ -95,7 +95,7 @@ pub struct Overrides {
     /// Whether others in the channel hear of its joins and leaves.
     #[serde(deserialize_with = "value")]
     pub join_leave: Option<bool>,
-    /// Whether it hears of those of others without asking.
+    /// Whether it hears of others' joins and leaves without asking for them.
     #[serde(deserialize_with = "value")]
     pub force_push_join_leave: Option<bool>,
 }

@@ -1,9 +1,9 @@
 //! The LMDB environment: opening it, its sub-databases ("slots"), its lock against a second process.
 //!
-//! Owns: the `unsafe` of the crate, the environment's flags and the handles of all slots. Promises: default flags
-//! only (a commit is two device flushes and atomic); LMDB opens only a file that has passed (`check.rs`); slot
-//! handles exist before any transaction that can see their content. Must not: know what a run or a row is. Called by
-//! `mod.rs` at open and by all that need a transaction.
+//! Owns: the `unsafe` of the crate, the environment's flags, the handles of all slots, and one setting of glibc for the
+//! whole process. Promises: default flags only (a commit is two device flushes and atomic); LMDB opens only a file that
+//! has passed (`check/file_check.rs`); slot handles exist before any transaction that can see their content. Must not:
+//! know what a run or a row is. Called by `mod.rs` at open and by all that need a transaction.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -331,8 +331,8 @@ fn slot_name(slot: u16) -> String {
 }
 
 /// Has LMDB's lists of pages, some MiB of each environment, given back to the system with their environment. By itself
-/// glibc keeps pieces of a size that was freed once in arenas, where a few small pieces hold all of them: a MiB for
-/// each partition that ended.
+/// glibc raises its limit for large pieces to each large piece that is freed, and keeps smaller pieces in arenas from
+/// then on: a MiB for each partition that ended. A limit that is set stays. It holds for all C code of the process.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
 fn give_back_large_pieces() {

@@ -17,6 +17,7 @@ mod pages;
 mod readers;
 mod rows;
 mod rules;
+mod slots;
 mod snapshot;
 
 use std::collections::{HashMap, HashSet};
@@ -33,7 +34,6 @@ use catalog::Catalog;
 pub use catalog::TableCounts;
 use catalog::catalog_codec::{CATALOG_KEY, VERSION_KEY};
 
-use catalog::slots::{Slots, SlotsLeft};
 pub(crate) use check::verify::Problem;
 #[cfg(test)]
 pub(crate) use check::verify::VerifiedImage;
@@ -47,6 +47,7 @@ use rows::filter::Budget;
 use rows::part::PartWriter;
 pub(crate) use rules::Reclaimed;
 pub use rules::{DropContext, Owner, Pieces, Reason, Rules, Verdict};
+use slots::{Slots, SlotsLeft};
 pub(crate) use snapshot::Snapshot;
 
 /// Beside `version` and `catalog`, and never changed once it is written.

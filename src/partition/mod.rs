@@ -1,4 +1,4 @@
-//! Partitions: each one writer thread, one commit log, memtables and an image; and the only place where async and sync
+//! Partitions: each one writer thread, one commit log, memtables and an image; and the only layer where async and sync
 //! meet.
 //!
 //! Owns: group commit, visibility, placement, recovery, flush and compaction's schedule. Promises: a closure that was

@@ -43,7 +43,7 @@ pub(super) fn id_of(one: &str, other: &str) -> String {
     format!("{DIRECT}/{digits}")
 }
 
-/// The other user of a direct conversation of `user`, if its ID is one.
+/// The other user of a direct conversation of `user`; `None` if the ID is of none, or is a hash and names nobody.
 pub(super) fn peer_of(id: &str, user: &str) -> Option<String> {
     let (first, second) = id.strip_prefix(DIRECT)?.split_once('/')?;
     let plain = |name: &str| name.replace("%2F", "/").replace("%25", "%");

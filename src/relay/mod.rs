@@ -314,7 +314,7 @@ impl Starter {
     async fn follow(self, mut maps: watch::Receiver<Arc<Map>>, mut ends: CancellationToken) {
         let stop = self.inner.stop.clone();
         while let Some(Ok(())) = stop.run_until_cancelled(maps.changed()).await {
-            // The next route begins before this one ends: a caller that waits for this one must find the next.
+            // The new tasks begin before the old ones end: a caller whose route ends must find its successor.
             let next = self.begin();
             std::mem::replace(&mut ends, next).cancel();
         }

@@ -42,7 +42,7 @@ impl Server {
     }
 }
 
-/// The judge of credentials. It has its keys fetched until the token that is returned is cancelled.
+/// The judge of credentials. It has its keys fetched until the [`CancellationToken`] that comes with it is cancelled.
 pub(super) async fn judge(
     config: &Config,
     partitions: &Partitions,

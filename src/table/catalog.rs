@@ -125,9 +125,9 @@ impl Catalog {
         self.inner.known.load().standing(table)
     }
 
-    /// A table as it is on disk now. A change that is not on disk yet was not answered to any caller, and a caller that
-    /// learns of it later makes its calls later. For the writers of partitions, on which a write arrives with the table
-    /// as it was.
+    /// A table as it is on disk now. A change is answered only when it is on disk, so no call that follows from it can
+    /// meet the table as it was before. For the writers of partitions: a write comes with the table of when it was
+    /// queued.
     pub(super) fn newest(&self, table: Arc<Table>) -> Arc<Table> {
         self.known(table.id).unwrap_or(table)
     }

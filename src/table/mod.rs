@@ -6,6 +6,7 @@
 //! bytes never panic; all access to rows from above goes through here. Must not: know timelines.
 
 mod access;
+mod batch;
 mod catalog;
 mod error;
 mod format;
@@ -33,6 +34,7 @@ pub use access::{
     RowPage, Source, changed_rows, damaged, delete, load, page, put, read_row, record, scan,
     scan_all, scan_behind,
 };
+pub use batch::Answers;
 pub use catalog::{Catalog, USER_TABLES_FROM};
 pub use format::change::{Action, Change};
 pub use format::key::{Key, split_key};
@@ -52,6 +54,5 @@ pub use tables::{TABLES_MAX, Tables};
 pub use virtual_table::{Touched, VirtualRows, Walk};
 pub use write::Written;
 pub use write::apply::ROW_BYTES_MAX;
-pub use write::batch::Answers;
 
 pub use crate::ordered::Malformed;

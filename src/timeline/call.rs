@@ -1,7 +1,8 @@
 //! What goes in and out of the calls of timelines and messages, as types.
 //!
 //! Owns: arguments, answers, limits. Promises: every number says its unit, every answer carries the epoch that its
-//! positions are of. Must not: hold a rule, touch rows, or know how anything of it looks on the wire.
+//! positions are of, or it is returned beside the answers, as of appends. Must not: hold a rule, touch rows, or know
+//! how anything of it looks on the wire.
 
 use super::members::Configured;
 use super::message::{Columns, Head, Message, Meta};

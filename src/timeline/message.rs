@@ -1,7 +1,7 @@
-//! Messages and heads as everybody above the rows sees them.
+//! Messages, heads and what a batch did to a timeline, as everybody above the rows sees them.
 //!
-//! Owns: these types, and how many bytes a message takes on a page. Promises: every number says its unit. Must not:
-//! hold a rule, touch rows, or know how anything of it looks on the wire.
+//! Owns: these types, and the most bytes that a message takes as JSON. Promises: every number says its unit. Must not:
+//! hold a rule, touch rows, or encode.
 
 use super::marks::Reactions;
 use crate::model::{Value, json_bytes, json_text_bytes};

@@ -1,6 +1,6 @@
 //! Data directories: kills, damage, limits of the machine, the room that rows take.
 //!
-//! Owns: nothing; each room has its subject. Must not: need a fault that a real disk does not have.
+//! Owns: nothing; each room has its subject. Must not: plant a fault but in a control.
 
 mod crash;
 mod damage_directory;

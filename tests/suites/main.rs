@@ -1,6 +1,6 @@
 //! The suites in other languages, each against the real binary.
 //!
-//! Owns: their order. Promises: one runs at a time, as each takes all processors. Must not: know what a suite tests.
+//! Owns: the lock that lets one run at a time, as each takes all processors. Must not: know what a suite tests.
 
 mod centrifuge;
 mod clients;

@@ -3,8 +3,8 @@ what nobody needs is forgotten.
 
 By hand, as many pairs as wanted: `LINEAGE_PAIRS=200 LINEAGE_PAUSE_S=2 pytest test_lineage.py -s` prints how long each
 reader waited for its news, the memory and the size of what the server says of itself, every ten pairs. A partition that
-has ended can be read for a minute; after the first one, all of these should stay as they are. Without the pause there are
-more such partitions than the address space has room for.
+has ended can be read for a minute; after the first one, all of these should stay as they are, and memory must. Without
+the pause there are more such partitions than the address space has room for.
 """
 
 import os
@@ -23,6 +23,10 @@ PAIRS = int(os.environ.get("LINEAGE_PAIRS", "30"))
 PAUSE_S = float(os.environ.get("LINEAGE_PAUSE_S", "0"))
 # So long a push may take on a busy machine. With two ways back for each pair it would take hours.
 PATIENCE = 20
+# By then as many partitions have ended as can be read at a time, with the pause of two seconds.
+SETTLED = 60
+# What memory may grow by from then on. It grew by half of itself over 140 pairs before LMDB's lists were given back.
+GROWTH_MAX = 1.25
 
 
 def numbers(server):
@@ -161,6 +165,7 @@ def test_split_and_merge_again_and_again(own_server):
     own_server.start()
     readers = Readers(own_server)
     readers.step()
+    memory = {}
     for pair in range(PAIRS):
         [whole] = numbers(own_server)
         change(own_server, "split", partition=whole)
@@ -170,9 +175,12 @@ def test_split_and_merge_again_and_again(own_server):
         time.sleep(PAUSE_S)
         if "LINEAGE_PAIRS" in os.environ and pair % 10 == 9:
             shown = {what: round(seconds * 1e3) for what, seconds in readers.longest.items()}
-            print(f"{pair + 1} pairs: longest wait {shown} ms, {own_server.memory() >> 20} MiB, {sizes(own_server)}", flush=True)
+            memory[pair + 1] = own_server.memory() >> 20
+            print(f"{pair + 1} pairs: longest wait {shown} ms, {memory[pair + 1]} MiB, {sizes(own_server)}", flush=True)
             readers.longest.clear()
     series, _, _ = sizes(own_server)
     assert series == 1, "metrics of partitions that ended"
+    late = [mib for pairs, mib in memory.items() if pairs >= SETTLED]
+    assert not late or late[-1] <= late[0] * GROWTH_MAX, memory
     readers.close()
     assert own_server.stop() == 0

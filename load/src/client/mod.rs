@@ -1,7 +1,7 @@
 //! Clients of the wire, lean enough that they are not what is measured.
 //!
-//! Owns: connections, requests and answers in their bytes, and when they are sent. Promises: no copy that the protocol
-//! does not ask for. Must not: know profiles.
+//! Owns: connections, requests and answers in their bytes, and when they are sent. Promises: what the
+//! generator sends and reads is not copied. Must not: know profiles.
 
 pub mod frame;
 pub mod generator;

@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Sets the user from the next call on; it goes out with that call, so the two take one way.
+    /// Asks to be this user. It goes out with the next call: one round trip for both.
     pub(crate) fn become_user(&mut self, params: &impl Serialize) {
         put_request(&mut self.out, self.next_id, "session.open", params);
         self.next_id += 1;

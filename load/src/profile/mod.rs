@@ -1,7 +1,8 @@
 //! What a profile is, and the one way all of them run: start the server if asked, drive, collect, tell.
 //!
 //! Owns: the frame around `drive`. Promises: a server that was started here is gone at the end; a result is written
-//! also if promises were broken or the run is invalid. Must not: know any profile.
+//! also if promises were broken or the run is invalid. Must not: know any profile; they only lie below, the larger ones
+//! in folders of their own beside this one.
 //!
 //! A new profile is a module with its own arguments (`#[derive(clap::Args, Serialize)]`), `impl Profile` for them, and
 //! its two lines in `cli.rs`.

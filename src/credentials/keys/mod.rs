@@ -1,6 +1,7 @@
 //! Keys that tokens are verified with.
 //!
-//! Owns: where they come from, and their algorithms. Promises: a key is of one algorithm. Must not: judge tokens.
+//! Owns: where they come from, their algorithms, and the check of a signature. Promises: a key is of one algorithm.
+//! Must not: read what a token says.
 
 pub(super) mod files;
 pub(super) mod jwks;

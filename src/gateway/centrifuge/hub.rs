@@ -116,7 +116,7 @@ pub(in crate::gateway) struct Member {
     pub(in crate::gateway) is_shown: bool,
     /// Whether others in the channel hear of its joins and leaves.
     pub(in crate::gateway) is_told: bool,
-    /// Whether it hears of those of others.
+    /// Whether it hears of others' joins and leaves.
     pub(in crate::gateway) hears: bool,
 }
 

@@ -101,7 +101,7 @@ fn at_the_end(
 }
 
 /// A subscription that makes its timeline, and begins when that is decided, before it is on disk. If the making is
-/// lost, nothing that the client was sent is wrong: the timeline was empty, and one that is made later has another
+/// lost, the client was sent nothing wrong: the timeline was empty, and one that is made later has another
 /// epoch, which ends the subscription. `Err` = the timeline exists, or must not be made.
 pub(in super::super) async fn making(
     shared: &Shared,

@@ -172,7 +172,7 @@ mod tests {
             client("2001:db8::7", &["[2001:db9::1]:443, 10.9.9.9:80"]),
             "2001:db9::1"
         );
-        // An address that nobody can read is not passed over.
+        // An address that nobody can read is not skipped.
         assert_eq!(client("10.0.0.1", &["198.51.100.1, unknown"]), "10.0.0.1");
         assert_eq!(
             client("10.0.0.1", &["198.51.100.1, , 10.0.0.2"]),

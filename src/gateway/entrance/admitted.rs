@@ -167,7 +167,7 @@ impl Admitted {
         while door.still_counts(credential, &self.shared.clock) {
             let ends_at = credential.ends_at.unwrap_or(u64::MAX);
             let rest_ms = ends_at.saturating_sub(self.shared.clock.now_ms());
-            // When the rest has passed, it is time to look again.
+            // The timeout is no error: it only means to look again.
             let rest = Duration::from_millis(rest_ms.min(LOOK_MS));
             let _ = timeout(rest, versions.changed()).await;
         }

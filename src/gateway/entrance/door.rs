@@ -232,8 +232,8 @@ impl Door {
                 Reason::Forbidden.into()
             }
             Refused::Missing => Reason::Unauthenticated.into(),
-            // Only failures count against an address, and a good credential is accepted even so: otherwise clients that
-            // share an address would shut each other out.
+            // Only failures count against an address. A good credential is accepted also from one that has too many:
+            // otherwise clients that share an address would shut each other out.
             _ => match self.limits.fail(address) {
                 Ok(()) => Reason::Unauthenticated.into(),
                 Err(reached) => reached.into(),

@@ -1,8 +1,8 @@
-//! The way of a connection from its handshake to a session.
+//! The way in: connections from their acceptance to HTTP or a session, and the callers of requests.
 //!
 //! Owns: what is known of a connection below HTTP, and what a handshake leaves of it to the session. Promises: a client
-//! that shows a bad credential, or has too many connections, gets no session; one that shows none keeps the place of a
-//! stranger. Must not: read or write the socket.
+//! that shows a bad credential, or has too many connections, gets no session; with `[auth]` one that shows none keeps
+//! the place of a stranger. Must not: decode a message.
 
 pub(super) mod address;
 pub(super) mod admitted;
@@ -58,7 +58,8 @@ impl Ends {
     }
 }
 
-/// Whether a client shows a token. Other schemes are of a proxy that asks for a password and passes it on.
+/// Whether a client shows a token or an API key. Other schemes are of a proxy that asks for a password and passes it
+/// on.
 pub(super) fn shows_token(headers: &HeaderMap) -> bool {
     headers.get_all(AUTHORIZATION).iter().any(|value| {
         let scheme = value.as_bytes().get(.."bearer ".len());
@@ -66,7 +67,7 @@ pub(super) fn shows_token(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Whether a request makes a connection that keeps its place among those that nobody knows.
+/// Whether a request makes a connection that keeps a stranger's place.
 pub(super) fn comes_without_a_credential(request: &Request<Incoming>, shared: &Shared) -> bool {
     let is_unknown = match request.uri().path() {
         "/v1/connect" => !shows_token(request.headers()),

@@ -1,8 +1,9 @@
 //! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
 //!
-//! Owns: which path answers what. Promises: heads, bodies and the reading of responses have deadlines; every refusal
-//! has the right status and a line that says why, and arrives whatever the client still sends, also if it has ended its
-//! side; the connection's task is the session's task. Must not: decode a request's meaning.
+//! Owns: which path answers what, how bodies are read, which pages may call. Promises: heads, bodies and the reading of
+//! responses have deadlines; every refusal has the right status and a line that says why, and arrives whatever the
+//! client still sends, also if it has ended its side; the connection's task is the session's task. Must not: do a call;
+//! `dispatch` does.
 
 pub(super) mod body;
 pub(super) mod cors;

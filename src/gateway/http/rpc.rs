@@ -101,7 +101,7 @@ async fn admit(
         let credential = credential.map_err(|failure| door::refusal(&failure))?;
         return Ok(Admitted::by(shared, door, credential));
     }
-    // No caller is asked for a credential, so this counts as one.
+    // No credential is asked for, so a request counts as if it had shown one.
     visitor.seat.is_of(None);
     let mut asker = Asker::default();
     if let Some(user) = headers.get(USER) {

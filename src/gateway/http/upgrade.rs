@@ -1,7 +1,7 @@
 //! The WebSocket handshake: from a request's head to a 101, or to the refusal that RFC 6455 asks for.
 //!
 //! Owns: the checks of the handshake and the choice of the sub-protocol. Promises: no extension is ever agreed on. Must
-//! not: touch the socket; `http.rs` hands it over after the answer is written.
+//! not: touch the socket; `mod.rs` hands it over after the answer is written.
 
 use std::borrow::Cow;
 

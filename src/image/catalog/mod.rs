@@ -5,7 +5,6 @@
 //! not: touch LMDB. Its bytes are in `catalog_codec.rs`.
 
 pub(super) mod catalog_codec;
-pub(super) mod slots;
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};

@@ -3,7 +3,7 @@
 //! Owns: the check of all that LMDB reads without being asked for a row: both meta pages, the records of all
 //! sub-databases, the catalog's pages, the lists of free pages. Promises: reads with our own reader only; whatever does
 //! not fit is an error that names file, page and what; after it LMDB meets only pages that have passed, until it
-//! follows a slot (`slots.rs` and `part.rs` see to these). Must not: read rows, or change the file.
+//! follows a slot (`slots.rs` and `rows/part.rs` see to these). Must not: read rows, or change the file.
 
 use std::path::Path;
 use std::sync::Arc;

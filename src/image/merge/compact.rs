@@ -3,7 +3,7 @@
 //! Owns: the life of a job: started in the catalog, carried on slice by slice (each one transaction with the job's last
 //! key), taken up again after a restart, ended by putting the output in the inputs' place. Promises: at any moment the
 //! catalog shows the same rows: up to the last key from the output, above it from the inputs. Must not: choose what to
-//! merge (`plan.rs`) or what to drop (`merge.rs`). Called by the partition's one background thread, before and between
+//! merge (`plan.rs`) or what to drop (`sieve.rs`). Called by the partition's one background thread, before and between
 //! flushes.
 
 use std::sync::Arc;

@@ -1,8 +1,9 @@
-//! Merging neighbouring runs row by row; what of a merged row is written, `sieve.rs` says.
+//! From memtables to runs, and from runs to fewer: what is merged, when, and what of it stays (`sieve.rs`); in this
+//! file neighbouring runs row by row.
 //!
 //! Owns: the order of composition: newest first, down to a put or tombstone. Promises: with a reader that sees the
 //! newer runs above and the older ones below, the merged run shows what its inputs showed, but for what the row rules
-//! have marked as gone. Must not: write.
+//! have marked as gone. Must not: read for callers.
 
 pub(super) mod compact;
 pub(super) mod flush;

@@ -16,7 +16,7 @@ pub(in super::super) struct Sieve<'a> {
     rules: &'a dyn Rules,
     now_ms: u64,
     read: &'a dyn Fn(&[u8]) -> Option<Bytes>,
-    /// Runs below the oldest input.
+    /// Of all runs; those below the oldest input are looked at.
     catalog: &'a Catalog,
     oldest_input: u64,
     includes_oldest: bool,

@@ -7,7 +7,7 @@
 //!
 //! Owns: this layout, as LMDB 0.9 writes it in the machine's byte order. LMDB itself has no checksum of it and follows
 //! whatever is there. Promises: what has passed `parse` has its own number, its nodes cover their part of the page
-//! without gap or overlap, and its keys rise. Must not: read a file (`pages.rs`) or follow a child (`tree.rs`).
+//! without gap or overlap, and its keys rise. Must not: read a file (`mod.rs`) or follow a child (`tree.rs`).
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the way from stored bytes back to key and entry. Promises: what comes out has passed its checksum, and what is
 //! not there is so by pages that have passed theirs; a row whose value was cut comes out whole. Must not: know about
-//! other runs, or let LMDB look a row up: it believes its pages (see `tree.rs`).
+//! other runs, or let LMDB look a row up: it believes its pages (see `pages/tree.rs`).
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The way of a write: from the queue to the writer's batch, the log, the disk and the answer.
 //!
-//! Owns: group commit. Promises: a closure takes effect whole or not at all, after those submitted before it, and is
-//! answered after its batch is on disk. Must not: know what a row is.
+//! Owns: group commit, the room that it keeps on the disk, and its beginning, the recovery. Promises: a closure takes
+//! effect whole or not at all, after those submitted before it, and is answered after its batch is on disk. Must not:
+//! know what a row is.
 
 pub(super) mod door;
 pub(super) mod in_flight;

@@ -1,7 +1,8 @@
 //! Following a partition's log, also when the partition has ended.
 //!
-//! Owns: the followers' handles, and what is kept for them. Promises: each batch is seen once, in order. Must not: know
-//! what is in a batch.
+//! Owns: the followers' handles, what is kept for them, and what else lives as long as a partition does: the tasks and
+//! the memory of layers above. Promises: batches come in order, and what is held is kept. Must not: know what is in a
+//! batch.
 
 pub(super) mod each;
 pub(super) mod ended;

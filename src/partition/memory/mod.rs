@@ -1,6 +1,7 @@
 //! What of a partition is in memory: memtables, and views that compose them with the image.
 //!
-//! Owns: memtables and their way into the image. Promises: a view shows a state between two batches. Must not: decide.
+//! Owns: memtables and their way into the image. Promises: a view shows a state between two batches. Must not:
+//! write the log, or answer a write.
 
 pub(super) mod arena;
 pub(super) mod flusher;

@@ -1,7 +1,7 @@
-//! Splits and merges of partitions while they are served.
+//! Splits and merges, of partitions that are served and of a directory that nobody serves.
 //!
 //! Owns: the making of children, the cut, and what becomes of the parents. Promises: until the cut nothing has changed;
-//! behind it everybody finds the children. Must not: know what a row is.
+//! from the cut on every new caller finds the children. Must not: know what a row is.
 
 pub(super) mod cut;
 pub(super) mod gate;

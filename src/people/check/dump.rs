@@ -50,7 +50,7 @@ pub struct StoredConversation {
     pub attributes: Columns,
 }
 
-/// Hands each user of a partition, with what lies there, to `each`.
+/// Hands each row of the users of a partition to `each`, with its user: conversations, then devices, then positions.
 pub fn dump_people<E: From<ReadError>>(
     view: &View,
     each: &mut dyn FnMut(&str, DumpedPerson) -> Result<(), E>,

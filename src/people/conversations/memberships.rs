@@ -1,7 +1,7 @@
 //! The memberships of a user in memory.
 //!
 //! Owns: what a list or a sync that finds nothing new needs of the rows of conversations. Promises: a membership takes
-//! 40 bytes beside its name's. Must not: know which users are in memory; `memory.rs` does.
+//! 40 bytes beside its name's. Must not: know which users are in memory; `people/memory.rs` does.
 
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;

@@ -1,8 +1,9 @@
-//! The writes of a user's conversations, at the user.
+//! A user's conversations: lists and syncs of them, what the relay writes there, and in this file the writes of their
+//! rows at the user.
 //!
 //! Owns: which membership a row is of, and what of it is the user's own. Promises: a row that a newer membership has
-//! written is not taken back by an older one; what is the user's own never shows in another membership. Must not: know
-//! whether a membership has ended since; the timeline does.
+//! written is not taken back by an older one, unless the relay begins anew; what is the user's own never shows in
+//! another membership. Must not: decide that a membership has ended; the timeline does.
 
 pub(super) mod conversation_row;
 pub(super) mod filter;

@@ -1,7 +1,7 @@
 //! The positions of a device in memory.
 //!
 //! Owns: what a poll that finds nothing new needs of the rows of positions and devices. Promises: a position takes
-//! 24 bytes beside its name's and epoch's. Must not: know which devices are in memory; `memory.rs` does.
+//! 24 bytes beside its name's and epoch's. Must not: know which devices are in memory; `people/memory.rs` does.
 
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;

@@ -1,4 +1,4 @@
-//! The bytes of rows: cells, rows, deltas, wide rows in pieces, keys, change records.
+//! The bytes of rows: cells, rows, deltas, wide rows in pieces, keys, change records; and which stored cells live.
 //!
 //! Owns: these formats. Promises: each value has one form, and arbitrary bytes never panic. Must not: read or write the
 //! store.

@@ -1,7 +1,7 @@
 //! GetRow and GetRange as calls on tables.
 //!
 //! Owns: the partitions whose views a read takes. Promises: a range over several partitions is read at one moment of
-//! each. Must not: know how a row or a range is read; `read.rs` and `range.rs` do.
+//! each. Must not: know how a row or a range is read; `mod.rs` and `range.rs` do.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! GetRow and BatchGetRow: rows by their primary keys.
+//! Reads: rows, ranges, exports, and what costly ones may take; in this file rows by their primary keys.
 //!
 //! Owns: reading one row as a request asks for it. Promises: what a row counts is returned also where the row is not.
 //! Must not: walk ranges; `range.rs` does.

@@ -1,7 +1,7 @@
 //! How much of a processor the costly reads of one caller take.
 //!
 //! Owns: what each caller's reads have taken lately. Promises: on average they take no more of a processor than they
-//! may, and nobody waits for that: a read that comes too early is refused. Must not: know what is read.
+//! may, and nobody queues for that: a read that comes too early is refused. Must not: know what is read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::bounds::Holder;
 /// See the top.
 pub(in super::super) struct Pace {
     percent: u32,
-    /// When what a caller has taken is what it may have taken by then.
+    /// For each caller, the time at which its share will have made up for what it has taken.
     even: Mutex<HashMap<Holder, Instant>>,
 }
 
@@ -20,7 +20,7 @@ pub(in super::super) struct Pace {
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 impl Pace {
-    /// Each caller may take so many percent of a processor; from 100 on there is no bound.
+    /// Each caller may take so many percent of a processor, at least 1; from 100 on there is no bound.
     pub(in super::super) fn new(percent: u32) -> Pace {
         Pace {
             percent,

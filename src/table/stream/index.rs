@@ -87,8 +87,8 @@ impl Index {
         tail.next().max(from)
     }
 
-    /// Notes what is committed from now on, until the partition closes. Cancel-safe. What it can't keep pace with is
-    /// noted by readers.
+    /// Notes what is committed from now on, until the partition closes. Cancel-safe. What it can't keep pace with,
+    /// readers note when they come there.
     pub(in super::super) async fn follow(&self, tail: Tail) {
         let mut at = tail.position();
         while tail.past(at).await {

@@ -29,7 +29,7 @@ use crate::model::{
 use crate::partition::{ImageOptions, Options};
 
 pub(super) const START_MS: u64 = 1_700_000_000_000;
-/// Tables with this offset have a bug planted in `update.rs`: automatic versions look at nothing but the clock.
+/// Tables with this offset have a bug planted in `write/update.rs`: automatic versions look at nothing but the clock.
 pub(in crate::table) const PLANTED_OFFSET_S: i64 = 77_777;
 
 /// Streams of this life have a bug planted in `stream/noted.rs`: what a batch replaces is forgotten.

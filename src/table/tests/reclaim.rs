@@ -1,4 +1,5 @@
-//! What has ended leaves the disk for its own sake: nothing is written, only time passes, or a table is changed.
+//! What expired, is surplus or was deleted leaves the disk by itself: nothing is written, only time passes, or a table
+//! is changed.
 //!
 //! Owns: the proof for every place where data may lie (memtable, several runs, one run at the bottom) and every reason,
 //! also after a restart. Promises: counts are those of the image's own check; with the survey off what is proved needs

@@ -12,12 +12,12 @@ use crate::model::{
 };
 use crate::partition::{Purpose, SubmitError, Txn, View};
 
+use super::super::batch::{Answers, check_all, purpose};
 use super::super::format::primary_key::check;
 use super::super::read::range::{RangePage, Span};
 use super::super::read::{Got, get};
 use super::super::schema::Table;
 use super::super::tables::Tables;
-use super::super::write::batch::{Answers, check_all, purpose};
 use super::super::write::{Checked, Written};
 use super::open::{InHand, Transaction, WRITES_OF_ONE_BYTES_MAX, Writes};
 

@@ -1,7 +1,7 @@
 //! A checked write on the writer's thread: condition, number, effect, change record.
 //!
 //! Owns: the order of these. Promises: a write that is refused has left nothing in the batch. Rows are read only where
-//! something depends on them. Must not: check what `write.rs` has checked.
+//! something depends on them. Must not: check what `mod.rs` has checked.
 
 use bytes::Bytes;
 

@@ -1,11 +1,10 @@
-//! Writes of one row, checked against their table.
+//! Writes: in this file those of one row, checked against their table.
 //!
 //! Owns: what of a write depends on the table but not on the row. Promises: a checked write meets only conditions,
 //! versions and increments on the writer's thread. Must not: run there; `apply.rs` does.
 
 pub(super) mod ahead;
 pub(super) mod apply;
-pub(super) mod batch;
 pub(super) mod counter;
 pub(super) mod update;
 

@@ -1,7 +1,7 @@
 //! The recipients of a message: the members and followers at its place in the log.
 //!
 //! Owns: that rule. Promises: the answer is the same whenever it is asked, as long as member changes are kept: users
-//! that had joined by then, and are still there or have left since. Must not: hold more than a page.
+//! that had joined before the message and had not left before it. Must not: hold more than a page.
 
 use std::collections::BTreeSet;
 

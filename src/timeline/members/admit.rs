@@ -107,7 +107,7 @@ impl Site {
         }
     }
 
-    /// The head of a timeline, and its reader. An error if it does not exist or the reader is shut out.
+    /// The head of a timeline, and its reader. An error if there is none, the caller may not, or the epoch is another.
     pub(in crate::timeline) fn admit(
         &self,
         rows: &impl Source,
@@ -123,8 +123,8 @@ impl Site {
         Ok((head, reader))
     }
 
-    /// Whether a caller may do what it asks for with a timeline that may not exist; with `create` the caller may make
-    /// it then. Mostly membership does not matter, and costs no look-up.
+    /// Whether a caller may do what it asks for with a timeline that may not exist; with `create`, also whether it may
+    /// make one that does not. Mostly membership does not matter, and costs no look-up.
     pub(in crate::timeline) fn check_asker(
         &self,
         rows: &impl Source,

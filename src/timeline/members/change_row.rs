@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! member change  $follower, $head, $joined (both of one who left: the head then, when they had joined), $user
-//!                $follower in place of $user: who follows the timeline has changed; neither: who may read has
+//!                $follower in place of $user: a follower came or went; neither: the right to read has changed
 //! ```
 
 use crate::model::ValueRef;

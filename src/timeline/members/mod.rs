@@ -1,7 +1,7 @@
 //! The members of a timeline, its settings, and what a user may see of it.
 //!
 //! Owns: member rows, settings, policies, and the floor of each reader. Promises: every read of a client goes by
-//! [`reader`], and every write decides on membership in its own batch; a timeline without members and settings costs
+//! [`Reader`], and every write decides on membership in its own batch; a timeline without members and settings costs
 //! no look-up. Must not: know unread counts or a user's own list.
 
 mod admit;

@@ -1,8 +1,8 @@
-//! Single look-ups, ranges and the list of timelines.
+//! Reading timelines: going on from a position, many timelines at once, and in this file look-ups, ranges and lists.
 //!
-//! Owns: `timeline.get`, `timeline.list`, `message.get`, `message.range`. Promises: each answer is of one view per
-//! partition; a list shows the names of all partitions in order, none twice, none left out between `after` and `next`.
-//! Must not: keep a view while it waits for another.
+//! Owns: `timeline.get`, `timeline.list`, `message.get`, `message.range`. Promises: a page of one timeline is of one
+//! view; a list shows the names of all partitions in order, none twice, none left out between `after` and `next`. Must
+//! not: keep a view while it waits for another.
 
 pub(super) mod admitted;
 pub(super) mod covered;

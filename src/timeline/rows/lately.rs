@@ -1,7 +1,7 @@
 //! What the writer remembers of timelines that were written lately: their heads, and senders' last ordinals.
 //!
-//! Owns: this memory, one of each partition, as of the last closure. Promises: what is known is what the rows say, and
-//! all writes of head rows come by here; two generations or a bound keep it small. Must not: decide anything.
+//! Owns: this memory, one of each partition, as of the last closure, and the write of head rows, which keeps it true.
+//! Promises: what is known is what the rows say; two generations or a bound keep it small. Must not: number anything.
 
 use std::collections::HashMap;
 

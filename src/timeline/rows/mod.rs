@@ -1,7 +1,8 @@
-//! What of timelines lies in the store: the rows, their keys, and which of them have expired.
+//! The rows of timelines: their formats and keys, when merges may drop them, what the writer remembers of them, and the
+//! virtual tables that show them.
 //!
-//! Owns: the formats of all rows that are not a folder's of their own. Promises: arbitrary bytes never panic. Must not:
-//! decide what is written.
+//! Owns: the formats of rows that have no folder of their own. Promises: arbitrary bytes never panic. Must not: decide
+//! what a call writes.
 
 pub(super) mod drop_rules;
 pub(super) mod head;

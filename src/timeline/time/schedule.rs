@@ -47,7 +47,7 @@ pub struct Scheduled {
 pub struct ListScheduled {
     /// Where.
     pub timeline: String,
-    /// The asker, and the user whose messages are meant; without a user those that were scheduled without one.
+    /// The asker. The messages are those of its sender: its user, else its key's name; without `[auth]`, of nobody.
     pub asker: Asker,
     /// Only message IDs behind this one in the order of the list.
     pub after: Option<String>,
@@ -190,8 +190,8 @@ impl Site {
             found.push(one);
         }
         if found.is_empty() {
-            // A sender sees refused messages even of a timeline that is gone; a caller without any gets the answer of
-            // any read.
+            // A sender sees refused messages even if the timeline is gone; a caller that has none is answered as by a
+            // read.
             self.admit(view, &name, None, &list.asker)?;
         }
         Ok((found, false))

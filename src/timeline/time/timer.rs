@@ -25,7 +25,7 @@ pub struct Timer {
     timelines: Timelines,
     partition: PartitionId,
     alarm: Arc<Alarm>,
-    /// By kind: every due row below this time was announced to the timer since.
+    /// By kind: a due row below this time is there only if it was announced after this was set.
     from_ms: [u64; KINDS.len()],
     /// When the next row may be due.
     wakes_at_ms: u64,

@@ -88,7 +88,7 @@ impl Timelines {
         })
     }
 
-    /// Hides messages from a member; what they can't see is passed over. Gives how many were not hidden before.
+    /// Hides messages from a member; those that it can't see are skipped. Gives how many were not hidden before.
     pub fn hide(
         &self,
         target: Target,

@@ -1,4 +1,4 @@
-//! A member's own marks: what it has read and cleared.
+//! A member's own marks: how far it has received, read and cleared, and how much it has hidden.
 //!
 //! Owns: how they are written. Promises: each write has a record for followers of the log. Must not: decide on a mark.
 

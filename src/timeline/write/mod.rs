@@ -1,8 +1,8 @@
-//! What every write shares: finding the timeline, checking its epoch, creating it, deleting and trimming it.
+//! Writing to a timeline: making, appending, editing, deleting, trimming; in this file what these share.
 //!
-//! Owns: the life of a timeline and its meta. Promises: every write puts the head row, so that a follower of the
-//! log knows the state of each timeline in it; delete and trim write one small row whatever they give up; an
-//! incarnation is above every earlier one of its name. Must not: number messages or changes.
+//! Owns: the life of a timeline and its meta. Promises: every write but the scheduling of a message puts the head row,
+//! so that a follower of the log knows the state of each timeline in it; delete and trim write one small row whatever
+//! they give up; an incarnation is above every earlier one of its name. Must not: read rows for a reader.
 
 pub(super) mod append;
 pub(super) mod create;

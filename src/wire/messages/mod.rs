@@ -1,4 +1,4 @@
-//! What is said of messages.
+//! What is said of messages: appends, edits, pins, reactions, hides, schedules.
 //!
 //! Owns: these families' parameters and results, and the forms of entries. Promises: a type is what its schema says.
 //! Must not: decide.

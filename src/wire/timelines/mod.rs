@@ -1,4 +1,4 @@
-//! What is said of timelines, their members and followers.
+//! What is said of timelines: their members and readers, signals, syncs and subscriptions, and the news of them.
 //!
 //! Owns: these families' parameters and results. Promises: a type is what its schema says. Must not: decide.
 

@@ -1,7 +1,7 @@
-//! The server family: status, history.
+//! Calls on the server itself: sessions, keys, partitions, webhooks, the log, and in this file status and history.
 //!
-//! Owns: the calls behind these methods. Promises: they say nothing of what clients have stored. Must not: look at a
-//! figure; the server's health does.
+//! Owns: the way from each decoded call to the layer that does it. Promises: status and history say nothing of what
+//! clients have stored. Must not: look at a figure; the server's health does.
 
 pub(super) mod key;
 pub(super) mod log;

@@ -1,8 +1,8 @@
 //! What is shown of sessions: `session.list`, `session.get`, `timeline.readers`.
 //!
-//! Owns: the calls behind these methods. Promises: a session is shown to its own user and to those who look after the
-//! server; other callers see only those of its timelines that they may read by name; only sessions that may lag are
-//! asked how far they are. Must not: wait long for a session that does not answer.
+//! Owns: the calls behind these methods. Promises: a session is shown to its own caller and to those who look after
+//! the server; these see only those of its timelines that they may read by name; a list asks only sessions that may lag
+//! how far they are. Must not: wait long for a session that does not answer.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Calls on timelines, their messages and members.
 //!
-//! Owns: from each decoded call to the layer that does it. Promises: one decision about rights each. Must not: encode.
+//! Owns: the way from each decoded call to the layer that does it. Promises: a call's rights go with it to that layer,
+//! which decides where it looks at the rows. Must not: encode.
 
 pub(super) mod marks;
 pub(super) mod member;

@@ -1,7 +1,7 @@
 //! The schedule family: list, cancel.
 //!
-//! Owns: the calls behind these methods. Promises: a caller meets only what the same user has scheduled; without a
-//! user, what was scheduled without one. Must not: check what the wire has checked.
+//! Owns: the calls behind these methods. Promises: a caller meets only what the same sender has scheduled: its
+//! user, else its key. Must not: check what the wire has checked.
 
 use std::sync::Arc;
 

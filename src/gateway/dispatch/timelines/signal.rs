@@ -2,8 +2,8 @@
 //!
 //! Owns: the calls behind these methods. Promises: nobody sends signals to a timeline that they may not read, or learns
 //! which users are online there; the signals of a connection keep their order, unless it begins to subscribe to the
-//! timeline or its user's own membership is just changing; what a removal shuts out does not get signals that were sent
-//! after its answer. Must not: write anything.
+//! timeline or its user's own membership is just changing; a user that a removal shuts out does not get signals that
+//! were sent after its answer. Must not: write anything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

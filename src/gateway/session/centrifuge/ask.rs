@@ -46,8 +46,8 @@ impl Session {
         }
     }
 
-    /// The believed asker in a channel. It never makes a direct conversation: the members of one are the two users in
-    /// its name, and the client may be neither.
+    /// The believed asker in a channel. Unless `insecure` is set it makes no direct conversation: the members of one
+    /// are the two users in its name, and the client may be neither.
     pub(super) fn believed_in(&mut self, channel: &str) -> Asker {
         let own = self.own();
         match channel.starts_with(DIRECT) && !own.options.insecure {

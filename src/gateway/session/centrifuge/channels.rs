@@ -38,7 +38,7 @@ pub(super) struct Channel {
     pub(super) is_shown: bool,
     /// Others in the channel hear of its joins and leaves.
     pub(super) is_told: bool,
-    /// It hears of those of others.
+    /// It hears of others' joins and leaves.
     pub(super) hears: bool,
     /// It takes deltas.
     pub(super) deltas: bool,

@@ -33,7 +33,7 @@ impl Session {
         Some(Instant::now() + Duration::from_millis(wait_ms))
     }
 
-    /// Ends what has expired: subscriptions, or the connection.
+    /// Ends what was not refreshed in time: subscriptions, or the connection.
     pub(in super::super) fn end_what_is_over(&mut self) -> Option<Disconnect> {
         let now_ms = self.shared.clock.now_ms();
         let own = self.centrifuge.as_deref_mut()?;
@@ -141,7 +141,7 @@ impl Session {
 }
 
 impl Centrifuge {
-    /// When the connection expires, ms.
+    /// When the connection ends, ms: some time after it has expired, as it may be refreshed until then.
     fn ends_at(&self) -> Option<u64> {
         self.expires_at.map(|at| at.saturating_add(GRACE_MS))
     }

@@ -305,7 +305,7 @@ impl super::Centrifuge {
         registered.map_or_else(|| "".into(), |registered| Arc::clone(&registered.client.id))
     }
 
-    /// How long a connection may take to send its connect command.
+    /// By when a connect command must have been accepted; `None` = one was.
     pub(super) fn connect_by(&self) -> Option<Instant> {
         (self.stage == Stage::New).then(|| self.began + CONNECT_TIME_MAX)
     }

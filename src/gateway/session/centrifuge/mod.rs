@@ -60,7 +60,7 @@ pub(super) struct Centrifuge {
 /// How far a session is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has not sent its connect command.
+    /// None of its connect commands was accepted yet.
     New,
     /// The subscriptions that it begins with are being read.
     Connecting,
@@ -103,7 +103,7 @@ impl Centrifuge {
         self.rest.is_some() || self.held.is_some()
     }
 
-    /// Whether it has sent its connect command.
+    /// Whether a connect command was accepted.
     pub(super) fn is_known(&self) -> bool {
         self.stage != Stage::New
     }

@@ -175,8 +175,8 @@ impl Session {
         }
     }
 
-    /// A channel's subscribe is answered. With `Some` it is open; with `Some(Some(_))` it gets a push of it, as it did
-    /// not ask.
+    /// A channel's subscribe is answered. `Some` = the channel is open; `Some(Some(_))` = the server has subscribed the
+    /// client, which gets a push that says so.
     pub(super) fn opened(&mut self, at: Opening, name: &Arc<str>, stand: Option<Option<Stand>>) {
         let own = self.own();
         if own.channels.at(name, at).is_none() {

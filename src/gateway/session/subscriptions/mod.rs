@@ -1,8 +1,8 @@
-//! The subscriptions of one connection.
+//! What one connection follows: streams of changes, and in this file its subscriptions.
 //!
 //! Owns: which timelines are subscribed, which of them have news, and their order. Promises: no push before the
 //! subscribe reply or after the unsubscribe reply; each gets its turn; nothing is fetched while the socket has no room.
-//! Must not: hold a payload: what is fetched goes to the outbox at once.
+//! Must not: hold a payload, but for one frame's part of a subscribe: what is fetched goes to the outbox at once.
 
 pub(super) mod anew;
 pub(super) mod conversations;

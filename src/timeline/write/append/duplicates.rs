@@ -1,7 +1,8 @@
 //! Duplicates: messages whose IDs are known from an append before.
 //!
-//! Owns: what a known ID means for an append that repeats it. Promises: the same message gets its first answer again;
-//! another one under this ID is refused. Must not: forget an ID (`rows/drop_rules.rs` says how long one is remembered).
+//! Owns: what a known ID means for an append that repeats it. Promises: the same message gets its first answer again,
+//! or its number if it was scheduled and has been appended; another one under this ID is refused. Must not: forget an
+//! ID (`rows/drop_rules.rs` says how long one is remembered).
 
 use super::super::super::Error;
 use super::super::super::rows::head::HeadRow;

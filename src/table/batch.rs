@@ -14,12 +14,12 @@ use crate::ids::PartitionId;
 use crate::model::{Asking, Effort, Error, KeyValue, PrimaryKey, RowSink, RowWrite, Selection};
 use crate::partition::{Purpose, Txn, View};
 
-use super::super::format::primary_key::check;
-use super::super::read::range::SCANNED_BYTES_MAX;
-use super::super::read::{Got, get};
-use super::super::schema::Table;
-use super::super::tables::Tables;
-use super::{Checked, Written};
+use super::format::primary_key::check;
+use super::read::range::SCANNED_BYTES_MAX;
+use super::read::{Got, get};
+use super::schema::Table;
+use super::tables::Tables;
+use super::write::{Checked, Written};
 
 /// Units that the rows of one answer may come to before the rest is refused: as many as a page of a range has.
 const ANSWER_UNITS_MAX: u32 = (SCANNED_BYTES_MAX / 4_096) as u32;
@@ -190,9 +190,7 @@ impl Tables {
 
 /// Checks all rows. What is wrong with a row's place (a table that takes no writes, its primary key) fails the row, all
 /// else the batch.
-pub(in super::super) fn check_all(
-    rows: Vec<(Arc<Table>, RowWrite)>,
-) -> Result<Answers<Checked>, Error> {
+pub(super) fn check_all(rows: Vec<(Arc<Table>, RowWrite)>) -> Result<Answers<Checked>, Error> {
     let checked = |(table, write)| match Checked::new(table, write) {
         Err(
             error @ (Error::ReadOnlyTable
@@ -208,7 +206,7 @@ pub(in super::super) fn check_all(
 }
 
 /// What a batch is for: rows that go make room, if there is nothing else in it.
-pub(in super::super) fn purpose<'a>(rows: impl IntoIterator<Item = &'a Checked>) -> Purpose {
+pub(super) fn purpose<'a>(rows: impl IntoIterator<Item = &'a Checked>) -> Purpose {
     match rows
         .into_iter()
         .all(|row| row.purpose() == Purpose::MakesRoom)
@@ -234,7 +232,7 @@ fn check_atomic(first: &Checked, rows: &[Checked]) -> Result<(), Error> {
 }
 
 impl Tables {
-    pub(in super::super) fn place(&self, table: &Table, key: &[KeyValue]) -> PartitionId {
+    pub(super) fn place(&self, table: &Table, key: &[KeyValue]) -> PartitionId {
         table.place(self.partitions(), key)
     }
 }

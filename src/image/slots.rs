@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use heed::RoTxn;
 
-use super::super::env::{Db, SLOTS_MAX, Store};
-use super::super::pages::page::Content;
-use super::super::pages::tree::Tree;
-use super::super::{Error, Inner};
-use super::{Catalog, Part};
+use super::catalog::{Catalog, Part};
+use super::env::{Db, SLOTS_MAX, Store};
+use super::pages::page::Content;
+use super::pages::tree::Tree;
+use super::{Error, Inner};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
@@ -27,30 +27,26 @@ enum Use {
 }
 
 /// The state of all slots.
-pub(in super::super) struct Slots {
+pub(super) struct Slots {
     uses: Vec<Use>,
     left: SlotsLeft,
     /// Of lost slots, the places of the damage, to be logged once the lock is free.
-    pub(in super::super) damage: Vec<String>,
+    pub(super) damage: Vec<String>,
 }
 
 /// How many slots could still be taken, for callers that don't hold the lock.
 #[derive(Clone)]
-pub(in super::super) struct SlotsLeft(Arc<AtomicUsize>);
+pub(super) struct SlotsLeft(Arc<AtomicUsize>);
 
 impl SlotsLeft {
-    pub(in super::super) fn get(&self) -> usize {
+    pub(super) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Slots {
     /// The state after opening.
-    pub(in super::super) fn new(
-        store: &Store,
-        txn: &RoTxn<'_>,
-        catalog: &Catalog,
-    ) -> Result<Slots, Error> {
+    pub(super) fn new(store: &Store, txn: &RoTxn<'_>, catalog: &Catalog) -> Result<Slots, Error> {
         let mut slots = Slots {
             uses: Vec::new(),
             damage: Vec::new(),
@@ -70,7 +66,7 @@ impl Slots {
     }
 
     /// The number of slots that could still be taken: free, dirty and not yet made ones.
-    pub(in super::super) fn left(&self) -> SlotsLeft {
+    pub(super) fn left(&self) -> SlotsLeft {
         self.left.clone()
     }
 
@@ -94,14 +90,14 @@ impl Slots {
     }
 
     /// Gives slots back, to be cleared.
-    pub(in super::super) fn give_back(&mut self, slots: [u16; 2]) {
+    pub(super) fn give_back(&mut self, slots: [u16; 2]) {
         for slot in slots {
             self.set(slot, Use::Dirty);
         }
     }
 
     /// After a new catalog: what only the one before it named is to be cleared.
-    pub(in super::super) fn release_unnamed(&mut self, before: &Catalog, after: &Catalog) {
+    pub(super) fn release_unnamed(&mut self, before: &Catalog, after: &Catalog) {
         for part in before.parts() {
             self.set_part(part, Use::Dirty);
         }
@@ -111,7 +107,7 @@ impl Slots {
     }
 
     /// The next slot that has to be cleared.
-    pub(in super::super) fn dirty(&self) -> Option<u16> {
+    pub(super) fn dirty(&self) -> Option<u16> {
         let at = self.uses.iter().position(|&slot| slot == Use::Dirty)?;
         u16::try_from(at).ok()
     }
@@ -120,7 +116,7 @@ impl Slots {
 impl Inner {
     /// Clears one dirty slot, in a transaction of its own. Whether there was one. One whose pages LMDB must
     /// not follow is noted, and left alone.
-    pub(in super::super) fn clear_one(&self, slots: &mut Slots) -> Result<bool, Error> {
+    pub(super) fn clear_one(&self, slots: &mut Slots) -> Result<bool, Error> {
         let Some(slot) = slots.dirty() else {
             return Ok(false);
         };
@@ -151,7 +147,7 @@ impl Inner {
     }
 
     /// Takes two empty slots, for a part's rows and for its pieces and filter.
-    pub(in super::super) fn take_slots(&self, slots: &mut Slots) -> Result<[(u16, Db); 2], Error> {
+    pub(super) fn take_slots(&self, slots: &mut Slots) -> Result<[(u16, Db); 2], Error> {
         loop {
             let mut free = (0..)
                 .zip(&slots.uses)
