@@ -3,6 +3,7 @@
 //! Owns: what a notification may do, and how a call is waited for. Promises: a notification is never answered; a write
 //! is queued when its call has begun. Must not: know sockets, or other calls of the same batch; `batch.rs` does.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -11,89 +12,89 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
 use super::super::Shared;
-use super::super::dispatch::{self, Caller, Outcome, Work};
+use super::super::dispatch::{Outcome, Work};
 use super::subscriptions::parts::Opened;
 use crate::wire::{Call, Dialect, Id, Method, Reason, Request};
 
-/// One call that has begun.
-pub(in super::super) struct Begun {
+/// One call that has begun. As a future it comes to its outcome, which is counted then, and to what waited for that.
+pub(super) struct Begun {
+    pub(super) shared: Arc<Shared>,
     /// `None` = a notification.
     pub(super) id: Option<Id>,
-    method: Option<Method>,
-    dialect: &'static dyn Dialect,
-    since: Instant,
+    pub(super) method: Option<Method>,
+    pub(super) dialect: &'static dyn Dialect,
+    pub(super) since: Instant,
     pub(super) pending: Pending,
 }
 
 /// What a call waits for.
 pub(super) enum Pending {
-    /// Nothing.
-    Now(Option<Outcome>),
-    /// A write, or a read that was given its turn, or a wait.
-    Work(BoxFuture<'static, Outcome>),
-    /// Subscriptions in the session's slots.
-    Subscribing(BoxFuture<'static, (Outcome, Opened)>),
+    /// What any call may become.
+    Work(Work),
+    /// Something in the session that may begin once the call is answered; and what it takes until then.
+    Opening(Weight, BoxFuture<'static, (Outcome, Vec<Opened>)>),
 }
 
-/// A call that is done.
-pub(super) struct Finished {
-    /// To be encoded, unless the call is a notification.
-    pub(super) outcome: Outcome,
-    /// Subscriptions that waited for this answer.
-    pub(super) opened: Opened,
-}
-
-/// How much room a call takes besides being in flight.
+/// How much room something takes besides being under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weight {
     /// None to speak of.
     Light,
+    /// As light; it is counted, because some calls must not overtake appends.
+    Append,
     /// A page in memory when it is done.
     Page,
+    /// The same, for pushes.
+    Fetch,
     /// Nothing, but for as long as the client said.
     Wait,
 }
 
-/// What calls that are answered together take while they are in flight.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Cost {
-    pub(super) calls: usize,
-    pub(super) bytes: usize,
-    pub(super) weight: Weight,
+impl Pending {
+    pub(super) fn weight(&self) -> Weight {
+        match self {
+            Pending::Work(Work::Now(_) | Work::Write(_)) => Weight::Light,
+            Pending::Work(Work::Read(_)) => Weight::Page,
+            Pending::Work(Work::Wait(_)) => Weight::Wait,
+            Pending::Opening(weight, _) => *weight,
+        }
+    }
+}
+
+impl From<Work> for Pending {
+    fn from(work: Work) -> Pending {
+        Pending::Work(work)
+    }
+}
+
+/// Nothing is waited for.
+impl From<Outcome> for Pending {
+    fn from(outcome: Outcome) -> Pending {
+        Pending::Work(Work::Now(outcome))
+    }
+}
+
+impl Future for Begun {
+    type Output = (Outcome, Vec<Opened>);
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let (outcome, opened) = match &mut self.pending {
+            Pending::Work(Work::Now(outcome)) => {
+                let nothing = Err(Reason::InternalError.into());
+                (std::mem::replace(outcome, nothing), Vec::new())
+            }
+            Pending::Work(Work::Write(work) | Work::Read(work) | Work::Wait(work)) => {
+                (ready!(work.as_mut().poll(context)), Vec::new())
+            }
+            Pending::Opening(_, work) => ready!(work.as_mut().poll(context)),
+        };
+        let (result, took) = (outcome.as_ref().map(drop), self.since.elapsed());
+        self.shared.counters.count(self.method, result, took);
+        Poll::Ready((outcome, opened))
+    }
 }
 
 impl Begun {
-    pub(super) fn new(
-        id: Option<Id>,
-        method: Option<Method>,
-        dialect: &'static dyn Dialect,
-        (since, pending): (Instant, Pending),
-    ) -> Begun {
-        Begun {
-            id,
-            method,
-            dialect,
-            since,
-            pending,
-        }
-    }
-
-    /// Polls the call; the future is done when it is ready.
-    pub(super) fn poll(&mut self, shared: &Shared, context: &mut Context<'_>) -> Poll<Finished> {
-        let (outcome, opened) = match &mut self.pending {
-            Pending::Now(outcome) => {
-                let nothing = || Err(Reason::InternalError.into());
-                (outcome.take().unwrap_or_else(nothing), Opened::default())
-            }
-            Pending::Work(work) => (ready!(work.as_mut().poll(context)), Opened::default()),
-            Pending::Subscribing(work) => ready!(work.as_mut().poll(context)),
-        };
-        let took = self.since.elapsed();
-        let result = outcome.as_ref().map(drop);
-        shared.counters.count(self.method, result, took);
-        Poll::Ready(Finished { outcome, opened })
-    }
-
     /// The answer's bytes; `None` for a notification.
     pub(super) fn encode(&self, outcome: &Outcome) -> Option<Bytes> {
         let id = self.id.as_ref()?;
@@ -101,51 +102,31 @@ impl Begun {
     }
 }
 
-/// Begins a call by way of `call`, unless it is one that must not be answered and would do nothing else.
+/// Begins a call by way of `start`, unless it is one that must not be answered and would do nothing else.
 pub(super) fn begin(
+    shared: Arc<Shared>,
     call: Call,
     dialect: &'static dyn Dialect,
-    start: impl FnOnce(Request) -> (Pending, Weight),
-) -> Option<(Begun, Weight)> {
+    start: impl FnOnce(Request) -> Pending,
+) -> Option<Begun> {
     let Call { id, request, .. } = call;
     let since = Instant::now();
-    match request {
+    let (method, pending) = match request {
         Ok(request) => {
-            if id.is_none() && !request.method().has_effect() {
+            let method = request.method();
+            if id.is_none() && !method.has_effect() {
                 return None;
             }
-            let method = request.method();
-            let (pending, weight) = start(request);
-            Some((
-                Begun::new(id, Some(method), dialect, (since, pending)),
-                weight,
-            ))
+            (Some(method), start(request))
         }
-        Err(failure) => {
-            let pending = Pending::Now(Some(Err(failure)));
-            Some((
-                Begun::new(id, None, dialect, (since, pending)),
-                Weight::Light,
-            ))
-        }
-    }
-}
-
-/// Starts a request that needs no session.
-pub(super) fn start(
-    shared: &Arc<Shared>,
-    caller: &mut Caller,
-    request: Request,
-) -> (Pending, Weight) {
-    pending(dispatch::call(shared, caller, request))
-}
-
-/// How work is waited for.
-pub(super) fn pending(work: Work) -> (Pending, Weight) {
-    match work {
-        Work::Now(outcome) => (Pending::Now(Some(outcome)), Weight::Light),
-        Work::Write(work) => (Pending::Work(work), Weight::Light),
-        Work::Read(work) => (Pending::Work(work), Weight::Page),
-        Work::Wait(work) => (Pending::Work(work), Weight::Wait),
-    }
+        Err(failure) => (None, Err(failure).into()),
+    };
+    Some(Begun {
+        shared,
+        id,
+        method,
+        dialect,
+        since,
+        pending,
+    })
 }

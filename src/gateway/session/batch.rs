@@ -9,40 +9,28 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::Shared;
-use super::super::dispatch::Caller;
-use super::answer::{self, Begun, Finished};
-use super::subscriptions::parts::Opened;
+use super::super::dispatch::{self, Caller};
+use super::answer::{self, Begun};
+use super::subscriptions::parts::{Opened, take_back};
 use crate::wire::{Dialect, Incoming, Together};
 
-/// What a batch came to.
-pub(super) struct Batch {
-    /// `None` if all calls were notifications.
-    pub(super) reply: Option<Bytes>,
-    /// Subscriptions whose pushes may begin after the reply.
-    pub(super) opened: Vec<Opened>,
-}
-
-/// Awaits calls that have begun one after the other, so that at most one page more than the reply is in memory.
+/// Awaits calls that have begun one after the other, so that at most one page more than the reply is in memory. The
+/// reply, `None` if all were notifications; and what may begin after it.
 pub(super) async fn all(
-    shared: Arc<Shared>,
     calls: Vec<Begun>,
     mut together: Box<dyn Together>,
-) -> Batch {
-    let mut opened = Vec::new();
+) -> (Option<Bytes>, Vec<Opened>) {
+    let mut all_opened = Vec::new();
     for mut begun in calls {
-        let Finished {
-            outcome,
-            opened: mut of_call,
-        } = finish(&mut begun, &shared).await;
+        let (outcome, opened) = (&mut begun).await;
         let told = begun.id.is_none_or(|id| together.add(&id, outcome));
-        // A client that reads a refusal has no subscription: it must not get pushes.
-        if !told {
-            of_call.take_back();
+        match told {
+            true => all_opened.extend(opened),
+            // A client that reads a refusal has no subscription: it must not get pushes.
+            false => all_opened.extend(take_back(opened)),
         }
-        opened.push(of_call);
     }
-    let reply = together.finish();
-    Batch { reply, opened }
+    (together.finish(), all_opened)
 }
 
 /// Answers what came in one HTTP body.
@@ -53,35 +41,27 @@ pub(in super::super) async fn run(
     dialect: &'static dyn Dialect,
 ) -> Option<Bytes> {
     let mut begin = |call| {
-        answer::begin(call, dialect, |request| {
-            answer::start(shared, caller, request)
+        answer::begin(Arc::clone(shared), call, dialect, |request| {
+            dispatch::call(shared, caller, request).into()
         })
     };
     let (calls, together) = match incoming {
         Incoming::One(call) => {
-            let (mut begun, _) = begin(call)?;
-            let finished = finish(&mut begun, shared).await;
-            return begun.encode(&finished.outcome);
+            let mut begun = begin(call)?;
+            let (outcome, _) = (&mut begun).await;
+            return begun.encode(&outcome);
         }
         Incoming::Several(calls) => (calls, None),
         Incoming::Batch(calls, together) => (calls, Some(together)),
     };
-    let calls: Vec<Begun> = calls
-        .into_iter()
-        .filter_map(&mut begin)
-        .map(|(begun, _)| begun)
-        .collect();
+    let calls: Vec<Begun> = calls.into_iter().filter_map(&mut begin).collect();
     if let Some(together) = together {
-        return all(Arc::clone(shared), calls, together).await.reply;
+        return all(calls, together).await.0;
     }
     let mut body = Vec::new();
     for mut begun in calls {
-        let finished = finish(&mut begun, shared).await;
-        body.extend(begun.encode(&finished.outcome).into_iter().flatten());
+        let (outcome, _) = (&mut begun).await;
+        body.extend(begun.encode(&outcome).into_iter().flatten());
     }
     (!body.is_empty()).then(|| Bytes::from(body))
-}
-
-async fn finish(begun: &mut Begun, shared: &Shared) -> Finished {
-    std::future::poll_fn(|context| begun.poll(shared, context)).await
 }

@@ -1,6 +1,6 @@
-//! The calls of one connection that are not answered yet.
+//! What is under way on one connection: calls that are not answered yet, and what is read for pushes.
 //!
-//! Owns: what is in flight, counted in calls and bytes; whose turn it is to read the store. Promises: never more in
+//! Owns: how much that is, counted in calls and bytes; whose turn it is to read the store. Promises: never more in
 //! flight than the limits; finished reads in memory are few, whatever the client does not read. Must not: begin
 //! anything by itself.
 
@@ -14,27 +14,26 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt as _, StreamExt as _};
 
+use super::super::dispatch::shape::size;
 use super::super::dispatch::timelines::message::Appending;
 use super::super::{REQUESTS_BYTES_MAX, Shared};
 use super::Session;
-use super::answer::{Begun, Cost, Finished, Weight};
-use super::appends::{Bundle, Gathered};
-use super::batch::Batch;
-use super::subscriptions::anew::Decisions;
-use super::subscriptions::own_side::Looking;
-use super::subscriptions::parts::{Fetch, Opened, Opening, Part, Rest};
-use super::subscriptions::steps::{Step, Stepping};
+use super::answer::{Begun, Weight};
+use super::appends::{Bundle, gather};
+use super::batch;
+use super::subscriptions::parts::{Filled, Opened, Opening};
 use crate::bounds::Share;
-use crate::feed::{Next, Pull};
+use crate::feed::{self, ChangeGroup, ChangeReader, Next, Pull};
 use crate::metrics::Held;
 use crate::people::OwnSide;
 use crate::reshape::Inside;
+use crate::table::FollowError;
 use crate::timeline::Error;
-use crate::wire::{Dialect, Id};
+use crate::wire::{Dialect, Id, Together};
 
 /// Everything under way on one connection.
 pub(super) struct Jobs {
-    gathered: Gathered,
+    gathered: Vec<Bundle>,
     /// Set while calls are taken: they have passed the gate.
     pub(super) inside: Option<Inside>,
     running: FuturesUnordered<Job>,
@@ -52,82 +51,66 @@ pub(super) struct Jobs {
 }
 
 struct Job {
-    shared: Arc<Shared>,
-    work: Kind,
+    work: Work,
     cost: Cost,
     _counted: Option<Held>,
-    /// Of a call that may write: a change of partitions waits for it.
+    /// Of calls that may write: a change of partitions waits for them.
     _inside: Option<Inside>,
 }
 
-enum Kind {
-    One(Begun),
-    Appends(Bundle),
-    Many(BoxFuture<'static, Batch>),
-    Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
-    Open(BoxFuture<'static, Filled>),
-    Look(Opening, Looking),
-    Decide(BoxFuture<'static, Decisions>),
-    /// Whether it reads, of a stream of changes.
-    Changes(u64, bool, Stepping),
+enum Work {
+    Call(Begun),
+    /// Anything else, which is in a box already.
+    Boxed(BoxFuture<'static, Done>),
 }
 
-/// Timelines of a subscribe that were read, and those that were not yet.
-type Filled = (Vec<Part>, Option<Box<Rest>>);
+/// What a job takes while it is under way.
+#[derive(Clone, Copy)]
+struct Cost {
+    calls: usize,
+    bytes: usize,
+    weight: Weight,
+}
 
-enum Done {
-    One(Option<Bytes>, Opened, Cost),
-    Appends(Vec<Bytes>, Cost),
-    Many(Batch, Cost),
+/// What a job has come to.
+pub(super) enum Done {
+    /// The answer of calls, and what waited for it.
+    Answered(Option<Bytes>, Vec<Opened>),
+    /// The answers of appends.
+    Appended(Vec<Bytes>),
+    /// What a subscription needs.
     Fetched(Opening, Next, Pull),
+    /// Timelines of a subscribe.
     Filled(Filled),
+    /// A look at the user of a subscription to all conversations.
     Looked(Opening, Result<OwnSide, Error>),
-    Decided(Decisions),
-    Changes(u64, bool, Step),
+    /// What a look has decided, of each subscription.
+    Decided(Vec<(Opening, Option<feed::Decided>)>),
+    /// There is news of a stream of changes; `None` = the stream was closed.
+    News(u64, Option<Box<ChangeReader>>),
+    /// Changes of a stream.
+    Changes(u64, Box<ChangeReader>, Result<ChangeGroup, FollowError>),
 }
 
 impl Future for Job {
-    type Output = Done;
+    type Output = (Done, Cost);
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done> {
-        let Job {
-            shared, work, cost, ..
-        } = &mut *self;
-        match work {
-            Kind::One(begun) => {
-                let Finished { outcome, opened } = ready!(begun.poll(shared, context));
-                Poll::Ready(Done::One(begun.encode(&outcome), opened, *cost))
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<(Done, Cost)> {
+        let done = match &mut self.work {
+            Work::Call(begun) => {
+                let (outcome, opened) = ready!(begun.poll_unpin(context));
+                Done::Answered(begun.encode(&outcome), opened)
             }
-            Kind::Appends(bundle) => bundle
-                .poll(shared, context)
-                .map(|replies| Done::Appends(replies, *cost)),
-            Kind::Many(batch) => batch
-                .as_mut()
-                .poll(context)
-                .map(|batch| Done::Many(batch, *cost)),
-            Kind::Fetch(next, at, pull) => {
-                let pull = ready!(pull.as_mut().poll(context));
-                let next = next.take().unwrap_or(Next::CaughtUp);
-                Poll::Ready(Done::Fetched(*at, next, pull))
-            }
-            Kind::Open(filled) => filled.as_mut().poll(context).map(Done::Filled),
-            Kind::Look(at, looking) => looking
-                .as_mut()
-                .poll(context)
-                .map(|looked| Done::Looked(*at, looked)),
-            Kind::Decide(deciding) => deciding.as_mut().poll(context).map(Done::Decided),
-            Kind::Changes(number, reads, step) => step
-                .as_mut()
-                .poll(context)
-                .map(|step| Done::Changes(*number, *reads, step)),
-        }
+            Work::Boxed(work) => ready!(work.as_mut().poll(context)),
+        };
+        Poll::Ready((done, self.cost))
     }
 }
 
 impl Jobs {
     pub(super) fn new(share: Share) -> Jobs {
         Jobs {
-            gathered: Gathered::default(),
+            gathered: Vec::new(),
             inside: None,
             running: FuturesUnordered::new(),
             waiting: VecDeque::new(),
@@ -170,26 +153,96 @@ impl Jobs {
         self.fetches < FETCHES_MAX
     }
 
-    pub(super) fn one(&mut self, shared: &Arc<Shared>, begun: Begun, cost: Cost) {
-        self.add(shared, Kind::One(begun), cost);
+    /// Takes a call that has begun, which came in so many bytes.
+    pub(super) fn call(&mut self, begun: Begun, bytes: usize) {
+        let weight = begun.pending.weight();
+        let counted = begun.shared.metrics.gateway.in_flight.hold(1);
+        let inside = self.inside.clone();
+        self.add(Job {
+            work: Work::Call(begun),
+            cost: Cost {
+                calls: 1,
+                bytes,
+                weight,
+            },
+            _counted: Some(counted),
+            _inside: inside.filter(|_| weight == Weight::Light),
+        });
+    }
+
+    /// Takes calls that are answered together: so many came, in so many bytes, and these have begun.
+    pub(super) fn many(
+        &mut self,
+        shared: &Shared,
+        (calls, bytes): (usize, usize),
+        begun: Vec<Begun>,
+        together: Box<dyn Together>,
+    ) {
+        let is_page = |begun: &Begun| begun.pending.weight() == Weight::Page;
+        let weight = match begun.iter().any(is_page) {
+            true => Weight::Page,
+            false => Weight::Light,
+        };
+        let answered = batch::all(begun, together);
+        let answered = answered.map(|(reply, opened)| Done::Answered(reply, opened));
+        self.add(Job {
+            work: Work::Boxed(answered.boxed()),
+            cost: Cost {
+                calls,
+                bytes,
+                weight,
+            },
+            _counted: Some(shared.metrics.gateway.in_flight.hold(1)),
+            _inside: self.inside.clone(),
+        });
+    }
+
+    /// Does something that no call waits for.
+    pub(super) fn run(&mut self, weight: Weight, work: BoxFuture<'static, Done>) {
+        self.add(Job {
+            work: Work::Boxed(work),
+            cost: Cost {
+                calls: 0,
+                bytes: 0,
+                weight,
+            },
+            _counted: None,
+            _inside: None,
+        });
+    }
+
+    fn add(&mut self, job: Job) {
+        self.count(job.cost.calls, job.cost.bytes);
+        match job.cost.weight {
+            Weight::Page if self.pages >= READS_MAX => return self.waiting.push_back(job),
+            Weight::Page => self.pages += 1,
+            Weight::Fetch => self.fetches += 1,
+            Weight::Wait => self.waits += 1,
+            Weight::Light | Weight::Append => {}
+        }
+        self.running.push(job);
     }
 
     /// Takes an append, to be queued with those around it by [`Jobs::submit`]; whether it is time for that. `bytes`: of
     /// its frame.
     #[must_use]
     pub(super) fn append(&mut self, id: Option<Id>, appending: Appending, bytes: usize) -> bool {
-        self.calls += 1;
         self.appends += 1;
-        self.hold(bytes);
-        self.gathered.push(id, appending, bytes)
+        self.count(1, bytes);
+        gather(&mut self.gathered, id, appending, bytes)
     }
 
     /// Queues the appends that have gathered.
     pub(super) fn submit(&mut self, shared: &Arc<Shared>, dialect: &'static dyn Dialect) {
-        for (bundle, cost) in self.gathered.submit(shared, dialect) {
+        for bundle in self.gathered.drain(..) {
+            let cost = Cost {
+                calls: bundle.calls(),
+                bytes: bundle.bytes,
+                weight: Weight::Append,
+            };
+            let answered = bundle.submit(shared, dialect).map(Done::Appended);
             self.running.push(Job {
-                shared: Arc::clone(shared),
-                work: Kind::Appends(bundle),
+                work: Work::Boxed(answered.boxed()),
                 cost,
                 _counted: Some(shared.metrics.gateway.in_flight.hold(cost.calls)),
                 _inside: self.inside.clone(),
@@ -197,96 +250,9 @@ impl Jobs {
         }
     }
 
-    pub(super) fn many(
-        &mut self,
-        shared: &Arc<Shared>,
-        batch: BoxFuture<'static, Batch>,
-        cost: Cost,
-    ) {
-        self.add(shared, Kind::Many(batch), cost);
-    }
-
-    fn add(&mut self, shared: &Arc<Shared>, work: Kind, cost: Cost) {
-        self.calls += cost.calls;
-        self.hold(cost.bytes);
-        let counted = Some(shared.metrics.gateway.in_flight.hold(1));
-        let may_write = cost.weight == Weight::Light || matches!(work, Kind::Many(_));
-        let job = Job {
-            shared: Arc::clone(shared),
-            work,
-            cost,
-            _counted: counted,
-            _inside: self.inside.clone().filter(|_| may_write),
-        };
-        match cost.weight {
-            Weight::Page if self.pages >= READS_MAX => {
-                self.waiting.push_back(job);
-            }
-            Weight::Page => {
-                self.pages += 1;
-                self.running.push(job);
-            }
-            Weight::Wait => {
-                self.waits += 1;
-                self.running.push(job);
-            }
-            Weight::Light => self.running.push(job),
-        }
-    }
-
-    /// Reads what a subscription needs.
-    pub(super) fn fetch(&mut self, shared: &Arc<Shared>, fetch: Fetch) {
-        let Fetch { at, next, pull } = fetch;
-        self.run(shared, Kind::Fetch(Some(next), at, pull));
-    }
-
-    /// Reads more of the timelines that were subscribed together.
-    pub(super) fn open(&mut self, shared: &Arc<Shared>, rest: Box<Rest>) {
-        self.run(shared, Kind::Open(rest.fill().boxed()));
-    }
-
-    /// Looks at the user of a subscription to all conversations.
-    pub(super) fn look(&mut self, shared: &Arc<Shared>, at: Opening, looking: Looking) {
-        self.run(shared, Kind::Look(at, looking));
-    }
-
-    /// Decides on subscriptions again.
-    pub(super) fn decide(&mut self, shared: &Arc<Shared>, deciding: BoxFuture<'static, Decisions>) {
-        self.run(shared, Kind::Decide(deciding));
-    }
-
-    /// Reads changes of a stream.
-    pub(super) fn read_changes(&mut self, shared: &Arc<Shared>, number: u64, step: Stepping) {
-        self.run(shared, Kind::Changes(number, true, step));
-    }
-
-    /// Waits for changes of a stream, which takes nothing.
-    pub(super) fn wait_for_changes(&mut self, shared: &Arc<Shared>, number: u64, step: Stepping) {
-        self.spawn(shared, Kind::Changes(number, false, step));
-    }
-
-    fn run(&mut self, shared: &Arc<Shared>, work: Kind) {
-        self.fetches += 1;
-        self.spawn(shared, work);
-    }
-
-    fn spawn(&mut self, shared: &Arc<Shared>, work: Kind) {
-        let cost = Cost {
-            calls: 0,
-            bytes: 0,
-            weight: Weight::Light,
-        };
-        self.running.push(Job {
-            shared: Arc::clone(shared),
-            work,
-            cost,
-            _counted: None,
-            _inside: None,
-        });
-    }
-
     /// What is whole is taken, whatever the bound of all says: it was in memory before.
-    fn hold(&mut self, bytes: usize) {
+    fn count(&mut self, calls: usize, bytes: usize) {
+        self.calls += calls;
         self.bytes += bytes;
         self.share.force(self.bytes);
     }
@@ -297,6 +263,8 @@ impl Jobs {
         self.share.force(self.bytes);
         match cost.weight {
             Weight::Light => {}
+            Weight::Append => self.appends -= cost.calls,
+            Weight::Fetch => self.fetches -= 1,
             Weight::Wait => self.waits -= 1,
             Weight::Page => match self.waiting.pop_front() {
                 Some(next) => self.running.push(next),
@@ -307,68 +275,49 @@ impl Jobs {
 }
 
 impl Session {
-    /// Puts the answers of finished calls into the outbox, while it has room.
+    /// Puts what jobs have come to into the outbox, while it has room.
     pub(super) fn poll_jobs(&mut self, context: &mut Context<'_>) -> bool {
         let mut moved = false;
         while self.outbox.has_room() {
-            let Poll::Ready(Some(done)) = self.jobs.running.poll_next_unpin(context) else {
+            let Poll::Ready(Some((done, cost))) = self.jobs.running.poll_next_unpin(context) else {
                 break;
             };
             moved = true;
+            self.jobs.finished(cost);
+            let form = self.form();
+            let Session {
+                shared,
+                subscriptions,
+                streams,
+                outbox,
+                ..
+            } = self;
             match done {
-                Done::One(reply, opened, cost) => {
-                    self.jobs.finished(cost);
+                Done::Answered(reply, opened) => {
                     reply.into_iter().for_each(|reply| self.send(reply));
                     self.answered(opened);
                 }
-                Done::Appends(replies, cost) => {
-                    self.jobs.finished(cost);
-                    self.jobs.appends -= cost.calls;
+                Done::Appended(replies) => {
                     self.count_sent(replies.iter().map(Bytes::len).sum());
-                    replies
-                        .into_iter()
-                        .for_each(|reply| self.outbox.push(reply));
-                }
-                Done::Many(Batch { reply, opened }, cost) => {
-                    self.jobs.finished(cost);
-                    reply.into_iter().for_each(|reply| self.send(reply));
-                    opened.into_iter().for_each(|opened| self.answered(opened));
+                    for reply in replies {
+                        self.outbox.push(reply);
+                    }
                 }
                 Done::Fetched(at, next, pull) => {
-                    self.jobs.fetches -= 1;
-                    let form = self.form();
-                    let limit = self.shared.options.limits.outbound_frame_bytes_max;
-                    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-                    let Session {
-                        subscriptions,
-                        outbox,
-                        ..
-                    } = self;
+                    let limit = size(shared.options.limits.outbound_frame_bytes_max);
                     subscriptions.arrived(at, next, pull, outbox, form, limit);
                 }
+                Done::Filled(filled) => {
+                    let opened = subscriptions.filled(filled, outbox, form);
+                    self.answered(opened);
+                }
                 Done::Looked(at, looked) => {
-                    self.jobs.fetches -= 1;
-                    let form = self.form();
-                    let outbox = &mut self.outbox;
-                    self.subscriptions
-                        .looked_at_user(&self.shared, at, looked, outbox, form);
+                    subscriptions.looked_at_user(shared, at, looked, outbox, form);
                 }
-                Done::Decided(decisions) => {
-                    self.jobs.fetches -= 1;
-                    let form = self.form();
-                    self.subscriptions
-                        .decided(decisions, &mut self.outbox, form);
-                }
-                Done::Changes(number, reads, step) => {
-                    self.jobs.fetches -= usize::from(reads);
-                    let form = self.form();
-                    self.streams.done(number, step, &mut self.outbox, form);
-                }
-                Done::Filled((parts, rest)) => {
-                    self.jobs.fetches -= 1;
-                    let form = self.form();
-                    self.subscriptions
-                        .filled(parts, rest, &mut self.outbox, form);
+                Done::Decided(decisions) => subscriptions.decided(decisions, outbox, form),
+                Done::News(number, reader) => streams.news(number, reader),
+                Done::Changes(number, reader, group) => {
+                    streams.told(number, reader, group, outbox, form);
                 }
             }
         }

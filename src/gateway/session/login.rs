@@ -22,11 +22,11 @@ use super::super::entrance::seats::Seat;
 use super::super::limits::Places;
 use super::super::live::{Kept, Live, Peer};
 use super::super::outbound::expiring;
-use super::{End, Session};
+use super::{Decoded, End, Session};
 use crate::access::Who;
 use crate::credentials::{Credential, Shown};
 use crate::wire::server::session::Open;
-use crate::wire::{Call, Close, Failure, Incoming, Method, Reason, Request};
+use crate::wire::{Call, Close, Failure, Method, Reason, Request};
 
 /// What was known of a connection when it became a WebSocket.
 pub(in super::super) struct Entered {
@@ -50,9 +50,7 @@ pub(super) struct Login {
     began: Instant,
     kept: Option<Kept>,
     /// A frame that waits for the keys that its token is verified with.
-    parked: Option<(Incoming, usize, BoxFuture<'static, ()>)>,
-    /// One that has waited.
-    ready: Option<(Incoming, usize)>,
+    parked: Option<(Decoded, BoxFuture<'static, ()>)>,
     leaving: Leaving,
     /// When the token that the client was warned of expires, ms.
     warned_of: Option<u64>,
@@ -87,7 +85,6 @@ impl Login {
             began: Instant::now(),
             kept: None,
             parked: None,
-            ready: None,
             leaving: Leaving::No,
             warned_of: None,
         };
@@ -104,7 +101,7 @@ impl Login {
 
     /// Whether frames are not to be taken now.
     pub(super) fn holds_frames(&self) -> bool {
-        self.parked.is_some() || self.ready.is_some() || self.leaving != Leaving::No
+        self.parked.is_some() || self.leaving != Leaving::No
     }
 
     /// Whether the connection is to close, now that all was written.
@@ -304,11 +301,11 @@ impl Session {
     }
 
     /// Has a frame wait whose token names keys that are still to be fetched.
-    pub(super) fn park(&mut self, incoming: Incoming, bytes: usize) -> Option<Incoming> {
+    pub(super) fn park(&mut self, decoded: Decoded) -> Option<Decoded> {
         let (Some(login), Some(door)) = (&mut self.login, &self.shared.door) else {
-            return Some(incoming);
+            return Some(decoded);
         };
-        let token = incoming.calls().iter().find_map(|call| {
+        let token = decoded.0.calls().iter().find_map(|call| {
             let token = match &call.request {
                 Ok(Request::SessionOpen(open)) => &open.token.as_ref()?.0,
                 Ok(Request::SessionRenew(renew)) => &renew.token.0,
@@ -317,11 +314,11 @@ impl Session {
             door.authority.lacks_key(token).then(|| token.clone())
         });
         let Some(token) = token else {
-            return Some(incoming);
+            return Some(decoded);
         };
         let authority = Arc::clone(&door.authority);
         let fetch = async move { authority.fetch_for(&token).await };
-        login.parked = Some((incoming, bytes, fetch.boxed()));
+        login.parked = Some((decoded, fetch.boxed()));
         None
     }
 
@@ -344,20 +341,13 @@ impl Session {
             login.leaving = Leaving::Answered;
             return Ok(true);
         }
-        let Some((_, _, fetch)) = &mut login.parked else {
+        let is_there =
+            |(_, fetch): &mut (_, BoxFuture<'static, ()>)| fetch.as_mut().poll(context).is_ready();
+        let Some((decoded, _)) = login.parked.take_if(is_there) else {
             return Ok(false);
         };
-        if fetch.as_mut().poll(context).is_pending() {
-            return Ok(false);
-        }
-        let parked = login.parked.take();
-        login.ready = parked.map(|(incoming, bytes, _)| (incoming, bytes));
+        self.held = Some(Box::new(decoded));
         Ok(true)
-    }
-
-    /// A frame that has waited for keys.
-    pub(super) fn unparked(&mut self) -> Option<(Incoming, usize)> {
-        self.login.as_mut()?.ready.take()
     }
 
     /// Warns a client whose token ends soon.

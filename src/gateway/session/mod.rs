@@ -43,8 +43,9 @@ use crate::bounds::Share;
 use crate::feed::Pace;
 use crate::metrics::Held;
 use crate::reshape::Inside;
-use crate::wire::Close;
 use crate::wire::centrifuge::Disconnect;
+use crate::wire::{Close, Incoming};
+use answer::Weight;
 use centrifuge::Centrifuge;
 use goodbye::frame_of;
 use inbound::Reader;
@@ -64,6 +65,9 @@ enum End {
     /// The client is gone.
     Gone,
 }
+
+/// Calls that came in a frame of so many bytes.
+type Decoded = (Incoming, usize);
 
 struct Session {
     shared: Arc<Shared>,
@@ -93,6 +97,8 @@ struct Session {
     unread: Share,
     /// The last sign of life.
     heard: Instant,
+    /// A frame that has waited for keys, or waits for a split or merge.
+    held: Option<Box<Decoded>>,
     /// It waits for a split or merge.
     passing: Option<BoxFuture<'static, Inside>>,
     /// The socket was not read when it could have been.
@@ -210,6 +216,7 @@ impl Session {
             news: Vec::new(),
             unread: shared.answers.share(None),
             heard: now,
+            held: None,
             passing: None,
             is_deaf: false,
             is_doubted: false,
@@ -325,32 +332,23 @@ impl Session {
             self.streams.forbid(&mut self.outbox, form);
         }
         if self.outbox.has_room() {
-            moved |= self.streams.step(&self.shared, &mut self.jobs);
-            moved |= self
-                .subscriptions
-                .look_at_user(&self.shared, &mut self.jobs);
+            let limits = &self.shared.options.limits;
+            moved |= self.streams.step(limits, &mut self.jobs);
         }
         while self.outbox.has_room()
             && self.jobs.may_fetch()
-            && let Some(deciding) = self.subscriptions.next_doubted(&self.shared.feed)
+            && let Some(read) = self.subscriptions.next_read(&self.shared)
         {
-            self.jobs.decide(&self.shared, deciding);
-            moved = true;
-        }
-        while self.outbox.has_room()
-            && self.jobs.may_fetch()
-            && let Some(rest) = self.subscriptions.next_rest()
-        {
-            self.jobs.open(&self.shared, rest);
+            self.jobs.run(Weight::Fetch, read);
             moved = true;
         }
         loop {
             let may_fetch = self.jobs.may_fetch();
-            let fetch = self
+            let read = self
                 .subscriptions
                 .pump(&mut self.outbox, form, now_ms, may_fetch);
-            let Some(fetch) = fetch else { return moved };
-            self.jobs.fetch(&self.shared, fetch);
+            let Some(read) = read else { return moved };
+            self.jobs.run(Weight::Fetch, read);
             moved = true;
         }
     }

@@ -12,20 +12,17 @@ use futures_util::FutureExt as _;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 
-use super::super::Shared;
+use super::super::dispatch;
 use super::super::dispatch::people::conversation;
+use super::super::dispatch::shape::size;
 use super::super::dispatch::timelines::{message, signal};
-use super::super::dispatch::{Caller, Outcome};
-use super::answer::{self, Begun, Cost, Pending, Weight};
-use super::batch;
+use super::answer::{self, Begun, Pending};
 use super::inbound::Inbound;
 use super::jobs::WAITS_MAX;
 use super::login::open_session;
-use super::subscriptions::Subscriptions;
 use super::subscriptions::opening;
-use super::{Draining, End, Session};
-use crate::reshape::Inside;
-use crate::wire::{self, Call, Close, Failure, Id, Incoming, Reason, Request, Together};
+use super::{Decoded, Draining, End, Session};
+use crate::wire::{Call, Close, Failure, Id, Incoming, Reason, Request};
 
 /// The size of a message before a credential was shown: a token has 8 KiB at most, and calls may come with it.
 const STRANGER_BYTES_MAX: usize = 64 << 10;
@@ -38,20 +35,23 @@ impl Session {
         self.draining == Draining::No
             && self.outbox.has_room()
             && self.jobs.has_room(&self.shared)
+            && self.held.is_none()
             && !self
                 .login
                 .as_ref()
                 .is_some_and(|login| login.holds_frames())
-            && !self
-                .centrifuge
-                .as_ref()
-                .is_some_and(|own| own.holds_frames())
+            && !self.holds_commands()
+    }
+
+    fn holds_commands(&self) -> bool {
+        self.centrifuge
+            .as_ref()
+            .is_some_and(|own| own.holds_frames())
     }
 
     /// How large a message may be: less for strangers, whose unfinished messages take memory that all share.
     fn message_bytes_max(&self) -> usize {
-        let limits = &self.shared.options.limits;
-        let all = usize::try_from(limits.inbound_frame_bytes_max).unwrap_or(usize::MAX);
+        let all = size(self.shared.options.limits.inbound_frame_bytes_max);
         match (&self.login, &self.centrifuge) {
             (Some(login), _) if !login.is_known() => all.min(STRANGER_BYTES_MAX),
             (None, Some(own)) if !own.is_known() => all.min(FIRST_FRAME_BYTES_MAX),
@@ -61,10 +61,6 @@ impl Session {
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
-        let Some(inside) = self.poll_pass(context) else {
-            return Ok(false);
-        };
-        self.jobs.inside = Some(inside);
         let mut bytes = 0;
         let received = self.poll_frames(context, &mut bytes);
         if bytes > 0 {
@@ -76,25 +72,24 @@ impl Session {
         received
     }
 
-    /// Passes the gate at which calls wait while partitions are split or merged: until then the socket is not read.
-    fn poll_pass(&mut self, context: &mut Context<'_>) -> Option<Inside> {
-        if self.passing.is_none() {
-            let inside = self.shared.gate.enter();
-            if inside.is_some() {
-                return inside;
-            }
-            self.passing = Some(self.shared.gate.clone().pass().boxed());
+    /// Passes the gate at which calls wait while partitions are split or merged, before the first call of this turn;
+    /// whether calls may begin. Until then the frame is held, and the socket is not read.
+    fn poll_pass(&mut self, context: &mut Context<'_>) -> bool {
+        if self.jobs.inside.is_none() && self.passing.is_none() {
+            self.jobs.inside = self.shared.gate.enter();
         }
-        match self.passing.as_mut()?.as_mut().poll(context) {
-            Poll::Ready(inside) => {
-                self.passing = None;
-                Some(inside)
-            }
-            Poll::Pending => {
-                self.is_deaf = true;
-                None
-            }
+        if self.jobs.inside.is_some() {
+            return true;
         }
+        let gate = &self.shared.gate;
+        let passing = self
+            .passing
+            .get_or_insert_with(|| gate.clone().pass().boxed());
+        match passing.as_mut().poll(context) {
+            Poll::Ready(inside) => (self.passing, self.jobs.inside) = (None, Some(inside)),
+            Poll::Pending => self.is_deaf = true,
+        }
+        self.jobs.inside.is_some()
     }
 
     pub(super) fn submit_appends(&mut self) {
@@ -103,13 +98,17 @@ impl Session {
 
     /// Adds the length of each message that it takes to `bytes`.
     fn poll_frames(&mut self, context: &mut Context<'_>, bytes: &mut usize) -> Result<bool, End> {
-        let mut received = false;
-        if let Some((incoming, of_frame)) = self.unparked() {
-            self.begin_all(incoming, of_frame);
-            return Ok(true);
+        if self.draining == Draining::No
+            && let Some(held) = self.held.take()
+        {
+            return Ok(self.begin_all(context, *held));
         }
+        let mut received = false;
         for _ in 0..FRAMES_MAX {
-            if self.centrifuge.is_some() {
+            if self.holds_commands() {
+                if !self.poll_pass(context) {
+                    return Ok(received);
+                }
                 received |= self.poll_commands(context)?;
             }
             if !self.reads() {
@@ -133,7 +132,7 @@ impl Session {
                     *bytes += payload.len();
                     match &mut self.centrifuge {
                         Some(own) => own.take(payload)?,
-                        None => self.take(&payload),
+                        None => self.take(context, &payload),
                     }
                 }
                 Inbound::Data(..) => return Err(End::Close(Close::UnsupportedData)),
@@ -145,14 +144,14 @@ impl Session {
         Ok(received)
     }
 
-    fn take(&mut self, frame: &[u8]) {
+    fn take(&mut self, context: &mut Context<'_>, frame: &[u8]) {
         let dialect = self.form.dialect;
         match dialect.decode(frame, &self.shared.options.limits) {
             Ok(mut incoming) => {
                 let limits = &self.shared.per_client;
                 limits.bound((&self.caller.asker).into(), &mut incoming, frame.len());
-                if let Some(incoming) = self.park(incoming, frame.len()) {
-                    self.begin_all(incoming, frame.len());
+                if let Some(decoded) = self.park((incoming, frame.len())) {
+                    self.begin_all(context, decoded);
                 }
             }
             Err(failure) => {
@@ -163,51 +162,37 @@ impl Session {
         }
     }
 
-    /// Begins what came in a frame of so many bytes.
-    pub(super) fn begin_all(&mut self, incoming: Incoming, bytes: usize) {
+    /// Begins the calls of a frame, or holds it until they may begin; whether they have begun.
+    fn begin_all(&mut self, context: &mut Context<'_>, decoded: Decoded) -> bool {
+        if !self.poll_pass(context) {
+            self.held = Some(Box::new(decoded));
+            return false;
+        }
+        let (incoming, bytes) = decoded;
         match incoming {
             Incoming::One(call) => self.one(call, bytes),
             Incoming::Several(calls) => {
                 let bytes = bytes / calls.len().max(1);
                 calls.into_iter().for_each(|call| self.one(call, bytes));
             }
-            Incoming::Batch(calls, together) => self.batch(calls, together, bytes),
-        }
-    }
-
-    /// Takes calls that came in a frame of so many bytes and are answered together.
-    fn batch(&mut self, calls: Vec<Call>, together: Box<dyn Together>, bytes: usize) {
-        self.submit_appends();
-        let count = calls.len();
-        let mut begun = Vec::with_capacity(count);
-        let mut weight = Weight::Light;
-        for call in calls {
-            let call = self.admit(call);
-            let Some((call, of_call)) = self.begin(call) else {
-                continue;
-            };
-            if of_call == Weight::Page {
-                weight = Weight::Page;
+            Incoming::Batch(calls, together) => {
+                self.submit_appends();
+                let of_frame = (calls.len(), bytes);
+                let mut begun = Vec::with_capacity(calls.len());
+                for call in calls {
+                    let call = self.admit(call);
+                    begun.extend(self.begin(call));
+                }
+                self.jobs.many(&self.shared, of_frame, begun, together);
             }
-            begun.push(call);
         }
-        let batch = batch::all(Arc::clone(&self.shared), begun, together);
-        let cost = Cost {
-            calls: count,
-            bytes,
-            weight,
-        };
-        self.jobs.many(&self.shared, batch.boxed(), cost);
+        true
     }
 
     /// Takes a call that came by itself in a frame of so many bytes.
     pub(super) fn one(&mut self, call: Call, bytes: usize) {
-        let Call {
-            id,
-            method,
-            request,
-        } = self.admit(call);
-        let appending = match request {
+        let call = self.admit(call);
+        let appending = match call.request {
             Ok(Request::MessageAppend(append)) => {
                 message::append(&self.shared, &self.caller, *append)
             }
@@ -217,107 +202,67 @@ impl Session {
             request => {
                 // It must not overtake them.
                 self.submit_appends();
-                let call = Call {
-                    id,
-                    method,
-                    request,
-                };
-                if let Some((begun, weight)) = self.begin(call) {
-                    let cost = Cost {
-                        calls: 1,
-                        bytes,
-                        weight,
-                    };
-                    self.jobs.one(&self.shared, begun, cost);
+                if let Some(begun) = self.begin(Call { request, ..call }) {
+                    self.jobs.call(begun, bytes);
                 }
                 return;
             }
         };
-        if self.jobs.append(id, appending, bytes) {
+        if self.jobs.append(call.id, appending, bytes) {
             self.submit_appends();
         }
     }
 
-    fn begin(&mut self, call: Call) -> Option<(Begun, Weight)> {
-        let opens = matches!(call.request, Ok(Request::SessionOpen(_)));
-        let begun = self.begin_for(call);
-        if opens {
-            self.is_of_caller();
-        }
-        begun
+    fn begin(&mut self, call: Call) -> Option<Begun> {
+        let (shared, dialect) = (Arc::clone(&self.shared), self.form.dialect);
+        answer::begin(shared, call, dialect, |request| self.start(request))
     }
 
-    fn begin_for(&mut self, call: Call) -> Option<(Begun, Weight)> {
-        let dialect = self.form.dialect;
+    /// Starts a request, those included that only a session has.
+    fn start(&mut self, request: Request) -> Pending {
         let may_wait = self.jobs.may_wait();
         let Session {
             shared,
             caller,
             subscriptions,
-            streams,
-            signals,
-            login,
-            places,
             ..
         } = self;
-        answer::begin(call, dialect, |request| match request {
+        match request {
             Request::Signal(signal) => {
-                let paced = signals.take(SIGNALS_PER_SECOND, std::time::Instant::now());
-                match paced {
-                    Ok(()) => signalling(shared, caller, subscriptions, signal),
-                    Err(wait) => now(Err(too_many_signals(wait))),
+                let now = std::time::Instant::now();
+                if let Err(wait) = self.signals.take(SIGNALS_PER_SECOND, now) {
+                    return Err(too_many_signals(wait)).into();
                 }
+                let from = signal::From {
+                    turn: subscriptions.turn(&signal.timeline),
+                    mailbox: &subscriptions.mailbox,
+                };
+                signal::signal(shared, caller, signal, Some(from)).into()
             }
-            Request::StreamOpen(open) => streams.begin(shared, caller, open),
-            Request::StreamClose(close) => now(streams.close(caller, &close)),
+            Request::StreamOpen(open) => self.streams.begin(shared, caller, open),
+            Request::StreamClose(close) => self.streams.close(caller, &close).into(),
             Request::SessionOpen(open) => {
-                let opened = open_session(shared, login.as_deref_mut(), caller, places, open);
+                let login = self.login.as_deref_mut();
+                let opened = open_session(shared, login, caller, &mut self.places, open);
                 subscriptions.name(caller.who());
-                now(opened)
+                self.is_of_caller();
+                opened.into()
             }
-            request => start(shared, caller, subscriptions, request, may_wait),
-        })
-    }
-}
-
-/// Starts a request, those included that only a session has.
-fn start(
-    shared: &Arc<Shared>,
-    caller: &mut Caller,
-    subscriptions: &mut Subscriptions,
-    request: Request,
-    may_wait: bool,
-) -> (Pending, Weight) {
-    match request {
-        Request::Subscribe(subscribe) => opening::begin(shared, caller, subscriptions, *subscribe),
-        Request::Unsubscribe(unsubscribe) => now(opening::end(subscriptions, unsubscribe)),
-        request if !may_wait && conversation::waits(&request) => {
-            let limit = WAITS_MAX as u64;
-            let failure = Failure::new(Reason::RateLimited)
-                .saying("too many waiting syncs on this connection")
-                .over(limit, limit + 1)
-                .named("session_waits_max");
-            now(Err(failure))
+            Request::Subscribe(subscribe) => {
+                opening::begin(shared, caller, subscriptions, *subscribe)
+            }
+            Request::Unsubscribe(unsubscribe) => opening::end(subscriptions, unsubscribe).into(),
+            request if !may_wait && conversation::waits(&request) => {
+                let limit = WAITS_MAX as u64;
+                let failure = Failure::new(Reason::RateLimited)
+                    .saying("too many waiting syncs on this connection")
+                    .over(limit, limit + 1)
+                    .named("session_waits_max");
+                Err(failure).into()
+            }
+            request => dispatch::call(shared, caller, request).into(),
         }
-        request => answer::start(shared, caller, request),
     }
-}
-
-fn now(outcome: Outcome) -> (Pending, Weight) {
-    (Pending::Now(Some(outcome)), Weight::Light)
-}
-
-fn signalling(
-    shared: &Arc<Shared>,
-    caller: &Caller,
-    subscriptions: &mut Subscriptions,
-    request: wire::timelines::signal::Signal,
-) -> (Pending, Weight) {
-    let from = signal::From {
-        turn: subscriptions.turn(&request.timeline),
-        mailbox: &subscriptions.mailbox,
-    };
-    answer::pending(signal::signal(shared, caller, request, Some(from)))
 }
 
 fn too_many_signals(wait: Duration) -> Failure {

@@ -14,10 +14,10 @@ use super::{Centrifuge, Session};
 use crate::access::{Asker, Membership, Right, Rights};
 use crate::gateway::centrifuge::calls::{self, Published};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
+use crate::gateway::dispatch::Work;
 use crate::gateway::dispatch::shape::page_bytes;
 use crate::gateway::dispatch::timelines::message::{Appending, Asked};
 use crate::gateway::entrance::door::Door;
-use crate::gateway::session::answer::{Cost, Pending, Weight};
 use crate::timeline::DIRECT;
 use crate::wire::centrifuge::{
     ClientInfo, Code, Disconnect, HistoryRequest, PublishRequest, Reply, RpcRequest, Ticket,
@@ -204,13 +204,7 @@ impl Session {
             outcome
         });
         let id = Id::Ticket(wire::Ticket(ticket));
-        let begun = self.begun(Some(id), method, Pending::Work(work.boxed()));
-        let cost = Cost {
-            calls: 1,
-            bytes,
-            weight: Weight::Page,
-        };
-        self.jobs.one(&self.shared, begun, cost);
+        self.begun(Some(id), method, Work::Read(work.boxed()).into(), bytes);
     }
 
     /// Calls the native method of a name.

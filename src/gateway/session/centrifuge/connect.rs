@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
-use super::super::subscriptions::parts::{Opened, Settled};
+use super::super::subscriptions::parts::Opened;
 use super::clock::not_over;
 use super::refused::Refused;
 use super::stand::{Ticketed, open, ttl};
@@ -19,7 +19,7 @@ use super::{Session, Stage};
 use crate::credentials::{ChannelClaim, Connection};
 use crate::gateway::centrifuge::hub::{Order, Wish};
 use crate::gateway::limits::Places;
-use crate::gateway::session::answer::{Cost, Pending, Weight};
+use crate::gateway::session::answer::{Pending, Weight};
 use crate::gateway::session::login::Login;
 use crate::gateway::session::{peer, random, unasked_for};
 use crate::wire::centrifuge::{
@@ -244,7 +244,7 @@ impl Session {
         let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
         let (mailbox, answer) = (Arc::clone(&self.subscriptions.mailbox), Arc::clone(&ticket));
         let work = async move {
-            let mut opened = Opened::default();
+            let mut opened = Vec::new();
             let mut room = PUBLICATIONS_MAX;
             for mut ticketed in opening {
                 let (at, name) = (ticketed.at, Arc::clone(ticketed.watch.timeline()));
@@ -259,14 +259,14 @@ impl Session {
                     // The client sees that it has no such subscription.
                     Err(_) => (None, None),
                 };
-                opened.places.push((at, subscription));
-                opened.settled.push(Settled::Channel {
+                opened.push(Opened::Channel {
                     at,
                     channel: name,
                     stand,
                 });
+                opened.push(Opened::Place(at, subscription));
             }
-            opened.settled.push(Settled::Connected);
+            opened.push(Opened::Connected);
             answer.give(Reply {
                 connect: Some(result),
                 ..Reply::default()
@@ -274,21 +274,12 @@ impl Session {
             (taken(), opened)
         };
         let id = Id::Ticket(wire::Ticket(ticket));
-        let begun = self.begun(
-            Some(id),
-            Method::SessionOpen,
-            Pending::Subscribing(work.boxed()),
-        );
-        let cost = Cost {
-            calls: 1,
-            bytes,
-            weight: Weight::Page,
-        };
-        self.jobs.one(&self.shared, begun, cost);
+        let pending = Pending::Opening(Weight::Page, work.boxed());
+        self.begun(Some(id), Method::SessionOpen, pending, bytes);
     }
 
     /// The connect was answered.
-    pub(super) fn connected(&mut self) {
+    pub(in super::super) fn connected(&mut self) {
         self.own().stage = Stage::Connected;
         // Connections that came together are not all pinged together.
         let heartbeat = self.shared.options.heartbeat;

@@ -23,9 +23,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::answer::Begun;
+use super::answer::{Begun, Pending};
 use super::login::Entered;
-use super::subscriptions::parts::Settled;
 use super::{Draining, End, Session};
 use crate::access::Asker;
 use crate::gateway::centrifuge::Options;
@@ -315,19 +314,17 @@ impl Session {
         self.send(frame);
     }
 
-    /// What waited for the answer of a command may begin.
-    pub(super) fn settled(&mut self, settled: Vec<Settled>) {
-        for one in settled {
-            match one {
-                Settled::Connected => self.connected(),
-                Settled::Channel { at, channel, stand } => self.opened(at, &channel, stand),
-            }
-        }
-    }
-
-    fn begun(&self, id: Option<Id>, method: Method, pending: super::answer::Pending) -> Begun {
-        let since = std::time::Instant::now();
-        Begun::new(id, Some(method), self.form.dialect, (since, pending))
+    /// Takes a command that has begun as a call, and came in so many bytes.
+    fn begun(&mut self, id: Option<Id>, method: Method, pending: Pending, bytes: usize) {
+        let begun = Begun {
+            shared: Arc::clone(&self.shared),
+            id,
+            method: Some(method),
+            dialect: self.form.dialect,
+            since: std::time::Instant::now(),
+            pending,
+        };
+        self.jobs.call(begun, bytes);
     }
 }
 

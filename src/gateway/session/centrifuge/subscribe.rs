@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 
 use super::super::subscriptions::deltas::Deltas;
-use super::super::subscriptions::parts::{Opened, Opening, Settled, Stand};
+use super::super::subscriptions::parts::{Opened, Opening, Stand};
 use super::channels::Channel;
 use super::clock::not_over;
 use super::refused::Refused;
@@ -23,7 +23,7 @@ use crate::gateway::centrifuge::hub::{Member, Order, Wish};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
 use crate::gateway::dispatch::Outcome;
 use crate::gateway::dispatch::subscribe::Asked;
-use crate::gateway::session::answer::{Cost, Pending, Weight};
+use crate::gateway::session::answer::{Pending, Weight};
 use crate::wire::centrifuge::{
     ClientInfo, Code, Disconnect, Empty, FOSSIL, Push, Reply, Subscribe, SubscribeRequest,
     SubscribeResult, Ticket, Unsubscribe, check_channel,
@@ -67,30 +67,16 @@ impl Session {
                 Err(code) => (Reply::refused(code), Err(Failure::new(code.reason())), None),
             };
             answer.give(reply);
-            let settled = Settled::Channel {
+            let channel = Opened::Channel {
                 at,
                 channel: name,
                 stand: subscription.is_some().then_some(None),
             };
-            let opened = Opened {
-                places: vec![(at, subscription)],
-                settled: vec![settled],
-                ..Opened::default()
-            };
-            (outcome, opened)
+            (outcome, vec![channel, Opened::Place(at, subscription)])
         };
         let id = Id::Ticket(wire::Ticket(ticket));
-        let begun = self.begun(
-            Some(id),
-            Method::Subscribe,
-            Pending::Subscribing(work.boxed()),
-        );
-        let cost = Cost {
-            calls: 1,
-            bytes,
-            weight,
-        };
-        self.jobs.one(&self.shared, begun, cost);
+        let pending = Pending::Opening(weight, work.boxed());
+        self.begun(Some(id), Method::Subscribe, pending, bytes);
         Ok(())
     }
 
@@ -177,7 +163,12 @@ impl Session {
 
     /// A channel's subscribe is answered. `Some` = the channel is open; `Some(Some(_))` = the server has subscribed the
     /// client, which gets a push that says so.
-    pub(super) fn opened(&mut self, at: Opening, name: &Arc<str>, stand: Option<Option<Stand>>) {
+    pub(in super::super) fn opened(
+        &mut self,
+        at: Opening,
+        name: &Arc<str>,
+        stand: Option<Option<Stand>>,
+    ) {
         let own = self.own();
         if own.channels.at(name, at).is_none() {
             return;
@@ -300,24 +291,15 @@ impl Session {
                 Ok((stand, subscription)) => (Some(Some(stand)), Some(subscription)),
                 Err(_) => (None, None),
             };
-            let opened = Opened {
-                places: vec![(at, subscription)],
-                settled: vec![Settled::Channel {
-                    at,
-                    channel: name,
-                    stand,
-                }],
-                ..Opened::default()
+            let channel = Opened::Channel {
+                at,
+                channel: name,
+                stand,
             };
-            (outcome, opened)
+            (outcome, vec![channel, Opened::Place(at, subscription)])
         };
-        let begun = self.begun(None, Method::Subscribe, Pending::Subscribing(work.boxed()));
-        let cost = Cost {
-            calls: 1,
-            bytes: 0,
-            weight: Weight::Light,
-        };
-        self.jobs.one(&self.shared, begun, cost);
+        let pending = Pending::Opening(Weight::Light, work.boxed());
+        self.begun(None, Method::Subscribe, pending, 0);
     }
 }
 

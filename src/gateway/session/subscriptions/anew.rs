@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::super::Session;
+use super::super::jobs::Done;
 use super::Subscriptions;
 use super::parts::Opening;
 use crate::access::Claim;
@@ -20,9 +21,6 @@ use crate::gateway::dispatch::Caller;
 use crate::gateway::form::Form;
 use crate::gateway::outbox::Outbox;
 use crate::wire::Method;
-
-/// What a look has decided, of each subscription.
-pub(in super::super) type Decisions = Vec<(Opening, Option<feed::Decided>)>;
 
 /// What the subscriptions of a session were decided by.
 pub(in super::super) struct Decided {
@@ -94,10 +92,7 @@ impl Subscriptions {
     }
 
     /// The next look that decides on subscriptions again.
-    pub(in super::super) fn next_doubted(
-        &mut self,
-        feed: &Feed,
-    ) -> Option<BoxFuture<'static, Decisions>> {
+    pub(super) fn next_doubted(&mut self, feed: &Feed) -> Option<BoxFuture<'static, Done>> {
         let (mut places, mut doubts) = (Vec::new(), Vec::new());
         while places.len() < DOUBTS_MAX
             && let Some(at) = self.doubted.pop_front()
@@ -113,7 +108,7 @@ impl Subscriptions {
         let (feed, asker) = (feed.clone(), Arc::clone(&self.asker));
         let deciding = async move {
             let decided = feed.decide(&asker, &doubts).await;
-            places.into_iter().zip(decided).collect()
+            Done::Decided(places.into_iter().zip(decided).collect())
         };
         Some(deciding.boxed())
     }
@@ -121,7 +116,7 @@ impl Subscriptions {
     /// Such a look is done. What it has not settled reads its page.
     pub(in super::super) fn decided(
         &mut self,
-        decisions: Decisions,
+        decisions: Vec<(Opening, Option<feed::Decided>)>,
         outbox: &mut Outbox,
         form: Form,
     ) {

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
-use super::super::jobs::Jobs;
+use super::super::jobs::Done;
 use super::Subscriptions;
-use super::own_side::Conversations;
 use super::parts::{Opening, Rest, Wanted};
+use crate::feed::Watch;
 use crate::gateway::Shared;
 use crate::gateway::dispatch::people::conversation;
 use crate::gateway::dispatch::shape::page_bytes;
@@ -21,11 +22,27 @@ use crate::gateway::dispatch::{Caller, Outcome};
 use crate::gateway::form::Form;
 use crate::gateway::outbound;
 use crate::gateway::outbox::Outbox;
-use crate::people::OwnSide;
+use crate::people::{OwnPosition, OwnSide, Place};
 use crate::timeline::{Error, Timelines};
 use crate::wire::timelines::sync;
-use crate::wire::timelines::sync::{Following, SubscribedMany};
+use crate::wire::timelines::sync::{Following, Start, SubscribedMany};
 use crate::wire::{Ended, Failure, Push, Reason, Reply, push};
+
+/// A subscription to all conversations of a user.
+pub(in super::super) struct Conversations {
+    pub(super) asked: Asked,
+    device: Option<String>,
+    rewind: Option<u64>,
+    /// The slot that hears of changes at the user.
+    at: Opening,
+    _watch: Watch,
+    /// Up to where changes at the user were sent; `None` = nothing was.
+    sent: Option<OwnPosition>,
+    /// There may be changes that were not looked at.
+    pub(super) is_dirty: bool,
+    /// A look is under way.
+    is_looking: bool,
+}
 
 /// Begins to follow. What there is comes in `subscribed` pushes.
 pub(in super::super) fn begin(
@@ -79,25 +96,25 @@ impl Subscriptions {
     }
 
     /// Looks at the user, if there may be changes.
-    pub(in super::super) fn look_at_user(&mut self, shared: &Arc<Shared>, jobs: &mut Jobs) -> bool {
-        let Some(conversations) = &mut self.conversations else {
-            return false;
-        };
-        if !conversations.is_dirty || conversations.is_looking || !jobs.may_fetch() {
-            return false;
+    pub(super) fn look_at_user(
+        &mut self,
+        shared: &Arc<Shared>,
+    ) -> Option<BoxFuture<'static, Done>> {
+        let conversations = self.conversations.as_deref_mut()?;
+        if !conversations.is_dirty || conversations.is_looking {
+            return None;
         }
         (conversations.is_dirty, conversations.is_looking) = (false, true);
-        let (of, shared_too) = (Arc::clone(&conversations.asked.asker), Arc::clone(shared));
+        let (of, shared) = (Arc::clone(&conversations.asked.asker), Arc::clone(shared));
         let (device, sent) = (conversations.device.clone(), conversations.sent.clone());
-        let bytes = page_bytes(&shared.options.limits);
+        let at = conversations.at;
         let look = async move {
-            let people = &shared_too.people;
-            people
-                .own_side(&of, device.as_deref(), sent.as_ref(), bytes)
-                .await
+            let bytes = page_bytes(&shared.options.limits);
+            let people = &shared.people;
+            let side = people.own_side(&of, device.as_deref(), sent.as_ref(), bytes);
+            Done::Looked(at, side.await)
         };
-        jobs.look(shared, conversations.at, look.boxed());
-        true
+        Some(look.boxed())
     }
 
     /// A look at the user is done.
@@ -186,5 +203,23 @@ impl Subscriptions {
     fn end_conversations(&mut self, conversations: &Conversations) {
         self.remove_followed();
         self.remove(conversations.at.slot);
+    }
+}
+
+impl Conversations {
+    /// Where a conversation begins, by the device's position in it.
+    fn start(&self, place: Option<Place>) -> Start {
+        match place {
+            Some(place) => Start {
+                after: Some(place.after),
+                rewind: None,
+                epoch: Some(place.epoch),
+                changes_after: place.changes_after,
+            },
+            None => Start {
+                rewind: self.rewind,
+                ..Start::default()
+            },
+        }
     }
 }

@@ -8,27 +8,29 @@ pub(super) mod anew;
 pub(super) mod conversations;
 pub(super) mod deltas;
 pub(super) mod opening;
-pub(super) mod own_side;
 pub(super) mod parts;
 pub(super) mod slot;
 pub(super) mod slots;
-pub(super) mod steps;
 pub(super) mod streams;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
 use super::super::form::Form;
-use super::super::outbound;
 use super::super::outbox::Outbox;
+use super::super::{Shared, outbound};
+use super::jobs::Done;
 use crate::access::Asker;
 use crate::bounds::Share;
 use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Subscription, Watch, Who};
 use crate::metrics::Metrics;
 use crate::wire::push;
+use conversations::Conversations;
 use deltas::Deltas;
-use own_side::Conversations;
-use parts::{Fetch, Opening, Rest};
+use parts::{Opening, Rest};
 use slot::{Live, Slot};
 use slots::Slots;
 
@@ -209,6 +211,13 @@ impl Subscriptions {
         }
     }
 
+    /// What is to be read before the next push.
+    pub(super) fn next_read(&mut self, shared: &Arc<Shared>) -> Option<BoxFuture<'static, Done>> {
+        self.look_at_user(shared)
+            .or_else(|| self.next_doubted(&shared.feed))
+            .or_else(|| self.next_rest())
+    }
+
     /// Puts what comes next into the outbox while it has room; gives a look at the store that has to be made first.
     pub(super) fn pump(
         &mut self,
@@ -216,7 +225,7 @@ impl Subscriptions {
         form: Form,
         now_ms: u64,
         may_fetch: bool,
-    ) -> Option<Fetch> {
+    ) -> Option<BoxFuture<'static, Done>> {
         while outbox.has_room() {
             let place = self.turn.pop_front()?;
             let Some(slot) = self.slots.get_mut(place) else {
@@ -255,8 +264,9 @@ impl Subscriptions {
                         return None;
                     }
                     live.reading = true;
-                    let pull = Box::pin(live.subscription.read(&next));
-                    return Some(Fetch { at, next, pull });
+                    let pull = live.subscription.read(&next);
+                    let fetched = pull.map(move |pull| Done::Fetched(at, next, pull));
+                    return Some(fetched.boxed());
                 }
             }
         }
@@ -324,11 +334,6 @@ impl Subscriptions {
         if let Some(gone) = &mut self.gone {
             gone.push((name, why));
         }
-    }
-
-    pub(super) fn is_current(&self, at: Opening) -> bool {
-        let slot = self.slots.get(at.slot);
-        slot.is_some_and(|slot| slot.generation == at.generation)
     }
 
     pub(super) fn get(&mut self, at: Opening) -> Option<&mut Slot> {

@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 
 use super::super::Session;
 use super::super::answer::{Pending, Weight};
+use super::super::jobs::Done;
 use super::Subscriptions;
 use super::conversations;
-use super::parts::{Opened, Opening, Part, Rest, Wanted};
+use super::parts::{Filled, Opened, Opening, Rest, Wanted};
 use crate::access::Asker;
 use crate::feed::Watch;
 use crate::gateway::Shared;
@@ -36,63 +38,61 @@ impl Subscriptions {
         Arc::clone(&self.asker)
     }
 
-    /// A subscribe was answered.
-    pub(in super::super) fn answered(&mut self, opened: Opened) {
-        for (at, subscription) in opened.places {
-            self.opened(at, subscription);
-        }
-        self.rests.extend(opened.rest);
-    }
-
     /// Whether many timelines are still to be read and pushed.
     pub(in super::super) fn rests_wait(&self) -> bool {
         self.rests.len() >= RESTS_MAX
     }
 
     /// Timelines to be read now.
-    pub(in super::super) fn next_rest(&mut self) -> Option<Box<Rest>> {
-        self.rests.pop_front()
+    pub(super) fn next_rest(&mut self) -> Option<BoxFuture<'static, Done>> {
+        let rest = self.rests.pop_front()?;
+        Some(rest.fill().map(Done::Filled).boxed())
     }
 
     /// Timelines of a subscribe were read: pushes them, those that were not unsubscribed meanwhile.
     pub(in super::super) fn filled(
         &mut self,
-        parts: Vec<Part>,
-        rest: Option<Box<Rest>>,
+        (mut parts, rest): Filled,
         outbox: &mut Outbox,
         form: Form,
-    ) {
-        let is_wanted = |part: &Part| part.at.is_none_or(|at| self.is_current(at));
-        let (parts, _): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_wanted);
-        let mut many = SubscribedMany {
-            more: rest.is_some(),
-            ..SubscribedMany::default()
-        };
-        let mut places = Vec::new();
-        for part in parts {
-            many.timelines
-                .extend(part.shown.map(|shown| (part.timeline, shown)));
-            places.extend(part.at.map(|at| (at, part.subscription)));
-        }
+    ) -> Vec<Opened> {
+        parts.retain(|part| part.at.is_none_or(|at| self.get(at).is_some()));
+        let (many, opened) = one_frame((parts, rest));
         if !many.more || !many.timelines.is_empty() {
             outbox.push(form.dialect.push(&Push::Subscribed(many)));
         }
-        self.answered(Opened {
-            places,
-            rest,
-            ..Opened::default()
-        });
+        opened
     }
+}
+
+/// What the client gets of timelines that were read, and what may begin then.
+fn one_frame((parts, rest): Filled) -> (SubscribedMany, Vec<Opened>) {
+    let mut many = SubscribedMany {
+        more: rest.is_some(),
+        ..SubscribedMany::default()
+    };
+    let mut opened: Vec<_> = rest.into_iter().map(Opened::Rest).collect();
+    for part in parts {
+        let shown = part.shown.map(|shown| (part.timeline, shown));
+        many.timelines.extend(shown);
+        let place = part.at.map(|at| Opened::Place(at, part.subscription));
+        opened.extend(place);
+    }
+    (many, opened)
 }
 
 impl Session {
     /// What waited for an answer may begin.
-    pub(in super::super) fn answered(&mut self, mut opened: Opened) {
-        self.settled(std::mem::take(&mut opened.settled));
-        for (number, reader) in opened.streams.drain(..) {
-            self.streams.opened(number, reader);
+    pub(in super::super) fn answered(&mut self, opened: Vec<Opened>) {
+        for one in opened {
+            match one {
+                Opened::Place(at, subscription) => self.subscriptions.opened(at, subscription),
+                Opened::Rest(rest) => self.subscriptions.rests.push_back(rest),
+                Opened::Stream(number, reader) => self.streams.opened(number, reader),
+                Opened::Connected => self.connected(),
+                Opened::Channel { at, channel, stand } => self.opened(at, &channel, stand),
+            }
         }
-        self.subscriptions.answered(opened);
     }
 }
 
@@ -105,7 +105,7 @@ pub(in super::super) fn begin(
     caller: &Caller,
     subscriptions: &mut Subscriptions,
     request: sync::Subscribe,
-) -> (Pending, Weight) {
+) -> Pending {
     let asked = Asked {
         asker: subscriptions.asker(caller),
         integers: caller.integers,
@@ -114,8 +114,7 @@ pub(in super::super) fn begin(
         with: lanes(&request.with),
     };
     if request.conversations.is_some() {
-        let outcome = conversations::begin(shared, caller, subscriptions, &request);
-        return (Pending::Now(Some(outcome)), Weight::Light);
+        return conversations::begin(shared, caller, subscriptions, &request).into();
     }
     let start = request.start();
     if let Some(timeline) = request.timeline {
@@ -124,7 +123,7 @@ pub(in super::super) fn begin(
     if subscriptions.rests_wait() {
         let failure = Failure::new(Reason::RateLimited)
             .saying("many timelines of earlier subscribes are still to come on this connection");
-        return (Pending::Now(Some(Err(failure))), Weight::Light);
+        return Err(failure).into();
     }
     let wanted = request.timelines.unwrap_or_default();
     let wanted = wanted.into_iter().map(|(timeline, start)| {
@@ -146,27 +145,11 @@ pub(in super::super) fn begin(
         wanted: wanted.collect::<Vec<_>>().into_iter(),
         is_quiet: false,
     });
-    let work = async move {
-        let (parts, rest) = rest.fill().await;
-        let mut many = SubscribedMany {
-            more: rest.is_some(),
-            ..SubscribedMany::default()
-        };
-        let mut places = Vec::new();
-        for part in parts {
-            many.timelines
-                .extend(part.shown.map(|shown| (part.timeline, shown)));
-            places.extend(part.at.map(|at| (at, part.subscription)));
-        }
-        let reply = Reply::Subscribe(Following::Many(many));
-        let opened = Opened {
-            places,
-            rest,
-            ..Opened::default()
-        };
-        (Ok(reply), opened)
-    };
-    (Pending::Subscribing(work.boxed()), Weight::Page)
+    let work = rest.fill().map(|filled| {
+        let (many, opened) = one_frame(filled);
+        (Ok(Reply::Subscribe(Following::Many(many))), opened)
+    });
+    Pending::Opening(Weight::Page, work.boxed())
 }
 
 fn one(
@@ -175,10 +158,10 @@ fn one(
     asked: Asked,
     timeline: &str,
     start: Start,
-) -> (Pending, Weight) {
+) -> Pending {
     let (at, watch) = match place(shared, subscriptions, timeline) {
         Ok(place) => place,
-        Err(failure) => return (Pending::Now(Some(Err(failure))), Weight::Light),
+        Err(failure) => return Err(failure).into(),
     };
     let shared = Arc::clone(shared);
     let work = async move {
@@ -194,13 +177,9 @@ fn one(
             }
             Err(failure) => (Err(failure), None),
         };
-        let opened = Opened {
-            places: vec![(at, subscription)],
-            ..Opened::default()
-        };
-        (outcome, opened)
+        (outcome, vec![Opened::Place(at, subscription)])
     };
-    (Pending::Subscribing(work.boxed()), Weight::Page)
+    Pending::Opening(Weight::Page, work.boxed())
 }
 
 /// A place for a timeline. The watch comes first: what is committed from now on is either read or announced by it.

@@ -7,22 +7,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
 
-use crate::feed::{ChangeReader, Next, Pull, Subscription, Watch};
+use crate::feed::{ChangeReader, Subscription, Watch};
 use crate::gateway::Shared;
 use crate::gateway::dispatch::shape::page_bytes;
 use crate::gateway::dispatch::subscribe::{Asked, Room, quietly, subscribe};
 use crate::wire::Reason;
 use crate::wire::centrifuge::Publication;
 use crate::wire::timelines::sync::{Start, SubscribedOne};
-
-/// A look at the store that a subscription needs.
-pub(in super::super) struct Fetch {
-    pub(in super::super) at: Opening,
-    pub(in super::super) next: Next,
-    pub(in super::super) pull: BoxFuture<'static, Pull>,
-}
 
 /// Names a place for a subscription; the generation differs from that of later ones in the same slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,24 +23,18 @@ pub(in super::super) struct Opening {
     pub(in super::super) generation: u64,
 }
 
-/// What an answered subscribe leaves to the session.
-#[derive(Default)]
-pub(in super::super) struct Opened {
-    /// Places that waited for this answer, and what is to follow it in each.
-    pub(in super::super) places: Vec<(Opening, Option<Subscription>)>,
+/// What waits in the session for the answer of a call, and may begin then.
+pub(in super::super) enum Opened {
+    /// A place, and what is to follow it there.
+    Place(Opening, Option<Subscription>),
     /// What is not read yet.
-    pub(in super::super) rest: Option<Box<Rest>>,
-    /// Streams of changes that waited for it; without a reader it was refused.
-    pub(in super::super) streams: Vec<(u64, Option<Box<ChangeReader>>)>,
-    /// Commands of the Centrifuge dialect that others wait for.
-    pub(in super::super) settled: Vec<Settled>,
-}
-
-/// A command of the Centrifuge dialect that is answered.
-pub(in super::super) enum Settled {
-    /// The first one.
+    Rest(Box<Rest>),
+    /// A stream of changes; without a reader it was refused.
+    Stream(u64, Option<Box<ChangeReader>>),
+    /// The first command of the Centrifuge dialect.
     Connected,
-    /// A subscribe. `None` = it is refused; `Some(Some(_))`: the client gets a push that it is subscribed.
+    /// A subscribe of that dialect. `None` = it is refused; `Some(Some(_))`: the client gets a push that it is
+    /// subscribed.
     Channel {
         at: Opening,
         channel: Arc<str>,
@@ -86,6 +72,9 @@ pub(in super::super) struct Wanted {
     pub(in super::super) place: Result<(Opening, Watch, Start), Reason>,
 }
 
+/// Timelines that were read, and those that were not yet.
+pub(in super::super) type Filled = (Vec<Part>, Option<Box<Rest>>);
+
 /// One timeline's part of the reply or of a push.
 pub(in super::super) struct Part {
     pub(in super::super) timeline: String,
@@ -96,27 +85,22 @@ pub(in super::super) struct Part {
     pub(in super::super) subscription: Option<Subscription>,
 }
 
-impl Opened {
-    /// The client does not learn of the reply: it has no subscriptions, and must not get pushes.
-    pub(in super::super) fn take_back(&mut self) {
-        for (_, subscription) in &mut self.places {
-            *subscription = None;
+/// The client does not learn of the reply: it has no subscriptions, and must not get pushes.
+pub(in super::super) fn take_back(opened: Vec<Opened>) -> impl Iterator<Item = Opened> {
+    opened.into_iter().flat_map(|one| match one {
+        Opened::Place(at, _) => vec![Opened::Place(at, None)],
+        Opened::Stream(number, _) => vec![Opened::Stream(number, None)],
+        Opened::Rest(rest) => {
+            let places = rest.wanted.filter_map(|wanted| wanted.place.ok());
+            places.map(|(at, ..)| Opened::Place(at, None)).collect()
         }
-        for (_, reader) in &mut self.streams {
-            *reader = None;
-        }
-        let rest = self.rest.take().map(|rest| rest.wanted);
-        let places = rest.into_iter().flatten().filter_map(|wanted| {
-            let (at, ..) = wanted.place.ok()?;
-            Some((at, None))
-        });
-        self.places.extend(places);
-    }
+        other => vec![other],
+    })
 }
 
 impl Rest {
-    /// Reads as many as fill a frame, at least one. Also what is left after them.
-    pub(in super::super) async fn fill(mut self: Box<Self>) -> (Vec<Part>, Option<Box<Rest>>) {
+    /// Reads as many as fill a frame, at least one.
+    pub(in super::super) async fn fill(mut self: Box<Self>) -> Filled {
         let bytes_max = page_bytes(&self.shared.options.limits);
         let mut bytes = bytes_max;
         let mut parts = Vec::new();
@@ -141,49 +125,41 @@ impl Rest {
     }
 
     async fn part(&self, Wanted { timeline, place }: Wanted, room: Room) -> Part {
-        let refused = |reason| SubscribedOne::Refused { reason };
-        let (at, result) = match place {
-            Ok((at, mut watch, start)) => {
-                if self.is_quiet {
-                    watch = match quietly(&self.shared, &self.asked, &start, watch).await {
-                        Ok(subscription) => {
-                            return Part {
-                                timeline,
-                                shown: None,
-                                at: Some(at),
-                                subscription: Some(subscription),
-                            };
-                        }
-                        Err(watch) => watch,
-                    };
-                }
-                let subscribed = subscribe(&self.shared, &self.asked, start, watch, room);
-                (Some(at), subscribed.await.map_err(|failure| failure.reason))
-            }
-            Err(reason) => (None, Err(reason)),
-        };
-        let (shown, subscription) = match result {
-            Ok((subscribed, subscription)) => {
-                let shown = SubscribedOne::Subscribed(Box::new(subscribed));
-                (shown, subscription)
-            }
-            // It was not asked for by name, and a user who may not read it must not learn of it.
-            Err(Reason::TimelineNotFound) if self.is_quiet => {
-                return Part {
-                    timeline,
-                    shown: None,
-                    at,
-                    subscription: None,
-                };
-            }
-            Err(reason) => (refused(reason), None),
-        };
-        Part {
+        let mut part = Part {
             timeline,
-            shown: Some(shown),
-            at,
-            subscription,
+            shown: None,
+            at: None,
+            subscription: None,
+        };
+        let (at, mut watch, start) = match place {
+            Ok(place) => place,
+            Err(reason) => {
+                part.shown = Some(SubscribedOne::Refused { reason });
+                return part;
+            }
+        };
+        part.at = Some(at);
+        if self.is_quiet {
+            watch = match quietly(&self.shared, &self.asked, &start, watch).await {
+                Ok(subscription) => {
+                    part.subscription = Some(subscription);
+                    return part;
+                }
+                Err(watch) => watch,
+            };
         }
+        part.shown = match subscribe(&self.shared, &self.asked, start, watch, room).await {
+            Ok((subscribed, subscription)) => {
+                part.subscription = subscription;
+                Some(SubscribedOne::Subscribed(Box::new(subscribed)))
+            }
+            Err(failure) => match failure.reason {
+                // It was not asked for by name, and a user who may not read it must not learn of it.
+                Reason::TimelineNotFound if self.is_quiet => None,
+                reason => Some(SubscribedOne::Refused { reason }),
+            },
+        };
+        part
     }
 }
 

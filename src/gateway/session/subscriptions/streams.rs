@@ -10,10 +10,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::{AbortHandle, abortable};
 
 use super::super::answer::{Pending, Weight};
-use super::super::jobs::Jobs;
+use super::super::jobs::{Done, Jobs};
 use super::parts::Opened;
-use super::steps::Step;
-use crate::feed::ChangeReader;
+use crate::feed::{ChangeGroup, ChangeReader};
 use crate::gateway::dispatch::shape::page_bytes;
 use crate::gateway::dispatch::tables::stream::{back_end, open};
 use crate::gateway::dispatch::{Caller, Outcome};
@@ -80,10 +79,9 @@ impl Streams {
         shared: &Arc<Shared>,
         caller: &Caller,
         request: stream::Open,
-    ) -> (Pending, Weight) {
-        let refused = |failure| (Pending::Now(Some(Err(failure))), Weight::Light);
+    ) -> Pending {
         if let Err(failure) = back_end(caller) {
-            return refused(failure);
+            return Err(failure).into();
         }
         if self.open.len() >= STREAMS_MAX {
             let (limit, actual) = (STREAMS_MAX as u64, STREAMS_MAX as u64 + 1);
@@ -91,7 +89,7 @@ impl Streams {
                 .saying("too many streams on this connection")
                 .over(limit, actual)
                 .named("session_streams_max");
-            return refused(failure);
+            return Err(failure).into();
         }
         self.numbers += 1;
         let number = self.numbers;
@@ -114,13 +112,9 @@ impl Streams {
                 }
                 Err(failure) => (Err(failure), None),
             };
-            let opened = Opened {
-                streams: vec![(number, reader)],
-                ..Opened::default()
-            };
-            (outcome, opened)
+            (outcome, vec![Opened::Stream(number, reader)])
         };
-        (Pending::Subscribing(work.boxed()), Weight::Page)
+        Pending::Opening(Weight::Page, work.boxed())
     }
 
     /// An open was answered: from now on it may push, unless it was refused or closed meanwhile.
@@ -144,8 +138,8 @@ impl Streams {
     }
 
     /// Has each stream do what it can now.
-    pub(in super::super) fn step(&mut self, shared: &Arc<Shared>, jobs: &mut Jobs) -> bool {
-        let bounds = bounds(&shared.options.limits);
+    pub(in super::super) fn step(&mut self, limits: &Limits, jobs: &mut Jobs) -> bool {
+        let bounds = bounds(limits);
         let mut moved = false;
         for at in 0..self.open.len() {
             let Stream { number, state, .. } = &mut self.open[at];
@@ -154,19 +148,19 @@ impl Streams {
                 State::Idle(reader) => {
                     let (news, abort) = abortable(async move {
                         reader.news().await;
-                        Step::News(reader)
+                        reader
                     });
                     *state = State::Waiting(abort);
-                    let step = news.map(|news| news.unwrap_or(Step::Closed));
-                    jobs.wait_for_changes(shared, number, step.boxed());
+                    let news = news.map(move |reader| Done::News(number, reader.ok()));
+                    jobs.run(Weight::Light, news.boxed());
                     moved = true;
                 }
                 State::News(mut reader) if jobs.may_fetch() => {
                     let read = async move {
                         let group = reader.read(bounds).await;
-                        Step::Read(reader, group)
+                        Done::Changes(number, reader, group)
                     };
-                    jobs.read_changes(shared, number, read.boxed());
+                    jobs.run(Weight::Fetch, read.boxed());
                     moved = true;
                 }
                 other => *state = other,
@@ -178,11 +172,19 @@ impl Streams {
         moved
     }
 
-    /// A step is done.
-    pub(in super::super) fn done(
+    /// There is news of a stream, if it was not closed while it waited.
+    pub(in super::super) fn news(&mut self, number: u64, reader: Option<Box<ChangeReader>>) {
+        if let (Some(stream), Some(reader)) = (self.get(number), reader) {
+            stream.state = State::News(reader);
+        }
+    }
+
+    /// Changes of a stream were read.
+    pub(in super::super) fn told(
         &mut self,
         number: u64,
-        step: Step,
+        mut reader: Box<ChangeReader>,
+        group: Result<ChangeGroup, FollowError>,
         outbox: &mut Outbox,
         form: Form,
     ) {
@@ -190,24 +192,9 @@ impl Streams {
         let Some(stream) = self.get(number) else {
             return;
         };
-        match step {
-            Step::Closed => {}
-            Step::News(reader) => stream.state = State::News(reader),
-            Step::Read(mut reader, Ok(group)) => {
-                let count = group.changes.len() as u64;
-                if count > 0 || !group.is_more && reader.has_moved() {
-                    reader.told();
-                    let told = changes::told(number, &group, &stream.table, form.integers);
-                    outbox.push(form.dialect.push(&Push::StreamChanges(told)));
-                    metrics.follows.changes.increment(count);
-                    stream.position.clone_from(&group.position);
-                }
-                stream.state = match group.is_more {
-                    true => State::News(reader),
-                    false => State::Idle(reader),
-                };
-            }
-            Step::Read(_, Err(error)) => {
+        let group = match group {
+            Ok(group) => group,
+            Err(error) => {
                 let why = match error {
                     FollowError::PositionLost => StreamEnd::PositionLost,
                     FollowError::NoStream | FollowError::TableNotFound => StreamEnd::NoStream,
@@ -216,9 +203,21 @@ impl Streams {
                         StreamEnd::Unavailable
                     }
                 };
-                self.end(number, why, outbox, form);
+                return self.end(number, why, outbox, form);
             }
+        };
+        let count = group.changes.len() as u64;
+        if count > 0 || !group.is_more && reader.has_moved() {
+            reader.told();
+            let told = changes::told(number, &group, &stream.table, form.integers);
+            outbox.push(form.dialect.push(&Push::StreamChanges(told)));
+            metrics.follows.changes.increment(count);
+            stream.position.clone_from(&group.position);
         }
+        stream.state = match group.is_more {
+            true => State::News(reader),
+            false => State::Idle(reader),
+        };
     }
 
     /// The connection has named a user, and a user may not see all.
