@@ -24,12 +24,8 @@ struct Grid {
     seconds: Vec<OnceLock<Histogram>>,
 }
 
-/// A row or a column of a [`Grid`] and its label. Number 0 is what is in no enum.
+/// The number of a method or a result in its enum, and its label.
 type Place = (usize, &'static str);
-
-/// The method of what could not be decoded.
-const UNKNOWN: Place = (0, "?");
-const OK: Place = (0, "ok");
 
 impl Counters {
     pub(super) fn new(metrics: Arc<Metrics>) -> Counters {
@@ -54,13 +50,11 @@ impl Counters {
         {
             self.metrics.refused(limit, 1);
         }
-        let row = method.map_or(UNKNOWN, |one| (1 + one as usize, one.name()));
-        let column = result.map_or_else(
-            |failure| (1 + failure.reason as usize, failure.reason.name()),
-            |()| OK,
-        );
-        self.methods
-            .count(&self.metrics.families, row, column, took);
+        let method = method.map(|one| (one as usize, one.name()));
+        let failure = result.err().map(|failure| failure.reason);
+        let failure = failure.map(|reason| (reason as usize, reason.name()));
+        let families = &self.metrics.families;
+        self.methods.count(families, method, failure, took);
     }
 
     /// Counts one answer of Tablestore's protocol, which took this long.
@@ -70,13 +64,11 @@ impl Counters {
         result: Result<(), &TablestoreFailure>,
         took: Duration,
     ) {
-        let row = operation.map_or(UNKNOWN, |one| (1 + one as usize, one.name()));
-        let column = result.map_or_else(
-            |failure| (1 + failure.code as usize, failure.code.name()),
-            |()| OK,
-        );
-        self.operations
-            .count(&self.metrics.families, row, column, took);
+        let operation = operation.map(|one| (one as usize, one.name()));
+        let failure = result.err().map(|failure| failure.code);
+        let failure = failure.map(|code| (code as usize, code.name()));
+        let families = &self.metrics.families;
+        self.operations.count(families, operation, failure, took);
     }
 }
 
@@ -90,13 +82,16 @@ impl Grid {
         }
     }
 
+    /// The first row is of what could not be decoded, the first column of what was done.
     fn count(
         &self,
         families: &Families,
-        (row, method): Place,
-        (column, result): Place,
+        method: Option<Place>,
+        failure: Option<Place>,
         took: Duration,
     ) {
+        let (row, method) = method.map_or((0, "?"), |(number, label)| (1 + number, label));
+        let (column, result) = failure.map_or((0, "ok"), |(number, label)| (1 + number, label));
         self.answers[row * self.columns + column]
             .get_or_init(|| families.requests.of(&[method, result]))
             .increment(1);

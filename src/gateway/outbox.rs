@@ -36,32 +36,36 @@ pub(super) struct Outbox {
 /// A frame of RFC 6455, unmasked.
 struct Frame {
     opcode: OpCode,
-    /// It ends its message.
-    is_final: bool,
+    header: [u8; HEADER_BYTES_MAX],
     payload: Bytes,
 }
 
 impl Frame {
-    /// The header's bytes, and how many there are.
-    fn header(&self) -> ([u8; HEADER_BYTES_MAX], usize) {
-        let (header, length) = (self.fields(), self.payload.len() as u64);
-        let mut bytes = [0; HEADER_BYTES_MAX];
-        let written = header.format(length, &mut &mut bytes[..]);
-        written.expect("the longest header without a mask fits");
-        (bytes, header.len(length))
+    /// `is_final`: it ends its message.
+    fn new(opcode: OpCode, is_final: bool, payload: Bytes) -> Frame {
+        let fields = FrameHeader {
+            is_final,
+            opcode,
+            ..FrameHeader::default()
+        };
+        let mut header = [0; HEADER_BYTES_MAX];
+        let written = fields.format(payload.len() as u64, &mut &mut header[..]);
+        written.expect("the header of the longest payload fits");
+        Frame {
+            opcode,
+            header,
+            payload,
+        }
     }
 
-    fn fields(&self) -> FrameHeader {
-        FrameHeader {
-            is_final: self.is_final,
-            opcode: self.opcode,
-            ..FrameHeader::default()
-        }
+    fn header(&self) -> &[u8] {
+        let is_short = self.payload.len() <= SHORT_BYTES_MAX;
+        &self.header[..if is_short { 2 } else { HEADER_BYTES_MAX }]
     }
 
     /// Bytes on the wire.
     fn len(&self) -> usize {
-        self.fields().len(self.payload.len() as u64) + self.payload.len()
+        self.header().len() + self.payload.len()
     }
 }
 
@@ -108,11 +112,9 @@ impl Outbox {
         let mut data = self.data;
         while !message.is_empty() {
             let payload = message.split_to(message.len().min(FRAME_BYTES));
-            self.queue.push_back(Frame {
-                opcode: OpCode::Data(data),
-                is_final: message.is_empty(),
-                payload,
-            });
+            let is_final = message.is_empty();
+            let frame = Frame::new(OpCode::Data(data), is_final, payload);
+            self.queue.push_back(frame);
             data = Data::Continue;
         }
     }
@@ -133,12 +135,7 @@ impl Outbox {
             end -= 1;
         }
         self.bytes += payload.len();
-        let frame = Frame {
-            opcode,
-            is_final: true,
-            payload,
-        };
-        self.queue.insert(end, frame);
+        self.queue.insert(end, Frame::new(opcode, true, payload));
     }
 
     /// Drops what has not begun to go out; a close frame is the last.
@@ -188,23 +185,17 @@ impl Outbox {
 
     /// Writes once, as many frames together as there are places for.
     fn poll_some(&self, socket: &mut Socket, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut headers = [([0; HEADER_BYTES_MAX], 0); TOGETHER_MAX];
-        let (mut frames, mut bytes) = (0, 0);
-        for (header, frame) in headers.iter_mut().zip(&self.queue) {
+        let mut slices = [IoSlice::new(&[]); 2 * TOGETHER_MAX];
+        let (mut count, mut bytes) = (0, 0);
+        for (pieces, frame) in slices.as_chunks_mut().0.iter_mut().zip(&self.queue) {
             bytes += frame.len();
-            if frames > 0 && bytes > TOGETHER_BYTES {
+            if count > 0 && bytes > TOGETHER_BYTES {
                 break;
             }
-            *header = frame.header();
-            frames += 1;
+            *pieces = [IoSlice::new(frame.header()), IoSlice::new(&frame.payload)];
+            count += pieces.len();
         }
-        let mut slices = [IoSlice::new(&[]); 2 * TOGETHER_MAX];
-        let pieces = headers[..frames].iter().zip(&self.queue);
-        let pieces = pieces.flat_map(|((header, len), frame)| [&header[..*len], &frame.payload]);
-        for (slice, piece) in slices.iter_mut().zip(pieces) {
-            *slice = IoSlice::new(piece);
-        }
-        let mut slices = &mut slices[..2 * frames];
+        let mut slices = &mut slices[..count];
         IoSlice::advance_slices(&mut slices, self.sent);
         Pin::new(socket).poll_write_vectored(context, slices)
     }
@@ -234,8 +225,10 @@ fn controls_max(kind: Control) -> usize {
 const ROOM_BYTES: usize = 64 << 10;
 /// Payload of a frame, at most.
 const FRAME_BYTES: usize = 32 << 10;
-/// Without a mask.
-const HEADER_BYTES_MAX: usize = 10;
+/// Of such a frame, without a mask.
+const HEADER_BYTES_MAX: usize = 4;
+/// The length of a payload of up to so many bytes is within the header's first two.
+const SHORT_BYTES_MAX: usize = 125;
 /// Frames that are written together, at most ...
 const TOGETHER_MAX: usize = 32;
 /// ... and bytes, but for the first frame's: a socket with a small buffer takes more, and then waits for the peer to
