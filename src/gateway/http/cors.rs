@@ -11,7 +11,7 @@ use hyper::header::{
 };
 use hyper::{Method, StatusCode};
 
-use super::respond::Answer;
+use super::respond::{Answer, empty, set};
 
 /// The answer to a browser that asks what it may send; `None` if this is none.
 pub(in super::super) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Answer> {
@@ -19,10 +19,8 @@ pub(in super::super) fn preflight(method: &Method, headers: &HeaderMap) -> Optio
     if *method != Method::OPTIONS || !asks {
         return None;
     }
-    let mut answer = Answer::default();
-    *answer.status_mut() = StatusCode::NO_CONTENT;
-    let told = answer.headers_mut();
-    let mut tell = |name: HeaderName, value| told.insert(name, HeaderValue::from_static(value));
+    let mut answer = empty(StatusCode::NO_CONTENT);
+    let mut tell = |name, value| set(&mut answer, name, value);
     tell(ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST");
     // Tablestore's are not among them: its secrets do not belong into a page.
     tell(
@@ -41,15 +39,13 @@ pub(in super::super) fn preflight(method: &Method, headers: &HeaderMap) -> Optio
 pub(in super::super) fn open(answer: &mut Answer, origin: HeaderValue) {
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    let exposed = HeaderValue::from_static("retry-after, allow");
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+    set(answer, ACCESS_CONTROL_EXPOSE_HEADERS, "retry-after, allow");
     vary(answer);
 }
 
 /// The answer is another one for another page.
 pub(in super::super) fn vary(answer: &mut Answer) {
-    let by_origin = HeaderValue::from_static("origin");
-    answer.headers_mut().insert(VARY, by_origin);
+    set(answer, VARY, "origin");
 }
 
 /// As long as browsers remember at most, about.

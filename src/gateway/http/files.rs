@@ -6,11 +6,11 @@
 
 use hyper::StatusCode;
 use hyper::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderMap, HeaderName, HeaderValue,
-    IF_NONE_MATCH, LOCATION, VARY,
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, ETAG, HeaderMap, IF_NONE_MATCH, LOCATION,
+    VARY,
 };
 
-use super::respond::{Answer, full, say};
+use super::respond::{Answer, empty, full, items, say, set};
 
 /// A file that is in the binary.
 #[derive(Debug)]
@@ -35,9 +35,7 @@ pub(in super::super) const DEMO: &str = "/demo/";
 /// The file as these headers ask for it.
 pub(in super::super) fn answer(file: &'static File, headers: &HeaderMap) -> Answer {
     let mut answer = if is_known(headers, file.tag) {
-        let mut answer = Answer::default();
-        *answer.status_mut() = StatusCode::NOT_MODIFIED;
-        answer
+        empty(StatusCode::NOT_MODIFIED)
     } else if let Some(packed) = file.packed.filter(|_| takes_gzip(headers)) {
         let mut answer = full(StatusCode::OK, file.kind, packed);
         set(&mut answer, CONTENT_ENCODING, "gzip");
@@ -58,19 +56,6 @@ pub(in super::super) fn lead(to: &'static str) -> Answer {
     answer
 }
 
-fn set(answer: &mut Answer, name: HeaderName, value: &'static str) {
-    answer
-        .headers_mut()
-        .insert(name, HeaderValue::from_static(value));
-}
-
-/// Each item of a header that is a list.
-fn items(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
-    let lines = headers.get_all(name).into_iter();
-    let texts = lines.filter_map(|line| line.to_str().ok());
-    texts.flat_map(|text| text.split(',')).map(str::trim)
-}
-
 fn is_known(headers: &HeaderMap, tag: &str) -> bool {
     let same =
         |item: &str| item == "*" || item.trim_start_matches("W/") == tag.trim_start_matches("W/");
@@ -88,6 +73,8 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::{HeaderName, HeaderValue};
+
     use super::*;
 
     #[test]

@@ -24,7 +24,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, EXPECT, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{CONNECTION, EXPECT, HeaderMap, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
@@ -46,7 +46,7 @@ use super::{Shared, dispatch, tablestore};
 use crate::access::Right;
 use crate::wire::{Failure, Reason};
 use patience::{Impatient, Owed, farewell};
-use respond::{Answer, as_page, full, not_allowed, say};
+use respond::{Answer, as_page, full, not_allowed, say, set};
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
 pub(super) async fn serve(
@@ -156,8 +156,7 @@ async fn answer(
     let body = request.body_mut();
     let unwanted = !body.is_end_stream();
     if unwanted && (holds_back || timeout(UNWANTED_TIME, forget(body)).await != Ok(true)) {
-        let close = HeaderValue::from_static("close");
-        answer.headers_mut().insert(CONNECTION, close);
+        set(&mut answer, CONNECTION, "close");
     }
     answer
 }
@@ -286,8 +285,7 @@ async fn own_page(request: &Request<Incoming>, ends: &Ends, shared: &Arc<Shared>
 /// If the call were taken and its token ignored, the sender would believe that the token was checked.
 fn no_authentication() -> Answer {
     let mut answer = say(StatusCode::UNAUTHORIZED, dispatch::NO_AUTHENTICATION);
-    let bearer = HeaderValue::from_static("Bearer");
-    answer.headers_mut().insert(WWW_AUTHENTICATE, bearer);
+    set(&mut answer, WWW_AUTHENTICATE, "Bearer");
     answer
 }
 

@@ -12,8 +12,8 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{
-    ACCEPT_ENCODING, ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue,
-    REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, ALLOW, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName,
+    HeaderValue, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Response, StatusCode};
 
@@ -70,9 +70,7 @@ impl Body for Content {
 /// Names the methods that the page has.
 pub(in super::super) fn not_allowed(allowed: &'static str) -> Answer {
     let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, "not with this method");
-    answer
-        .headers_mut()
-        .insert(ALLOW, HeaderValue::from_static(allowed));
+    set(&mut answer, ALLOW, allowed);
     answer
 }
 
@@ -84,9 +82,7 @@ pub(in super::super) fn say(status: StatusCode, text: &str) -> Answer {
 /// Everything is in use for now.
 pub(in super::super) fn busy() -> Answer {
     let mut answer = say(StatusCode::SERVICE_UNAVAILABLE, "busy; try again");
-    answer
-        .headers_mut()
-        .insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    set(&mut answer, RETRY_AFTER, "1");
     answer
 }
 
@@ -100,8 +96,7 @@ pub(in super::super) fn not_read(why: &Unread) -> Answer {
         Unread::Encoded => {
             let why = "send the body as it is, without a content-encoding";
             let mut answer = say(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
-            let taken = HeaderValue::from_static("identity");
-            answer.headers_mut().insert(ACCEPT_ENCODING, taken);
+            set(&mut answer, ACCEPT_ENCODING, "identity");
             answer
         }
         Unread::Broken => say(StatusCode::BAD_REQUEST, "the body ended early"),
@@ -121,8 +116,7 @@ pub(in super::super) fn limited(reached: &Reached) -> Answer {
 /// Adds a page's headers for browsers: it loads nothing from elsewhere, runs no text as a script, is shown in no frame,
 /// shares nothing with pages of others, and sends no referrer.
 pub(in super::super) fn as_page(mut answer: Answer) -> Answer {
-    let headers = answer.headers_mut();
-    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    let mut set = |name, value| set(&mut answer, name, value);
     set(CONTENT_SECURITY_POLICY, POLICY);
     set(REFERRER_POLICY, "no-referrer");
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
@@ -164,8 +158,29 @@ pub(in super::super) fn full(
 ) -> Answer {
     let mut answer = Response::new(Content::Whole(Full::new(body.into())));
     *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    set(&mut answer, CONTENT_TYPE, kind);
+    set(&mut answer, X_CONTENT_TYPE_OPTIONS, "nosniff");
     answer
+}
+
+/// No body.
+pub(in super::super) fn empty(status: StatusCode) -> Answer {
+    let mut answer = Answer::default();
+    *answer.status_mut() = status;
+    answer
+}
+
+/// Sets a header of an answer.
+pub(in super::super) fn set<B>(answer: &mut Response<B>, name: HeaderName, value: &'static str) {
+    answer
+        .headers_mut()
+        .insert(name, HeaderValue::from_static(value));
+}
+
+/// Each item of a header that is a list.
+pub(in super::super) fn items(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(name).into_iter();
+    let texts = lines.filter_map(|line| line.to_str().ok());
+    let items = texts.flat_map(|text| text.split(',')).map(str::trim);
+    items.filter(|item| !item.is_empty())
 }

@@ -18,7 +18,7 @@ use super::super::entrance::door::{USER, Visitor};
 use super::super::session::batch;
 use super::body;
 use super::body::Body;
-use super::respond::{Answer, busy, counted, full, not_read, say};
+use super::respond::{Answer, busy, counted, empty, full, not_read, say};
 use crate::access::Asker;
 use crate::wire::jsonrpc::JSON;
 use crate::wire::{Dialect, Id, check_user};
@@ -69,9 +69,7 @@ pub(in super::super) async fn serve(
     };
     drop(share);
     let Some(reply) = reply else {
-        let mut answer = Answer::default();
-        *answer.status_mut() = StatusCode::NO_CONTENT;
-        return answer;
+        return empty(StatusCode::NO_CONTENT);
     };
     let mut unread = shared.answers.share(holder);
     if !unread.resize(reply.len()) {

@@ -15,6 +15,7 @@ use hyper::{Response, StatusCode, Version};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::super::form::{Dialects, Form};
+use super::respond::{items, set};
 use crate::wire::centrifuge::ENCODINGS;
 
 /// A status, and what to say with it.
@@ -31,8 +32,8 @@ pub(in super::super) fn accept(
 ) -> Result<(Response<()>, Form), Refusal> {
     let refuse = |status, why: &'static str| Err((status, Cow::Borrowed(why)));
     if version != Version::HTTP_11
-        || !lists(headers, &CONNECTION, "upgrade")
-        || !lists(headers, &UPGRADE, "websocket")
+        || !lists(headers, CONNECTION, "upgrade")
+        || !lists(headers, UPGRADE, "websocket")
     {
         return refuse(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket");
     }
@@ -56,17 +57,14 @@ pub(in super::super) fn accept(
     let (form, echo) = choose(headers)?;
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let answer = response.headers_mut();
-    answer.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    answer.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    set(&mut response, CONNECTION, "Upgrade");
+    set(&mut response, UPGRADE, "websocket");
     let accept =
         HeaderValue::from_str(&derive_accept_key(key.as_bytes())).expect("an accept key is base64");
-    answer.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    response.headers_mut().insert(SEC_WEBSOCKET_ACCEPT, accept);
     if echo {
-        answer.insert(
-            SEC_WEBSOCKET_PROTOCOL,
-            HeaderValue::from_static(form.dialect.subprotocol()),
-        );
+        let name = form.dialect.subprotocol();
+        set(&mut response, SEC_WEBSOCKET_PROTOCOL, name);
     }
     Ok((response, form))
 }
@@ -77,7 +75,7 @@ pub(in super::super) fn native(
     dialects: &Dialects,
 ) -> Result<Chosen, Refusal> {
     let mut offered = false;
-    for name in items(headers, &SEC_WEBSOCKET_PROTOCOL) {
+    for name in items(headers, SEC_WEBSOCKET_PROTOCOL) {
         offered = true;
         if let Some(form) = dialects.of_subprotocol(name) {
             return Ok((form, true));
@@ -99,7 +97,7 @@ pub(in super::super) fn of_centrifuge(
     dialects: &Dialects,
 ) -> Chosen {
     let forms = ENCODINGS.map(|encoding| dialects.of_centrifuge(encoding));
-    for name in items(headers, &SEC_WEBSOCKET_PROTOCOL) {
+    for name in items(headers, SEC_WEBSOCKET_PROTOCOL) {
         if let Some(form) = forms.iter().find(|form| form.dialect.subprotocol() == name) {
             return (*form, true);
         }
@@ -112,17 +110,7 @@ pub(in super::super) fn of_centrifuge(
     }
 }
 
-fn items<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    headers
-        .get_all(name)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .filter(|item| !item.is_empty())
-}
-
-fn lists(headers: &HeaderMap, name: &HeaderName, wanted: &str) -> bool {
+fn lists(headers: &HeaderMap, name: HeaderName, wanted: &str) -> bool {
     items(headers, name).any(|item| item.eq_ignore_ascii_case(wanted))
 }
 
