@@ -14,25 +14,21 @@ use super::Session;
 use super::inbound::Inbound;
 use crate::wire::centrifuge::Disconnect;
 
-/// The frame of a close in the Centrifuge dialect.
-pub(super) fn frame_of(Disconnect { code, reason }: Disconnect) -> CloseFrame {
-    let mut reason = reason.into_owned();
-    reason.truncate(reason.floor_char_boundary(CLOSE_REASON_BYTES_MAX));
-    CloseFrame {
-        code: code.into(),
-        reason: reason.into(),
-    }
-}
-
 /// What RFC 6455 has room for.
 const CLOSE_REASON_BYTES_MAX: usize = 123;
 
 impl Session {
     /// Closes with a code of ours, counted under a reason.
-    pub(super) async fn close_saying(self: Box<Self>, frame: CloseFrame, counted: &'static str) {
+    pub(super) async fn close_saying(self: Box<Self>, why: Disconnect, counted: &'static str) {
         let closes = &self.shared.metrics.families.closes;
         closes.of(&[counted]).increment(1);
-        tracing::debug!(code = u16::from(frame.code), reason = %frame.reason, "closing a connection");
+        let mut reason = why.reason.into_owned();
+        reason.truncate(reason.floor_char_boundary(CLOSE_REASON_BYTES_MAX));
+        tracing::debug!(code = why.code, %reason, "closing a connection");
+        let frame = CloseFrame {
+            code: why.code.into(),
+            reason: reason.into(),
+        };
         self.close(Some(frame), true).await;
     }
 

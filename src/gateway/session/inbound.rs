@@ -55,7 +55,7 @@ struct Coming {
 }
 
 struct Message {
-    is_text: bool,
+    frames: Frames,
     payload: Vec<u8>,
 }
 
@@ -123,7 +123,7 @@ impl Reader {
         context: &mut Context<'_>,
     ) -> Poll<Result<usize, End>> {
         let into_message = match (&self.frame, &self.message) {
-            (Some(frame), Some(_)) => !frame.is_control(),
+            (Some(frame), Some(_)) => !is_control(frame.header.opcode),
             _ => false,
         };
         if into_message {
@@ -161,7 +161,7 @@ impl Reader {
             let Some(frame) = &mut self.frame else {
                 return Ok(None);
             };
-            if frame.is_control() {
+            if is_control(frame.header.opcode) {
                 if self.buffer.len() < frame.left {
                     return Ok(None);
                 }
@@ -176,11 +176,11 @@ impl Reader {
                 let mut payload = self.buffer.split_to(frame.left);
                 frame.unmask(&mut payload);
                 self.frame = None;
-                return data(is_text(opcode), payload.freeze()).map(Some);
+                return data(frames(opcode), payload.freeze()).map(Some);
             }
             if self.message.is_none() {
                 self.message = Some(Message {
-                    is_text: is_text(opcode),
+                    frames: frames(opcode),
                     payload: Vec::new(),
                 });
             }
@@ -188,8 +188,8 @@ impl Reader {
                 return Ok(None);
             }
             self.frame = None;
-            if is_last && let Some(Message { is_text, payload }) = self.message.take() {
-                return data(is_text, payload.into()).map(Some);
+            if is_last && let Some(Message { frames, payload }) = self.message.take() {
+                return data(frames, payload.into()).map(Some);
             }
         }
     }
@@ -277,10 +277,6 @@ impl Reader {
 }
 
 impl Coming {
-    fn is_control(&self) -> bool {
-        is_control(self.header.opcode)
-    }
-
     /// Unmasks the next bytes of the payload.
     fn unmask(&mut self, bytes: &mut [u8]) {
         let key: [u8; MASK_STEP] = std::array::from_fn(|at| self.mask[(self.came + at) % 4]);
@@ -301,18 +297,18 @@ fn is_control(opcode: OpCode) -> bool {
     matches!(opcode, OpCode::Control(_))
 }
 
-fn is_text(opcode: OpCode) -> bool {
-    opcode == OpCode::Data(Data::Text)
+fn frames(opcode: OpCode) -> Frames {
+    match opcode {
+        OpCode::Data(Data::Text) => Frames::Text,
+        _ => Frames::Binary,
+    }
 }
 
-fn data(is_text: bool, payload: Bytes) -> Result<Inbound, Close> {
-    if !is_text {
-        return Ok(Inbound::Data(Frames::Binary, payload));
+fn data(frames: Frames, payload: Bytes) -> Result<Inbound, Close> {
+    if frames == Frames::Text && std::str::from_utf8(&payload).is_err() {
+        return Err(Close::InvalidText);
     }
-    match std::str::from_utf8(&payload) {
-        Ok(_) => Ok(Inbound::Data(Frames::Text, payload)),
-        Err(_) => Err(Close::InvalidText),
-    }
+    Ok(Inbound::Data(frames, payload))
 }
 
 fn control(opcode: OpCode, payload: Bytes) -> Result<Inbound, Close> {

@@ -291,13 +291,12 @@ impl Session {
     }
 
     /// What a call comes to before a credential was shown.
-    pub(super) fn admit(&self, mut call: Call) -> Call {
+    pub(super) fn admit(&self, call: &mut Call) {
         if let Some(login) = &self.login
-            && login.shuts_out(&call)
+            && login.shuts_out(call)
         {
             call.request = Err(Reason::Unauthenticated.into());
         }
-        call
     }
 
     /// Has a frame wait whose token names keys that are still to be fetched.

@@ -47,7 +47,6 @@ use crate::wire::centrifuge::Disconnect;
 use crate::wire::{Close, Incoming};
 use answer::Weight;
 use centrifuge::Centrifuge;
-use goodbye::frame_of;
 use inbound::Reader;
 use jobs::Jobs;
 use login::{Entered, Login};
@@ -138,26 +137,26 @@ pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     session.login = None;
     session.unasked = None;
     let centrifuge = session.centrifuge.take();
-    match end {
+    let (why, counted) = match end {
         End::Close(code) => {
             let now_ms = session.shared.clock.now_ms();
-            let frame = match centrifuge.map(|own| own.disconnect(code, now_ms)) {
-                Some(disconnect) => frame_of(disconnect),
-                None => CloseFrame {
-                    code: code.code().into(),
+            let why = match centrifuge {
+                Some(own) => own.disconnect(code, now_ms),
+                None => Disconnect {
+                    code: code.code(),
                     reason: code.reason().into(),
                 },
             };
-            Box::pin(session.close_saying(frame, code.reason())).await;
+            (why, code.reason())
         }
-        End::Disconnect(disconnect) => {
+        End::Disconnect(why) => {
             drop(centrifuge);
-            let frame = frame_of(disconnect);
-            Box::pin(session.close_saying(frame, "disconnect")).await;
+            (why, "disconnect")
         }
-        End::Goodbye(answer) => Box::pin(session.close(answer, false)).await,
-        End::Gone => {}
-    }
+        End::Goodbye(answer) => return Box::pin(session.close(answer, false)).await,
+        End::Gone => return,
+    };
+    Box::pin(session.close_saying(why, counted)).await;
 }
 
 impl Session {

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 
+use super::super::dispatch::shape::size;
 use super::super::http::patience::is_late;
 use super::subscriptions::Subscriptions;
-use super::subscriptions::slot::Live;
 use super::{End, Session};
 use crate::wire::Close;
 
@@ -21,7 +21,8 @@ impl Session {
     /// Counts what waits for a client that does not read, and sees to it that the timer is there in time.
     pub(super) fn look_soon(&mut self) {
         let stalled = self.outbox.stalled();
-        let pages = self.jobs.pages() * self.page_bytes();
+        let page_bytes = size(self.shared.options.limits.outbound_frame_bytes_max);
+        let pages = self.jobs.pages() * page_bytes;
         let waits = stalled.map_or(0, |_| self.outbox.bytes() + pages);
         self.unread.force(waits);
         let is_pressing = !self.unread.is_small();
@@ -29,7 +30,9 @@ impl Session {
         let due = [
             is_pressing.then(|| Instant::now() + PRESSED_TIME),
             since.map(|since| since + self.shared.options.request_time_max),
-            self.login_due(),
+            self.login
+                .as_ref()
+                .and_then(|login| login.due(&self.shared, Instant::now())),
             self.centrifuge_due(),
         ];
         for due in due.into_iter().flatten() {
@@ -37,17 +40,6 @@ impl Session {
                 self.timer.as_mut().reset(due);
             }
         }
-    }
-
-    fn login_due(&self) -> Option<Instant> {
-        let login = self.login.as_ref()?;
-        login.due(&self.shared, Instant::now())
-    }
-
-    /// What a finished read may hold at most.
-    fn page_bytes(&self) -> usize {
-        let limit = self.shared.options.limits.outbound_frame_bytes_max;
-        usize::try_from(limit).unwrap_or(usize::MAX)
     }
 
     pub(super) fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<End> {
@@ -106,21 +98,23 @@ impl Session {
     /// Shows whether the client does not keep up, long before it is cut for that.
     fn count_if_behind(&mut self) {
         let patience = self.shared.options.slow_consumer / 4;
-        let patience_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        let stalled = self.outbox.stalled();
-        let is_behind = stalled.is_some_and(|since| since.elapsed() >= patience)
-            || self
-                .subscriptions
-                .is_behind(self.shared.clock.now_ms(), patience_ms);
+        let is_behind = self.lags(patience, patience);
         if is_behind != self.behind.is_some() {
             let gauge = &self.shared.metrics.gateway.readers_behind;
             self.behind = is_behind.then(|| gauge.hold(1));
         }
     }
 
+    /// Whether the socket has taken nothing for so long, or a subscription lags by more than its limit.
+    fn lags(&self, stalled: Duration, behind: Duration) -> bool {
+        let since = self.outbox.stalled();
+        let now_ms = self.shared.clock.now_ms();
+        since.is_some_and(|since| since.elapsed() >= stalled)
+            || self.subscriptions.is_behind(now_ms, behind)
+    }
+
     fn verdict(&self, now: Instant) -> Option<Close> {
         let options = &self.shared.options;
-        let slow_ms = u64::try_from(options.slow_consumer.as_millis()).unwrap_or(u64::MAX);
         let is_pressed = !self.unread.is_small() && self.unread.is_full();
         let patience = match is_pressed {
             true => options.slow_consumer.min(PRESSED_TIME),
@@ -130,12 +124,7 @@ impl Session {
         if login.is_some_and(|login| login.is_over(&self.shared, now)) {
             return Some(Close::Unauthenticated);
         }
-        let stalled = self.outbox.stalled();
-        if stalled.is_some_and(|since| since.elapsed() >= patience)
-            || self
-                .subscriptions
-                .is_behind(self.shared.clock.now_ms(), slow_ms)
-        {
+        if self.lags(patience, options.slow_consumer) {
             if is_pressed {
                 self.shared.answers.refuse();
             }
@@ -172,15 +161,12 @@ impl Session {
 }
 
 impl Subscriptions {
-    /// Whether some subscription that had caught up lags by more than `limit_ms`.
-    fn is_behind(&self, now_ms: u64, limit_ms: u64) -> bool {
+    /// Whether some subscription that had caught up lags by more than `limit`.
+    fn is_behind(&self, now_ms: u64, limit: Duration) -> bool {
         self.slots.iter().any(|(_, slot)| {
-            let waits = |live: &Live| slot.in_turn || live.reading;
-            slot.live.as_ref().is_some_and(|live| {
-                waits(live)
-                    && live.has_caught_up
-                    && now_ms.saturating_sub(live.caught_up_ms) > limit_ms
-            })
+            let live = slot.live.as_ref();
+            live.is_some_and(|live| live.has_caught_up)
+                && Duration::from_millis(slot.lag_ms(now_ms)) > limit
         })
     }
 

@@ -67,7 +67,7 @@ impl Slot {
         })
     }
 
-    fn lag_ms(&self, now_ms: u64) -> u64 {
+    pub(super) fn lag_ms(&self, now_ms: u64) -> u64 {
         match &self.live {
             Some(live) if (self.in_turn || live.reading) && live.caught_up_ms != 0 => {
                 now_ms.saturating_sub(live.caught_up_ms)

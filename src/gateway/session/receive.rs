@@ -179,8 +179,8 @@ impl Session {
                 self.submit_appends();
                 let of_frame = (calls.len(), bytes);
                 let mut begun = Vec::with_capacity(calls.len());
-                for call in calls {
-                    let call = self.admit(call);
+                for mut call in calls {
+                    self.admit(&mut call);
                     begun.extend(self.begin(call));
                 }
                 self.jobs.many(&self.shared, of_frame, begun, together);
@@ -190,8 +190,8 @@ impl Session {
     }
 
     /// Takes a call that came by itself in a frame of so many bytes.
-    pub(super) fn one(&mut self, call: Call, bytes: usize) {
-        let call = self.admit(call);
+    pub(super) fn one(&mut self, mut call: Call, bytes: usize) {
+        self.admit(&mut call);
         let appending = match call.request {
             Ok(Request::MessageAppend(append)) => {
                 message::append(&self.shared, &self.caller, *append)

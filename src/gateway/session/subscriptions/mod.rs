@@ -149,11 +149,11 @@ impl Subscriptions {
         let Some(place) = self.slots.find(timeline) else {
             return Ok(());
         };
-        let current = self.slots.get(place).and_then(|slot| slot.live.as_ref());
-        if let (Some(live), Some(epoch)) = (current, epoch)
-            && *live.subscription.cursor().epoch != *epoch
+        let current = self.slots.get(place).and_then(Slot::epoch);
+        if let (Some(current), Some(epoch)) = (current, epoch)
+            && current != epoch
         {
-            return Err(live.subscription.cursor().epoch.as_ref().to_owned());
+            return Err(current.to_owned());
         }
         self.remove(place);
         Ok(())
@@ -180,12 +180,9 @@ impl Subscriptions {
         let place = self.slots.find(timeline)?;
         let slot = self.slots.get(place);
         let slot = slot.filter(|slot| slot.is_followed)?;
-        let epoch = slot
-            .live
-            .as_ref()
-            .map(|live| live.subscription.cursor().epoch.as_ref().to_owned());
+        let epoch = slot.epoch().unwrap_or_default().to_owned();
         self.remove(place);
-        Some(epoch.unwrap_or_default())
+        Some(epoch)
     }
 
     /// Ends all of them.
@@ -315,10 +312,6 @@ impl Subscriptions {
 
     pub(super) fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, form: Form) {
         let Some(slot) = self.get(at) else { return };
-        let epoch = slot
-            .live
-            .as_ref()
-            .map(|live| Arc::clone(&live.subscription.cursor().epoch));
         let why = match why {
             Ended::Deleted => push::Ended::Deleted,
             Ended::EpochChanged => push::Ended::EpochChanged,
@@ -328,7 +321,7 @@ impl Subscriptions {
             Ended::Unavailable => push::Ended::Unavailable,
         };
         let name = Arc::clone(&slot.name);
-        let epoch = epoch.as_deref().unwrap_or("");
+        let epoch = slot.epoch().unwrap_or_default();
         outbox.push(outbound::ended(&name, epoch, why, form));
         self.remove(at.slot);
         if let Some(gone) = &mut self.gone {

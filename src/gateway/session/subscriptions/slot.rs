@@ -9,7 +9,6 @@ use super::super::super::form::Form;
 use super::super::super::outbound;
 use super::super::super::outbox::Outbox;
 use super::deltas::Deltas;
-use super::slots::Named;
 use crate::feed::{Body, Mailbox, Pulled, Subscription};
 
 pub(in super::super) struct Slot {
@@ -37,9 +36,17 @@ pub(in super::super) struct Live {
     pub(in super::super) caught_up_ms: u64,
 }
 
-impl Named for Slot {
-    fn name(&self) -> &str {
+impl AsRef<str> for Slot {
+    fn as_ref(&self) -> &str {
         &self.name
+    }
+}
+
+impl Slot {
+    /// The history that is followed, as far as one is.
+    pub(super) fn epoch(&self) -> Option<&str> {
+        let live = self.live.as_ref()?;
+        Some(&live.subscription.cursor().epoch)
     }
 }
 

@@ -8,13 +8,7 @@ use std::hash::BuildHasher as _;
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-/// What is in a place.
-pub(in super::super) trait Named {
-    /// Its name; no two places have the same.
-    fn name(&self) -> &str;
-}
-
-/// Places, numbered from 0.
+/// Places, numbered from 0. No two have the same name.
 pub(in super::super) struct Slots<T> {
     /// Numbers in `slots`, by the names there.
     by_name: HashTable<u32>,
@@ -23,7 +17,7 @@ pub(in super::super) struct Slots<T> {
     free: Vec<u32>,
 }
 
-impl<T: Named> Slots<T> {
+impl<T: AsRef<str>> Slots<T> {
     pub(in super::super) fn new() -> Slots<T> {
         Slots {
             by_name: HashTable::new(),
@@ -81,7 +75,7 @@ impl<T: Named> Slots<T> {
             }
             self.slots.push(None);
         }
-        let hash = self.hasher.hash_one(slot.name());
+        let hash = self.hasher.hash_one(slot.as_ref());
         self.slots[place as usize] = Some(slot);
         let Slots {
             by_name,
@@ -96,7 +90,7 @@ impl<T: Named> Slots<T> {
     /// Frees a place.
     pub(in super::super) fn remove(&mut self, place: u32) -> Option<T> {
         let slot = self.slots.get_mut(place as usize)?.take()?;
-        let hash = self.hasher.hash_one(slot.name());
+        let hash = self.hasher.hash_one(slot.as_ref());
         if let Ok(entry) = self.by_name.find_entry(hash, |at| *at == place) {
             entry.remove();
         }
@@ -106,20 +100,14 @@ impl<T: Named> Slots<T> {
 }
 
 /// The name of a place that is taken.
-fn name_at<T: Named>(slots: &[Option<T>], place: u32) -> &str {
+fn name_at<T: AsRef<str>>(slots: &[Option<T>], place: u32) -> &str {
     let slot = slots.get(place as usize).and_then(Option::as_ref);
-    slot.map_or("", Named::name)
+    slot.map_or("", AsRef::as_ref)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    impl Named for String {
-        fn name(&self) -> &str {
-            self
-        }
-    }
 
     #[test]
     fn places_are_found_by_name_until_they_are_freed() {
