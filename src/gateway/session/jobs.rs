@@ -51,14 +51,14 @@ pub(super) struct Jobs {
 }
 
 struct Job {
-    work: Work,
+    kind: Kind,
     cost: Cost,
     _counted: Option<Held>,
     /// Of calls that may write: a change of partitions waits for them.
     _inside: Option<Inside>,
 }
 
-enum Work {
+enum Kind {
     Call(Begun),
     /// Anything else, which is in a box already.
     Boxed(BoxFuture<'static, Done>),
@@ -92,16 +92,39 @@ pub(super) enum Done {
     Changes(u64, Box<ChangeReader>, Result<ChangeGroup, FollowError>),
 }
 
+impl Job {
+    /// The cost: calls, bytes, and what it takes besides.
+    fn new(
+        kind: Kind,
+        (calls, bytes, weight): (usize, usize, Weight),
+        counted: Option<Held>,
+        inside: Option<&Inside>,
+    ) -> Job {
+        // Of several calls some may write, also if others read.
+        let may_write = calls > 1 || matches!(weight, Weight::Light | Weight::Append);
+        Job {
+            kind,
+            cost: Cost {
+                calls,
+                bytes,
+                weight,
+            },
+            _counted: counted,
+            _inside: inside.filter(|_| may_write).cloned(),
+        }
+    }
+}
+
 impl Future for Job {
     type Output = (Done, Cost);
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<(Done, Cost)> {
-        let done = match &mut self.work {
-            Work::Call(begun) => {
+        let done = match &mut self.kind {
+            Kind::Call(begun) => {
                 let (outcome, opened) = ready!(begun.poll_unpin(context));
                 Done::Answered(begun.encode(&outcome), opened)
             }
-            Work::Boxed(work) => ready!(work.as_mut().poll(context)),
+            Kind::Boxed(work) => ready!(work.as_mut().poll(context)),
         };
         Poll::Ready((done, self.cost))
     }
@@ -155,19 +178,10 @@ impl Jobs {
 
     /// Takes a call that has begun, which came in so many bytes.
     pub(super) fn call(&mut self, begun: Begun, bytes: usize) {
-        let weight = begun.pending.weight();
+        let cost = (1, bytes, begun.pending.weight());
         let counted = begun.shared.metrics.gateway.in_flight.hold(1);
-        let inside = self.inside.clone();
-        self.add(Job {
-            work: Work::Call(begun),
-            cost: Cost {
-                calls: 1,
-                bytes,
-                weight,
-            },
-            _counted: Some(counted),
-            _inside: inside.filter(|_| weight == Weight::Light),
-        });
+        let inside = self.inside.as_ref();
+        self.add(Job::new(Kind::Call(begun), cost, Some(counted), inside));
     }
 
     /// Takes calls that are answered together: so many came, in so many bytes, and these have begun.
@@ -183,32 +197,17 @@ impl Jobs {
             true => Weight::Page,
             false => Weight::Light,
         };
+        let counted = shared.metrics.gateway.in_flight.hold(1);
         let answered = batch::all(begun, together);
         let answered = answered.map(|(reply, opened)| Done::Answered(reply, opened));
-        self.add(Job {
-            work: Work::Boxed(answered.boxed()),
-            cost: Cost {
-                calls,
-                bytes,
-                weight,
-            },
-            _counted: Some(shared.metrics.gateway.in_flight.hold(1)),
-            _inside: self.inside.clone(),
-        });
+        let (kind, cost) = (Kind::Boxed(answered.boxed()), (calls, bytes, weight));
+        let inside = self.inside.as_ref();
+        self.add(Job::new(kind, cost, Some(counted), inside));
     }
 
     /// Does something that no call waits for.
     pub(super) fn run(&mut self, weight: Weight, work: BoxFuture<'static, Done>) {
-        self.add(Job {
-            work: Work::Boxed(work),
-            cost: Cost {
-                calls: 0,
-                bytes: 0,
-                weight,
-            },
-            _counted: None,
-            _inside: None,
-        });
+        self.add(Job::new(Kind::Boxed(work), (0, 0, weight), None, None));
     }
 
     fn add(&mut self, job: Job) {
@@ -235,18 +234,12 @@ impl Jobs {
     /// Queues the appends that have gathered.
     pub(super) fn submit(&mut self, shared: &Arc<Shared>, dialect: &'static dyn Dialect) {
         for bundle in self.gathered.drain(..) {
-            let cost = Cost {
-                calls: bundle.calls(),
-                bytes: bundle.bytes,
-                weight: Weight::Append,
-            };
+            let cost = (bundle.calls(), bundle.bytes, Weight::Append);
+            let counted = shared.metrics.gateway.in_flight.hold(cost.0);
             let answered = bundle.submit(shared, dialect).map(Done::Appended);
-            self.running.push(Job {
-                work: Work::Boxed(answered.boxed()),
-                cost,
-                _counted: Some(shared.metrics.gateway.in_flight.hold(cost.calls)),
-                _inside: self.inside.clone(),
-            });
+            let (kind, inside) = (Kind::Boxed(answered.boxed()), self.inside.as_ref());
+            let job = Job::new(kind, cost, Some(counted), inside);
+            self.running.push(job);
         }
     }
 

@@ -178,24 +178,18 @@ impl Session {
         let watched = shared.watched.share(None);
         let mut subscriptions = Subscriptions::new(watched, Arc::clone(&shared.metrics));
         let peer = peer(&entered, form, &subscriptions);
-        let mut unasked = None;
-        let (centrifuge, login) = match (form.centrifuge, &shared.options.centrifuge) {
-            (Some(encoding), Some(options)) => {
+        let (mut centrifuge, mut login, mut unasked) = (None, None, None);
+        match (form.centrifuge, &shared.options.centrifuge, &shared.door) {
+            (Some(encoding), Some(options), _) => {
                 let options = Arc::clone(options);
-                let own = Centrifuge::new(encoding, options, entered, emulated);
-                (Some(own), None)
+                centrifuge = Some(Centrifuge::new(encoding, options, entered, emulated));
             }
-            _ => {
-                let login = match &shared.door {
-                    Some(door) => Some(Login::new(&shared, door, &mut caller, (entered, peer))),
-                    None => {
-                        unasked = Some(unasked_for(&shared, &mut caller, peer));
-                        None
-                    }
-                };
-                (None, login.map(Box::new))
+            (_, _, Some(door)) => {
+                let shown = Login::new(&shared, door, &mut caller, (entered, peer));
+                login = Some(Box::new(shown));
             }
-        };
+            (_, _, None) => unasked = Some(unasked_for(&shared, &mut caller, peer)),
+        }
         subscriptions.name(caller.who());
         let mut session = Box::new(Session {
             socket,
@@ -247,56 +241,53 @@ impl Session {
             self.draining = Draining::Finishing;
         }
         for _ in 0..STEPS_MAX {
-            let mut moved = self.poll_jobs(context);
-            match self.poll_login(context) {
-                Ok(went_on) => moved |= went_on,
+            match self.poll_step(context) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.look_soon();
+                    self.tell_pulse();
+                    return self.poll_timer(context);
+                }
                 Err(end) => return Poll::Ready(end),
-            }
-            if self.centrifuge.is_some() {
-                self.leave_ended();
-            }
-            match self.poll_receive(context) {
-                Ok(received) => moved |= received,
-                Err(end) => return Poll::Ready(end),
-            }
-            self.decide_anew(context);
-            if self.centrifuge.is_some() {
-                match self.poll_heard(context) {
-                    Ok(heard) => moved |= heard,
-                    Err(end) => return Poll::Ready(end),
-                }
-            }
-            moved |= self.poll_follow(context);
-            self.drained();
-            let had_room = self.outbox.has_room();
-            let claim = self.caller.asker.claim();
-            if claim.is_some_and(|claim| claim.is_over()) {
-                // What waits in the outbox may be from after the credential was taken back.
-                return Poll::Ready(End::Close(Close::Unauthenticated));
-            }
-            match self.outbox.poll_write(&mut self.socket, context) {
-                Poll::Ready(Ok(())) if self.draining == Draining::Announced => {
-                    return Poll::Ready(End::Close(Close::Draining));
-                }
-                Poll::Ready(Ok(()))
-                    if self.login.as_ref().is_some_and(|login| login.has_left()) =>
-                {
-                    return Poll::Ready(End::Close(Close::Unauthenticated));
-                }
-                Poll::Ready(Ok(())) | Poll::Pending => {}
-                Poll::Ready(Err(_)) => return Poll::Ready(End::Gone),
-            }
-            // Without room the steps above were skipped, and nothing would wake them for the room that has come.
-            if !moved && had_room == self.outbox.has_room() {
-                self.look_soon();
-                self.tell_pulse();
-                return self.poll_timer(context);
             }
         }
         self.tell_pulse();
         // Others want to be served too.
         context.waker().wake_by_ref();
         self.poll_timer(context)
+    }
+
+    /// Whether another step may find more to do.
+    fn poll_step(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        let mut moved = self.poll_jobs(context);
+        moved |= self.poll_login(context)?;
+        if self.centrifuge.is_some() {
+            self.leave_ended();
+        }
+        moved |= self.poll_receive(context)?;
+        self.decide_anew(context);
+        if self.centrifuge.is_some() {
+            moved |= self.poll_heard(context)?;
+        }
+        moved |= self.poll_follow(context);
+        self.drained();
+        let had_room = self.outbox.has_room();
+        let claim = self.caller.asker.claim();
+        if claim.is_some_and(|claim| claim.is_over()) {
+            // What waits in the outbox may be from after the credential was taken back.
+            return Err(End::Close(Close::Unauthenticated));
+        }
+        if let Poll::Ready(written) = self.outbox.poll_write(&mut self.socket, context) {
+            written.map_err(|_| End::Gone)?;
+            if self.draining == Draining::Announced {
+                return Err(End::Close(Close::Draining));
+            }
+            if self.login.as_ref().is_some_and(|login| login.has_left()) {
+                return Err(End::Close(Close::Unauthenticated));
+            }
+        }
+        // Without room the steps above were skipped, and nothing would wake them for the room that has come.
+        Ok(moved || had_room != self.outbox.has_room())
     }
 
     /// Announces the shutdown to a client that has no answers to wait for.

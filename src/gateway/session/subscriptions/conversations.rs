@@ -2,7 +2,8 @@
 //!
 //! Owns: which subscriptions are there because their timeline is one of the user's conversations. Promises: a
 //! conversation that the user joins is followed, one that they leave is not; only those with news are pushed; a change
-//! at the user that no other push shows is pushed once. Must not: touch what was subscribed by name.
+//! at the user that no other push shows is pushed once; one look at the user is under way at a time. Must not: touch
+//! what was subscribed by name.
 
 use std::sync::Arc;
 
