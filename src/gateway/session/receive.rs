@@ -1,8 +1,8 @@
 //! From frames to calls that have begun.
 //!
 //! Owns: reading the socket, while there is room for what it brings. Promises: whatever is decoded begins in the order
-//! of the frames, at once unless a change of partitions or a token's keys are waited for, and then nothing more is read;
-//! a frame of the wrong kind ends the connection. Must not: read while the client is not reading.
+//! of the frames, at once unless a change of partitions or a token's keys are waited for, and then nothing more is
+//! read; a frame of the wrong kind ends the connection. Must not: read while the client is not reading.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
