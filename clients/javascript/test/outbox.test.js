@@ -53,44 +53,6 @@ test("what is not answered goes again after a loss, with the same IDs and in ord
   await client.close();
 });
 
-test("what can succeed later is repeated, what can't is refused", async () => {
-  const { script, client } = begin();
-  const [first, second] = [client.append("room", { text: "a" }), client.append("room", { text: "b" })];
-  const [a, b] = [await script.next("message.append"), await script.next("message.append")];
-  script.refuse(a, "outcome_unknown", { retry: true, retry_after_ms: 1 });
-  script.refuse(b, "too_large", { limit: 5, actual: 6 });
-  await assert.rejects(second, { reason: "too_large", data: { reason: "too_large", limit: 5, actual: 6 } });
-  const again = await script.next("message.append");
-  assert.deepEqual(again.params, a.params);
-  script.answer(again, answered(again));
-  await first;
-  assert.deepEqual(client.outbox, []);
-  await client.close();
-});
-
-test("unauthenticated is no answer: the message waits for a token", async () => {
-  let tokens = 0;
-  const { script, client } = begin({ token: () => `t${++tokens}` });
-  const appending = client.append("room", { text: "a" });
-  script.refuse(await script.next("message.append"), "unauthenticated");
-  const again = await script.next("message.append");
-  script.answer(again, answered(again));
-  await appending;
-  assert.equal(tokens, 2);
-  await client.close();
-});
-
-test("an answer that is none is not taken", async () => {
-  const { script, client } = begin();
-  const appending = client.append("room", { text: "a" });
-  script.answer(await script.next("message.append"), { sequence: "7" });
-  const again = await script.next("message.append");
-  script.answer(again, answered(again));
-  assert.equal((await appending).sequence, 7);
-  assert.equal(script.sockets.length, 2);
-  await client.close();
-});
-
 test("one ID is one message", async () => {
   const { script, client } = begin();
   const [first, second] = [client.append("room", { n: 1 }, { message_id: "x" }), client.append("room", { n: 1 }, { message_id: "x" })];
@@ -146,22 +108,4 @@ test("an entry that can't go over the wire is refused before it is stored", asyn
   assert.deepEqual(client.outbox, []);
   await client.close();
   await assert.rejects(client.append("room", {}), { reason: "closed" });
-});
-
-test("of two times that the server names the later one counts", async () => {
-  const script = new Script();
-  const client = new Client("ws://server/", script.options);
-  const appended = ["one", "two"].map((text) => client.append("room", { text }));
-  const [first, second] = [await script.next("message.append"), await script.next("message.append")];
-  const begun = performance.now();
-  script.refuse(first, "rate_limited", { retry: true, retry_after_ms: 60 });
-  script.refuse(second, "rate_limited", { retry: true, retry_after_ms: 1 });
-  for (let sequence = 1; sequence <= 2; sequence++) {
-    const again = await script.next("message.append");
-    assert.equal(again.params.entry.text, ["one", "two"][sequence - 1]);
-    script.answer(again, { sequence, timestamp: 1, message_id: again.params.message_id, epoch: "E1", duplicate: false });
-  }
-  assert.ok(performance.now() - begun >= 55);
-  await Promise.all(appended);
-  await client.close();
 });
