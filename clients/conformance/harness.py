@@ -31,6 +31,9 @@ BY_ITSELF = {
     "position.set": {"positions": {}},
 }
 
+#: What a subscribe is answered, but for what a scenario says of it.
+SUBSCRIBED = {"timeline": "t", "epoch": "E1", "floor": 1, "change_head": 0, "messages": [], "more": False, "state": "ok"}
+
 
 class Failed(AssertionError):
     """The client did not do what the scenario says."""
@@ -321,6 +324,14 @@ class Play:
         if "as" in step:
             self.asked[step["as"]] = self.request
 
+    async def step_subscribes(self, step):
+        """A subscribe with these members; its reply reaches as far as its messages."""
+        given = step.get("reply", {})
+        await self.step_expect({"expect": "subscribe", "with": step["subscribes"]})
+        last = (given.get("messages") or [step["subscribes"].get("after", 0)])[-1]
+        head = last["sequence"] if isinstance(last, dict) else last
+        await self.step_reply({"reply": SUBSCRIBED | {"head": head} | given})
+
     async def step_same_append(self, _):
         """The last append once more, whatever its ID is."""
         await self.step_expect({"expect": "message.append", "with": self.appended})
@@ -365,9 +376,10 @@ class Play:
         first = head + 1 - begin.get("rewind", head)
         await self.step_do({"do": "subscribe", "timeline": timeline, **begin})
         await self.step_expect({"expect": "subscribe", "of": {"timeline": timeline}, "with": begin and begin | {"after": None}})
-        await self.step_reply({"reply": reply(timeline, first, head)})
+        messages = list(range(first, head + 1))
+        await self.step_reply({"reply": SUBSCRIBED | {"timeline": timeline, "head": head, "messages": messages}})
         await self.step_answered({"answered": "subscribe"})
-        await self.step_sees({"sees": [{"event": "message", "message": n} for n in range(first, head + 1)]})
+        await self.step_sees({"sees": [{"event": "message", "message": n} for n in messages]})
 
     # How the line breaks.
 
@@ -473,14 +485,6 @@ class Play:
             raise Failed(f"the outbox has {waits}")
 
     step_changes = step_outbox
-
-
-def reply(timeline, first, head):
-    """A subscribe reply with messages `first` to `head`."""
-    return {
-        "timeline": timeline, "epoch": "E1", "floor": 1, "head": head, "change_head": 0,
-        "messages": list(range(first, head + 1)), "changed": [], "more": False, "state": "ok",
-    }
 
 
 async def play(scenario, adapter, bug=None):
