@@ -73,8 +73,7 @@ async function readHistory() {
   }
 }
 
-function take({ step_ms, from, series, append_seconds }, since) {
-  const { bounds = [], counts = [] } = append_seconds ?? {};
+function take({ step_ms, from, series, append_seconds: { bounds, counts } }, since) {
   if (bounds.length) figures.buckets = [...bounds, Infinity];
   const names = Object.keys(series);
   const length = Math.max(0, ...names.map((name) => series[name].length));
