@@ -109,3 +109,21 @@ test("an entry that can't go over the wire is refused before it is stored", asyn
   await client.close();
   await assert.rejects(client.append("room", {}), { reason: "closed" });
 });
+
+test("of two times that the server names the later one counts", async () => {
+  const script = new Script();
+  const client = new Client("ws://server/", script.options);
+  const appended = ["one", "two"].map((text) => client.append("room", { text }));
+  const [first, second] = [await script.next("message.append"), await script.next("message.append")];
+  const begun = performance.now();
+  script.refuse(first, "rate_limited", { retry: true, retry_after_ms: 60 });
+  script.refuse(second, "rate_limited", { retry: true, retry_after_ms: 1 });
+  for (let sequence = 1; sequence <= 2; sequence++) {
+    const again = await script.next("message.append");
+    assert.equal(again.params.entry.text, ["one", "two"][sequence - 1]);
+    script.answer(again, { sequence, timestamp: 1, message_id: again.params.message_id, epoch: "E1", duplicate: false });
+  }
+  assert.ok(performance.now() - begun >= 55);
+  await Promise.all(appended);
+  await client.close();
+});

@@ -1,4 +1,4 @@
-// What only this client has: its events, its stores, its listeners. What every client has to do is in ../../conformance.
+// What only this client has: its events, stores and listeners. What every client has to do is in ../../conformance.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
