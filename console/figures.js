@@ -73,8 +73,7 @@ async function readHistory() {
   }
 }
 
-function take({ step_ms, from, series, append_seconds }, since) {
-  const { bounds = [], counts = [] } = append_seconds ?? {};
+function take({ step_ms, from, series, append_seconds: { bounds, counts } }, since) {
   if (bounds.length) figures.buckets = [...bounds, Infinity];
   const names = Object.keys(series);
   const length = Math.max(0, ...names.map((name) => series[name].length));
@@ -168,7 +167,8 @@ function quantile({ les, counts }, share) {
  * The range in columns of equal length: {from, to, step_ms, columns: [{at, values, counts} or null]}; null where nothing
  * is known. A value is the mean over the column.
  */
-function columns(now = points.at(-1)?.at ?? Date.now()) {
+function columns() {
+  const now = points.at(-1)?.at ?? Date.now();
   const step_ms = { 5: 5_000, 15: 10_000, 60: 30_000 }[minutes];
   const to = Math.ceil(now / step_ms) * step_ms;
   const from = to - minutes * 60_000;

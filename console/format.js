@@ -54,8 +54,8 @@ export function lasting(ms) {
 export const lasts = (ms) => lasting(ms).filter(Boolean).join(" ");
 
 /** "now", "4 s", "9 min", "3 h", "12 days": how long ago. */
-export function age(at, now = Date.now()) {
-  const seconds = Math.max(0, Math.floor((now - at) / 1000));
+export function age(at) {
+  const seconds = Math.max(0, Math.floor((Date.now() - at) / 1000));
   if (seconds < 2) return "now";
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
@@ -78,8 +78,8 @@ export const clock = (at) => `${minute(at)}:${two(new Date(at).getSeconds())}`;
 export const thousandths = (at) => `.${String(new Date(at).getMilliseconds()).padStart(3, "0")}`;
 
 /** "today", "12 Mar", "12 Mar 2024" */
-export function day(at, now = Date.now()) {
-  const [date, today] = [new Date(at), new Date(now)];
+export function day(at) {
+  const [date, today] = [new Date(at), new Date()];
   if (date.toDateString() === today.toDateString()) return "today";
   const named = date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
   return date.getFullYear() === today.getFullYear() ? named : `${named} ${date.getFullYear()}`;

@@ -161,7 +161,7 @@ async function start(view) {
 // --- what is known of the server
 
 function state() {
-  const { state, why } = server;
+  const { state } = server;
   document.body.dataset.state = state;
   const words = { open: server.held ? "Held" : "Live", connecting: "Connecting", lost: "Lost", "ask-key": "No key", over: "Stopped" };
   write(live, words[state]);

@@ -100,7 +100,7 @@ export function palette({ go, screens, actions }) {
 /** Timelines whose names begin so; an error finds none, as the timeline's own screen says it. */
 async function timelines(prefix, signal) {
   const { timelines: names } = await server.call("timeline.list", { prefix, limit: FOUND_MAX }, { signal }).catch(() => ({ timelines: [] }));
-  return names.map(({ timeline, head }) => ({ icon: "timelines", kind: "Timeline", text: timeline, more: head === undefined ? null : `head ${count(head)}`, go: { screen: "timelines", path: [timeline] } }));
+  return names.map(({ timeline, head }) => ({ icon: "timelines", kind: "Timeline", text: timeline, more: `head ${count(head)}`, go: { screen: "timelines", path: [timeline] } }));
 }
 
 async function tables(text, signal) {

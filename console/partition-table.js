@@ -15,7 +15,7 @@ const STATES = {
 };
 export const stateOf = ({ state }) => STATES[state] ?? ["warn", state, ""];
 
-const meter = (share, said, hot) => h("td", { class: hot ? "meter hot" : "meter" }, h("i", { class: "track" }, h("i", { style: { width: `${Math.min(100, Math.max(0, share * 100))}%` } })), h("em", {}, said));
+const meter = (share, said, hot, more = "") => h("td", { class: `meter ${hot ? "hot" : ""} ${more}` }, h("i", { class: "track" }, h("i", { style: { width: `${Math.min(100, Math.max(0, share * 100))}%` } })), h("em", {}, said));
 
 /** The table of partitions; with `href` each is a link to itself. */
 export function partitionTable(partitions, { chosen = null, href = null } = {}) {
@@ -28,18 +28,13 @@ export function partitionTable(partitions, { chosen = null, href = null } = {}) 
       const sync = figures.now ? figures.quantile(figures.histogram("tideline_commit_sync_seconds", { partition: one.partition }), 0.99) : null;
       const number = href ? h("a", { href: href({ path: [String(one.partition)] }) }, one.partition) : one.partition;
       const chosen_now = String(one.partition) === chosen;
-      return h("tr", { class: [kind && `is-${kind}`, chosen_now && "sel"].filter(Boolean).join(" ") || null, "aria-current": chosen_now },
+      return h("tr", { class: `${kind && `is-${kind}`} ${chosen_now ? "sel" : ""}`, "aria-current": chosen_now },
         h("th", { scope: "row" }, number),
         h("td", {}, h("span", { class: `st ${kind}`, title: one.reason ? visible(one.reason) : null }, name)),
         h("td", { class: "n" }, count(one.log.position)),
-        ...queueAndMemory(one, slow),
+        meter(one.queue.fill, count(one.queue.writes), one.queue.fill >= 0.8, "gap"),
+        h("td", {}, bytes(one.memtable.bytes)),
+        meter(one.image.level0 / slow, `${count(one.image.level0)} of ${slow}`, one.image.level0 >= slow * 0.6),
         [sync === null ? null : sync * 1000, one.feed.lag_ms, one.relay.lag_ms].map((ms) => h("td", { class: "n" }, lasts(ms))));
     })));
-}
-
-function queueAndMemory({ queue, memtable, image }, slow) {
-  const full = memtable.fill ?? null;
-  const queued = meter(queue.fill, count(queue.writes), queue.fill >= 0.8);
-  queued.classList.add("gap");
-  return [queued, full === null ? h("td", {}, bytes(memtable.bytes)) : meter(full, `${Math.round(full * 100)} %`, full >= 0.9), meter(image.level0 / slow, `${count(image.level0)} of ${slow}`, image.level0 >= slow * 0.6)];
 }

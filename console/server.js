@@ -70,7 +70,7 @@ export const server = {
 
   /** May I do that (to `on`)? Where the server did not say what I may, the answer is yes, and its own answer counts. */
   can(right, on = null) {
-    const rights = server.status?.you?.rights;
+    const rights = server.status?.you.rights;
     // Who may not ask for the server's status has no `observe`, so not all rights either.
     if (!rights) return server.status_error?.reason !== "forbidden" || !EVERYWHERE.has(right);
     return rights.some(({ on: where, allow }) => (allow.includes(right) || allow.includes("admin")) && reaches(where, on, right));

@@ -12,7 +12,11 @@ const FLOOD = 500; // messages a second
 const CALM = 300;
 const TICK_MS = { live: 1_000, sampling: 250, still: 2_000 };
 
-const first = (row) => row.sequence ?? row.from;
+/** The pushes that a window takes. */
+export const PUSHES = ["message", "message.changed", "reaction", "subscription.ended"];
+
+/** The first sequence of a row, be it a message or a hole. */
+export const first = (row) => row.sequence ?? row.from;
 const change = (message) => message.change ?? 0;
 
 export class Window {

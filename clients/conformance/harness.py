@@ -9,14 +9,14 @@ import json
 import os
 import re
 import shutil
-import socket
-import struct
 import tempfile
 
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Response
 from websockets.datastructures import Headers
+
+from proxy import reset
 
 #: How long something may take that has to come, s.
 PATIENCE = 30
@@ -30,6 +30,9 @@ BY_ITSELF = {
     "unsubscribe": {},
     "position.set": {"positions": {}},
 }
+
+#: What a subscribe is answered, but for what a scenario says of it.
+SUBSCRIBED = {"timeline": "t", "epoch": "E1", "floor": 1, "change_head": 0, "messages": [], "more": False, "state": "ok"}
 
 
 class Failed(AssertionError):
@@ -295,9 +298,7 @@ class Play:
 
     async def step_answered(self, step):
         answer = await asyncio.wait_for(self.asked.pop(step["answered"]), self.patience)
-        if "error" in answer:
-            raise Failed(f"it was answered {answer}")
-        if not holds(step.get("with", {}), answer["ok"]):
+        if "error" in answer or not holds(step.get("with", {}), answer["ok"]):
             raise Failed(f"it was answered {answer}")
 
     async def step_failed(self, step):
@@ -323,18 +324,28 @@ class Play:
         if "as" in step:
             self.asked[step["as"]] = self.request
 
+    async def step_subscribes(self, step):
+        """A subscribe with these members; its reply reaches as far as its messages."""
+        given = step.get("reply", {})
+        await self.step_expect({"expect": "subscribe", "with": step["subscribes"]})
+        last = (given.get("messages") or [step["subscribes"].get("after", 0)])[-1]
+        head = last["sequence"] if isinstance(last, dict) else last
+        await self.step_reply({"reply": SUBSCRIBED | {"head": head} | given})
+
     async def step_same_append(self, _):
         """The last append once more, whatever its ID is."""
         await self.step_expect({"expect": "message.append", "with": self.appended})
 
-    async def step_reply(self, step):
+    async def answer(self, step, **what):
         connection, number = self.asked[step["to"]] if "to" in step else self.request
-        await self.server.say({"id": number, "result": spelled(step["reply"])}, connection)
+        await self.server.say({"id": number, **what}, connection)
+
+    async def step_reply(self, step):
+        await self.answer(step, result=spelled(step["reply"]))
 
     async def step_refuse(self, step):
-        connection, number = self.asked[step["to"]] if "to" in step else self.request
-        error = {"code": step.get("code", 409), "message": "no", "data": {"retry": False, **step["refuse"]}}
-        await self.server.say({"id": number, "error": error}, connection)
+        data = {"retry": False, **step["refuse"]}
+        await self.answer(step, error={"code": step.get("code", 409), "message": "no", "data": data})
 
     async def step_push(self, step):
         await self.server.say({"method": step["push"], "params": spelled(step["params"])})
@@ -359,14 +370,16 @@ class Play:
         await connection.send(pieces())
 
     async def step_fill(self, step):
-        """A place in the store, by a subscription: messages 1 to `fill`."""
-        timeline = step.get("timeline", "t")
-        await self.step_do({"do": "subscribe", "timeline": timeline})
-        await self.step_expect({"expect": "subscribe", "of": {"timeline": timeline}})
-        await self.step_reply({"reply": reply(timeline, step["fill"])})
+        """A place in the store, by a subscription: messages 1 to `fill`, or with `rewind` the newest so many of them."""
+        timeline, head = step.get("timeline", "t"), step["fill"]
+        begin = {"rewind": step["rewind"]} if "rewind" in step else {}
+        first = head + 1 - begin.get("rewind", head)
+        await self.step_do({"do": "subscribe", "timeline": timeline, **begin})
+        await self.step_expect({"expect": "subscribe", "of": {"timeline": timeline}, "with": begin and begin | {"after": None}})
+        messages = list(range(first, head + 1))
+        await self.step_reply({"reply": SUBSCRIBED | {"timeline": timeline, "head": head, "messages": messages}})
         await self.step_answered({"answered": "subscribe"})
-        if step["fill"]:
-            await self.step_sees({"sees": [{"event": "message", "message": n} for n in range(1, step["fill"] + 1)]})
+        await self.step_sees({"sees": [{"event": "message", "message": n} for n in messages]})
 
     # How the line breaks.
 
@@ -374,10 +387,7 @@ class Play:
         await self.server.last.close(step["close"])
 
     async def step_cut(self, _):
-        """A reset, as of a killed process."""
-        link = self.server.last.transport.get_extra_info("socket")
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.server.last.transport.abort()
+        reset(self.server.last.transport)
 
     async def step_half_close(self, _):
         """The server's side ends without a close frame; the client's stays open."""
@@ -430,18 +440,17 @@ class Play:
                 return event
         return None
 
-    async def step_settled(self, _):
+    async def step_settled(self, step):
         """All that the server has said was dealt with: behind it, a call was answered."""
         if "ping" not in self.server.by_itself:
             raise Failed("a scenario that expects ping can't be settled by one")
-        await self.adapter.call("call", method="ping", params={})
-        # What the adapter listens to late has come by then.
-        await asyncio.sleep(0.04)
+        await self.step_unseen(step)
         self.no_more()
 
     async def step_unseen(self, _):
         """As `settled`, but there may be requests."""
         await self.adapter.call("call", method="ping", params={})
+        # What the adapter listens to late has come by then.
         await asyncio.sleep(0.04)
         self.no_event()
 
@@ -469,22 +478,13 @@ class Play:
                 raise Failed(f"the store has {got} in place of {wanted}")
 
     async def step_outbox(self, step):
-        dump = await self.adapter.call("dump")
-        if not holds(step["outbox"], dump["outbox"]):
-            raise Failed(f"the outbox has {dump['outbox']}")
+        """What waits there: messages as `outbox`, all else as `changes`."""
+        verb = next(iter(step))
+        waits = (await self.adapter.call("dump"))[verb]
+        if not holds(step[verb], waits):
+            raise Failed(f"the outbox has {waits}")
 
-    async def step_changes(self, step):
-        dump = await self.adapter.call("dump")
-        if not holds(step["changes"], dump["changes"]):
-            raise Failed(f"the outbox has {dump['changes']}")
-
-
-def reply(timeline, head, **other):
-    """A subscribe reply with messages 1 to `head`."""
-    return {
-        "timeline": timeline, "epoch": "E1", "floor": 1, "head": head, "change_head": 0,
-        "messages": list(range(1, head + 1)), "changed": [], "more": False, "state": "ok", **other,
-    }
+    step_changes = step_outbox
 
 
 async def play(scenario, adapter, bug=None):

@@ -8,6 +8,14 @@ import socket
 import struct
 
 
+def reset(transport):
+    """Ends a connection as the system does of a killed process."""
+    raw = transport.get_extra_info("socket")
+    if raw is not None:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
 class Proxy:
     def __init__(self, target_port):
         self.target_port = target_port
@@ -55,10 +63,7 @@ class Proxy:
         """Both sides are reset, in the middle of whatever passes."""
         for link in list(self.links):
             for side in link:
-                raw = side.get_extra_info("socket")
-                if raw is not None:
-                    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                side.transport.abort()
+                reset(side.transport)
 
     def half_close(self):
         """The server's side has ended, as the client sees it."""

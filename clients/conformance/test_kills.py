@@ -116,8 +116,7 @@ def without_users(message):
 
 
 def ask(server, method, **params):
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-    return json.loads(server.http("POST", "/v1/rpc", body, {"content-type": "application/json"})[2])["result"]
+    return json.loads(server.rpc(None, method, **params)[2])["result"]
 
 
 def await_killed(server):

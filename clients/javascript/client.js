@@ -5,7 +5,7 @@
 
 import { Connection } from "./connection.js";
 import { Conversations } from "./conversations.js";
-import { TidelineError } from "./errors.js";
+import { over, TidelineError } from "./errors.js";
 import { Events } from "./events.js";
 import { isChange, Outbox } from "./outbox.js";
 import { MemoryStore } from "./store/memory.js";
@@ -77,7 +77,7 @@ export class Client extends Events {
    */
   async subscribe(timeline, options = {}) {
     await this.#ready;
-    if (this.#connection.isOver) throw new TidelineError(this.state, `the client is ${this.state}`);
+    if (this.#connection.isOver) throw over(this.state);
     if (this.#subscriptions.has(timeline)) {
       throw new TidelineError("already_subscribed", `${timeline} is subscribed already`, { code: 409 });
     }
@@ -175,9 +175,8 @@ export class Client extends Events {
   }
 
   #over(state) {
-    const why = new TidelineError(state, `the client is ${state}`);
-    for (const subscription of [...this.#subscriptions.values()]) subscription.close(why);
-    this.#outbox.stop(why);
+    for (const subscription of [...this.#subscriptions.values()]) subscription.close(over(state));
+    this.#outbox.stop(over(state));
   }
 }
 

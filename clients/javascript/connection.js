@@ -4,7 +4,7 @@
 // answers and pushes are handed over in the order in which they came, in the same turn; after a loss every unanswered
 // request fails with `connection_lost`; a breach of the protocol ends the connection. Must not: know timelines.
 
-import { Breach, TidelineError } from "./errors.js";
+import { Breach, over, TidelineError } from "./errors.js";
 import { decode, isCount, isObject } from "./values.js";
 
 const FOR_GOOD = new Set([1000, 1002, 1003, 1007, 1008, 1009, 1010]);
@@ -292,5 +292,3 @@ export class Connection {
     this.#to.state({ state, ...about });
   }
 }
-
-const over = (state) => new TidelineError(state, `the client is ${state}`);

@@ -22,5 +22,8 @@ export class TidelineError extends Error {
   }
 }
 
+/** The error of what is asked of a client that has ended. */
+export const over = (state) => new TidelineError(state, `the client is ${state}`);
+
 /** What a server did that the protocol rules out. The connection ends, and nothing of that frame is applied. */
 export class Breach extends Error {}

@@ -5,7 +5,7 @@
 // stored once; all go out in the order of the calls, and of the changes of a timeline one at a time, so that none passes
 // another. Must not: look into what is sent.
 
-import { Breach, TidelineError } from "./errors.js";
+import { Breach, over, TidelineError } from "./errors.js";
 import { decode, encode, encodeEntry, isCount, isObject } from "./values.js";
 
 const UNANSWERED_MAX = 100;
@@ -89,7 +89,7 @@ export class Outbox {
 
   #open() {
     const { state, isOver } = this.#client.connection;
-    if (isOver) throw new TidelineError(state, `the client is ${state}`);
+    if (isOver) throw over(state);
   }
 
   /** Gives up the read positions that are not sent and that this one covers. Returns their waiters. */

@@ -116,7 +116,7 @@ function checkedReaction(one) {
 
 /** A message as it must be. An entry that a store could not keep is left out, and `undecoded` says so. */
 function checkedMessage(message) {
-  checkMessage(message);
+  if (!isMessage(message)) throw new Breach(`not a message: ${shown(message)}`);
   return message.entry && !Object.values(message.entry).every((value) => canBeKept(value, NESTED_MAX)) ? { ...message, entry: {}, undecoded: true } : message;
 }
 
@@ -127,11 +127,11 @@ function canBeKept(value, deeper) {
   return deeper > 0 && Object.values(value).every((one) => canBeKept(one, deeper - 1));
 }
 
-function checkMessage(message) {
-  if (!isObject(message)) throw new Breach("a message that is no object");
+function isMessage(message) {
+  if (!isObject(message)) return false;
   const { sequence, timestamp, message_id, entry, change = null, sender = null, reactions = null } = message;
   const gone = message.deleted === true || message.hidden === true;
-  const holds =
+  return (
     isCount(sequence) &&
     sequence > 0 &&
     isCount(timestamp) &&
@@ -139,8 +139,8 @@ function checkMessage(message) {
     (change === null || isCount(change)) &&
     (sender === null || typeof sender === "string") &&
     (reactions === null || isObject(reactions)) &&
-    (isObject(entry) || (gone && (entry ?? null) === null));
-  if (!holds) throw new Breach(`not a message: ${shown(message)}`);
+    (isObject(entry) || (gone && (entry ?? null) === null))
+  );
 }
 
 /** For an error's text, also of what is nested too deeply to be written. */

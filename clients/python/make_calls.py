@@ -115,8 +115,7 @@ def call(method):
     text = f"    async def {name}(self{''.join(', ' + one for one in given)}) -> {returns}:\n"
     text += f'        """{about}"""\n'
     # Results are what the schemas say; a call gives Any.
-    body = f'await self._call("{method["name"]}", _given({{{", ".join(sent)}}}))'
-    return text + f"        result: {returns} = {body}\n        return result\n"
+    return text + f'        return await self._call("{method["name"]}", _given({{{", ".join(sent)}}}))\n'
 
 
 def made():
@@ -127,8 +126,7 @@ def made():
     top = spaces.pop("")
     classes = []
     for space, calls in spaces.items():
-        head = f'class {camel(space)}Calls:\n    """`{space}.…`."""\n\n    def __init__(self, call: Call) -> None:\n'
-        classes.append(head + "        self._call = call\n\n" + "\n".join(calls))
+        classes.append(f'class {camel(space)}Calls(Space):\n    """`{space}.…`."""\n\n' + "\n".join(calls))
     fields = "".join(f"        self.{space} = {camel(space)}Calls(call)\n" for space in spaces)
     head = '"""Every method of the protocol, by its name. Made by make_calls.py from schemas/openrpc.json: do not edit.\n\n'
     head += 'docs/API.md says what each does. What is None is not sent.\n"""\n\n'
@@ -137,8 +135,9 @@ def made():
     calls += f"from .shapes import ({imports})\n\nCall = Callable[[str, dict[str, Any]], Awaitable[Any]]\n\n\n"
     calls += "def _given(params: dict[str, Any]) -> dict[str, Any]:\n"
     calls += "    return {name: value for name, value in params.items() if value is not None}\n\n\n"
+    calls += "class Space:\n    def __init__(self, call: Call) -> None:\n        self._call = call\n\n\n"
     calls += "\n\n".join(classes)
-    calls += '\n\nclass Calls:\n    """All of them."""\n\n    def __init__(self, call: Call) -> None:\n        self._call = call\n'
+    calls += '\n\nclass Calls(Space):\n    """All of them."""\n\n    def __init__(self, call: Call) -> None:\n        super().__init__(call)\n'
     calls += fields + "\n" + "\n".join(top)
     head = '"""What the server\'s results look like. Made by make_calls.py from schemas/openrpc.json: do not edit."""\n\n'
     head += "from __future__ import annotations\n\nfrom typing import Any, Literal, TypedDict\n\n\n"

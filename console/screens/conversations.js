@@ -12,9 +12,7 @@ import { server } from "../server.js";
 import { empty, load } from "../states.js";
 import { badge, chip, command, inline, reasonOf, track } from "../timelines/message.js";
 import { messages } from "../timelines/messages.js";
-import { Window } from "../window.js";
-
-const PUSHES = ["message", "message.changed", "reaction", "subscription.ended"];
+import { PUSHES, Window } from "../window.js";
 
 const WHOSE =
   "Type a user (/): you see the list as their client does. With authentication, your key must be allowed to act for them " +

@@ -7,7 +7,7 @@ import { h, write } from "../dom.js";
 import { age, many, visible, when } from "../format.js";
 import { server } from "../server.js";
 import { ask, show } from "../dialog.js";
-import { empty, forbidden, load } from "../states.js";
+import { empty, load } from "../states.js";
 import { asOf, button, pairs, split } from "../split.js";
 import { copy } from "../timelines/message.js";
 
@@ -15,19 +15,13 @@ const grants = (rights) => rights.map(({ on, allow }) => `${on}=${allow.join(","
 const kind = ({ signing, certificate }) => [signing && "signs for Tablestore", certificate && "with a certificate"].filter(Boolean).join(", ") || "–";
 
 const cells = (it) => [
-  h("span", { class: "name" }, visible(it.name), it.id === server.status?.you?.key && h("em", { class: "chip" }, "yours")),
+  h("span", { class: "name" }, visible(it.name), it.id === server.status?.you.key && h("em", { class: "chip" }, "yours")),
   h("code", {}, it.id),
   h("code", {}, visible(grants(it.rights).join("  "))),
   h("span", {}, visible(it.act_as.join(", ")) || "–"),
   h("span", {}, kind(it)),
   h("span", { class: "n" }, age(it.created_at)),
 ];
-
-/** Null where the key may not, whatever the server said of its rights. */
-const refused = (error) => {
-  if (error.reason === "forbidden") return null;
-  throw error;
-};
 
 /** "room/*=read,append" of each line. */
 function grantsOf(text) {
@@ -50,10 +44,9 @@ export const screen = {
     await server.known;
     if (signal.aborted) return;
     if (server.status?.auth === false) return void root.append(without());
-    const lacks = server.can("admin") ? null : "admin";
     const page = split({
       root, name: "key", label: "Keys",
-      bar: [h("p", {}, "What back ends and operators show. A user shows a token."), button("Create a key", { key: "append", kind: "primary", lacks, onclick: create })],
+      bar: [h("p", {}, "What back ends and operators show. A user shows a token."), button("Create a key", { key: "append", kind: "primary", onclick: create })],
       heads: [["Name"], ["ID"], ["May do"], ["Acts for"], ["Kind"], ["Age", "n"]],
       render: cells,
       id: ({ id }) => id,
@@ -61,7 +54,7 @@ export const screen = {
       go: (id) => go({ path: id === null ? [] : [id] }, { replace: true }),
     });
     const { rows } = page;
-    keys({ ...page.keys, append: () => lacks ?? create(), recall: () => lacks ?? (rows.item && revoke(rows.item)) });
+    keys({ ...page.keys, append: create, recall: () => rows.item && revoke(rows.item) });
 
     function detail(it) {
       return [
@@ -72,7 +65,7 @@ export const screen = {
         ),
         h("h3", {}, "What it may do"),
         h("ul", { class: "grants" }, it.rights.map(({ on, allow }) => h("li", {}, h("code", {}, visible(on)), h("span", {}, allow.map((right) => h("em", { class: "chip" }, visible(right))))))),
-        h("div", { class: "acts" }, button("Revoke", { key: "recall", kind: "danger", lacks, onclick: () => revoke(it) })),
+        h("div", { class: "acts" }, button("Revoke", { key: "recall", kind: "danger", onclick: () => revoke(it) })),
       ];
     }
 
@@ -131,11 +124,10 @@ export const screen = {
 
     let shown = false;
     const read = () =>
-      load(page.body, () => server.call("key.list", {}, { signal }).catch(refused), (said) => {
-        if (said === null) return forbidden("Keys", "admin");
+      load(page.body, () => server.call("key.list", {}, { signal }), ({ keys: said }) => {
         shown = true;
-        if (said.keys.length === 0) return empty("No keys", "A key is what a back end or an operator shows. None was made yet.", "tideline key create shop --allow 'room/*=read,append'");
-        page.show(said.keys.sort((a, b) => b.created_at - a.created_at), `${many(said.keys.length, "key")}, ${asOf()}`);
+        if (said.length === 0) return empty("No keys", "A key is what a back end or an operator shows. None was made yet.", "tideline key create shop --allow 'room/*=read,append'");
+        page.show(said.sort((a, b) => b.created_at - a.created_at), `${many(said.length, "key")}, ${asOf()}`);
         showDetail();
       }, { signal, keep: shown });
 

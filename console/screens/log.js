@@ -33,7 +33,7 @@ export const screen = {
     const rows = list({ label: "Lines of the log", row_height: 24, class: "lines", render: line, selected: () => set(false), open: () => detail.focus() });
     const detail = h("pre", { class: "json", tabindex: "0", hidden: true, "aria-label": "The line as JSON" });
     const none = h("div", { class: "none", hidden: true });
-    fill(root, h("header", { class: "bar-of-log" }, levels.element, search.element, h("span", { class: "sp" }), follow), trouble, none, rows.element, detail, about);
+    fill(root, h("header", { class: "bar" }, levels.element, search.element, h("span", { class: "sp" }), follow), trouble, none, rows.element, detail, about);
     rows.element.addEventListener("scroll", () => following && !rows.at_end && set(false));
     keys({ ...drives(rows), newest: () => set(true), follow: toggle, search: () => search.input.focus(), back: () => (detail.hidden ? rows.element.focus() : (detail.hidden = true)) });
 

@@ -79,7 +79,7 @@ function sentence({ state, status, status_error, heard_at }, partitions) {
   const slowed = all.filter((one) => one.state !== "serving");
   const commit = all.length ? `${all.length === 1 ? "The only partition commits" : `All ${all.length} partitions commit`}` : "It commits";
   if (slowed.length > 0) return ["warn", "Serving, slower.", `${commit}; ${named(slowed).replace("P", "p")} ${slowed.length === 1 ? "is" : "are"} held back.`];
-  const troubles = (status.notices ?? []).filter(({ severity }) => severity !== "info");
+  const troubles = status.notices.filter(({ severity }) => severity !== "info");
   if (troubles.length === 0) return ["good", "Serving.", `${commit}, nothing is refused.`];
   return [troubles.some(isGrave) ? "bad" : "warn", "Serving.", `${commit}; ${many(troubles.length, "thing needs", "things need")} a look.`];
 }
@@ -250,8 +250,8 @@ function storagePanel() {
       const of = server.status?.storage;
       if (!of) return void (server.status_error && fill(box, failed(server.status_error, () => server.refresh())));
       const rows = [["k2", "Live rows", of.live], ["k3", "To be reclaimed", of.dead], ["k4", "Free pages", of.free], ["k1", "Commit log", of.log]];
-      const whole = rows.reduce((total, [, , value]) => total + value, 0) + of.disk_free;
-      write(when_full, of.full_in_s === undefined || of.full_in_s === null ? "not filling" : `full in about ${lasts(of.full_in_s * 1000)}`);
+      const whole = rows.reduce((total, [, , value]) => total + value, of.disk_free ?? 0);
+      write(when_full, of.full_in_s === undefined ? "not filling" : `full in about ${lasts(of.full_in_s * 1000)}`);
       fill(box,
         h("div", { class: "stack", role: "img", "aria-label": `${rows.map(([, name, value]) => `${name} ${bytes(value)}`).join(", ")}, disk free ${bytes(of.disk_free)}` },
           rows.map(([kind, , value]) => h("i", { class: kind, style: { width: `${(value / whole) * 100}%` } }))),
@@ -279,7 +279,7 @@ function partitionPanel() {
   return {
     element: h("section", { class: "panel flush" }, h("header", {}, h("h2", {}, "Partitions"), about), box),
     draw({ partitions, partitions_error }) {
-      if (!partitions?.every(({ log }) => log)) return void (partitions_error && fill(box, failed(partitions_error)));
+      if (!partitions) return void (partitions_error && fill(box, failed(partitions_error)));
       const commit = partitions.filter((one) => one.state !== "stopped").length;
       write(about, `${commit} of ${partitions.length} commit`);
       fill(box, partitionTable(partitions));

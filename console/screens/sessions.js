@@ -27,17 +27,17 @@ const mine = ({ session }) => session === server.session?.session;
 const cells = (it) => [
   h("span", { class: "name" }, who(it), it.key && h("i", {}, ` key ${visible(it.key)}`), mine(it) && h("em", { class: "chip" }, "you")),
   h("span", {}, it.device ? visible(it.device) : "–"),
-  h("span", { class: "mono" }, visible(it.address ?? "–")),
+  h("span", { class: "mono" }, visible(it.address)),
   h("span", {}, visible(it.dialect.replace("tideline.v1.", ""))),
   h("span", { class: "n" }, age(it.opened_at)),
-  h("span", { class: "n" }, count(it.subscriptions ?? 0)),
+  h("span", { class: "n" }, count(it.subscriptions)),
   h("span", { class: "n" }, lag(it)),
 ];
 
 const behind = (lag_ms) => (lag_ms > 0 ? `${lasts(lag_ms)} behind` : "at the edge");
 const missing = (head, position, lag_ms) => (head === undefined ? "deleted" : head > position ? `${count(head - position)} · ${lasts(lag_ms)}` : "at the edge");
 const lag = ({ lag_ms, subscriptions }) =>
-  !subscriptions || lag_ms === null || lag_ms === undefined ? "–" : h("span", { class: lag_ms > BEHIND_MS ? "st warn" : null }, behind(lag_ms));
+  subscriptions === 0 ? "–" : h("span", { class: lag_ms > BEHIND_MS ? "st warn" : null }, behind(lag_ms));
 
 export const screen = {
   async open({ root, view, signal, go, keys }) {
@@ -68,9 +68,9 @@ export const screen = {
         page.heading(who(it) || "Key ", it.key && !it.user && h("code", {}, visible(it.key))),
         pairs(
           ["Session", h("code", {}, it.session)], ["Key", it.key && h("code", {}, visible(it.key))], ["Device", it.device && visible(it.device)],
-          ["Client", it.client && visible(it.client)], ["Address", h("code", {}, visible(it.address ?? ""))], ["Dialect", visible(it.dialect)],
+          ["Client", it.client && visible(it.client)], ["Address", h("code", {}, visible(it.address))], ["Dialect", visible(it.dialect)],
           ["Since", [when(it.opened_at), h("i", {}, ` ${age(it.opened_at)}`)]], ["Ends", it.expires_at && when(it.expires_at)],
-          ["In flight", it.in_flight === undefined ? null : many(it.in_flight, "request")], ["Lag", lag(it)],
+          ["In flight", many(it.in_flight, "request")], ["Lag", lag(it)],
         ),
         h("h3", {}, "Timelines that it follows"),
         timelines,
@@ -94,7 +94,7 @@ export const screen = {
       const name = it.user ? visible(it.user) : `key ${visible(it.key ?? "of nobody")}`;
       const done = await ask({
         title: `Close the session of ${name}?`,
-        body: pairs(["Device", it.device && visible(it.device)], ["Address", visible(it.address ?? "")], ["Since", when(it.opened_at)]),
+        body: pairs(["Device", it.device && visible(it.device)], ["Address", visible(it.address)], ["Since", when(it.opened_at)]),
         lost: mine(it) ? "This is the console's own connection: it comes back by itself." : "Its connection ends now, and calls that wait fail. Its client may connect again at once: to keep it out, revoke the key or the user's tokens.",
         action: "Close the session",
         danger: true,

@@ -93,7 +93,7 @@ export const screen = {
       ready.then(() => ends.signal.aborted || rows.element.focus({ preventScroll: true }));
     }
 
-    const facts = ({ key, index_of, is_virtual, stream, indexes = [] }) =>
+    const facts = ({ key, index_of, is_virtual, stream, indexes }) =>
       h("p", { class: "about" }, h("span", { class: "title" }, many(key.length, "key column")),
         index_of && h("span", { class: "chip" }, `index of ${visible(index_of)}`), is_virtual && h("span", { class: "chip" }, "shows timelines"),
         stream && h("span", { class: "chip" }, "stream"), indexes.length > 0 && h("span", { class: "chip" }, many(indexes.length, "index", "indexes")));

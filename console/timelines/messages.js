@@ -9,6 +9,7 @@ import { clock, count } from "../format.js";
 import { hint } from "../keys.js";
 import { drives, list } from "../list.js";
 import { server } from "../server.js";
+import { first } from "../window.js";
 import { cells } from "./message.js";
 
 const FRESH_MS = 1_500;
@@ -17,7 +18,6 @@ const ENDED = {
   epoch_changed: "The timeline was replaced: these rows are of its old history",
   forbidden: "Your key may no longer read this",
 };
-const first = (row) => row.sequence ?? row.from;
 
 /** `window` is what is read, `show(query)` changes the view, `empty()` is shown in place of no message, `painted()`
  *  follows each paint, `marks(message)` are put at a row's end, `again()` opens what has ended anew. */
@@ -88,6 +88,9 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
   function paint() {
     frame = 0;
     if (signal.aborted) return;
+    nothing.hidden = window.head > 0;
+    if (!nothing.hidden && !nothing.firstChild) fill(nothing, empty());
+    rows.element.hidden = !nothing.hidden; // a list that is hidden can't be scrolled to its end
     if (!server.held) {
       const end = window.mode !== "still";
       tint();
@@ -99,9 +102,6 @@ export function messages({ window, signal, show, empty, painted, failed, marks =
       if (end) rows.to_end();
     }
     element.style.setProperty("--seq", `${Math.max(8, count(window.head).length) * 7.25}px`);
-    nothing.hidden = window.head > 0;
-    if (!nothing.hidden && !nothing.firstChild) fill(nothing, empty());
-    rows.element.hidden = !nothing.hidden;
     footer();
     painted();
   }

@@ -12,7 +12,7 @@ import { hint, tip } from "../keys.js";
 import { drives } from "../list.js";
 import { beat, server } from "../server.js";
 import { empty, failed, load } from "../states.js";
-import { Window } from "../window.js";
+import { PUSHES, Window } from "../window.js";
 import * as acts from "./acts.js";
 import { detail } from "./detail.js";
 import { chip, command, copy, inline, kept, reasonOf } from "./message.js";
@@ -20,7 +20,6 @@ import { messages } from "./messages.js";
 import { members, readers, settings } from "./tabs.js";
 
 const POLL_MS = 5_000;
-const PUSHES = ["message", "message.changed", "reaction", "timeline.changed", "subscription.ended"];
 const TABS = [["messages", "Messages"], ["members", "Members"], ["readers", "Readers"], ["settings", "Settings"]];
 
 /** `show(query, options)` changes the view, `go` leaves it, `again` opens it anew; `box` is filled, `side` gets the detail. */
@@ -271,16 +270,17 @@ export function stream({ box, side, timeline, query, show, go, again, href, sign
     chips();
     // Who types somewhere already, stays there.
     if (!document.activeElement?.closest("input, textarea, dialog")) list.rows.element.focus({ preventScroll: true });
-    for (const method of PUSHES) server.on(method, (push) => push.timeline === timeline && pushed(method, push), { signal });
+    for (const method of PUSHES) server.on(method, (push) => push.timeline === timeline && window.pushed(method, push), { signal });
+    server.on("timeline.changed", (push) => push.timeline === timeline && renamed(push), { signal });
     readMoments().catch(() => drawAxis());
     poll();
     await turn(asked);
     if (!asked.at || list.rows.at_end) await list.toNewest();
   }
 
-  function pushed(method, push) {
-    if (method === "timeline.changed") (info = { ...info, meta: push.meta, version: push.version }), chips();
-    else window.pushed(method, push);
+  function renamed({ meta, version }) {
+    info = { ...info, meta, version };
+    chips();
   }
 
   /** Shows what the fragment asks for. */

@@ -15,9 +15,21 @@ const server = await startServer();
 const edited = await fillHarbour(server, { rooms: 6 });
 const VIEWS = [...Object.values(SCREENS).map((title) => `#/${title.toLowerCase()}`), `#/timelines/room%2Fharbour?at=${edited}`, "#/conversations/ben"];
 
+/** The console, connected. Of a narrow one the word is hidden, and is there for those who hear it. */
+async function live(options) {
+  const page = await openPage(server, "/console/", options);
+  await until("it is connected", () => page.evaluate(() => document.querySelector(".live-word")?.textContent === "Live"));
+  return page;
+}
+
+/** Opens a view by its link, and waits until it shows something. */
+async function show(page, view) {
+  await page.evaluate((hash) => (location.hash = hash), view);
+  await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name) && !document.querySelector("main [aria-busy]") && document.querySelector("main").innerText.trim() !== "", view.split(/[/?]/)[1]));
+}
+
 test("every screen is opened by keyboard, and is where its link says", async () => {
-  const page = await openPage(server);
-  await reads(page, "Live", ".rail");
+  const page = await live();
   for (const [letter, title] of Object.entries(SCREENS)) {
     await press(page, "g", letter);
     await reads(page, title, ".top h1");
@@ -30,8 +42,7 @@ test("every screen is opened by keyboard, and is where its link says", async () 
 });
 
 test("help is made from the table of keys, and Escape gives the focus back", async () => {
-  const page = await openPage(server);
-  await reads(page, "Live", ".rail");
+  const page = await live();
   await press(page, "?");
   const help = await reads(page, "Find a timeline", "dialog");
   const { KEYS } = await page.evaluate(() => import("./keys.js").then(({ KEYS }) => ({ KEYS })));
@@ -47,8 +58,7 @@ test("help is made from the table of keys, and Escape gives the focus back", asy
 });
 
 test("the palette finds a timeline by its beginning, and opens it with Enter", async () => {
-  const page = await openPage(server);
-  await reads(page, "Live", ".rail");
+  const page = await live();
   await press(page, "Control+k");
   await page.waitForSelector("dialog[open]");
   await press(page, "type:room/harbour/");
@@ -70,8 +80,7 @@ test("a view that is left while somebody types into its search is not come back 
 });
 
 test("theme, hold and range answer to their keys and buttons", async () => {
-  const page = await openPage(server);
-  await reads(page, "Live", ".rail");
+  const page = await live();
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await ground();
   await press(page, "t");
@@ -90,11 +99,9 @@ test("theme, hold and range answer to their keys and buttons", async () => {
 
 for (const theme of ["light", "dark"]) {
   test(`${theme}: axe-core finds nothing, texts have contrast, no rule of the page is broken`, async () => {
-    const page = await openPage(server, "/console/", { theme });
-    await reads(page, "Live", ".rail");
+    const page = await live({ theme });
     for (const view of VIEWS) {
-      await page.evaluate((hash) => (location.hash = hash), view);
-      await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name) && !document.querySelector("main [aria-busy]") && document.querySelector("main").innerText.trim() !== "", view.split(/[/?]/)[1]));
+      await show(page, view);
       await looksSound(page, { theme, what: view });
     }
     for (const key of ["?", "Control+k"]) {
@@ -109,8 +116,7 @@ for (const theme of ["light", "dark"]) {
 }
 
 test("the first view is small and soon there, and all else comes before the line can be lost", async () => {
-  const page = await openPage(server);
-  await reads(page, "Live", ".rail");
+  const page = await live();
   const [first] = await page.evaluate(() => performance.getEntriesByName("first-contentful-paint").map(({ startTime }) => startTime));
   assert.ok(first < PAINT_MS, `first paint after ${first} ms`);
   const bytes = () => page.evaluate(() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")].filter(({ name }) => name.includes("/console/")).map(({ name, encodedBodySize }) => [name, encodedBodySize]));
@@ -123,11 +129,9 @@ test("the first view is small and soon there, and all else comes before the line
 
 test("at 1,024 points and at 200 % nothing is cut off sideways", async () => {
   for (const width of [1024, 640]) {
-    const page = await openPage(server, "/console/", { width, height: 700 });
-    await reads(page, "Live", "body");
+    const page = await live({ width, height: 700 });
     for (const view of VIEWS) {
-      await page.evaluate((hash) => (location.hash = hash), view);
-      await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name), view.split(/[/?]/)[1]));
+      await show(page, view);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       assert.ok(wide <= width, `${view}: ${wide} > ${width}`);
     }
@@ -168,11 +172,9 @@ const unreadable = (page) =>
   });
 
 test("on a phone every text can be read", async () => {
-  const page = await openPage(server, "/console/", { width: 390, height: 800 });
-  await reads(page, "Live", "body");
+  const page = await live({ width: 390, height: 800 });
   for (const view of [...VIEWS, "#/timelines/room%2Fharbour", "#/timelines/room%2Fharbour?tab=members", "#/timelines/room%2Fharbour?tab=readers", "#/tables/timeline_message"]) {
-    await page.evaluate((hash) => (location.hash = hash), view);
-    await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name) && !document.querySelector("main [aria-busy]") && document.querySelector("main").innerText.trim() !== "", view.split(/[/?]/)[1]));
+    await show(page, view);
     await until(`${view} can be read`, async () => {
       const found = await unreadable(page);
       if (found.length) throw new Error(found.join("\n"));
@@ -184,11 +186,10 @@ test("on a phone every text can be read", async () => {
 });
 
 test("Escape leaves every field for the list beside it, and closes nothing", async () => {
-  const page = await openPage(server);
-  await reads(page, "Live", ".rail");
+  const page = await live();
   for (const view of ["#/timelines", "#/timelines/room%2Fharbour", "#/conversations/ben", "#/tables", "#/tables/timeline_message", "#/sessions", "#/log"]) {
-    await page.evaluate((hash) => (location.hash = hash), view);
-    await until(`${view} is there`, () => page.evaluate((name) => document.querySelector("main").classList.contains(name) && document.querySelector("main .rows .row"), view.split(/[/?]/)[1]));
+    await show(page, view);
+    await page.waitForSelector("main .rows .row");
     const fields = await page.$$("main input:not([type=checkbox])");
     assert.ok(fields.length > 0, view);
     for (const field of fields) {
@@ -205,8 +206,7 @@ test("Escape leaves every field for the list beside it, and closes nothing", asy
 });
 
 test("a call leaves nothing behind at the signal that could have ended it, and ends with it", async () => {
-  const page = await openPage(server);
-  await reads(page, "Live", ".rail");
+  const page = await live();
   const found = await page.evaluate(async () => {
     const known = await import("/console/server.js");
     const ends = new AbortController();

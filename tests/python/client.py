@@ -149,3 +149,15 @@ def until(what, patience=2 * PATIENCE):
 
 def sequences(messages):
     return [message["sequence"] for message in messages]
+
+
+def me(client):
+    return client.call("session.open")["user"]
+
+
+def room(client, timeline, user, count, history="all"):
+    """A conversation of this user with so many messages."""
+    client.call("timeline.create", timeline=timeline)
+    client.fill(timeline, count)
+    client.call("member.add", timeline=timeline, members=[{"user": user}], history=history)
+    return client.call("timeline.get", timeline=timeline)["epoch"]

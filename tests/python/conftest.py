@@ -2,12 +2,13 @@
 
 import itertools
 import os
+import uuid
 
 import pytest
 
 from client import Client, Refused
 from fixtures import own_server, server  # noqa: F401, pytest finds them here
-from guarded import Guarded
+from guarded import Guarded, house_in
 
 NUMBERS = itertools.count(1)
 
@@ -22,6 +23,38 @@ def client(server):
 def other(server):
     with Client(server) as connected:
         yield connected
+
+
+@pytest.fixture
+def user():
+    """One that no other test has."""
+    return f"ada-{uuid.uuid4()}"
+
+
+@pytest.fixture
+def ada(server, user):
+    with Client(server, user=user) as connected:
+        yield connected
+
+
+@pytest.fixture
+def ann(server):
+    with Client(server, user="ann") as connected:
+        yield connected
+
+
+@pytest.fixture
+def ben(server):
+    with Client(server, user="ben") as connected:
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """A server with rules; the suites that need other ones have a house of their own."""
+    running = house_in(tmp_path_factory.mktemp("house"))
+    yield running
+    running.kill()
 
 
 @pytest.fixture

@@ -82,16 +82,6 @@ class Guarded(Server):
             return done.stdout.strip()
         return done
 
-    def rpc(self, bearer, method, acting=None, **params):
-        """A call over HTTP: status, headers and body."""
-        headers = {"content-type": "application/json"}
-        if bearer is not None:
-            headers["authorization"] = f"Bearer {bearer}"
-        if acting is not None:
-            headers["tideline-user"] = acting
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-        return self.http("POST", "/v1/rpc", body, headers)
-
     def call(self, bearer, method, acting=None, **params):
         status, _, body = self.rpc(bearer, method, acting, **params)
         answer = json.loads(body)
@@ -106,10 +96,8 @@ class Guarded(Server):
             headers["tideline-user"] = user
         return Client(self, additional_headers=headers, **options)
 
-    def metric(self, name, labels=""):
-        text = self.get("/metrics", {"authorization": f"Bearer {self.admin}"})[2].decode()
-        values = [line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{name}{labels}")]
-        return sum(float(value) for value in values)
+    def metrics(self):
+        return self.get("/metrics", {"authorization": f"Bearer {self.admin}"})[2].decode()
 
 
 def closed(client, code=4500, patience=10):

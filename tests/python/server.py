@@ -1,10 +1,12 @@
 """A real server process on a temporary directory, for the tests to start, stop, kill and restart.
 
-Owns: the child process. Promises: it is gone when the handle is closed. Must not: know the protocol beyond /readyz.
+Owns: the child process. Promises: it is gone when the handle is closed. Must not: know the protocol beyond HTTP.
 """
 
 import http.client
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -120,3 +122,21 @@ class Server:
 
     def get(self, path, headers=None):
         return self.http("GET", path, headers=headers)
+
+    def rpc(self, bearer, method, acting=None, **params):
+        """A call over HTTP, with a credential or None: status, headers and body."""
+        headers = {"content-type": "application/json"}
+        if bearer is not None:
+            headers["authorization"] = f"Bearer {bearer}"
+        if acting is not None:
+            headers["tideline-user"] = acting
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+        return self.http("POST", "/v1/rpc", body, headers)
+
+    def metrics(self):
+        return self.get("/metrics")[2].decode()
+
+    def metric(self, name, labels=""):
+        """The sum of a metric, or of the series whose labels begin so."""
+        series = re.escape(name + labels) if labels else name + "[ {]"
+        return sum(float(line.rsplit(" ", 1)[1]) for line in re.findall(f"^{series}.*", self.metrics(), re.M))

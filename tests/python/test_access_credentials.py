@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa,
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from client import Client, Refused, until
-from guarded import ALL, BAD, OTHER, SECRET, Guarded, closed, encode, list_tables, signed, token, works
+from guarded import ALL, BAD, OTHER, SECRET, Guarded, closed, encode, list_tables, token, works
 from issuer import Ed25519, Issuer
 
 

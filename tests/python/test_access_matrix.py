@@ -154,13 +154,6 @@ def test_their_twin_is_answered_on_every_transport(tmp_path):
         server.kill()
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    running = house_in(tmp_path_factory.mktemp("house"))
-    yield running
-    running.kill()
-
-
 # What a timeline hides, by every door
 
 

@@ -12,13 +12,6 @@ from client import Refused, until
 from guarded import MESSAGE, POLICIES, house_in, said, who, without_names
 
 
-@pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    running = house_in(tmp_path_factory.mktemp("house"))
-    yield running
-    running.kill()
-
-
 # Every method that names a timeline, with a right that ann, who is a member, has not where she may read (`forbidden`),
 # or has (`ok`).
 OF_TIMELINES = [

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from centrifuge_wire import SECRET, Peer, token, varint
-from client import Client
+from centrifuge_wire import SECRET, Peer, token
+from client import until
 from server import Server
 
 TOKENS = f"""
@@ -441,9 +441,7 @@ def test_repeated_subscribes_leave_nothing_behind(peer, another, server, name):
         with Peer(server, connected=False) as fleeting:
             fleeting.send(fleeting.begin(connect={}), fleeting.begin(subscribe={"channel": name}))
     another.result(subscribe={"channel": name})
-    deadline = time.monotonic() + 10
-    while another.result(presence_stats={"channel": name})["num_clients"] != 1:
-        assert time.monotonic() < deadline
+    until(lambda: another.result(presence_stats={"channel": name})["num_clients"] == 1)
     publish(peer, name, 1)
     assert numbers(another.publications(1)) == [1]
     assert not [push for push in peer.pushes if "pub" in push]
@@ -670,6 +668,6 @@ def test_the_personal_channel(guarded):
 
 def test_commands_are_counted(server, peer, name):
     publish(peer, name, 1)
-    text = server.get("/metrics")[2].decode()
+    text = server.metrics()
     assert "tideline_centrifuge_connections" in text
     assert 'tideline_requests_total{method="message.append",result="ok"}' in text

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from client import Client
+from client import Client, until
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "CLIENTS.md"
 
@@ -99,11 +99,8 @@ def test_the_follower_is_told_everything_across_kills(own_server, tmp_path):
         told = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
         return [sequence for kind, _, sequence in told if kind == "message"]
 
-    def until(last):
-        end = time.monotonic() + 30
-        while sequences()[-1:] != [last]:
-            assert time.monotonic() < end, sequences()
-            time.sleep(0.05)
+    def comes(last):
+        until(lambda: sequences()[-1:] == [last], 30)
 
     def say(first, last):
         with Client(server) as client:
@@ -113,20 +110,17 @@ def test_the_follower_is_told_everything_across_kills(own_server, tmp_path):
     child = start()
     try:
         with Client(server) as client:
-            end = time.monotonic() + 30
-            while not client.call("stream.cursors")["cursors"]:
-                assert time.monotonic() < end
-                time.sleep(0.05)
+            until(lambda: client.call("stream.cursors")["cursors"], 30)
         say(1, 3)
-        until(3)
+        comes(3)
         child.kill()
         child.wait()
         say(4, 6)
         child = start()
-        until(6)
+        comes(6)
         server.restart(signal.SIGKILL)
         say(7, 9)
-        until(9)
+        comes(9)
         told = sequences()
         # What was not committed came again; nothing is missing, and nothing is out of order.
         assert sorted(set(told)) == list(range(1, 10))

@@ -1,37 +1,14 @@
 """PROTOCOL.md, "Slice 2: people": one subscription to all conversations of a user."""
 
 import time
-import uuid
 
-import pytest
-
-from client import Client, sequences
-
-
-@pytest.fixture
-def user():
-    return f"ada-{uuid.uuid4()}"
-
-
-@pytest.fixture
-def ada(server, user):
-    with Client(server, user=user) as connected:
-        yield connected
-
-
-def room(client, timeline, user, count):
-    client.call("timeline.create", timeline=timeline)
-    client.fill(timeline, count)
-    client.call("member.add", timeline=timeline, members=[{"user": user}])
-    return client.call("timeline.get", timeline=timeline)["epoch"]
+from client import Client, room, sequences, until
 
 
 def known(client, names):
     """The relay tells the user of conversations soon."""
-    deadline = time.monotonic() + 10
-    while set(names) - {one["timeline"] for one in client.call("conversation.list", limit=1_000)["conversations"]}:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    listed = lambda: {one["timeline"] for one in client.call("conversation.list", limit=1_000)["conversations"]}
+    until(lambda: listed() >= set(names))
 
 
 def follow(client, **params):
@@ -149,10 +126,7 @@ def test_many_conversations(ada, other, user, name, refused):
             numbers = []
     for number in numbers:
         other.take(number)
-    deadline = time.monotonic() + 20
-    while ada.call("conversation.count")["conversations"] < 1_200:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: ada.call("conversation.count")["conversations"] >= 1_200)
     assert follow(ada) == {}
     # They don't count as subscriptions by name.
     assert ada.call("subscribe", timeline=f"{name}/by-name")["state"] == "ok"

@@ -4,13 +4,7 @@ import uuid
 
 import pytest
 
-from client import Client
-
-
-@pytest.fixture
-def ada(server):
-    with Client(server, user=f"ada-{uuid.uuid4()}") as connected:
-        yield connected
+from client import Client, me
 
 
 def test_without_conversations_everything_is_empty(ada):
@@ -83,10 +77,6 @@ def test_a_sync_waits_for_news_and_not_in_a_batch(ada):
 def ben(server):
     with Client(server, user=f"ben-{uuid.uuid4()}") as connected:
         yield connected
-
-
-def me(client):
-    return client.call("session.open")["user"]
 
 
 def names(listed):

@@ -1,30 +1,8 @@
 """PROTOCOL.md, "Slice 2: people": `sync` by device, over all conversations from its stored positions."""
 
 import time
-import uuid
 
-import pytest
-
-from client import Client, sequences
-
-
-@pytest.fixture
-def user():
-    return f"ada-{uuid.uuid4()}"
-
-
-@pytest.fixture
-def ada(server, user):
-    with Client(server, user=user) as connected:
-        yield connected
-
-
-def room(client, timeline, user, count, history="all"):
-    """A conversation of this user with so many messages."""
-    client.call("timeline.create", timeline=timeline)
-    client.fill(timeline, count)
-    client.call("member.add", timeline=timeline, members=[{"user": user}], history=history)
-    return client.call("timeline.get", timeline=timeline)["epoch"]
+from client import Client, room, sequences, until
 
 
 def poll(client, **params):
@@ -84,13 +62,7 @@ def test_a_removed_member_gets_no_more(ada, other, user, name):
     room(other, name, user, 3)
     ada.call("sync", device="phone", ack=acks(poll(ada)))
     other.call("member.remove", timeline=name, users=[user])
-    deadline = time.monotonic() + 10
-    while True:
-        assert time.monotonic() < deadline
-        other.append(name)
-        if not ada.call("sync", device="phone")["timelines"]:
-            return
-        time.sleep(0.02)
+    until(lambda: other.append(name) and not ada.call("sync", device="phone")["timelines"])
 
 
 def test_wait_wakes_at_a_message_and_at_a_new_conversation(ada, other, user, name):
@@ -118,10 +90,7 @@ def test_a_deleted_conversation_is_told_once(ada, other, user, name):
     ada.call("sync", device="phone", ack=acks(poll(ada)))
     other.call("timeline.delete", timeline=name)
     assert ada.call("sync", device="phone")["timelines"][name]["state"] == "deleted"
-    deadline = time.monotonic() + 10
-    while ada.call("sync", device="phone")["timelines"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: not ada.call("sync", device="phone")["timelines"])
 
 
 def test_what_one_has_left_and_may_not_read_is_as_if_it_were_deleted(ada, other, user, name):

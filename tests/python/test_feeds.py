@@ -6,25 +6,15 @@ import uuid
 
 import pytest
 
-from client import Client
+from client import Client, me
 
 PATIENCE = 10
-
-
-@pytest.fixture
-def ada(server):
-    with Client(server, user=f"ada-{uuid.uuid4()}") as connected:
-        yield connected
 
 
 @pytest.fixture
 def ben(server):
     with Client(server, user=f"ben-{uuid.uuid4()}") as connected:
         yield connected
-
-
-def me(client):
-    return client.call("session.open")["user"]
 
 
 def follow(client, timeline, **params):

@@ -52,11 +52,6 @@ def notice(server, beginning, patience=20):
     return told
 
 
-def metric(server, name):
-    lines = [line for line in server.get("/metrics")[2].decode().splitlines() if line.startswith((name + " ", name + "{"))]
-    return sum(float(line.rsplit(" ", 1)[1]) for line in lines)
-
-
 # server.status
 
 def test_a_new_server_is_well(tmp_path):
@@ -84,8 +79,8 @@ def test_storage_is_what_is_on_the_disk(server):
     def agrees():
         """What tests before this one began may still be written."""
         storage, on_disk = status(server)["storage"], sum(map(os.path.getsize, logs()))
-        rows = metric(server, "tideline_image_used_bytes") - metric(server, "tideline_image_dead_bytes")
-        return storage["log"] == metric(server, "tideline_log_bytes") and storage["log"] <= (on_disk or storage["log"]) and storage["live"] == rows
+        rows = server.metric("tideline_image_used_bytes") - server.metric("tideline_image_dead_bytes")
+        return storage["log"] == server.metric("tideline_log_bytes") and storage["log"] <= (on_disk or storage["log"]) and storage["live"] == rows
 
     until(agrees)
     assert "full_in_s" not in storage, "nobody knows after so short a time"
@@ -195,13 +190,13 @@ def test_a_reader_that_does_not_read_is_told_and_then_forgotten(tmp_path):
         try:
             told = notice(server, "Clients that do not keep up with what they are sent: 1.")
             assert told["severity"] == "warning" and "Sessions" in told["advice"]
-            assert metric(server, "tideline_readers_behind") == 1
+            assert server.metric("tideline_readers_behind") == 1
             told = notice(server, "Clients were cut because they did not read what they were sent: 1.")
             assert told["severity"] == "info"
         finally:
             stop.set()
             thread.join()
-        until(lambda: metric(server, "tideline_readers_behind") == 0)
+        until(lambda: server.metric("tideline_readers_behind") == 0)
         assert not any("do not keep up" in one for one in notices(server))
 
 
@@ -269,7 +264,7 @@ def test_history_has_a_value_for_each_step(own_server):
         assert past["step_ms"] == 5000 and steps in [4, 5]
         assert past["from"] == client.call("server.status")["started_at"] + 5000
         assert all(value is not None for values in series.values() for value in values)
-        assert metric(server, "tideline_messages_total") == appended + 1
+        assert server.metric("tideline_messages_total") == appended + 1
         # Rates and what they were made from, over all steps; the first look was before the first append.
         assert abs(sum(series["appends"]) * 5 - (appended + 1)) <= 0.05 * appended
         assert abs(sum(series["deliveries"]) * 5 - appended) <= 0.05 * appended
@@ -302,19 +297,14 @@ def test_partitions_say_what_they_do(tmp_path):
         for one in listed:
             label = f'{{partition="{one["partition"]}"}}'
             assert one["state"] == "serving" and "reason" not in one and "ends" not in one
-            assert one["log"]["position"] >= metric_of(server, "tideline_log_position", label) > 0
+            assert one["log"]["position"] >= server.metric("tideline_log_position", label) > 0
             assert one["log"]["oldest"] == 1 and one["log"]["bytes"] == one["log_bytes"]
             assert (one["queue"]["writes"], one["queue"]["bytes"], one["queue"]["fill"]) == (0, 0, 0)
             assert one["memtable"]["bytes"] > 0 and one["memtable"]["frozen"] == 0
-            assert one["image"]["runs"] == metric_of(server, "tideline_image_runs", label)
+            assert one["image"]["runs"] == server.metric("tideline_image_runs", label)
             assert one["feed"]["lag_ms"] < 1000 and one["relay"]["lag_ms"] < 5000 and one["jobs"] == 0
         printed = subprocess.run([server.binary, "partition", "list", "--url", server.origin], capture_output=True, text=True, timeout=20)
         assert printed.returncode == 0 and len(printed.stdout.splitlines()) == 3, printed.stderr
-
-
-def metric_of(server, name, label):
-    line = next(line for line in server.get("/metrics")[2].decode().splitlines() if line.startswith(name + label))
-    return float(line.rsplit(" ", 1)[1])
 
 
 def test_a_cursor_that_is_behind_holds_the_log(tmp_path):

@@ -5,7 +5,7 @@ import uuid
 
 import pytest
 
-from client import Client
+from client import Client, until
 
 
 @pytest.fixture
@@ -22,13 +22,11 @@ def people(server):
 
 def entries(client, user, count):
     """What is in a user's inbox, once it holds as many."""
-    until = time.monotonic() + 10
-    while True:
-        page = client.call("message.range", timeline=f"$inbox/{user}") if count else {"messages": []}
-        if len(page["messages"]) >= count:
-            return [message["entry"] for message in page["messages"]]
-        assert time.monotonic() < until, page
-        time.sleep(0.01)
+    def there():
+        messages = client.call("message.range", timeline=f"$inbox/{user}")["messages"]
+        return len(messages) >= count and [message["entry"] for message in messages]
+
+    return until(there) if count else []
 
 
 def sequences(client, user, count):
@@ -44,13 +42,12 @@ def patient(client):
     """Waits for the first entry of an inbox that may not be there yet."""
 
     def wait(user, count):
-        until = time.monotonic() + 10
-        while time.monotonic() < until:
+        def there():
             got = client.call("sync", positions={f"$inbox/{user}": 0})["timelines"]
-            if got and len(got[f"$inbox/{user}"]["messages"]) >= count:
-                return [message["entry"]["sequence"] for message in got[f"$inbox/{user}"]["messages"]]
-            time.sleep(0.01)
-        raise AssertionError("not in the inbox")
+            messages = got[f"$inbox/{user}"]["messages"] if got else []
+            return len(messages) >= count and [message["entry"]["sequence"] for message in messages]
+
+        return until(there)
 
     return wait
 

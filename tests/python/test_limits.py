@@ -27,9 +27,7 @@ def limited(tmp_path):
 
 
 def refusals(server, limit):
-    line = f'tideline_refusals_total{{limit="{limit}"}} '
-    text = server.get("/metrics")[2].decode()
-    return next(float(found[len(line):]) for found in text.splitlines() if found.startswith(line))
+    return server.metric("tideline_refusals_total", f'{{limit="{limit}"}}')
 
 
 def patiently(connect):
@@ -60,10 +58,7 @@ def test_connections_of_an_address(limited):
     assert said.startswith("HTTP/1.1 429 ") and "retry-after: 5" in said
     assert clients[0].call("ping")
     clients.pop().close()
-    deadline = time.monotonic() + 10
-    while not raw(server).startswith("HTTP/1.1 200 "):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: raw(server).startswith("HTTP/1.1 200 "))
     for client in clients:
         client.close()
     assert refusals(server, "address.connections") >= 1
@@ -141,10 +136,7 @@ def test_limits_change_while_it_runs_and_bad_ones_do_not(limited, tmp_path):
     def reread(config, said):
         (tmp_path / "tideline.toml").write_text(config)
         server.process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 10
-        while said not in server.log():
-            assert time.monotonic() < deadline, server.log()
-            time.sleep(0.02)
+        until(lambda: said in server.log())
 
     def opens():
         with Client(server) as second:
@@ -214,13 +206,7 @@ def test_connections_that_ask_for_nothing_make_room(server):
 
 def follows(server, count):
     """Waits until so many timelines are followed: a call waits only after its first look."""
-    line = 'tideline_held{limit="watched_timelines_max"} '
-
-    def held():
-        lines = server.get("/metrics")[2].decode().splitlines()
-        return sum(float(found[len(line):]) for found in lines if found.startswith(line)) == count
-
-    until(held)
+    until(lambda: server.metric("tideline_held", '{limit="watched_timelines_max"}') == count)
 
 
 def positions(of, count):

@@ -7,18 +7,6 @@ import pytest
 from client import Client, Refused, sequences
 
 
-@pytest.fixture
-def ann(server):
-    with Client(server, user="ann") as connected:
-        yield connected
-
-
-@pytest.fixture
-def ben(server):
-    with Client(server, user="ben") as connected:
-        yield connected
-
-
 def react(client, name, sequence=1, reaction="👍", method="reaction.add"):
     return client.call(method, timeline=name, sequence=sequence, reaction=reaction)["reactions"]
 

@@ -13,18 +13,6 @@ DEFAULTS = {
 }
 
 
-@pytest.fixture
-def ann(server):
-    with Client(server, user="ann") as connected:
-        yield connected
-
-
-@pytest.fixture
-def ben(server):
-    with Client(server, user="ben") as connected:
-        yield connected
-
-
 def users(listed):
     return [member["user"] for member in listed["members"]]
 

@@ -11,18 +11,6 @@ from client import Client, Refused, sequences
 faulty = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
 
 
-@pytest.fixture
-def ann(server):
-    with Client(server, user="ann") as connected:
-        yield connected
-
-
-@pytest.fixture
-def ben(server):
-    with Client(server, user="ben") as connected:
-        yield connected
-
-
 def calls(name):
     return [
         ("timeline.create", {}),

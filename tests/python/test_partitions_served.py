@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from client import Client
+from client import Client, until
 from server import Server
 from test_partitions import People, add, fill, run, verified
 
@@ -178,7 +178,7 @@ def test_clients_go_on_through_splits_and_merges(own_server):
     back_end.end(writers.acked)
     people.check(own_server)
     add(own_server, "after all")
-    metrics = own_server.get("/metrics")[2].decode()
+    metrics = own_server.metrics()
     assert "tideline_partition_splits_total 3\n" in metrics and "tideline_partition_merges_total 2\n" in metrics
     assert "tideline_partition_pause_seconds_count 5\n" in metrics
     assert own_server.stop() == 0
@@ -234,10 +234,7 @@ def test_a_large_partition_is_split_by_itself(own_server):
     with Client(own_server) as client:
         for number in range(300):
             client.call("message.append", timeline=f"t-{number}", entry={"text": "x" * 1000})
-        deadline = time.monotonic() + 30
-        while len(numbers(own_server)) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        until(lambda: len(numbers(own_server)) >= 2, 30)
         for number in range(300):
             assert client.call("timeline.get", timeline=f"t-{number}")["head"] == 1
     own_server.stop()
@@ -331,7 +328,7 @@ def test_a_cut_that_takes_too_long_is_tried_again(tmp_path):
             assert "calls waited for" in told
             change(server, "merge", "1", "2")
         assert numbers(server) == [3]
-        metrics = server.get("/metrics")[2].decode()
+        metrics = server.metrics()
         assert "tideline_partition_cuts_given_up_total 1\n" in metrics
         assert "tideline_partition_change_failures_total 0\n" in metrics
         writers.check(server)

@@ -2,15 +2,7 @@
 
 import uuid
 
-import pytest
-
 from client import Client
-
-
-@pytest.fixture
-def ada(server):
-    with Client(server, user=f"ada-{uuid.uuid4()}") as connected:
-        yield connected
 
 
 def test_positions_are_stored_for_a_device(ada, server):

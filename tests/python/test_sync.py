@@ -3,9 +3,7 @@
 import threading
 import time
 
-import pytest
-
-from client import Client, sequences
+from client import sequences
 
 
 def test_only_timelines_with_news_are_in_the_reply(client, name):

@@ -44,13 +44,6 @@ def secured(tmp_path, authority):
         server.kill()
 
 
-def metric(server, name):
-    for line in server.get("/metrics")[2].decode().splitlines():
-        if line.startswith(name + " "):
-            return float(line.split()[1])
-    raise AssertionError(f"no {name}")
-
-
 def handshake(server, context, **options):
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain:
         with context.wrap_socket(plain, server_hostname="127.0.0.1", **options) as secure:
@@ -73,8 +66,8 @@ def test_everything_is_served_on_it(secured, name):
         numbers = [writer.ask("message.append", timeline=name, entry={"text": text}) for text in texts]
         assert [writer.take(number)["sequence"] for number in numbers] == list(range(1, 41))
         assert [message["entry"]["text"] for message in reader.messages(name, 40)] == texts
-    assert metric(server, 'tideline_tls_handshakes_total{result="ok"}') > 4
-    assert 19 * 86_400 < metric(server, "tideline_certificate_end_seconds") - time.time() < 21 * 86_400
+    assert server.metric('tideline_tls_handshakes_total', '{result="ok"}') > 4
+    assert 19 * 86_400 < server.metric("tideline_certificate_end_seconds") - time.time() < 21 * 86_400
     assert server.stop() == 0
 
 
@@ -99,7 +92,7 @@ def test_versions_and_protocols(secured, authority):
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert b"HTTP" not in plain.recv(1_000)
-    assert metric(server, 'tideline_tls_handshakes_total{result="failed"}') >= 3
+    assert server.metric('tideline_tls_handshakes_total', '{result="failed"}') >= 3
 
 
 def test_a_slow_handshake_is_in_nobodys_way_and_ends(secured):
@@ -112,7 +105,7 @@ def test_a_slow_handshake_is_in_nobodys_way_and_ends(secured):
         assert one.recv(1) == b""
         one.close()
     assert 8 < time.monotonic() - began < 15
-    assert metric(server, 'tideline_tls_handshakes_total{result="too_slow"}') == 50
+    assert server.metric('tideline_tls_handshakes_total', '{result="too_slow"}') == 50
 
 
 def test_a_new_certificate_is_served_when_both_files_fit(secured, authority):
@@ -123,13 +116,13 @@ def test_a_new_certificate_is_served_when_both_files_fit(secured, authority):
         other = authority.issue("other", now() + 5 * DAY)
         shutil.copy(other[0], pair[0])
         server.process.send_signal(signal.SIGHUP)
-        until(lambda: metric(server, "tideline_certificate_unfit") == 1)
+        until(lambda: server.metric("tideline_certificate_unfit") == 1)
         assert handshake(server, authority.client(version=NEWEST))[2] == first
         shutil.copy(other[1], pair[1])
         # Without a signal, too.
         until(lambda: handshake(server, authority.client(version=NEWEST))[2] != first)
-        assert metric(server, "tideline_certificate_unfit") == 0
-        assert metric(server, "tideline_certificate_end_seconds") < time.time() + 6 * 86_400
+        assert server.metric("tideline_certificate_unfit") == 0
+        assert server.metric("tideline_certificate_end_seconds") < time.time() + 6 * 86_400
         assert before.call("ping")
     assert "the old certificate is served on" in server.log()
 

@@ -201,7 +201,7 @@ def test_what_is_not_taken_in_time_is_a_dead_letter_and_delivery_goes_on(hooked,
         client.append("room/1", {"n": 2})
         until(lambda: receiver.numbers("room/1") == [2])
         assert status(hooked)["dead"] == 1
-        metrics = hooked.get("/metrics")[2].decode()
+        metrics = hooked.metrics()
         assert 'tideline_webhook_dead{webhook="search"} 1' in metrics
         # It is posted once more when somebody asks for it.
         assert client.call("webhook.replay", name="search", dead=1) == {}

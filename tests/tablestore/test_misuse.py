@@ -37,7 +37,7 @@ def bed(tmp_path):
 
 def held(bed, bound):
     if bound in GAUGES:
-        return bed.metric(GAUGES[bound] + " ")
+        return bed.metric(GAUGES[bound])
     return bed.figures("tideline_held")[bound]
 
 

@@ -56,16 +56,6 @@ test("waits a random time between the two bounds, and comes at once when told to
   await client.close();
 });
 
-test("after draining it comes back when the server said", async () => {
-  const { script, client } = await begin({ delay_ms: [100_000, 100_000] });
-  script.push("draining", { reconnect_in_ms: 7 });
-  const waiting = stateIs(client, "waiting");
-  script.cut(4002);
-  assert.equal((await waiting).retry_in_ms, 7);
-  await stateIs(client, "open");
-  await client.close();
-});
-
 test("a token is kept while it serves, and asked for when it is refused", async () => {
   const tokens = ["a", "b", "b"];
   const script = new Script();
@@ -86,19 +76,6 @@ test("a token is kept while it serves, and asked for when it is refused", async 
   const stopped = once(client, "stopped");
   script.refuse(await script.next("session.open"), "unauthenticated");
   assert.equal((await stopped).code, 4500);
-  assert.equal(tokens.length, 0);
-  await client.close();
-});
-
-test("a token that ends is renewed", async () => {
-  const tokens = ["a", "b"];
-  const { script, client } = await begin({ token: () => tokens.shift() });
-  script.push("session.expiring", { in_ms: 60_000 });
-  const request = await script.next("session.renew");
-  assert.deepEqual(request.params, { token: "b" });
-  script.answer(request, { expires_at: Date.now() + 3_600_000 });
-  script.cut();
-  await stateIs(client, "open");
   assert.equal(tokens.length, 0);
   await client.close();
 });

@@ -53,44 +53,6 @@ test("what is not answered goes again after a loss, with the same IDs and in ord
   await client.close();
 });
 
-test("what can succeed later is repeated, what can't is refused", async () => {
-  const { script, client } = begin();
-  const [first, second] = [client.append("room", { text: "a" }), client.append("room", { text: "b" })];
-  const [a, b] = [await script.next("message.append"), await script.next("message.append")];
-  script.refuse(a, "outcome_unknown", { retry: true, retry_after_ms: 1 });
-  script.refuse(b, "too_large", { limit: 5, actual: 6 });
-  await assert.rejects(second, { reason: "too_large", data: { reason: "too_large", limit: 5, actual: 6 } });
-  const again = await script.next("message.append");
-  assert.deepEqual(again.params, a.params);
-  script.answer(again, answered(again));
-  await first;
-  assert.deepEqual(client.outbox, []);
-  await client.close();
-});
-
-test("unauthenticated is no answer: the message waits for a token", async () => {
-  let tokens = 0;
-  const { script, client } = begin({ token: () => `t${++tokens}` });
-  const appending = client.append("room", { text: "a" });
-  script.refuse(await script.next("message.append"), "unauthenticated");
-  const again = await script.next("message.append");
-  script.answer(again, answered(again));
-  await appending;
-  assert.equal(tokens, 2);
-  await client.close();
-});
-
-test("an answer that is none is not taken", async () => {
-  const { script, client } = begin();
-  const appending = client.append("room", { text: "a" });
-  script.answer(await script.next("message.append"), { sequence: "7" });
-  const again = await script.next("message.append");
-  script.answer(again, answered(again));
-  assert.equal((await appending).sequence, 7);
-  assert.equal(script.sockets.length, 2);
-  await client.close();
-});
-
 test("one ID is one message", async () => {
   const { script, client } = begin();
   const [first, second] = [client.append("room", { n: 1 }, { message_id: "x" }), client.append("room", { n: 1 }, { message_id: "x" })];

@@ -9,7 +9,6 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { Client, MemoryStore } from "../index.js";
-import { FileStore } from "../store/file.js";
 import { heard, once } from "./script.js";
 
 const BINARY = process.env.TIDELINE_BIN;
@@ -83,22 +82,6 @@ real("append, follow, edit, react, delete", async () => {
   await Promise.all([ann.close(), ben.close()]);
 });
 
-real("older ones are followed once they are there", async () => {
-  const [ann, ben] = ["ann", "ben"].map((user) => new Client(url(), { user, ...options }));
-  for (let n = 1; n <= 12; n++) await ann.append("deep", { n });
-  await ann.call("message.delete", { timeline: "deep", sequence: 3 });
-  const room = await ben.subscribe("deep", { rewind: 2 });
-  const events = heard(room);
-  await events.until("message 12");
-  assert.deepEqual([await room.older(4), await room.older(50), await room.older(50)], [4, 6, 0]);
-  await ann.call("message.delete", { timeline: "deep", sequence: 8 });
-  await ann.call("reaction.add", { timeline: "deep", sequence: 1, reaction: "+1" });
-  await events.until("changed 8/2");
-  await events.until("changed 1/3");
-  assert.deepEqual((await room.messages()).filter(({ deleted }) => deleted).map(({ sequence }) => sequence), [3, 8]);
-  await Promise.all([ann.close(), ben.close()]);
-});
-
 real("a timeline that was made again starts over", async () => {
   const ann = new Client(url(), { user: "ann", ...options });
   await ann.append("again", { n: 1 });
@@ -131,30 +114,6 @@ real("conversations say what is unread, as it changes", async () => {
   await until((one) => one === null);
   conversations.close();
   await Promise.all([ann.close(), ben.close()]);
-});
-
-real("kills of the server lose and double nothing", async () => {
-  const path = join(folder, "kills");
-  const [ann, ben] = [new Client(url(), { user: "ann", ...options }), new Client(url(), { user: "ben", store: FileStore.open(path), ...options })];
-  const room = await ben.subscribe("kills");
-  const told = [];
-  const all = new Promise((resolve) => room.on("message", ({ entry }) => told.push(entry.n) === 300 && resolve()));
-  const appended = [];
-  for (let n = 0; n < 300; n++) {
-    appended.push(ann.append("kills", { n }));
-    if (n % 100 !== 50) continue;
-    await ended(server, "SIGKILL");
-    server = await start();
-  }
-  const sequences = (await Promise.all(appended)).map(({ sequence }) => sequence);
-  const in_order = Array.from({ length: 300 }, (_, n) => n);
-  assert.deepEqual(sequences, in_order.map((n) => n + 1));
-  await all;
-  assert.deepEqual(told, in_order);
-  await Promise.all([ann.close(), ben.close()]);
-  const store = await FileStore.open(path);
-  assert.deepEqual((await store.range("kills")).map(({ entry }) => entry.n), in_order);
-  await store.close();
 });
 
 real("the first program of the README, as printed", async () => {

@@ -3,26 +3,23 @@
 import asyncio
 import sqlite3
 
+from test_following import HAS, Asked, message
 from tideline import MemoryStore, SqliteStore, subscription
 from tideline.errors import Refused
-from tideline.following import Following
 from tideline.outbox import Outbox
 from tideline.store import Outgoing
 
-HAS = {"epoch": "E1", "floor": 1, "change_head": 0, "more": False, "state": "ok"}
-
 
 def messages(first, last):
-    return [{"sequence": n, "timestamp": 1, "message_id": f"m{n}", "entry": {}} for n in range(first, last + 1)]
+    return [message(n) for n in range(first, last + 1)]
 
 
 def test_events_that_nobody_takes_are_left_with_the_server(monkeypatch):
     monkeypatch.setattr(subscription, "EVENTS_MAX", 10)
 
     async def run():
-        requests = []
-        following = Following(MemoryStore(), lambda: "device", lambda: 0.0)
-        following.connected(lambda method, params, answered: requests.append((method, params, answered)))
+        server = Asked()
+        following, requests = server.following, server.requests
         followed = following.follow("t", {})
         requests.pop()[2]({"result": HAS | {"head": 0, "messages": []}})
 
@@ -33,7 +30,7 @@ def test_events_that_nobody_takes_are_left_with_the_server(monkeypatch):
         assert [method for method, _, _ in requests] == ["unsubscribe"]
         push(13, 13)
         following.disconnected()
-        following.connected(lambda method, params, answered: requests.append((method, params, answered)))
+        server.connects()
         assert len(requests) == 1, "it subscribes with events that wait"
         taken = [await followed.subscription.__anext__() for _ in range(13)]
         assert [event.message["sequence"] for event in taken[1:]] == list(range(1, 13))
@@ -47,13 +44,10 @@ def test_events_that_nobody_takes_are_left_with_the_server(monkeypatch):
 
 def test_events_are_not_kept_for_a_program_that_wants_the_store_only():
     async def run():
-        requests = []
-        store = MemoryStore()
-        following = Following(store, lambda: "device", lambda: 0.0)
-        following.connected(lambda method, params, answered: requests.append(answered))
-        followed = following.follow("t", {}, listen=False)
-        requests.pop()({"result": HAS | {"head": 3, "messages": messages(1, 3)}})
-        assert store.place("t").position == 3 and not followed.subscription._events
+        server = Asked()
+        followed = server.following.follow("t", {}, listen=False)
+        server.requests.pop()[2]({"result": HAS | {"head": 3, "messages": messages(1, 3)}})
+        assert server.store.place("t").position == 3 and not followed.subscription._events
 
     asyncio.run(run())
 

@@ -88,8 +88,7 @@ def test_the_chat_loses_nothing_when_anything_is_killed(own_server, packages, tm
             kill(user)
             start(user, 1)
         while True:
-            body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "message.range", "params": {"timeline": "room/1", "limit": 1000}})
-            answer = json.loads(own_server.http("POST", "/v1/rpc", body, {"content-type": "application/json"})[2])
+            answer = json.loads(own_server.rpc(None, "message.range", timeline="room/1", limit=1000)[2])
             sent = answer["result"]["messages"] if "result" in answer else []
             texts = [message["entry"]["text"] for message in sent]
             shown = [(tmp_path / f"{user}.out").read_text() for user in ("ann", "ben")]

@@ -17,8 +17,11 @@ class Asked:
     """A server that says nothing by itself."""
 
     def __init__(self, delay=0.001):
-        self.requests = []
-        self.following = Following(MemoryStore(), lambda: "device", lambda: delay)
+        self.requests, self.store = [], MemoryStore()
+        self.following = Following(self.store, lambda: "device", lambda: delay)
+        self.connects()
+
+    def connects(self):
         self.following.connected(lambda method, params, answered: self.requests.append((method, params, answered)))
 
     def follow_all(self):

@@ -16,535 +16,400 @@ def _given(params: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if value is not None}
 
 
-class SessionCalls:
-    """`session.…`."""
-
+class Space:
     def __init__(self, call: Call) -> None:
         self._call = call
+
+
+class SessionCalls(Space):
+    """`session.…`."""
 
     async def list(self, *, after: str | None = None, limit: int | None = None, order: Literal['opened'] | Literal['lag'] | Literal['subscriptions'] | Literal['in_flight'] | None = None, user: str | None = None) -> SessionListResult:
         """List sessions."""
-        result: SessionListResult = await self._call("session.list", _given({"after": after, "limit": limit, "order": order, "user": user}))
-        return result
+        return await self._call("session.list", _given({"after": after, "limit": limit, "order": order, "user": user}))
 
     async def get(self, session: str, *, after: str | None = None, limit: int | None = None) -> SessionGetResult:
         """Read one session, and how far it is in its timelines."""
-        result: SessionGetResult = await self._call("session.get", _given({"session": session, "after": after, "limit": limit}))
-        return result
+        return await self._call("session.get", _given({"session": session, "after": after, "limit": limit}))
 
     async def close(self, session: str) -> SessionCloseResult:
         """Close a session."""
-        result: SessionCloseResult = await self._call("session.close", _given({"session": session}))
-        return result
+        return await self._call("session.close", _given({"session": session}))
 
     async def revoke(self, user: str, *, issued_before: int | None = None) -> SessionRevokeResult:
         """Take a user's tokens back."""
-        result: SessionRevokeResult = await self._call("session.revoke", _given({"user": user, "issued_before": issued_before}))
-        return result
+        return await self._call("session.revoke", _given({"user": user, "issued_before": issued_before}))
 
 
-class KeyCalls:
+class KeyCalls(Space):
     """`key.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def create(self, name: str, rights: List[Grant], *, act_as: List[str] | None = None, certificate: str | None = None, signing: bool | None = None) -> KeyCreateResult:
         """Make an API key."""
-        result: KeyCreateResult = await self._call("key.create", _given({"name": name, "rights": rights, "act_as": act_as, "certificate": certificate, "signing": signing}))
-        return result
+        return await self._call("key.create", _given({"name": name, "rights": rights, "act_as": act_as, "certificate": certificate, "signing": signing}))
 
     async def list(self) -> KeyListResult:
         """List the API keys."""
-        result: KeyListResult = await self._call("key.list", _given({}))
-        return result
+        return await self._call("key.list", _given({}))
 
     async def revoke(self, id: str) -> KeyRevokeResult:
         """Take an API key back."""
-        result: KeyRevokeResult = await self._call("key.revoke", _given({"id": id}))
-        return result
+        return await self._call("key.revoke", _given({"id": id}))
 
 
-class TimelineCalls:
+class TimelineCalls(Space):
     """`timeline.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def create(self, timeline: str, *, epoch: str | None = None, members: List[NewMember] | None = None, meta: dict[str, Any] | None = None, settings: SettingsPatch | None = None) -> TimelineCreateResult:
         """Make a timeline, or find it."""
-        result: TimelineCreateResult = await self._call("timeline.create", _given({"timeline": timeline, "epoch": epoch, "members": members, "meta": meta, "settings": settings}))
-        return result
+        return await self._call("timeline.create", _given({"timeline": timeline, "epoch": epoch, "members": members, "meta": meta, "settings": settings}))
 
     async def get(self, timeline: str, *, epoch: str | None = None) -> TimelineGetResult:
         """Read what is known of a timeline."""
-        result: TimelineGetResult = await self._call("timeline.get", _given({"timeline": timeline, "epoch": epoch}))
-        return result
+        return await self._call("timeline.get", _given({"timeline": timeline, "epoch": epoch}))
 
     async def update(self, timeline: str, meta: dict[str, Any], *, epoch: str | None = None, expect_version: int | None = None) -> TimelineUpdateResult:
         """Change the meta."""
-        result: TimelineUpdateResult = await self._call("timeline.update", _given({"timeline": timeline, "meta": meta, "epoch": epoch, "expect_version": expect_version}))
-        return result
+        return await self._call("timeline.update", _given({"timeline": timeline, "meta": meta, "epoch": epoch, "expect_version": expect_version}))
 
     async def delete(self, timeline: str, *, epoch: str | None = None) -> TimelineDeleteResult:
         """Delete a timeline."""
-        result: TimelineDeleteResult = await self._call("timeline.delete", _given({"timeline": timeline, "epoch": epoch}))
-        return result
+        return await self._call("timeline.delete", _given({"timeline": timeline, "epoch": epoch}))
 
     async def trim(self, timeline: str, before: int, *, epoch: str | None = None) -> TimelineTrimResult:
         """Drop the oldest messages."""
-        result: TimelineTrimResult = await self._call("timeline.trim", _given({"timeline": timeline, "before": before, "epoch": epoch}))
-        return result
+        return await self._call("timeline.trim", _given({"timeline": timeline, "before": before, "epoch": epoch}))
 
     async def list(self, *, after: str | None = None, limit: int | None = None, prefix: str | None = None) -> TimelineListResult:
         """List timelines by ID."""
-        result: TimelineListResult = await self._call("timeline.list", _given({"after": after, "limit": limit, "prefix": prefix}))
-        return result
+        return await self._call("timeline.list", _given({"after": after, "limit": limit, "prefix": prefix}))
 
     async def prefixes(self, *, after: str | None = None, delimiter: str | None = None, limit: int | None = None, prefix: str | None = None) -> TimelinePrefixesResult:
         """List one level of the IDs of timelines."""
-        result: TimelinePrefixesResult = await self._call("timeline.prefixes", _given({"after": after, "delimiter": delimiter, "limit": limit, "prefix": prefix}))
-        return result
+        return await self._call("timeline.prefixes", _given({"after": after, "delimiter": delimiter, "limit": limit, "prefix": prefix}))
 
     async def readers(self, timeline: str, *, limit: int | None = None) -> TimelineReadersResult:
         """Read who follows a timeline now, and how far behind."""
-        result: TimelineReadersResult = await self._call("timeline.readers", _given({"timeline": timeline, "limit": limit}))
-        return result
+        return await self._call("timeline.readers", _given({"timeline": timeline, "limit": limit}))
 
     async def configure(self, timeline: str, settings: SettingsPatch, *, epoch: str | None = None, expect_version: int | None = None) -> TimelineConfigureResult:
         """Change the settings."""
-        result: TimelineConfigureResult = await self._call("timeline.configure", _given({"timeline": timeline, "settings": settings, "epoch": epoch, "expect_version": expect_version}))
-        return result
+        return await self._call("timeline.configure", _given({"timeline": timeline, "settings": settings, "epoch": epoch, "expect_version": expect_version}))
 
 
-class MemberCalls:
+class MemberCalls(Space):
     """`member.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def add(self, timeline: str, members: List[NewMember], *, announce: dict[str, Any] | None = None, epoch: str | None = None, history: int | Literal['all'] | Literal['none'] | None = None) -> MemberAddResult:
         """Add members, all or none."""
-        result: MemberAddResult = await self._call("member.add", _given({"timeline": timeline, "members": members, "announce": announce, "epoch": epoch, "history": history}))
-        return result
+        return await self._call("member.add", _given({"timeline": timeline, "members": members, "announce": announce, "epoch": epoch, "history": history}))
 
     async def update(self, timeline: str, user: str, *, attributes: AttributesPatch | None = None, epoch: str | None = None, expect_version: int | None = None, role: str | None = None) -> MemberUpdateResult:
         """Change a member's role and attributes."""
-        result: MemberUpdateResult = await self._call("member.update", _given({"timeline": timeline, "user": user, "attributes": attributes, "epoch": epoch, "expect_version": expect_version, "role": role}))
-        return result
+        return await self._call("member.update", _given({"timeline": timeline, "user": user, "attributes": attributes, "epoch": epoch, "expect_version": expect_version, "role": role}))
 
     async def remove(self, timeline: str, users: List[str], *, announce: dict[str, Any] | None = None, epoch: str | None = None) -> MemberRemoveResult:
         """Remove members, or leave."""
-        result: MemberRemoveResult = await self._call("member.remove", _given({"timeline": timeline, "users": users, "announce": announce, "epoch": epoch}))
-        return result
+        return await self._call("member.remove", _given({"timeline": timeline, "users": users, "announce": announce, "epoch": epoch}))
 
     async def get(self, timeline: str, user: str, *, epoch: str | None = None) -> MemberGetResult:
         """Read one member."""
-        result: MemberGetResult = await self._call("member.get", _given({"timeline": timeline, "user": user, "epoch": epoch}))
-        return result
+        return await self._call("member.get", _given({"timeline": timeline, "user": user, "epoch": epoch}))
 
     async def list(self, timeline: str, *, after: str | None = None, epoch: str | None = None, limit: int | None = None, role: str | None = None, since: int | None = None) -> MemberListResult:
         """Read the members, or what changed among them."""
-        result: MemberListResult = await self._call("member.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit, "role": role, "since": since}))
-        return result
+        return await self._call("member.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit, "role": role, "since": since}))
 
 
-class MessageCalls:
+class MessageCalls(Space):
     """`message.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def append_batch(self, timeline: str, messages: List[BatchMessage], *, create: bool | None = None, epoch: str | None = None, expect_head: int | None = None) -> MessageAppendBatchResult:
         """Append messages, all or none."""
-        result: MessageAppendBatchResult = await self._call("message.append_batch", _given({"timeline": timeline, "messages": messages, "create": create, "epoch": epoch, "expect_head": expect_head}))
-        return result
+        return await self._call("message.append_batch", _given({"timeline": timeline, "messages": messages, "create": create, "epoch": epoch, "expect_head": expect_head}))
 
     async def get(self, timeline: str, sequence: int, *, epoch: str | None = None) -> MessageGetResult:
         """Read one message."""
-        result: MessageGetResult = await self._call("message.get", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
-        return result
+        return await self._call("message.get", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
 
     async def range(self, timeline: str, *, columns: List[str] | None = None, direction: Literal['forward'] | Literal['backward'] | None = None, epoch: str | None = None, from_: int | None = None, limit: int | None = None, to: int | None = None) -> MessageRangeResult:
         """Read a page of messages."""
-        result: MessageRangeResult = await self._call("message.range", _given({"timeline": timeline, "columns": columns, "direction": direction, "epoch": epoch, "from": from_, "limit": limit, "to": to}))
-        return result
+        return await self._call("message.range", _given({"timeline": timeline, "columns": columns, "direction": direction, "epoch": epoch, "from": from_, "limit": limit, "to": to}))
 
     async def update(self, timeline: str, sequence: int, *, epoch: str | None = None, expect_change: int | None = None, remove: List[str] | None = None, set: dict[str, Any] | None = None) -> MessageUpdateResult:
         """Edit a message."""
-        result: MessageUpdateResult = await self._call("message.update", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "expect_change": expect_change, "remove": remove, "set": set}))
-        return result
+        return await self._call("message.update", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "expect_change": expect_change, "remove": remove, "set": set}))
 
     async def delete(self, timeline: str, sequence: int, *, epoch: str | None = None) -> MessageDeleteResult:
         """Make a message a tombstone."""
-        result: MessageDeleteResult = await self._call("message.delete", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
-        return result
+        return await self._call("message.delete", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
 
     async def recall(self, timeline: str, sequence: int, *, epoch: str | None = None, reason: str | None = None) -> MessageRecallResult:
         """Take a message back, and say so in its place."""
-        result: MessageRecallResult = await self._call("message.recall", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "reason": reason}))
-        return result
+        return await self._call("message.recall", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch, "reason": reason}))
 
     async def hide(self, timeline: str, sequences: List[int], *, epoch: str | None = None) -> MessageHideResult:
         """Hide messages from oneself."""
-        result: MessageHideResult = await self._call("message.hide", _given({"timeline": timeline, "sequences": sequences, "epoch": epoch}))
-        return result
+        return await self._call("message.hide", _given({"timeline": timeline, "sequences": sequences, "epoch": epoch}))
 
     async def hidden(self, timeline: str, *, after: int | None = None, epoch: str | None = None, limit: int | None = None) -> MessageHiddenResult:
         """Read what one has hidden."""
-        result: MessageHiddenResult = await self._call("message.hidden", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
-        return result
+        return await self._call("message.hidden", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
 
 
-class ReactionCalls:
+class ReactionCalls(Space):
     """`reaction.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def add(self, timeline: str, reaction: str, sequence: int, *, epoch: str | None = None) -> ReactionAddResult:
         """React to a message."""
-        result: ReactionAddResult = await self._call("reaction.add", _given({"timeline": timeline, "reaction": reaction, "sequence": sequence, "epoch": epoch}))
-        return result
+        return await self._call("reaction.add", _given({"timeline": timeline, "reaction": reaction, "sequence": sequence, "epoch": epoch}))
 
     async def remove(self, timeline: str, reaction: str, sequence: int, *, epoch: str | None = None) -> ReactionRemoveResult:
         """Take a reaction back."""
-        result: ReactionRemoveResult = await self._call("reaction.remove", _given({"timeline": timeline, "reaction": reaction, "sequence": sequence, "epoch": epoch}))
-        return result
+        return await self._call("reaction.remove", _given({"timeline": timeline, "reaction": reaction, "sequence": sequence, "epoch": epoch}))
 
     async def list(self, timeline: str, sequence: int, *, after: str | None = None, epoch: str | None = None, limit: int | None = None, reaction: str | None = None) -> ReactionListResult:
         """Read who has reacted to a message."""
-        result: ReactionListResult = await self._call("reaction.list", _given({"timeline": timeline, "sequence": sequence, "after": after, "epoch": epoch, "limit": limit, "reaction": reaction}))
-        return result
+        return await self._call("reaction.list", _given({"timeline": timeline, "sequence": sequence, "after": after, "epoch": epoch, "limit": limit, "reaction": reaction}))
 
 
-class PinCalls:
+class PinCalls(Space):
     """`pin.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def add(self, timeline: str, sequence: int, *, epoch: str | None = None) -> PinAddResult:
         """Pin a message for all."""
-        result: PinAddResult = await self._call("pin.add", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
-        return result
+        return await self._call("pin.add", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
 
     async def remove(self, timeline: str, sequence: int, *, epoch: str | None = None) -> PinRemoveResult:
         """Take the pin of a message away."""
-        result: PinRemoveResult = await self._call("pin.remove", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
-        return result
+        return await self._call("pin.remove", _given({"timeline": timeline, "sequence": sequence, "epoch": epoch}))
 
     async def list(self, timeline: str, *, after: int | None = None, epoch: str | None = None, limit: int | None = None) -> PinListResult:
         """Read the pinned messages."""
-        result: PinListResult = await self._call("pin.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
-        return result
+        return await self._call("pin.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
 
 
-class ScheduleCalls:
+class ScheduleCalls(Space):
     """`schedule.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def list(self, timeline: str, *, after: str | None = None, epoch: str | None = None, limit: int | None = None) -> ScheduleListResult:
         """List the messages that one has scheduled."""
-        result: ScheduleListResult = await self._call("schedule.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
-        return result
+        return await self._call("schedule.list", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
 
     async def cancel(self, timeline: str, scheduled: str, *, epoch: str | None = None) -> dict[str, Any]:
         """Take back a scheduled message."""
-        result: dict[str, Any] = await self._call("schedule.cancel", _given({"timeline": timeline, "scheduled": scheduled, "epoch": epoch}))
-        return result
+        return await self._call("schedule.cancel", _given({"timeline": timeline, "scheduled": scheduled, "epoch": epoch}))
 
 
-class ConversationCalls:
+class ConversationCalls(Space):
     """`conversation.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def clear(self, timeline: str, *, before: int | None = None, epoch: str | None = None) -> ConversationClearResult:
         """Clear a conversation for oneself."""
-        result: ConversationClearResult = await self._call("conversation.clear", _given({"timeline": timeline, "before": before, "epoch": epoch}))
-        return result
+        return await self._call("conversation.clear", _given({"timeline": timeline, "before": before, "epoch": epoch}))
 
     async def list(self, *, after: str | None = None, columns: List[str] | None = None, filter: ConversationFilter | None = None, limit: int | None = None) -> ConversationListResult:
         """List one's conversations."""
-        result: ConversationListResult = await self._call("conversation.list", _given({"after": after, "columns": columns, "filter": filter, "limit": limit}))
-        return result
+        return await self._call("conversation.list", _given({"after": after, "columns": columns, "filter": filter, "limit": limit}))
 
     async def sync(self, *, columns: List[str] | None = None, cursor: str | None = None, limit: int | None = None, wait_ms: int | None = None) -> ConversationSyncResult:
         """Read which conversations have changed."""
-        result: ConversationSyncResult = await self._call("conversation.sync", _given({"columns": columns, "cursor": cursor, "limit": limit, "wait_ms": wait_ms}))
-        return result
+        return await self._call("conversation.sync", _given({"columns": columns, "cursor": cursor, "limit": limit, "wait_ms": wait_ms}))
 
     async def count(self, *, filter: ConversationFilter | None = None) -> ConversationCountResult:
         """Count conversations and what is unread."""
-        result: ConversationCountResult = await self._call("conversation.count", _given({"filter": filter}))
-        return result
+        return await self._call("conversation.count", _given({"filter": filter}))
 
     async def get(self, timeline: str) -> ConversationGetResult:
         """Read one conversation."""
-        result: ConversationGetResult = await self._call("conversation.get", _given({"timeline": timeline}))
-        return result
+        return await self._call("conversation.get", _given({"timeline": timeline}))
 
     async def direct(self, user: str) -> ConversationDirectResult:
         """Make the conversation with one user, or find it."""
-        result: ConversationDirectResult = await self._call("conversation.direct", _given({"user": user}))
-        return result
+        return await self._call("conversation.direct", _given({"user": user}))
 
     async def update(self, timeline: str, *, remove: List[str] | None = None, set: dict[str, Any] | None = None) -> ConversationUpdateResult:
         """Change one's own attributes of a conversation."""
-        result: ConversationUpdateResult = await self._call("conversation.update", _given({"timeline": timeline, "remove": remove, "set": set}))
-        return result
+        return await self._call("conversation.update", _given({"timeline": timeline, "remove": remove, "set": set}))
 
     async def hide(self, timeline: str) -> ConversationHideResult:
         """Take a conversation off one's list until a message comes."""
-        result: ConversationHideResult = await self._call("conversation.hide", _given({"timeline": timeline}))
-        return result
+        return await self._call("conversation.hide", _given({"timeline": timeline}))
 
 
-class ReadCalls:
+class ReadCalls(Space):
     """`read.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def set(self, *, timeline: str | None = None, epoch: str | None = None, force: bool | None = None, positions: dict[str, ReadPosition] | None = None, read: int | None = None, received: int | None = None) -> ReadSetResult:
         """Say how far one has read."""
-        result: ReadSetResult = await self._call("read.set", _given({"timeline": timeline, "epoch": epoch, "force": force, "positions": positions, "read": read, "received": received}))
-        return result
+        return await self._call("read.set", _given({"timeline": timeline, "epoch": epoch, "force": force, "positions": positions, "read": read, "received": received}))
 
 
-class ReceiptCalls:
+class ReceiptCalls(Space):
     """`receipt.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def list(self, timeline: str, sequence: int, *, after: str | None = None, epoch: str | None = None, limit: int | None = None) -> ReceiptListResult:
         """Read who got a message."""
-        result: ReceiptListResult = await self._call("receipt.list", _given({"timeline": timeline, "sequence": sequence, "after": after, "epoch": epoch, "limit": limit}))
-        return result
+        return await self._call("receipt.list", _given({"timeline": timeline, "sequence": sequence, "after": after, "epoch": epoch, "limit": limit}))
 
 
-class PositionCalls:
+class PositionCalls(Space):
     """`position.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def set(self, device: str, positions: dict[str, Place], *, force: bool | None = None) -> PositionSetResult:
         """Store how far a device is."""
-        result: PositionSetResult = await self._call("position.set", _given({"device": device, "positions": positions, "force": force}))
-        return result
+        return await self._call("position.set", _given({"device": device, "positions": positions, "force": force}))
 
     async def list(self, *, after: str | None = None, device: str | None = None) -> PositionListResult:
         """Read a device's positions, or list the devices."""
-        result: PositionListResult = await self._call("position.list", _given({"after": after, "device": device}))
-        return result
+        return await self._call("position.list", _given({"after": after, "device": device}))
 
     async def remove(self, device: str) -> PositionRemoveResult:
         """Forget a device."""
-        result: PositionRemoveResult = await self._call("position.remove", _given({"device": device}))
-        return result
+        return await self._call("position.remove", _given({"device": device}))
 
 
-class FeedCalls:
+class FeedCalls(Space):
     """`feed.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def follow(self, timeline: str, *, copy: int | None = None, epoch: str | None = None) -> FeedFollowResult:
         """Bring a timeline into one's feed."""
-        result: FeedFollowResult = await self._call("feed.follow", _given({"timeline": timeline, "copy": copy, "epoch": epoch}))
-        return result
+        return await self._call("feed.follow", _given({"timeline": timeline, "copy": copy, "epoch": epoch}))
 
     async def unfollow(self, timeline: str) -> FeedUnfollowResult:
         """Take a timeline out of one's feed."""
-        result: FeedUnfollowResult = await self._call("feed.unfollow", _given({"timeline": timeline}))
-        return result
+        return await self._call("feed.unfollow", _given({"timeline": timeline}))
 
     async def following(self, *, after: str | None = None, limit: int | None = None) -> FeedFollowingResult:
         """List the timelines that one follows."""
-        result: FeedFollowingResult = await self._call("feed.following", _given({"after": after, "limit": limit}))
-        return result
+        return await self._call("feed.following", _given({"after": after, "limit": limit}))
 
     async def followers(self, timeline: str, *, after: str | None = None, epoch: str | None = None, limit: int | None = None) -> FeedFollowersResult:
         """List who follows a timeline."""
-        result: FeedFollowersResult = await self._call("feed.followers", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
-        return result
+        return await self._call("feed.followers", _given({"timeline": timeline, "after": after, "epoch": epoch, "limit": limit}))
 
     async def range(self, *, before: str | None = None, limit: int | None = None) -> FeedRangeResult:
         """Read one's feed, newest first."""
-        result: FeedRangeResult = await self._call("feed.range", _given({"before": before, "limit": limit}))
-        return result
+        return await self._call("feed.range", _given({"before": before, "limit": limit}))
 
 
-class StreamCalls:
+class StreamCalls(Space):
     """`stream.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def commit(self, cursor: str, position: str, *, force: bool | None = None) -> StreamCommitResult:
         """Store how far a reader of changes is, under a name."""
-        result: StreamCommitResult = await self._call("stream.commit", _given({"cursor": cursor, "position": position, "force": force}))
-        return result
+        return await self._call("stream.commit", _given({"cursor": cursor, "position": position, "force": force}))
 
     async def cursors(self, *, after: str | None = None, limit: int | None = None) -> StreamCursorsResult:
         """List the named cursors, and how far they are behind."""
-        result: StreamCursorsResult = await self._call("stream.cursors", _given({"after": after, "limit": limit}))
-        return result
+        return await self._call("stream.cursors", _given({"after": after, "limit": limit}))
 
     async def forget(self, cursor: str) -> StreamForgetResult:
         """Forget a named cursor."""
-        result: StreamForgetResult = await self._call("stream.forget", _given({"cursor": cursor}))
-        return result
+        return await self._call("stream.forget", _given({"cursor": cursor}))
 
 
-class WebhookCalls:
+class WebhookCalls(Space):
     """`webhook.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def list(self) -> WebhookListResult:
         """List the webhooks, and how they are doing."""
-        result: WebhookListResult = await self._call("webhook.list", _given({}))
-        return result
+        return await self._call("webhook.list", _given({}))
 
     async def dead(self, name: str, *, after: int | None = None, limit: int | None = None) -> WebhookDeadResult:
         """List changes that a webhook's receiver did not take."""
-        result: WebhookDeadResult = await self._call("webhook.dead", _given({"name": name, "after": after, "limit": limit}))
-        return result
+        return await self._call("webhook.dead", _given({"name": name, "after": after, "limit": limit}))
 
     async def replay(self, name: str, *, dead: int | None = None, position: str | None = None) -> dict[str, Any]:
         """Have a webhook post changes again."""
-        result: dict[str, Any] = await self._call("webhook.replay", _given({"name": name, "dead": dead, "position": position}))
-        return result
+        return await self._call("webhook.replay", _given({"name": name, "dead": dead, "position": position}))
 
 
-class TableCalls:
+class TableCalls(Space):
     """`table.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def list(self) -> TableListResult:
         """List the tables that one has a right to."""
-        result: TableListResult = await self._call("table.list", _given({}))
-        return result
+        return await self._call("table.list", _given({}))
 
     async def get(self, table: str) -> TableGetResult:
         """Read what a table is."""
-        result: TableGetResult = await self._call("table.get", _given({"table": table}))
-        return result
+        return await self._call("table.get", _given({"table": table}))
 
 
-class RowCalls:
+class RowCalls(Space):
     """`row.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def get(self, key: dict[str, Any], table: str, *, columns: List[str] | None = None, versions: int | None = None) -> RowGetResult:
         """Read one row of a table."""
-        result: RowGetResult = await self._call("row.get", _given({"key": key, "table": table, "columns": columns, "versions": versions}))
-        return result
+        return await self._call("row.get", _given({"key": key, "table": table, "columns": columns, "versions": versions}))
 
     async def range(self, table: str, *, backward: bool | None = None, columns: List[str] | None = None, filter: RowFilter | None = None, from_: dict[str, Any] | None = None, limit: int | None = None, to: dict[str, Any] | None = None, versions: int | None = None, within: dict[str, Any] | None = None) -> RowRangeResult:
         """Read a range of a table's rows."""
-        result: RowRangeResult = await self._call("row.range", _given({"table": table, "backward": backward, "columns": columns, "filter": filter, "from": from_, "limit": limit, "to": to, "versions": versions, "within": within}))
-        return result
+        return await self._call("row.range", _given({"table": table, "backward": backward, "columns": columns, "filter": filter, "from": from_, "limit": limit, "to": to, "versions": versions, "within": within}))
 
     async def put(self, columns: dict[str, Any], key: dict[str, Any], table: str, *, expect: Literal['exist'] | Literal['absent'] | None = None) -> RowPutResult:
         """Put a row into a table."""
-        result: RowPutResult = await self._call("row.put", _given({"columns": columns, "key": key, "table": table, "expect": expect}))
-        return result
+        return await self._call("row.put", _given({"columns": columns, "key": key, "table": table, "expect": expect}))
 
 
-class PartitionCalls:
+class PartitionCalls(Space):
     """`partition.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def list(self) -> PartitionListResult:
         """List the partitions, what they do, and how far a change of them is."""
-        result: PartitionListResult = await self._call("partition.list", _given({}))
-        return result
+        return await self._call("partition.list", _given({}))
 
     async def split(self, partition: int) -> dict[str, Any]:
         """Begin to make two partitions of one."""
-        result: dict[str, Any] = await self._call("partition.split", _given({"partition": partition}))
-        return result
+        return await self._call("partition.split", _given({"partition": partition}))
 
     async def merge(self, partition: int, with_: int) -> dict[str, Any]:
         """Begin to make one partition of two neighbours."""
-        result: dict[str, Any] = await self._call("partition.merge", _given({"partition": partition, "with": with_}))
-        return result
+        return await self._call("partition.merge", _given({"partition": partition, "with": with_}))
 
 
-class ServerCalls:
+class ServerCalls(Space):
     """`server.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def status(self) -> ServerStatusResult:
         """Read how the server is, and what is wrong."""
-        result: ServerStatusResult = await self._call("server.status", _given({}))
-        return result
+        return await self._call("server.status", _given({}))
 
     async def history(self, *, since: int | None = None) -> ServerHistoryResult:
         """Read the figures of the last hour."""
-        result: ServerHistoryResult = await self._call("server.history", _given({"since": since}))
-        return result
+        return await self._call("server.history", _given({"since": since}))
 
 
-class LogCalls:
+class LogCalls(Space):
     """`log.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def tail(self, *, after: int | None = None, level: Literal['error'] | Literal['warn'] | Literal['info'] | Literal['debug'] | Literal['trace'] | None = None, limit: int | None = None, wait_ms: int | None = None) -> LogTailResult:
         """Read the newest lines of the log, and perhaps wait for one."""
-        result: LogTailResult = await self._call("log.tail", _given({"after": after, "level": level, "limit": limit, "wait_ms": wait_ms}))
-        return result
+        return await self._call("log.tail", _given({"after": after, "level": level, "limit": limit, "wait_ms": wait_ms}))
 
 
-class PresenceCalls:
+class PresenceCalls(Space):
     """`presence.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def get(self, timelines: List[str], *, anywhere: bool | None = None, limit: int | None = None) -> PresenceGetResult:
         """Read who is online."""
-        result: PresenceGetResult = await self._call("presence.get", _given({"timelines": timelines, "anywhere": anywhere, "limit": limit}))
-        return result
+        return await self._call("presence.get", _given({"timelines": timelines, "anywhere": anywhere, "limit": limit}))
 
 
-class RpcCalls:
+class RpcCalls(Space):
     """`rpc.…`."""
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
 
     async def discover(self) -> RpcDiscoverResult:
         """Read this description."""
-        result: RpcDiscoverResult = await self._call("rpc.discover", _given({}))
-        return result
+        return await self._call("rpc.discover", _given({}))
 
 
-class Calls:
+class Calls(Space):
     """All of them."""
 
     def __init__(self, call: Call) -> None:
-        self._call = call
+        super().__init__(call)
         self.session = SessionCalls(call)
         self.key = KeyCalls(call)
         self.timeline = TimelineCalls(call)
@@ -570,15 +435,12 @@ class Calls:
 
     async def ping(self) -> PingResult:
         """Ask for a sign of life."""
-        result: PingResult = await self._call("ping", _given({}))
-        return result
+        return await self._call("ping", _given({}))
 
     async def sync(self, *, ack: dict[str, Place] | None = None, device: str | None = None, limit: int | None = None, positions: dict[str, int | LongPosition] | None = None, rewind: int | None = None, wait_ms: int | None = None) -> SyncResult:
         """Read what is new in many timelines."""
-        result: SyncResult = await self._call("sync", _given({"ack": ack, "device": device, "limit": limit, "positions": positions, "rewind": rewind, "wait_ms": wait_ms}))
-        return result
+        return await self._call("sync", _given({"ack": ack, "device": device, "limit": limit, "positions": positions, "rewind": rewind, "wait_ms": wait_ms}))
 
     async def signal(self, timeline: str, signal: dict[str, Any]) -> dict[str, Any]:
         """Say something in passing."""
-        result: dict[str, Any] = await self._call("signal", _given({"timeline": timeline, "signal": signal}))
-        return result
+        return await self._call("signal", _given({"timeline": timeline, "signal": signal}))

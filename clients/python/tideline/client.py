@@ -294,8 +294,7 @@ class Client(Calls):
             self._session.refused(error.message)
         elif not error.retry:
             raise Stopped(f"session.open: {error}")
-        after = error.retry_after_ms
-        return self._delay() if after is None else after / 1000
+        return error.wait(self._delay())
 
     def _turned_away(self, error: InvalidStatus) -> float:
         status = error.response.status_code

@@ -1,10 +1,11 @@
 """What a call can end with.
 
-Owns: the exceptions of the package. Promises: everything that the package raises on purpose is a `TidelineError`.
+Owns: the exceptions of the package, and how one who waits gets one. Promises: everything that the package raises on purpose is a `TidelineError`.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Mapping
 
 
@@ -29,6 +30,10 @@ class Refused(TidelineError):
         #: All members that the server sent: `field`, `limit`, `actual` …
         self.data = dict(data)
 
+    def wait(self, delay: float) -> float:
+        """How long until the next try, s: as the server says, else `delay`."""
+        return delay if self.retry_after_ms is None else self.retry_after_ms / 1000
+
 
 class ConnectionLost(TidelineError):
     """The connection ended before the answer came: the call may have been carried out."""
@@ -45,6 +50,13 @@ class Stopped(TidelineError):
 
 class StoreError(TidelineError):
     """The store can't be used: of another version, another user's, or in use by another client."""
+
+
+def fail(future: asyncio.Future[Any], error: BaseException) -> None:
+    """The one who waits gets the error; nobody needs to."""
+    if not future.done():
+        future.set_exception(error)
+        future.exception()
 
 
 class Lie(Exception):

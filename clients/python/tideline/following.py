@@ -11,10 +11,10 @@ import asyncio
 from typing import Any, Callable
 
 from . import wire
-from .errors import Lie, Refused, Stopped, TidelineError
+from .errors import Lie, Refused, Stopped, TidelineError, fail
 from .older import Older
 from .outbox import Ask
-from .place import Event, Place, Step, after_changes, after_messages, after_reactions, after_reply, forgotten
+from .place import Event, Place, Step, after_push, after_reply, forgotten
 from .store import Store
 from .subscription import Subscription
 
@@ -196,8 +196,7 @@ class Following:
 
     def _wait(self, error: Refused | None = None) -> float:
         """How long until the next try, s: as the server says, else a random time."""
-        after = error.retry_after_ms if error else None
-        return self._delay() if after is None else after / 1000
+        return error.wait(self._delay()) if error else self._delay()
 
     def _again(self, followed: Followed, error: Refused | None = None) -> None:
         """Once more: at once the first time, later if that led to nothing."""
@@ -229,9 +228,7 @@ class Following:
 
     def _give_up(self, followed: Followed, error: TidelineError) -> None:
         self._older.give_up(followed.subscription, error)
-        if not followed.ready.done():
-            followed.ready.set_exception(error)
-            followed.ready.exception()  # the one who waits gets it; nobody needs to
+        fail(followed.ready, error)
         if isinstance(error, Refused):
             followed.subscription.tell(Event("ended", followed.subscription.timeline or "", reason=error.reason))
             followed.subscription.end()
@@ -351,21 +348,20 @@ class Following:
             first = messages[0]["sequence"]
             place = Place(wire.epoch(params), first - 1, 0, first)
         self._same_epoch(place, params)
-        self._commit(timeline, after_messages(timeline, place, messages, self._stored(timeline)))
+        self._commit(timeline, after_push(timeline, place, self._stored(timeline), messages))
 
     def _changed(self, followed: Followed, timeline: str, params: dict[str, Any]) -> None:
-        copies, head = wire.many(params, "messages", wire.message), wire.whole(params, "change_head")
-        place = self._store.place(timeline)
-        if place is not None:
-            self._same_epoch(place, params)
-            self._commit(timeline, after_changes(timeline, place, copies, head, self._stored(timeline)))
+        self._copies(timeline, params, wire.message)
 
     def _reaction(self, followed: Followed, timeline: str, params: dict[str, Any]) -> None:
-        copies, head = wire.many(params, "messages", wire.reacted), wire.whole(params, "change_head")
+        self._copies(timeline, params, wire.reacted)
+
+    def _copies(self, timeline: str, params: dict[str, Any], one: Callable[[Any], wire.Message]) -> None:
+        copies, head = wire.many(params, "messages", one), wire.whole(params, "change_head")
         place = self._store.place(timeline)
         if place is not None:
             self._same_epoch(place, params)
-            self._commit(timeline, after_reactions(timeline, place, copies, head, self._stored(timeline)))
+            self._commit(timeline, after_push(timeline, place, self._stored(timeline), changed=copies, change_head=head))
 
     def _ended(self, followed: Followed, timeline: str, params: dict[str, Any]) -> None:
         reason, comes_back = wire.text(params, "reason"), wire.flag(params, "resubscribe")

@@ -12,7 +12,7 @@ from collections import deque
 from typing import Any, Callable, Iterable
 
 from . import wire
-from .errors import Refused, TidelineError
+from .errors import Refused, TidelineError, fail
 from .outbox import Ask
 from .place import Event, Step, after_page
 from .store import Store
@@ -41,10 +41,7 @@ class Wanted:
             future.set_result(count)
 
     def refuse(self, error: TidelineError) -> None:
-        _, future = self.asked.popleft()
-        if not future.done():
-            future.set_exception(error)
-            future.exception()  # the one who waits gets it; nobody needs to
+        fail(self.asked.popleft()[1], error)
 
 
 class Older:

@@ -15,7 +15,7 @@ from collections import deque
 from typing import Any, Callable, Mapping
 
 from . import wire
-from .errors import Refused
+from .errors import Refused, fail
 from .store import Outgoing, Store
 
 LOG = logging.getLogger("tideline")
@@ -106,9 +106,7 @@ class Outbox:
         """Nobody is left waiting; what is unanswered stays in the store."""
         self._ask = None
         for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(error)
-                future.exception()  # the one who waits gets it; nobody needs to
+            fail(future, error)
         self._waiting.clear()
 
     def _keep(self, outgoing: Outgoing) -> asyncio.Future[Any]:
@@ -173,8 +171,7 @@ class Outbox:
             # Of the session, not of the message: it goes out again with the next token.
             raise error
         if error.retry:
-            after = error.retry_after_ms
-            return self._pause(ask, self._delay() if after is None else after / 1000)
+            return self._pause(ask, error.wait(self._delay()))
         future = self._forget(outgoing)
         if future is not None and not future.done():
             return future.set_exception(error)
@@ -218,5 +215,4 @@ def settle(earlier: asyncio.Future[Any], done: asyncio.Future[Any]) -> None:
     if error is None:
         earlier.set_result(done.result())
     else:
-        earlier.set_exception(error)
-        earlier.exception()
+        fail(earlier, error)

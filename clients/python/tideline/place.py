@@ -82,7 +82,6 @@ class Reader:
         self.stored = stored
         self.step = Step(place)
         self.position = place.position
-        self.changes = place.changes
         self.place = place
 
     def take_messages(self, messages: Iterable[Message]) -> None:
@@ -98,7 +97,7 @@ class Reader:
                 self.tell("message", message)
 
     def take_copy(self, copy: Message) -> None:
-        """Another copy of a message up to the position: the higher change counts."""
+        """A later state of a message up to the position: the higher change counts."""
         sequence = copy["sequence"]
         if sequence > self.position:
             raise Lie(f"a change of {sequence}, which is above {self.position}")
@@ -106,19 +105,17 @@ class Reader:
         if sequence < self.place.first:
             self.step.below.append(copy)
         elif known is not None and change_of(copy) > change_of(known):
-            self.step.put[sequence] = copy
-            self.tell("changed", copy)
-
-    def take_reactions(self, copy: Message) -> None:
-        sequence = copy["sequence"]
-        known = self.step.put.get(sequence) or self.stored(sequence)
-        self.take_copy(copy if known is None else newest(known, copy))
+            self.step.put[sequence] = newest(known, copy)
+            self.tell("changed", self.step.put[sequence])
 
     def tell(self, kind: str, message: Message) -> None:
         self.step.events.append(Event(kind, self.timeline, message))
 
-    def finish(self, change_head: int = 0) -> Step:
-        changes = max(self.changes, change_head)
+    def finish(self, messages: Iterable[Message], changed: Iterable[Message], change_head: int) -> Step:
+        self.take_messages(messages)
+        for copy in changed:
+            self.take_copy(copy)
+        changes = max(self.place.changes, change_head)
         self.step.place = replace(self.place, position=self.position, changes=changes)
         return self.step
 
@@ -144,33 +141,19 @@ def after_reply(timeline: str, place: Place | None, is_rewind: bool, reply: Repl
     reader.step.drop_below = reply.floor
     if is_behind:
         reader.step.events.append(Event("too_old", timeline, floor=reply.floor))
-    reader.take_messages(reply.messages)
-    for copy in reply.changed:
-        reader.take_copy(copy)
-    return reader.finish(reply.change_head)
+    return reader.finish(reply.messages, reply.changed, reply.change_head)
 
 
-def after_messages(timeline: str, place: Place, messages: list[Message], stored: Stored) -> Step:
-    """A `message` push."""
-    reader = Reader(timeline, place, stored)
-    reader.take_messages(messages)
-    return reader.finish()
-
-
-def after_changes(timeline: str, place: Place, copies: list[Message], change_head: int, stored: Stored) -> Step:
-    """A `message.changed` push."""
-    reader = Reader(timeline, place, stored)
-    for copy in copies:
-        reader.take_copy(copy)
-    return reader.finish(change_head)
-
-
-def after_reactions(timeline: str, place: Place, copies: list[Message], change_head: int, stored: Stored) -> Step:
-    """A `reaction` push."""
-    reader = Reader(timeline, place, stored)
-    for copy in copies:
-        reader.take_reactions(copy)
-    return reader.finish(change_head)
+def after_push(
+    timeline: str,
+    place: Place,
+    stored: Stored,
+    messages: Iterable[Message] = (),
+    changed: Iterable[Message] = (),
+    change_head: int = 0,
+) -> Step:
+    """A push of new messages, of changed ones, or of their reactions."""
+    return Reader(timeline, place, stored).finish(messages, changed, change_head)
 
 
 def after_page(place: Place, page: Page, below: Iterable[Message]) -> Step:
