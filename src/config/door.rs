@@ -6,11 +6,10 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Value;
 
 use super::ConfigError;
-use super::key::Key;
-use crate::decode;
+use super::key::{Key, section};
 use crate::gateway::{CallerLimits, LimitOptions};
 use crate::tls::Files;
 
@@ -75,26 +74,17 @@ pub struct CallerKey {
     pub bytes_per_s: u32,
 }
 
-macro_rules! tables {
-    ($($kind:ty)+) => { $(
-        impl Key for $kind {
-            fn read(value: &Value) -> Result<$kind, String> {
-                decode::from::<$kind, _>(value.clone()).map_err(|error| error.message().to_owned())
-            }
-            fn parse(text: &str) -> Result<$kind, String> {
-                let table: Table = format!("table = {text}")
-                    .parse()
-                    .map_err(|error: toml::de::Error| error.message().to_owned())?;
-                Key::read(&table["table"])
-            }
-            fn show(&self) -> String {
-                Value::try_from(self).map_or_else(|error| error.to_string(), |shown| shown.to_string())
-            }
-        }
-    )+ };
+impl Key for TlsKey {
+    fn read(value: &Value) -> Result<TlsKey, String> {
+        section(value)
+    }
 }
 
-tables! { TlsKey LimitsKey }
+impl Key for LimitsKey {
+    fn read(value: &Value) -> Result<LimitsKey, String> {
+        section(value)
+    }
+}
 
 impl TlsKey {
     /// The files, if all are named that are needed.
@@ -168,7 +158,7 @@ mod tests {
         let shown = config.to_toml();
         let again = read(&shown).unwrap();
         assert_eq!(again, config);
-        let shown: Table = shown.parse().unwrap();
+        let shown: toml::Table = shown.parse().unwrap();
         let mut by_text = Config::default();
         for name in ["tls", "limits"] {
             by_text.set_text(name, &shown[name].to_string()).unwrap();

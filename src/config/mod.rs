@@ -34,7 +34,7 @@ pub use secrets::Secrets;
 pub use webhook::WebhookKey;
 
 use crate::{gateway, partition, timeline, wire};
-use key::Key;
+use key::{Key, in_range};
 
 /// Why the configuration was refused; the text is for the operator and names the key.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ macro_rules! keys {
 
             /// Each key within its own limits.
             fn check_ranges(&self) -> Result<(), ConfigError> {
-                $( $( $( in_range(stringify!($name), self.$name.number(), $min, $max)?; )? )+ )+
+                $( $( $( in_range(stringify!($name), self.$name.number(), $min, $max).map_err(ConfigError)?; )? )+ )+
                 Ok(())
             }
 
@@ -292,16 +292,6 @@ keys! {
 
 /// The credential of a server without configuration; see [`Config::takes_development_key`].
 const DEVELOPMENT: &str = "development:development";
-
-fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), ConfigError> {
-    match number {
-        Some(number) if (min..=max).contains(&number) => Ok(()),
-        Some(number) => Err(ConfigError(format!(
-            "{name} is {number}, but must be from {min} to {max}"
-        ))),
-        None => Err(ConfigError(format!("{name} must be from {min} to {max}"))),
-    }
-}
 
 impl Config {
     /// Each key within its limits, and lists of what they can hold.
