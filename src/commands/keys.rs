@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::remote::{Endpoint, RunningServer};
+use super::remote::{Remote, RunningServer};
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::config::Config;
 use crate::credentials::{ApiKey, NewKey, StoredCredentials};
@@ -91,11 +91,8 @@ pub async fn keys(
     what: KeyCommand,
     out: &mut (dyn Write + Send),
 ) -> Result<(), KeyFailure> {
-    match &place.server.url {
-        Some(url) => {
-            let server = Endpoint::new(url, place.server.ca_file.as_deref()).map_err(wrong)?;
-            by_call(&server, what, out).await
-        }
+    match place.server.open().await.map_err(wrong)? {
+        Some(mut server) => by_call(&mut server, what, out).await,
         None => by_directory(config, what, out).await,
     }
 }
@@ -189,12 +186,12 @@ impl CreateKey {
 }
 
 async fn by_call(
-    server: &Endpoint,
+    server: &mut Remote,
     what: KeyCommand,
     out: &mut (dyn Write + Send),
 ) -> Result<(), KeyFailure> {
-    let ask = async |method: &'static str, params: Value| {
-        server.ask(method, &params).await.map_err(wrong)
+    let mut ask = async |method: &str, params: Value| -> Result<Value, KeyFailure> {
+        server.call(method, params).await.map_err(wrong)
     };
     match what {
         KeyCommand::Create(create) => {
