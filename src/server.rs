@@ -240,47 +240,30 @@ impl Server {
 
     /// Stops everything, in the reverse order of the start.
     pub async fn stop(self) {
-        let Server {
-            gateway,
-            feed,
-            relay,
-            jobs,
-            timers,
-            backfill,
-            webhooks,
-            access: _,
-            keys,
-            reshaper,
-            streams,
-            partitions,
-            admin,
-            tasks,
-            drain,
-        } = self;
         tracing::info!("stopping");
         // 0. Partitions that are being made are given up.
-        reshaper.stop();
+        self.reshaper.stop();
         // 1. Nobody comes in.
-        gateway.stop_accepting().await;
-        admin.set_ready(false);
+        self.gateway.stop_accepting().await;
+        self.admin.set_ready(false);
         // 2. Calls that wait for news get what there is.
-        gateway.end_waits();
+        self.gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
-        gateway.drain(drain).await;
+        self.gateway.drain(self.drain).await;
         // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
         //    feed any more.
-        timers.stop();
-        backfill.stop();
-        webhooks.stop();
-        streams.cancel();
-        keys.cancel();
-        feed.stop();
-        relay.stop();
-        jobs.stop();
-        tasks.close();
-        tasks.wait().await;
+        self.timers.stop();
+        self.backfill.stop();
+        self.webhooks.stop();
+        self.streams.cancel();
+        self.keys.cancel();
+        self.feed.stop();
+        self.relay.stop();
+        self.jobs.stop();
+        self.tasks.close();
+        self.tasks.wait().await;
         // 5. What is committed goes into the image, and the files are closed.
-        partitions.close().await;
+        self.partitions.close().await;
         tracing::info!("stopped");
     }
 }

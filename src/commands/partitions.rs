@@ -10,7 +10,9 @@ use clap::Subcommand;
 
 use super::remote::{RemoteError, RunningServer, change_served, list_served};
 use crate::config::{Config, ConfigFile};
-use crate::store::{Change, change_partitions, list_partitions};
+use crate::ids::PartitionId;
+use crate::reshape::Asked;
+use crate::store::{change_partitions, list_partitions};
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
@@ -82,13 +84,14 @@ pub async fn partition(
     };
     let (data, numbers) = of.split_at(of.len() - numbers.min(of.len()));
     let parse = |text: &String| {
-        text.parse::<u16>()
+        text.parse()
+            .map(PartitionId)
             .map_err(|_| format!("expected the number of a partition, found `{text}`"))
     };
-    let numbers: Vec<u16> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
+    let numbers: Vec<PartitionId> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
     let change = match numbers[..] {
-        [one, other] => Change::Merge(one, other),
-        _ => Change::Split(numbers[0]),
+        [one, other] => Asked::Merge(one, other),
+        _ => Asked::Split(numbers[0]),
     };
     let one_of_both = "name either a data directory or a running server (--url)";
     match data {

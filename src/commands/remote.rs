@@ -14,7 +14,8 @@ use tokio::time::sleep;
 
 use super::address::Address;
 use super::talk::{At, Failure, Session};
-use crate::store::Change;
+use crate::reshape::Asked;
+use crate::store::about;
 use crate::wire::server::partition::{ChangeState, Listed};
 
 /// Which running server is asked.
@@ -79,25 +80,15 @@ impl Remote {
 pub async fn list_served(server: &mut Remote, out: &mut dyn Write) -> Result<(), RemoteError> {
     let listed = listed(server).await?;
     for one in &listed.partitions {
-        let number = one.partition;
-        write!(
-            out,
-            "partition {number}: hashes {} to {}",
-            one.first, one.last
-        )?;
-        write!(out, ", log from {}", one.begins)?;
-        if let Some(ends) = one.ends {
-            write!(out, " to {ends}, ended")?;
-        }
-        let parents: Vec<String> = one.parents.iter().map(ToString::to_string).collect();
-        if !parents.is_empty() {
-            write!(out, ", from {}", parents.join(" and "))?;
-        }
-        writeln!(
-            out,
-            "; log {} bytes, rows {} bytes",
-            one.log_bytes, one.bytes
-        )?;
+        let hashes = (&one.first, &one.last);
+        let about = about(
+            &one.partition,
+            hashes,
+            (&one.begins, one.ends),
+            &one.parents,
+        );
+        let (log, rows) = (one.log_bytes, one.bytes);
+        writeln!(out, "{about}; log {log} bytes, rows {rows} bytes")?;
     }
     if let Some(change) = &listed.change {
         let of: Vec<String> = change.partitions.iter().map(ToString::to_string).collect();
@@ -117,12 +108,15 @@ pub async fn list_served(server: &mut Remote, out: &mut dyn Write) -> Result<(),
 /// Has a running server change its partitions, and waits until it is done.
 pub async fn change_served(
     server: &mut Remote,
-    change: Change,
+    change: Asked,
     out: &mut dyn Write,
 ) -> Result<(), RemoteError> {
     let (method, params) = match change {
-        Change::Split(id) => ("partition.split", json!({"partition": id})),
-        Change::Merge(one, other) => ("partition.merge", json!({"partition": one, "with": other})),
+        Asked::Split(id) => ("partition.split", json!({"partition": id.0})),
+        Asked::Merge(one, other) => (
+            "partition.merge",
+            json!({"partition": one.0, "with": other.0}),
+        ),
     };
     server.call::<IgnoredAny>(method, params).await?;
     loop {
