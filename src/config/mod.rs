@@ -26,7 +26,7 @@ use std::path::PathBuf;
 
 pub use auth::AuthKey;
 pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
-pub use door::{AddressKey, CallerKey, LimitsKey, TlsKey};
+pub use door::TlsKey;
 pub use key::address;
 pub use load::{ConfigFile, Flags, load};
 pub use policy::PolicyKey;
@@ -227,7 +227,7 @@ keys! {
         /// What one address, one user and one API key may take, as a table at the end of the file: [limits] with
         /// address {connections, handshakes_per_s, failures_per_min = 60}, user and key {connections, requests_per_s,
         /// bytes_per_s}. 0 = no limit. Read again on SIGHUP.
-        limits: LimitsKey = LimitsKey::default();
+        limits: gateway::LimitOptions = gateway::LimitOptions::default();
         /// Open connections at most. When all are taken, a new one replaces the oldest that has shown no credential, or
         /// else the oldest of a caller above its share; if there is neither, it gets 503. Fewer if the limit of open
         /// files (ulimit -n) is lower: a part of it is kept for the store.

@@ -2,10 +2,7 @@
 //!
 //! Owns: their texts. Promises: as `catalogue.rs`. Must not: have a label that a client sent.
 
-use super::Metric;
-use super::groups::line;
 use super::handles::{Counter, Family, Gauge};
-use super::registry::{Label, Registry};
 
 groups! {
     "Credentials" by []

@@ -4,9 +4,7 @@
 //! handle is bound or shown.
 
 use super::Metric;
-use super::groups::line;
 use super::handles::{Counter, Family, Gauge, Histogram};
-use super::registry::{Label, Registry};
 
 /// All metrics.
 pub fn catalogue() -> impl Iterator<Item = &'static Metric> {

@@ -3,10 +3,7 @@
 //! Owns: the texts. Promises: a name is written here once; `docs/METRICS.md` is made from it. Must not: know how a
 //! handle is bound or shown.
 
-use super::Metric;
-use super::groups::line;
 use super::handles::{Counter, Family, Gauge};
-use super::registry::{Label, Registry};
 
 groups! {
     "Access" by []
