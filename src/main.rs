@@ -299,7 +299,10 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
             let runtime = tokio::runtime::Runtime::new()?;
             Ok(runtime.block_on(keys(&config, &at, what, out))?)
         }
-        Command::Partition { what } => partition(&config, &what, out),
+        Command::Partition { what } => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            runtime.block_on(partition(&config, &what, out))
+        }
         Command::Export { what, account } => {
             let done = export(&account, &what, out).map_err(|error| error.to_string())?;
             let told = format!("{} rows, as of {:?}", done.rows, done.positions);

@@ -21,9 +21,9 @@ use crate::admin::Admin;
 use crate::config::{Config, ConfigError};
 use crate::feed::Feed;
 use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
-use crate::health::{Health, Scrape};
+use crate::health::{Health, Observe};
 use crate::ids::Clock;
-use crate::metrics::{Metrics, Upkeep};
+use crate::metrics::Metrics;
 use crate::partition::Partitions;
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
@@ -58,7 +58,6 @@ pub struct Server {
     admin: Arc<Admin>,
     tasks: TaskTracker,
     drain: Duration,
-    upkeep: Upkeep,
 }
 
 /// Why the server did not start; the text is one line for the operator.
@@ -72,8 +71,6 @@ pub enum StartError {
     Listen(SocketAddr, io::Error),
     /// The data directory can't be opened.
     Store(StoreFailure),
-    /// A thread can't be started.
-    Thread(io::Error),
     /// What a setting names can't be used.
     Setting(String),
     /// Credentials can't be judged as it is configured.
@@ -97,7 +94,6 @@ impl fmt::Display for StartError {
             StartError::Store(error) => write!(out, "{error}"),
             StartError::Setting(why) => write!(out, "{why}"),
             StartError::Auth(why) => write!(out, "[auth]: {why}"),
-            StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
         }
     }
 }
@@ -120,7 +116,6 @@ impl Server {
         config.check_exposure().map_err(StartError::Exposed)?;
         let certificate = config.certificate().map_err(StartError::Tls)?;
         let metrics = Arc::new(Metrics::default());
-        let upkeep = metrics.start_upkeep().map_err(StartError::Thread)?;
         // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
         // `start` returns; early clients wait in the backlog.
         let listener = listen(config.listen, config.socket_send_bytes)
@@ -177,7 +172,7 @@ impl Server {
             &tasks,
         );
         show_limits(config, &metrics);
-        let scrape: Scrape = {
+        let observe: Observe = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
             let tables = tables.clone();
             let clock = Arc::clone(&clock);
@@ -187,12 +182,13 @@ impl Server {
                 tables.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
-                metrics.render()
+                metrics.observe();
             })
         };
-        let admin = Arc::new(Admin::new(Arc::<_>::clone(&scrape)));
+        let admin = Arc::new(Admin::new(&metrics, Arc::clone(&observe)));
         let data = config.data.clone();
-        let health = Health::new(&partitions, scrape, &clock, data, settled(config, &clock));
+        let settled = settled(config, &clock);
+        let health = Health::new(&partitions, (&metrics, observe), &clock, data, settled);
         let (looking, stop) = (health.clone(), streams.clone());
         tasks.spawn(async move { stop.run_until_cancelled(looking.run()).await });
         let (saying, stop) = (say_what_the_clock_does(Arc::clone(&clock)), streams.clone());
@@ -233,7 +229,6 @@ impl Server {
             admin,
             tasks,
             drain,
-            upkeep,
         })
     }
 
@@ -245,49 +240,30 @@ impl Server {
 
     /// Stops everything, in the reverse order of the start.
     pub async fn stop(self) {
-        let Server {
-            gateway,
-            feed,
-            relay,
-            jobs,
-            timers,
-            backfill,
-            webhooks,
-            access: _,
-            keys,
-            reshaper,
-            streams,
-            partitions,
-            admin,
-            tasks,
-            drain,
-            upkeep,
-        } = self;
         tracing::info!("stopping");
         // 0. Partitions that are being made are given up.
-        reshaper.stop();
+        self.reshaper.stop();
         // 1. Nobody comes in.
-        gateway.stop_accepting().await;
-        admin.set_ready(false);
+        self.gateway.stop_accepting().await;
+        self.admin.set_ready(false);
         // 2. Calls that wait for news get what there is.
-        gateway.end_waits();
+        self.gateway.end_waits();
         // 3. What is in flight is answered, clients get `draining`, connections are closed.
-        gateway.drain(drain).await;
+        self.gateway.drain(self.drain).await;
         // 4. What time brings and what the relay has not derived wait for the next start, and nobody listens to the
         //    feed any more.
-        timers.stop();
-        backfill.stop();
-        webhooks.stop();
-        streams.cancel();
-        keys.cancel();
-        feed.stop();
-        relay.stop();
-        jobs.stop();
-        tasks.close();
-        tasks.wait().await;
+        self.timers.stop();
+        self.backfill.stop();
+        self.webhooks.stop();
+        self.streams.cancel();
+        self.keys.cancel();
+        self.feed.stop();
+        self.relay.stop();
+        self.jobs.stop();
+        self.tasks.close();
+        self.tasks.wait().await;
         // 5. What is committed goes into the image, and the files are closed.
-        partitions.close().await;
-        drop(upkeep);
+        self.partitions.close().await;
         tracing::info!("stopped");
     }
 }

@@ -23,6 +23,7 @@ use crate::partition::{
 };
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
+use crate::reshape::Asked;
 use crate::table::{Catalog, Tables};
 use crate::timeline::Timelines;
 
@@ -219,36 +220,24 @@ async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) 
     done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// A change that an operator asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// This partition becomes two halves.
-    Split(u16),
-    /// These two, which are neighbours, become one.
-    Merge(u16, u16),
-}
-
-impl Change {
-    fn reshape(self, map: &Map) -> Result<Reshape, StoreFailure> {
-        use crate::ids::PartitionId;
-        let (reshape, what) = match self {
-            Change::Split(id) => (
-                Reshape::split(map, PartitionId(id)),
-                format!("there is no partition {id}"),
-            ),
-            Change::Merge(one, other) => (
-                Reshape::merge(map, PartitionId(one), PartitionId(other)),
-                format!("partitions {one} and {other} are not neighbours"),
-            ),
-        };
-        reshape.ok_or(StoreFailure::NoSuchChange(what))
-    }
+fn reshape(asked: Asked, map: &Map) -> Result<Reshape, StoreFailure> {
+    let (reshape, what) = match asked {
+        Asked::Split(id) => (
+            Reshape::split(map, id),
+            format!("there is no partition {id}"),
+        ),
+        Asked::Merge(one, other) => (
+            Reshape::merge(map, one, other),
+            format!("partitions {one} and {other} are not neighbours"),
+        ),
+    };
+    reshape.ok_or(StoreFailure::NoSuchChange(what))
 }
 
 /// Does a change of a directory that nobody serves, and tells of it.
 pub async fn change_partitions(
     config: &Config,
-    asked: Change,
+    asked: Asked,
     out: &mut dyn Write,
 ) -> Result<(), StoreFailure> {
     if directory_map(&config.data)?.is_none() {
@@ -259,7 +248,7 @@ pub async fn change_partitions(
         let told = writeln!(out, "{estimate}").and_then(|()| out.flush());
         told.map_err(StoreFailure::Output)
     };
-    change(config, |map| asked.reshape(map), &mut say).await?;
+    change(config, |map| reshape(asked, map), &mut say).await?;
     list_partitions(&config.data, out)
 }
 
@@ -273,35 +262,44 @@ pub fn list_partitions(data: &Path, out: &mut dyn Write) -> Result<(), StoreFail
             .shares()
             .filter(|share| share.ends.is_none() || share.keeps_log)
         {
-            let crate::partition::Share {
-                id,
-                first,
-                last,
-                begins,
-                ends,
-                ..
-            } = share;
-            let folder = data.join(format!("partition-{:04}", id.0));
-            write!(
-                out,
-                "partition {id}: hashes {first:016x} to {last:016x}, log from {begins}"
-            )?;
-            if let Some(ends) = ends {
-                write!(out, " to {ends}, ended")?;
-            }
-            let parents: Vec<String> = share.parents.iter().map(ToString::to_string).collect();
-            if !parents.is_empty() {
-                write!(out, ", from {}", parents.join(" and "))?;
-            }
+            let folder = data.join(format!("partition-{:04}", share.id.0));
             let (log, image) = (
                 bytes_below(&folder.join("log"))?,
                 bytes_below(&folder.join("image"))?,
             );
-            writeln!(out, "; log {log} bytes, image {image} bytes")?;
+            let hashes = (
+                format!("{:016x}", share.first),
+                format!("{:016x}", share.last),
+            );
+            let about = about(
+                &share.id,
+                hashes,
+                (&share.begins, share.ends),
+                &share.parents,
+            );
+            writeln!(out, "{about}; log {log} bytes, image {image} bytes")?;
         }
         out.flush()
     };
     list().map_err(StoreFailure::Output)
+}
+
+/// A partition in words: whose keys it has, and where its log begins and ends.
+pub(crate) fn about<T: fmt::Display, H: fmt::Display, P: fmt::Display>(
+    number: &T,
+    (first, last): (H, H),
+    (begins, ends): (&P, Option<P>),
+    parents: &[T],
+) -> String {
+    let mut about = format!("partition {number}: hashes {first} to {last}, log from {begins}");
+    if let Some(ends) = ends {
+        about += &format!(" to {ends}, ended");
+    }
+    let parents: Vec<String> = parents.iter().map(ToString::to_string).collect();
+    if !parents.is_empty() {
+        about += &format!(", from {}", parents.join(" and "));
+    }
+    about
 }
 
 /// What the files of a folder take; 0 if it is not there.

@@ -5,24 +5,28 @@
 
 mod files;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::gateway::{File, Pages};
-use crate::health::Scrape;
+use crate::health::Observe;
+use crate::metrics::Metrics;
 
 /// What the pages show. One per server.
 pub struct Admin {
     ready: AtomicBool,
-    metrics: Scrape,
+    metrics: Arc<Metrics>,
+    observe: Observe,
 }
 
 impl Admin {
-    /// Not ready yet. `metrics` brings gauges up to date and returns Prometheus' text; it may wait for the disk.
+    /// Not ready yet.
     #[must_use]
-    pub fn new(metrics: Scrape) -> Admin {
+    pub fn new(metrics: &Arc<Metrics>, observe: Observe) -> Admin {
         Admin {
             ready: AtomicBool::new(false),
-            metrics,
+            metrics: Arc::clone(metrics),
+            observe,
         }
     }
 
@@ -48,19 +52,18 @@ impl Pages for Admin {
     }
 
     fn metrics(&self) -> String {
-        (self.metrics)()
+        (self.observe)();
+        self.metrics.render()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]
     fn a_server_that_is_not_ready_says_why() {
-        let admin = Admin::new(Arc::new(String::new));
+        let admin = Admin::new(&Arc::default(), Arc::new(|| {}));
         assert!(
             admin
                 .readiness(true)

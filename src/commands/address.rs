@@ -14,8 +14,6 @@ pub struct Address {
     pub(crate) port: u16,
     /// Of HTTP, without a path.
     pub(crate) origin: String,
-    /// Of `POST /v1/rpc`.
-    pub(crate) rpc: String,
     /// Of the WebSocket.
     pub(crate) url: String,
 }
@@ -63,7 +61,6 @@ impl Address {
             secure,
             host: host.to_owned(),
             port,
-            rpc: format!("{origin}{path}/v1/rpc"),
             origin,
             url: format!("ws{end}://{authority}{path}/v1/connect"),
         })
@@ -74,19 +71,15 @@ impl Address {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> (String, u16, [String; 3]) {
+    fn at(text: &str) -> (String, u16, [String; 2]) {
         let at = Address::parse(text).unwrap();
         assert_eq!(at.secure, at.url.starts_with("wss:"));
-        (at.host, at.port, [at.origin, at.rpc, at.url])
+        (at.host, at.port, [at.origin, at.url])
     }
 
     #[test]
     fn one_server_has_many_urls() {
-        let own = [
-            "http://127.0.0.1:7070",
-            "http://127.0.0.1:7070/v1/rpc",
-            "ws://127.0.0.1:7070/v1/connect",
-        ];
+        let own = ["http://127.0.0.1:7070", "ws://127.0.0.1:7070/v1/connect"];
         let own = ("127.0.0.1".to_owned(), 7070, own.map(str::to_owned));
         for text in [
             "http://127.0.0.1:7070",
@@ -97,11 +90,7 @@ mod tests {
         ] {
             assert_eq!(at(text), own, "{text}");
         }
-        let behind = [
-            "https://[::1]",
-            "https://[::1]/chat/v1/rpc",
-            "wss://[::1]/chat/v1/connect",
-        ];
+        let behind = ["https://[::1]", "wss://[::1]/chat/v1/connect"];
         let behind = ("::1".to_owned(), 443, behind.map(str::to_owned));
         for text in ["https://[::1]/chat", "wss://[::1]/chat/v1/connect"] {
             assert_eq!(at(text), behind, "{text}");

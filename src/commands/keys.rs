@@ -11,7 +11,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::remote::{Endpoint, RunningServer};
+use super::remote::{Remote, RunningServer};
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::config::Config;
 use crate::credentials::{ApiKey, NewKey, StoredCredentials};
@@ -84,6 +84,14 @@ fn wrong(why: impl fmt::Display) -> KeyFailure {
     KeyFailure(why.to_string())
 }
 
+/// What has been done.
+enum Done {
+    Made(String),
+    Listed(Vec<Value>),
+    /// Whether there was such a key.
+    Revoked(bool),
+}
+
 /// Does it.
 pub async fn keys(
     config: &Config,
@@ -91,21 +99,27 @@ pub async fn keys(
     what: KeyCommand,
     out: &mut (dyn Write + Send),
 ) -> Result<(), KeyFailure> {
-    match &place.server.url {
-        Some(url) => {
-            let server = Endpoint::new(url, place.server.ca_file.as_deref()).map_err(wrong)?;
-            by_call(&server, what, out).await
+    // What makes no sense is refused before anybody is asked.
+    if let KeyCommand::Create(create) = &what {
+        create.rights()?;
+    }
+    let done = match place.server.open().await.map_err(wrong)? {
+        Some(mut server) => by_call(&mut server, &what).await?,
+        None => by_directory(config, &what).await?,
+    };
+    match (done, &what) {
+        (Done::Made(key), _) => Ok(writeln!(out, "{key}")?),
+        (Done::Listed(keys), _) => Ok(keys.iter().try_for_each(|key| writeln!(out, "{key}"))?),
+        (Done::Revoked(true), KeyCommand::Revoke { id }) => Ok(writeln!(out, "revoked {id}")?),
+        (Done::Revoked(_), KeyCommand::Revoke { id }) => {
+            Err(wrong(format_args!("there is no key {id:?}")))
         }
-        None => by_directory(config, what, out).await,
+        (Done::Revoked(_), _) => Ok(()),
     }
 }
 
-async fn by_directory(
-    config: &Config,
-    what: KeyCommand,
-    out: &mut (dyn Write + Send),
-) -> Result<(), KeyFailure> {
-    let new = match &what {
+async fn by_directory(config: &Config, what: &KeyCommand) -> Result<Done, KeyFailure> {
+    let new = match what {
         KeyCommand::Create(create) => Some(create.asked()?),
         KeyCommand::List | KeyCommand::Revoke { .. } => None,
     };
@@ -114,7 +128,7 @@ async fn by_directory(
         .await
         .map_err(wrong)?;
     let stored = StoredCredentials::new(store.partitions.clone(), &config.data);
-    let done = in_store(&stored, what, new, clock.now_ms(), out).await;
+    let done = in_store(&stored, what, new, clock.now_ms()).await;
     drop((store.timelines, store.tables, stored));
     store.partitions.close().await;
     done
@@ -122,32 +136,23 @@ async fn by_directory(
 
 async fn in_store(
     stored: &StoredCredentials,
-    what: KeyCommand,
+    what: &KeyCommand,
     new: Option<NewKey>,
     now_ms: u64,
-    out: &mut (dyn Write + Send),
-) -> Result<(), KeyFailure> {
-    match (what, new) {
-        (KeyCommand::Revoke { id }, _) => match stored.remove(&id).await.map_err(wrong)? {
-            true => Ok(writeln!(out, "revoked {id}")?),
-            false => Err(wrong(format_args!("there is no key {id:?}"))),
-        },
-        (KeyCommand::Create(_), Some(new)) => {
-            let made = new.make(now_ms);
-            let (key, secret) =
-                made.map_err(|refused| wrong(format_args!("{}: {}", refused.field, refused.why)))?;
-            stored.add(&key).await.map_err(wrong)?;
-            Ok(writeln!(out, "{}", secret.key(&key.id))?)
-        }
-        (KeyCommand::Create(_) | KeyCommand::List, _) => {
-            let mut keys = stored.keys().await.map_err(wrong)?;
-            keys.sort_unstable_by_key(|key| key.created_at);
-            let shown = keys.iter().map(shown);
-            Ok(shown
-                .into_iter()
-                .try_for_each(|key| writeln!(out, "{key}"))?)
-        }
+) -> Result<Done, KeyFailure> {
+    if let KeyCommand::Revoke { id } = what {
+        return Ok(Done::Revoked(stored.remove(id).await.map_err(wrong)?));
     }
+    if let Some(new) = new {
+        let made = new.make(now_ms);
+        let (key, secret) =
+            made.map_err(|refused| wrong(format_args!("{}: {}", refused.field, refused.why)))?;
+        stored.add(&key).await.map_err(wrong)?;
+        return Ok(Done::Made(secret.key(&key.id)));
+    }
+    let mut keys = stored.keys().await.map_err(wrong)?;
+    keys.sort_unstable_by_key(|key| key.created_at);
+    Ok(Done::Listed(keys.iter().map(shown).collect()))
 }
 
 /// A key as `key.list` returns it.
@@ -188,15 +193,11 @@ impl CreateKey {
     }
 }
 
-async fn by_call(
-    server: &Endpoint,
-    what: KeyCommand,
-    out: &mut (dyn Write + Send),
-) -> Result<(), KeyFailure> {
-    let ask = async |method: &'static str, params: Value| {
-        server.ask(method, &params).await.map_err(wrong)
+async fn by_call(server: &mut Remote, what: &KeyCommand) -> Result<Done, KeyFailure> {
+    let mut ask = async |method: &str, params: Value| -> Result<Value, KeyFailure> {
+        server.call(method, params).await.map_err(wrong)
     };
-    match what {
+    Ok(match what {
         KeyCommand::Create(create) => {
             let mut params = json!({
                 "name": &create.name,
@@ -208,24 +209,19 @@ async fn by_call(
                 params["certificate"] = json!(name);
             }
             let made = ask("key.create", params).await?;
-            let made = made["key"]
-                .as_str()
-                .ok_or_else(|| wrong("not a server of keys"))?;
-            Ok(writeln!(out, "{made}")?)
+            let made = made["key"].as_str();
+            Done::Made(
+                made.ok_or_else(|| wrong("not a server of keys"))?
+                    .to_owned(),
+            )
         }
-        KeyCommand::List => {
-            let listed = ask("key.list", json!({})).await?;
-            let keys = listed["keys"].as_array().into_iter().flatten();
-            Ok(keys
-                .into_iter()
-                .try_for_each(|key| writeln!(out, "{key}"))?)
-        }
+        KeyCommand::List => match ask("key.list", json!({})).await?["keys"].take() {
+            Value::Array(keys) => Done::Listed(keys),
+            _ => Done::Listed(Vec::new()),
+        },
         KeyCommand::Revoke { id } => {
-            let revoked = ask("key.revoke", json!({ "id": &id })).await?;
-            match revoked["revoked"] == true {
-                true => Ok(writeln!(out, "revoked {id}")?),
-                false => Err(wrong(format_args!("there is no key {id:?}"))),
-            }
+            let revoked = ask("key.revoke", json!({ "id": id })).await?;
+            Done::Revoked(revoked["revoked"] == true)
         }
-    }
+    })
 }

@@ -8,9 +8,11 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-use super::remote::{Remote, RemoteError, RunningServer, change_served, list_served};
+use super::remote::{RemoteError, RunningServer, change_served, list_served};
 use crate::config::{Config, ConfigFile};
-use crate::store::{Change, change_partitions, list_partitions};
+use crate::ids::PartitionId;
+use crate::reshape::Asked;
+use crate::store::{change_partitions, list_partitions};
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
@@ -64,19 +66,17 @@ pub enum PartitionCommand {
 }
 
 /// Does it.
-pub fn partition(
+pub async fn partition(
     config: &Config,
     what: &PartitionCommand,
     out: &mut dyn Write,
 ) -> Result<(), RemoteError> {
     let (of, server, numbers) = match what {
         PartitionCommand::List { data, server } => {
-            return match (&server.url, data) {
-                (Some(url), _) => list_served(&Remote::new(url, server.ca_file.as_deref())?, out),
-                (None, data) => Ok(list_partitions(
-                    data.as_deref().unwrap_or(&config.data),
-                    out,
-                )?),
+            let data = data.as_deref().unwrap_or(&config.data);
+            return match server.open().await? {
+                Some(mut server) => list_served(&mut server, out).await,
+                None => Ok(list_partitions(data, out)?),
             };
         }
         PartitionCommand::Split { of, server, .. } => (of, server, 1),
@@ -84,27 +84,28 @@ pub fn partition(
     };
     let (data, numbers) = of.split_at(of.len() - numbers.min(of.len()));
     let parse = |text: &String| {
-        text.parse::<u16>()
+        text.parse()
+            .map(PartitionId)
             .map_err(|_| format!("expected the number of a partition, found `{text}`"))
     };
-    let numbers: Vec<u16> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
+    let numbers: Vec<PartitionId> = numbers.iter().map(parse).collect::<Result<_, _>>()?;
     let change = match numbers[..] {
-        [one, other] => Change::Merge(one, other),
-        _ => Change::Split(numbers[0]),
+        [one, other] => Asked::Merge(one, other),
+        _ => Asked::Split(numbers[0]),
     };
-    match (&server.url, data) {
-        (Some(url), []) => {
-            let server = Remote::new(url, server.ca_file.as_deref())?;
-            change_served(&server, change, out)
-        }
-        (None, [data]) => {
+    let one_of_both = "name either a data directory or a running server (--url)";
+    match data {
+        [] => match server.open().await? {
+            Some(mut server) => change_served(&mut server, change, out).await,
+            None => Err(one_of_both.into()),
+        },
+        [data] if server.url.is_none() => {
             let config = Config {
                 data: data.into(),
                 ..config.clone()
             };
-            let runtime = tokio::runtime::Runtime::new()?;
-            Ok(runtime.block_on(change_partitions(&config, change, out))?)
+            Ok(change_partitions(&config, change, out).await?)
         }
-        _ => Err("name either a data directory or a running server (--url)".into()),
+        _ => Err(one_of_both.into()),
     }
 }

@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Value;
 
-use super::key::Key;
+use super::key::{Key, in_range, section};
 use super::{Config, ConfigError};
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::credentials::{TokenRules, TokenSources};
-use crate::decode;
 
 /// `[auth]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,23 +61,9 @@ impl Key for Option<AuthKey> {
     fn read(value: &Value) -> Result<Option<AuthKey>, String> {
         match value {
             Value::Boolean(false) => Ok(None),
-            Value::Table(_) => decode::from::<AuthKey, _>(value.clone())
-                .map(Some)
-                .map_err(|error| error.message().to_owned()),
+            Value::Table(_) => section(value).map(Some),
             _ => Err(format!("expected [auth] or false, found {value}")),
         }
-    }
-
-    fn parse(text: &str) -> Result<Option<AuthKey>, String> {
-        let table: Table = format!("auth = {text}")
-            .parse()
-            .map_err(|error: toml::de::Error| error.message().to_owned())?;
-        <Option<AuthKey> as Key>::read(&table["auth"])
-    }
-
-    fn show(&self) -> String {
-        let shown = self.as_ref().and_then(|auth| Value::try_from(auth).ok());
-        shown.unwrap_or(Value::Boolean(false)).to_string()
     }
 }
 
@@ -90,11 +75,7 @@ pub(super) fn check(auth: Option<&AuthKey>) -> Result<(), ConfigError> {
         ("leeway_s", auth.leeway_s, 0, 300),
         ("jwks_refresh_s", auth.jwks_refresh_s, 1, 86_400),
     ] {
-        if !(min..=max).contains(&number) {
-            return refuse(format!(
-                "{key} is {number}, but must be from {min} to {max}"
-            ));
-        }
+        in_range(key, Some(number), min, max).or_else(refuse)?;
     }
     if auth.issuer.as_deref() == Some("") {
         return refuse("issuer is empty: leave it out".to_owned());
@@ -163,7 +144,7 @@ mod tests {
         let config = read(WHOLE).unwrap();
         let auth = config.auth.as_ref().unwrap();
         assert_eq!((auth.leeway_s, auth.jwks_refresh_s), (30, 300));
-        let shown: Table = config.to_toml().parse().unwrap();
+        let shown: toml::Table = config.to_toml().parse().unwrap();
         let mut again = Config::default();
         again.set("auth", &shown["auth"]).unwrap();
         assert_eq!(again.auth, config.auth);

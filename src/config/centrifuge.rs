@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use toml::{Table, Value};
 
-use super::key::Key;
+use super::key::{Key, is_name};
 use super::secrets::HIDDEN;
 use super::{Config, ConfigError, unsupported};
 use crate::decode::Strict;
@@ -238,11 +238,6 @@ impl Key for Option<CentrifugeKey> {
         let table = table.map_err(|_: toml::de::Error| "not a table of TOML".to_owned())?;
         <Option<CentrifugeKey> as Key>::read(&table["centrifuge"])
     }
-
-    fn show(&self) -> String {
-        let shown = self.as_ref().and_then(|key| Value::try_from(key).ok());
-        shown.unwrap_or(Value::Boolean(false)).to_string()
-    }
 }
 
 /// What is wrong, and with which option.
@@ -317,8 +312,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     let mut seen = HashSet::new();
     for (at, namespace) in namespaces.iter().enumerate() {
         let name = &namespace.name;
-        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_fit) {
+        if name.len() > NAME_BYTES_MAX || !is_name(name) {
             return refuse(
                 &format!("namespaces[{at}].name"),
                 "1 to 100 letters, digits, '.', '_' and '-'",

@@ -6,12 +6,11 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Value;
 
 use super::ConfigError;
-use super::key::Key;
-use crate::decode;
-use crate::gateway::{CallerLimits, LimitOptions};
+use super::key::{Key, section};
+use crate::gateway::LimitOptions;
 use crate::tls::Files;
 
 /// `[tls]`.
@@ -29,72 +28,17 @@ pub struct TlsKey {
     pub client_ca_file: Option<PathBuf>,
 }
 
-/// `[limits]`; 0 = none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LimitsKey {
-    /// Of one address.
-    pub address: AddressKey,
-    /// Of one user.
-    pub user: CallerKey,
-    /// Of one API key.
-    pub key: CallerKey,
-}
-
-/// What one address may take.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct AddressKey {
-    /// Open connections.
-    pub connections: u32,
-    /// Connections that it opens in a second.
-    pub handshakes_per_s: u32,
-    /// Credentials that are refused in a minute.
-    pub failures_per_min: u32,
-}
-
-impl Default for AddressKey {
-    fn default() -> AddressKey {
-        AddressKey {
-            connections: 0,
-            handshakes_per_s: 0,
-            failures_per_min: 60,
-        }
+impl Key for TlsKey {
+    fn read(value: &Value) -> Result<TlsKey, String> {
+        section(value)
     }
 }
 
-/// What one user or key may take.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct CallerKey {
-    /// Open WebSocket connections.
-    pub connections: u32,
-    /// Calls in a second.
-    pub requests_per_s: u32,
-    /// Bytes of calls in a second.
-    pub bytes_per_s: u32,
+impl Key for LimitOptions {
+    fn read(value: &Value) -> Result<LimitOptions, String> {
+        section(value)
+    }
 }
-
-macro_rules! tables {
-    ($($kind:ty)+) => { $(
-        impl Key for $kind {
-            fn read(value: &Value) -> Result<$kind, String> {
-                decode::from::<$kind, _>(value.clone()).map_err(|error| error.message().to_owned())
-            }
-            fn parse(text: &str) -> Result<$kind, String> {
-                let table: Table = format!("table = {text}")
-                    .parse()
-                    .map_err(|error: toml::de::Error| error.message().to_owned())?;
-                Key::read(&table["table"])
-            }
-            fn show(&self) -> String {
-                Value::try_from(self).map_or_else(|error| error.to_string(), |shown| shown.to_string())
-            }
-        }
-    )+ };
-}
-
-tables! { TlsKey LimitsKey }
 
 impl TlsKey {
     /// The files, if all are named that are needed.
@@ -118,28 +62,6 @@ impl TlsKey {
     }
 }
 
-impl LimitsKey {
-    pub(super) fn options(&self) -> LimitOptions {
-        LimitOptions {
-            address_connections: self.address.connections,
-            address_handshakes_per_s: self.address.handshakes_per_s,
-            address_failures_per_min: self.address.failures_per_min,
-            user: self.user.limits(),
-            key: self.key.limits(),
-        }
-    }
-}
-
-impl CallerKey {
-    fn limits(&self) -> CallerLimits {
-        CallerLimits {
-            connections: self.connections,
-            requests_per_s: self.requests_per_s,
-            bytes_per_s: self.bytes_per_s,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Config;
@@ -155,20 +77,20 @@ mod tests {
     fn the_tables_come_back_as_they_were_written() {
         let config = read(WHOLE).unwrap();
         assert_eq!(config.tls.files().unwrap().unwrap().key, PathBuf::from("k"));
-        let options = config.limits.options();
+        let options = config.limits;
         assert_eq!(
             (
-                options.address_handshakes_per_s,
+                options.address.handshakes_per_s,
                 options.user.bytes_per_s,
                 options.key.requests_per_s
             ),
             (2, 5, 7)
         );
-        assert_eq!(options.address_failures_per_min, 60, "by itself");
+        assert_eq!(options.address.failures_per_min, 60, "by itself");
         let shown = config.to_toml();
         let again = read(&shown).unwrap();
         assert_eq!(again, config);
-        let shown: Table = shown.parse().unwrap();
+        let shown: toml::Table = shown.parse().unwrap();
         let mut by_text = Config::default();
         for name in ["tls", "limits"] {
             by_text.set_text(name, &shown[name].to_string()).unwrap();

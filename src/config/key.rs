@@ -6,39 +6,64 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
-use toml::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use toml::{Table, Value};
+
+use crate::decode;
 
 /// A kind of value that a key can have.
-pub(super) trait Key: Sized {
+pub(super) trait Key: Serialize + Sized {
     /// From a TOML file; the error says what was expected.
     fn read(value: &Value) -> Result<Self, String>;
-    /// From an environment variable.
-    fn parse(text: &str) -> Result<Self, String>;
-    /// As TOML.
-    fn show(&self) -> String;
+    /// From an environment variable: as in a TOML file, if nothing else is said.
+    fn parse(text: &str) -> Result<Self, String> {
+        let table: Result<Table, _> = format!("it = {text}").parse();
+        let table = table.map_err(|error: toml::de::Error| error.message().to_owned())?;
+        Self::read(&table["it"])
+    }
+    /// As TOML, which has no word for a section that is not there.
+    fn show(&self) -> String {
+        let shown = Value::try_from(self);
+        shown.unwrap_or(Value::Boolean(false)).to_string()
+    }
     /// Its size, if it has a range.
     fn number(&self) -> Option<u64> {
         None
     }
 }
 
+/// A table at the end of the file; the error says what is wrong in it.
+pub(super) fn section<T: DeserializeOwned>(value: &Value) -> Result<T, String> {
+    decode::from(value.clone()).map_err(|error: toml::de::Error| error.message().to_owned())
+}
+
+/// Tables of one name at the end of the file.
+pub(super) fn sections<T>(
+    value: &Value,
+    name: &str,
+    read: fn(&Value) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let all = value.as_array();
+    let all = all.ok_or_else(|| format!("expected [[{name}]], found {value}"))?;
+    all.iter().map(read).collect()
+}
+
+/// A value that is no section, of which its reader has to say no more than what was expected.
+fn plain<T: DeserializeOwned>(value: &Value, expected: &str) -> Result<T, String> {
+    decode::from(value.clone())
+        .map_err(|_: toml::de::Error| format!("expected {expected}, found {value}"))
+}
+
 macro_rules! numbers {
     ($($kind:ty)+) => { $(
         impl Key for $kind {
             fn read(value: &Value) -> Result<$kind, String> {
-                value
-                    .as_integer()
-                    .and_then(|number| <$kind>::try_from(number).ok())
-                    .ok_or_else(|| format!("expected a whole number, found {value}"))
+                plain(value, "a whole number")
             }
             fn parse(text: &str) -> Result<$kind, String> {
-                text.trim()
-                    .replace('_', "")
-                    .parse()
-                    .map_err(|_| format!("expected a whole number, found `{text}`"))
-            }
-            fn show(&self) -> String {
-                self.to_string()
+                let parsed = text.trim().replace('_', "").parse();
+                parsed.map_err(|_| format!("expected a whole number, found `{text}`"))
             }
             fn number(&self) -> Option<u64> {
                 u64::try_from(*self).ok()
@@ -51,56 +76,41 @@ numbers! { u16 u32 u64 usize }
 
 impl Key for String {
     fn read(value: &Value) -> Result<String, String> {
-        value
-            .as_str()
-            .map(str::to_owned)
-            .ok_or_else(|| format!("expected a text, found {value}"))
+        plain(value, "a text")
     }
     fn parse(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
-    }
-    fn show(&self) -> String {
-        Value::String(self.clone()).to_string()
     }
 }
 
 impl Key for PathBuf {
     fn read(value: &Value) -> Result<PathBuf, String> {
-        String::read(value).map(PathBuf::from)
+        plain(value, "a text")
     }
     fn parse(text: &str) -> Result<PathBuf, String> {
         Ok(PathBuf::from(text))
     }
     fn show(&self) -> String {
-        Value::String(self.display().to_string()).to_string()
+        self.display().to_string().show()
     }
 }
 
 impl Key for SocketAddr {
     fn read(value: &Value) -> Result<SocketAddr, String> {
-        String::read(value).and_then(|text| SocketAddr::parse(&text))
+        String::read(value).and_then(|text| address(&text))
     }
     fn parse(text: &str) -> Result<SocketAddr, String> {
         address(text)
-    }
-    fn show(&self) -> String {
-        Value::String(self.to_string()).to_string()
     }
 }
 
 impl Key for bool {
     fn read(value: &Value) -> Result<bool, String> {
-        value
-            .as_bool()
-            .ok_or_else(|| format!("expected true or false, found {value}"))
+        plain(value, "true or false")
     }
     fn parse(text: &str) -> Result<bool, String> {
-        text.trim()
-            .parse()
-            .map_err(|_| format!("expected true or false, found `{text}`"))
-    }
-    fn show(&self) -> String {
-        self.to_string()
+        let parsed = text.trim().parse();
+        parsed.map_err(|_| format!("expected true or false, found `{text}`"))
     }
 }
 
@@ -129,22 +139,30 @@ pub fn address(text: &str) -> Result<SocketAddr, String> {
 
 impl Key for Vec<String> {
     fn read(value: &Value) -> Result<Vec<String>, String> {
-        value
-            .as_array()
-            .ok_or_else(|| format!("expected a list of texts, found {value}"))?
-            .iter()
-            .map(String::read)
-            .collect()
+        let all = value.as_array();
+        let all = all.ok_or_else(|| format!("expected a list of texts, found {value}"))?;
+        all.iter().map(String::read).collect()
     }
     fn parse(text: &str) -> Result<Vec<String>, String> {
-        Ok(text
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty())
-            .map(str::to_owned)
-            .collect())
+        let parts = text.split(',').map(str::trim);
+        let parts = parts.filter(|part| !part.is_empty());
+        Ok(parts.map(str::to_owned).collect())
     }
-    fn show(&self) -> String {
-        Value::Array(self.iter().cloned().map(Value::String).collect()).to_string()
+}
+
+/// Whether a number is within its limits; `None` = it is beyond what they are said in.
+pub(super) fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), String> {
+    match number {
+        Some(number) if (min..=max).contains(&number) => Ok(()),
+        Some(number) => Err(format!(
+            "{name} is {number}, but must be from {min} to {max}"
+        )),
+        None => Err(format!("{name} must be from {min} to {max}")),
     }
+}
+
+/// Whether a text is made of what names may have in them.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_fit)
 }

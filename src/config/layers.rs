@@ -181,19 +181,13 @@ impl Config {
             takes_proxied: self.takes_proxied(),
             serves_proxies_only: self.serves_proxies_only(),
             trusted_proxies: self.trusted_networks().unwrap_or_default(),
-            per_client: self.limits(),
+            per_client: self.limits,
             certificate: None,
             dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),
             centrifuge: self.centrifuge_options()?,
             metrics: Arc::clone(metrics),
         })
-    }
-
-    /// What addresses and users may take.
-    #[must_use]
-    pub fn limits(&self) -> gateway::LimitOptions {
-        self.limits.options()
     }
 
     /// What TLS is served with.

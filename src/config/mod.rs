@@ -26,7 +26,7 @@ use std::path::PathBuf;
 
 pub use auth::AuthKey;
 pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
-pub use door::{AddressKey, CallerKey, LimitsKey, TlsKey};
+pub use door::TlsKey;
 pub use key::address;
 pub use load::{ConfigFile, Flags, load};
 pub use policy::PolicyKey;
@@ -34,7 +34,7 @@ pub use secrets::Secrets;
 pub use webhook::WebhookKey;
 
 use crate::{gateway, partition, timeline, wire};
-use key::Key;
+use key::{Key, in_range};
 
 /// Why the configuration was refused; the text is for the operator and names the key.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ macro_rules! keys {
 
             /// Each key within its own limits.
             fn check_ranges(&self) -> Result<(), ConfigError> {
-                $( $( $( in_range(stringify!($name), self.$name.number(), $min, $max)?; )? )+ )+
+                $( $( $( in_range(stringify!($name), self.$name.number(), $min, $max).map_err(ConfigError)?; )? )+ )+
                 Ok(())
             }
 
@@ -227,7 +227,7 @@ keys! {
         /// What one address, one user and one API key may take, as a table at the end of the file: [limits] with
         /// address {connections, handshakes_per_s, failures_per_min = 60}, user and key {connections, requests_per_s,
         /// bytes_per_s}. 0 = no limit. Read again on SIGHUP.
-        limits: LimitsKey = LimitsKey::default();
+        limits: gateway::LimitOptions = gateway::LimitOptions::default();
         /// Open connections at most. When all are taken, a new one replaces the oldest that has shown no credential, or
         /// else the oldest of a caller above its share; if there is neither, it gets 503. Fewer if the limit of open
         /// files (ulimit -n) is lower: a part of it is kept for the store.
@@ -292,16 +292,6 @@ keys! {
 
 /// The credential of a server without configuration; see [`Config::takes_development_key`].
 const DEVELOPMENT: &str = "development:development";
-
-fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), ConfigError> {
-    match number {
-        Some(number) if (min..=max).contains(&number) => Ok(()),
-        Some(number) => Err(ConfigError(format!(
-            "{name} is {number}, but must be from {min} to {max}"
-        ))),
-        None => Err(ConfigError(format!("{name} must be from {min} to {max}"))),
-    }
-}
 
 impl Config {
     /// Each key within its limits, and lists of what they can hold.

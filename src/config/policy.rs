@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use serde::{Serialize, Serializer};
 use toml::{Table, Value};
 
-use super::key::Key;
+use super::key::{Key, sections};
 use super::{Config, ConfigError};
 use crate::access::{PolicyRights, Right, Rights};
 use crate::wire::parameters;
@@ -53,37 +54,44 @@ impl PolicyKey {
             rights,
         })
     }
+}
 
-    fn to_value(&self) -> Value {
-        let mut table = Table::new();
-        table.insert("prefix".to_owned(), Value::String(self.prefix.clone()));
-        if let Ok(Value::Table(settings)) = Value::try_from(&self.settings) {
-            table.extend(settings);
+impl Serialize for PolicyKey {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown<'a> {
+            prefix: &'a str,
+            #[serde(flatten)]
+            settings: &'a SettingsPatch,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            others: Vec<&'static str>,
+            #[serde(skip_serializing_if = "Vec::is_empty")]
+            members: Vec<&'static str>,
+            #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+            roles: BTreeMap<&'a str, Vec<&'static str>>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            creator: &'a Option<String>,
         }
         let PolicyRights {
-            prefix: _,
             others,
             members,
             roles,
             creator,
+            ..
         } = &self.rights;
-        let mut put = |name: &str, rights: &Rights| {
-            if !rights.is_empty() {
-                table.insert(name.to_owned(), names(*rights));
-            }
+        let names = |rights: &Rights| rights.iter().map(Right::name).collect();
+        let roles = roles
+            .iter()
+            .map(|(role, rights)| (role.as_str(), names(rights)));
+        let shown = Shown {
+            prefix: &self.prefix,
+            settings: &self.settings,
+            others: names(others),
+            members: names(members),
+            roles: roles.collect(),
+            creator,
         };
-        put("others", others);
-        put("members", members);
-        if !roles.is_empty() {
-            let roles = roles
-                .iter()
-                .map(|(role, rights)| (role.clone(), names(*rights)));
-            table.insert("roles".to_owned(), Value::Table(roles.collect()));
-        }
-        if let Some(creator) = creator {
-            table.insert("creator".to_owned(), Value::String(creator.clone()));
-        }
-        Value::Table(table)
+        shown.serialize(to)
     }
 }
 
@@ -97,13 +105,6 @@ impl Config {
         let vain = self.policy.iter().filter(|policy| policy.gives_rights());
         vain.map(|policy| policy.prefix.as_str()).collect()
     }
-}
-
-fn names(rights: Rights) -> Value {
-    let names = rights
-        .iter()
-        .map(|right| Value::String(right.name().to_owned()));
-    Value::Array(names.collect())
 }
 
 /// Takes what is said of rights out of a policy's table.
@@ -161,20 +162,7 @@ fn read_rights(list: &Value) -> Result<Rights, String> {
 
 impl Key for Vec<PolicyKey> {
     fn read(value: &Value) -> Result<Vec<PolicyKey>, String> {
-        let policies = value.as_array();
-        let policies = policies.ok_or_else(|| format!("expected [[policy]], found {value}"))?;
-        policies.iter().map(PolicyKey::read).collect()
-    }
-
-    fn parse(text: &str) -> Result<Vec<PolicyKey>, String> {
-        let table: Table = format!("policy = {text}")
-            .parse()
-            .map_err(|error: toml::de::Error| error.message().to_owned())?;
-        <Vec<PolicyKey> as Key>::read(&table["policy"])
-    }
-
-    fn show(&self) -> String {
-        Value::Array(self.iter().map(PolicyKey::to_value).collect()).to_string()
+        sections(value, "policy", PolicyKey::read)
     }
 }
 

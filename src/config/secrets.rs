@@ -6,9 +6,10 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
 use toml::Value;
 
-use super::key::Key;
+use super::key::{Key, is_name, section};
 use super::{Config, ConfigError, DEVELOPMENT};
 
 /// Texts of the form `ID:secret`.
@@ -36,21 +37,21 @@ impl fmt::Debug for Secrets {
     }
 }
 
+impl Serialize for Secrets {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.shown().serialize(to)
+    }
+}
+
 impl Key for Secrets {
     fn read(value: &Value) -> Result<Secrets, String> {
-        let texts = value.as_array().map(|all| all.iter().map(Value::as_str));
-        let texts = texts.and_then(|all| all.map(|text| text.map(str::to_owned)).collect());
-        texts
-            .map(Secrets)
-            .ok_or_else(|| "expected a list of texts".to_owned())
+        // The usual error would quote what it found.
+        let texts = section(value).map_err(|_| "expected a list of texts".to_owned());
+        texts.map(Secrets)
     }
 
     fn parse(text: &str) -> Result<Secrets, String> {
         <Vec<String> as Key>::parse(text).map(Secrets)
-    }
-
-    fn show(&self) -> String {
-        self.shown().show()
     }
 }
 
@@ -66,7 +67,7 @@ impl Config {
         for (at, credential) in self.tablestore_credentials.0.iter().enumerate() {
             // A secret is not to be shown, and a broken one may be anywhere in the text.
             let parts = credential.split_once(':');
-            let parts = parts.filter(|(id, secret)| is_key_id(id) && !secret.is_empty());
+            let parts = parts.filter(|(id, secret)| is_name(id) && !secret.is_empty());
             let Some((_, secret)) = parts else {
                 return Err(ConfigError(format!(
                     "tablestore_credentials: number {} is not a key ID of letters, digits, '.', '_' and '-', a colon, \
@@ -107,11 +108,6 @@ impl Config {
 
 /// As long as the secrets of Alibaba Cloud, which users bring along.
 const TABLESTORE_SECRET_BYTES_MIN: usize = 30;
-
-fn is_key_id(id: &str) -> bool {
-    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    !id.is_empty() && id.bytes().all(is_fit)
-}
 
 #[cfg(test)]
 mod tests {

@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use hyper::Uri;
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Value;
 
-use super::key::Key;
+use super::key::{Key, in_range, is_name, section, sections};
 use super::{Config, ConfigError};
-use crate::decode;
 use crate::secret;
 use crate::table::Followed;
 use crate::webhook::Webhook;
@@ -66,24 +65,7 @@ fn give_up_ms() -> u64 {
 
 impl Key for Vec<WebhookKey> {
     fn read(value: &Value) -> Result<Vec<WebhookKey>, String> {
-        let webhooks = value.as_array();
-        let webhooks = webhooks.ok_or_else(|| format!("expected [[webhook]], found {value}"))?;
-        let read = |one: &Value| {
-            decode::from::<WebhookKey, _>(one.clone()).map_err(|error| error.message().to_owned())
-        };
-        webhooks.iter().map(read).collect()
-    }
-
-    fn parse(text: &str) -> Result<Vec<WebhookKey>, String> {
-        let table: Table = format!("webhook = {text}")
-            .parse()
-            .map_err(|error: toml::de::Error| error.message().to_owned())?;
-        <Vec<WebhookKey> as Key>::read(&table["webhook"])
-    }
-
-    fn show(&self) -> String {
-        let shown = self.iter().filter_map(|one| Value::try_from(one).ok());
-        Value::Array(shown.collect()).to_string()
+        sections(value, "webhook", section)
     }
 }
 
@@ -93,8 +75,7 @@ pub(super) fn check(webhooks: &[WebhookKey]) -> Result<(), ConfigError> {
     for webhook in webhooks {
         let name = &webhook.name;
         let refuse = |why: &str| Err(ConfigError(format!("the webhook {name:?}: {why}")));
-        let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_fit) {
+        if name.len() > NAME_BYTES_MAX || !is_name(name) {
             return refuse("a name is 1 to 40 letters, digits, '.', '_' and '-'");
         }
         if !seen.insert(name) {
@@ -117,11 +98,7 @@ pub(super) fn check(webhooks: &[WebhookKey]) -> Result<(), ConfigError> {
             ("retry_ms_max", webhook.retry_ms_max, 250, 3_600_000),
             ("give_up_ms", give_up_ms, 1_000, 31_536_000_000),
         ] {
-            if !(min..=max).contains(&number) {
-                return refuse(&format!(
-                    "{key} is {number}, but must be from {min} to {max}"
-                ));
-            }
+            in_range(key, Some(number), min, max).or_else(|why| refuse(&why))?;
         }
     }
     Ok(())

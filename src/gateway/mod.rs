@@ -24,7 +24,7 @@ pub(crate) use dispatch::shape;
 pub use entrance::address::Network;
 pub use entrance::door::Access;
 pub use http::files::File;
-pub use limits::{CallerLimits, LimitOptions};
+pub use limits::{AddressLimits, CallerLimits, LimitOptions};
 pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::sample::Sample;
+use crate::metrics::Registry;
 
 /// Time from one step to the next, ms.
 pub const STEP_MS: u64 = 5_000;
@@ -51,7 +51,7 @@ const FIGURES: [(&str, From); 20] = [
     ("relay_lag_s", Max("tideline_relay_lag_seconds")),
 ];
 /// The histogram that is kept: of one method, the time to acknowledgement.
-const APPEND: (&str, &str) = ("tideline_request_seconds_bucket", "message.append");
+const APPEND: (&str, &str) = ("tideline_request_seconds", "message.append");
 
 /// The figures of one time.
 struct Step {
@@ -68,8 +68,8 @@ struct Step {
 struct Before {
     elapsed_ms: u64,
     figures: [f64; FIGURES.len()],
-    /// By bucket of Prometheus, each with those below it.
-    appends: Vec<f64>,
+    /// By bucket.
+    appends: Vec<u64>,
 }
 
 impl Before {
@@ -84,11 +84,8 @@ impl Before {
                 *figure = (*figure - before).max(0.0) / seconds.max(1e-3);
             }
         }
-        let before = before.appends.iter().copied().chain(std::iter::repeat(0.0));
-        let rose = self.appends.iter().zip(before);
-        let rose = rose.map(|(now, before)| (now - before).max(0.0) as u64);
-        let mut below = 0;
-        let appends = rose.map(|all| all.saturating_sub(std::mem::replace(&mut below, all)));
+        let appends = self.appends.iter().zip(&before.appends);
+        let appends = appends.map(|(now, before)| now.saturating_sub(*before));
         (figures, appends.collect())
     }
 }
@@ -97,7 +94,7 @@ impl Before {
 pub(super) struct History {
     /// When step 0 was, ms.
     start: u64,
-    bounds: Vec<f64>,
+    bounds: &'static [f64],
     before: Option<Before>,
     steps: VecDeque<Step>,
 }
@@ -119,7 +116,7 @@ impl History {
     pub(super) fn new(start: u64) -> History {
         History {
             start,
-            bounds: Vec::new(),
+            bounds: &[],
             before: None,
             steps: VecDeque::new(),
         }
@@ -129,15 +126,15 @@ impl History {
     pub(super) fn push(
         &mut self,
         elapsed_ms: u64,
-        sample: &Sample<'_>,
+        figures: &Registry,
         (disk_free, room): (Option<u64>, Option<f64>),
     ) {
         let now = FIGURES.map(|(_, from)| match from {
-            Rate(name) | Sum(name) => sample.sum(name),
-            Max(name) => sample.max(name),
+            Rate(name) | Sum(name) => figures.sum(name),
+            Max(name) => figures.max(name),
             Given => disk_free.map_or(0.0, |bytes| bytes as f64),
         });
-        let (bounds, appends) = buckets(sample);
+        let (bounds, appends) = figures.buckets(APPEND.0, ("method", APPEND.1.into()));
         let now = Before {
             elapsed_ms,
             figures: now,
@@ -172,7 +169,7 @@ impl History {
         let mut past = Past {
             from: at(first),
             series: FIGURES.map(|(name, _)| (name, vec![None; many])).into(),
-            bounds: self.bounds.clone(),
+            bounds: self.bounds.to_vec(),
             appends: vec![None; many],
         };
         for step in kept() {
@@ -195,23 +192,6 @@ impl History {
     }
 }
 
-/// The bounds of the buckets of appends, and their counts, each with those below it.
-fn buckets(sample: &Sample<'_>) -> (Vec<f64>, Vec<f64>) {
-    let of = sample
-        .each(APPEND.0)
-        .iter()
-        .filter(|line| line.label("method") == Some(APPEND.1));
-    let mut buckets: Vec<(f64, f64)> = of
-        .filter_map(|line| Some((line.label("le")?.parse().ok()?, line.value)))
-        .collect();
-    buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let bounds = buckets.iter().map(|(bound, _)| *bound);
-    (
-        bounds.filter(|bound| bound.is_finite()).collect(),
-        buckets.iter().map(|(_, count)| *count).collect(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -231,8 +211,7 @@ mod tests {
     }
 
     fn push(history: &mut History, metrics: &Metrics, elapsed_ms: u64) {
-        let text = metrics.render();
-        history.push(elapsed_ms, &Sample::read(&text), (Some(7), Some(7.0)));
+        history.push(elapsed_ms, &metrics.registry, (Some(7), Some(7.0)));
     }
 
     fn values(past: &Past, name: &str) -> Vec<Option<f64>> {

@@ -4,27 +4,26 @@
 //! figure. Must not: know a metric by name.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
-use ::metrics::Label;
-
-use super::registry::{Bind, Registry};
+use super::registry::{Bind, Figure, Label, Registry};
 use super::{Kind, Metric};
 
 /// Counts events.
 #[derive(Clone, Debug)]
-pub struct Counter(::metrics::Counter);
+pub struct Counter(Arc<Figure>);
 
 impl Counter {
     /// So many more.
     pub fn increment(&self, by: u64) {
-        self.0.increment(by);
+        self.0.value.fetch_add(by, Relaxed);
     }
 }
 
-/// Counts seconds. The library's counters are whole numbers, so this is one of its gauges; `registry.rs` shows it as
-/// the counter that it is.
+/// Counts seconds, with fractions.
 #[derive(Clone, Debug)]
-pub struct Seconds(::metrics::Gauge);
+pub struct Seconds(Gauge);
 
 impl Seconds {
     /// So many by now.
@@ -35,28 +34,28 @@ impl Seconds {
 
 /// A figure that goes up and down.
 #[derive(Clone, Debug)]
-pub struct Gauge(::metrics::Gauge);
+pub struct Gauge(Arc<Figure>);
 
 impl Gauge {
     /// It is this much.
     pub fn set(&self, to: f64) {
-        self.0.set(to);
+        self.0.value.store(to.to_bits(), Relaxed);
     }
 
     /// It is this many; exact up to 2^53.
     #[allow(clippy::cast_precision_loss)] // a gauge
     pub fn count(&self, to: u64) {
-        self.0.set(to as f64);
+        self.set(to as f64);
     }
 
     /// More by so much.
     pub fn increment(&self, by: f64) {
-        self.0.increment(by);
+        self.0.add(by);
     }
 
     /// Less by so much.
     pub fn decrement(&self, by: f64) {
-        self.0.decrement(by);
+        self.0.add(-by);
     }
 
     /// More by `count` until the guard is dropped, also by a panic.
@@ -84,7 +83,7 @@ impl Drop for Held {
 
 /// Counts samples by size, in buckets.
 #[derive(Clone, Debug)]
-pub struct Histogram(::metrics::Histogram);
+pub struct Histogram(Arc<Figure>);
 
 impl Histogram {
     /// One sample, in the unit that the metric's name ends with.
@@ -115,7 +114,7 @@ impl<K: Bind> Family<K> {
         let names = self.metric.labels;
         assert_eq!(names.len(), values.len(), "a value for each label");
         let labels = names.iter().zip(values);
-        let labels = labels.map(|(name, value)| Label::from_static_parts(name, value));
+        let labels = labels.map(|(name, value)| (*name, (*value).into()));
         K::bind(&self.registry, &self.metric, labels.collect())
     }
 }
@@ -123,28 +122,28 @@ impl<K: Bind> Family<K> {
 impl Bind for Counter {
     const KIND: Kind = Kind::Counter;
     fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Counter {
-        Counter(registry.counter(metric, labels))
+        Counter(registry.figure(metric, labels, false))
     }
 }
 
 impl Bind for Seconds {
     const KIND: Kind = Kind::Counter;
     fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Seconds {
-        Seconds(registry.gauge(metric, labels))
+        Seconds(Gauge::bind(registry, metric, labels))
     }
 }
 
 impl Bind for Gauge {
     const KIND: Kind = Kind::Gauge;
     fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Gauge {
-        Gauge(registry.gauge(metric, labels))
+        Gauge(registry.figure(metric, labels, true))
     }
 }
 
 impl Bind for Histogram {
     const KIND: Kind = Kind::Histogram;
     fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Histogram {
-        Histogram(registry.histogram(metric, labels))
+        Histogram(registry.figure(metric, labels, true))
     }
 }
 

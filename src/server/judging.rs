@@ -37,7 +37,7 @@ impl Server {
                 ));
             }
         }
-        self.gateway.reload(config.limits());
+        self.gateway.reload(config.limits);
         Ok(())
     }
 }

@@ -6,7 +6,5 @@
 mod api;
 mod grafana;
 mod observe;
-#[path = "../own_process/mod.rs"]
-mod own_process;
 mod schemas;
 mod tablestore_proto;

@@ -10,7 +10,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use rustix::process::geteuid;
 
-use super::{Finding, State, now};
+use super::{Finding, now};
 use crate::config::{Config, ConfigError};
 use crate::secret::check_closed;
 use crate::tls::Unfit;
@@ -31,14 +31,16 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
     findings
 }
 
+/// What a failure of these checks means.
+const UNSTARTED: &str = "the server would not start";
+
 fn policies(config: &Config) -> Option<Finding> {
     let vain = config.policies_in_vain();
     if vain.is_empty() {
         return None;
     }
-    Some(Finding::of(
+    Some(Finding::warn(
         "policies",
-        State::Warn,
         format!("without [auth] the rights in the policies of {vain:?} decide nothing"),
         "set [auth], or take others, members, roles and creator out of these policies",
     ))
@@ -48,15 +50,14 @@ fn exposure(config: &Config) -> Finding {
     const NAME: &str = "exposure";
     let listen = config.listen;
     if let Err(ConfigError(why)) = config.check_exposure() {
-        return Finding::of(NAME, State::Fail, why, "the server would not start");
+        return Finding::fail(NAME, why, UNSTARTED);
     }
     if config.auth.is_some() {
         return of_asked(config);
     }
     if config.insecure {
-        return Finding::of(
+        return Finding::warn(
             NAME,
-            State::Warn,
             format!("insecure: whoever reaches {listen} may do everything, as anybody"),
             "leave insecure out, unless a proxy or a firewall decides who may come in",
         );
@@ -69,9 +70,8 @@ fn of_asked(config: &Config) -> Finding {
     const NAME: &str = "exposure";
     let listen = config.listen;
     if config.insecure && config.tls.certificate_file.is_none() {
-        return Finding::of(
+        return Finding::warn(
             NAME,
-            State::Warn,
             format!("insecure: credentials that are sent to {listen} can be read on their way"),
             "set [tls]; or trusted_proxies, if a proxy before the server speaks TLS; and leave insecure out",
         );
@@ -90,26 +90,16 @@ fn secret(path: &Path) -> Finding {
     let found = match fs::metadata(path) {
         Ok(found) => found,
         Err(error) => {
-            return Finding::of(
-                NAME,
-                State::Fail,
-                format!("{shown}: {error}"),
-                "the server would not start",
-            );
+            return Finding::fail(NAME, format!("{shown}: {error}"), UNSTARTED);
         }
     };
     if let Err(why) = check_closed(path) {
-        return Finding::of(
-            NAME,
-            State::Fail,
-            format!("{shown}: {why}"),
-            "the server would not start",
-        );
+        return Finding::fail(NAME, format!("{shown}: {why}"), UNSTARTED);
     }
     let owner = found.uid();
     if owner != 0 && owner != geteuid().as_raw() {
         let told = format!("{shown} belongs to the user {owner}, neither root nor who runs this");
-        return Finding::of(NAME, State::Warn, told, "its owner can change it: chown it");
+        return Finding::warn(NAME, told, "its owner can change it: chown it");
     }
     Finding::ok(NAME, format!("{shown} is closed to other users"))
 }
@@ -119,27 +109,20 @@ fn certificate(config: &Config) -> Option<Finding> {
     let served = match config.certificate() {
         Ok(served) => served?,
         Err(Unfit(why)) => {
-            return Some(Finding::of(
-                NAME,
-                State::Fail,
-                why,
-                "the server would not start",
-            ));
+            return Some(Finding::fail(NAME, why, UNSTARTED));
         }
     };
     let end = UNIX_EPOCH + Duration::from_secs(served.ends_at());
     let shown = humantime::format_rfc3339_seconds(end);
     let left = end.duration_since(now());
     Some(match left {
-        Err(_) => Finding::of(
+        Err(_) => Finding::fail(
             NAME,
-            State::Fail,
             format!("it ended at {shown}"),
             "clients refuse it: renew it",
         ),
-        Ok(left) if left < SOON => Finding::of(
+        Ok(left) if left < SOON => Finding::warn(
             NAME,
-            State::Warn,
             format!("it ends at {shown}"),
             "renew it; a running server reads the files again",
         ),

@@ -36,9 +36,8 @@ fn descriptors(config: &Config) -> Finding {
     let shown = limit.map_or_else(|| "any number".to_owned(), |limit| limit.to_string());
     let found = format!("{shown} may be open, connections_max and the store need {wanted}");
     match limit {
-        Some(limit) if limit < wanted => Finding::of(
+        Some(limit) if limit < wanted => Finding::warn(
             "descriptors",
-            State::Warn,
             found,
             "raise the limit of open files (ulimit -n, LimitNOFILE), or lower connections_max",
         ),
@@ -55,9 +54,8 @@ fn file_system(folder: &Path) -> Finding {
     let kind = match statfs(folder) {
         Ok(found) => found.f_type as u64 & 0xffff_ffff,
         Err(error) => {
-            return Finding::of(
+            return Finding::fail(
                 NAME,
-                State::Fail,
                 format!("{shown}: {error}"),
                 "choose another data directory",
             );
@@ -66,15 +64,13 @@ fn file_system(folder: &Path) -> Finding {
     let known = KINDS.iter().find(|(number, ..)| *number == kind);
     match known {
         Some((_, name, State::Ok)) => Finding::ok(NAME, format!("{shown} is on {name}")),
-        Some((_, name, State::Warn)) => Finding::of(
+        Some((_, name, State::Warn)) => Finding::warn(
             NAME,
-            State::Warn,
             format!("{shown} is on {name}"),
             "what is there may not outlive a restart of the machine: use a local disk",
         ),
-        Some((_, name, State::Fail)) => Finding::of(
+        Some((_, name, State::Fail)) => Finding::fail(
             NAME,
-            State::Fail,
             format!("{shown} is on {name}"),
             "a network file system may lose what was synced: use a local disk",
         ),
@@ -103,7 +99,7 @@ const KINDS: [(u64, &str, State); 11] = [
 #[allow(clippy::cast_precision_loss)] // shown in GiB
 fn room(folder: &Path) -> Finding {
     let (Some(left), Some(all)) = (disk::free(folder), disk::total(folder)) else {
-        return Finding::of("room", State::Warn, "not known", "look at the disk");
+        return Finding::warn("room", "not known", "look at the disk");
     };
     let found = format!(
         "{:.1} of {:.1} GiB are free",
@@ -111,18 +107,10 @@ fn room(folder: &Path) -> Finding {
         all as f64 / GIB
     );
     match left {
-        _ if left < ROOM_LEAST => Finding::of(
-            "room",
-            State::Fail,
-            found,
-            "make room: writes would be refused",
-        ),
-        _ if left < all / 10 => Finding::of(
-            "room",
-            State::Warn,
-            found,
-            "make room before the disk is full",
-        ),
+        _ if left < ROOM_LEAST => {
+            Finding::fail("room", found, "make room: writes would be refused")
+        }
+        _ if left < all / 10 => Finding::warn("room", found, "make room before the disk is full"),
         _ => Finding::ok("room", found),
     }
 }
@@ -138,21 +126,18 @@ fn privacy(data: &Path) -> Finding {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Finding::ok(NAME, format!("{shown} is not there yet; a start makes it"))
         }
-        Err(error) => Finding::of(
+        Err(error) => Finding::fail(
             NAME,
-            State::Fail,
             format!("{shown}: {error}"),
             "let the server's user reach it",
         ),
-        Ok(found) if !found.is_dir() => Finding::of(
+        Ok(found) if !found.is_dir() => Finding::fail(
             NAME,
-            State::Fail,
             format!("{shown} is not a directory"),
             "choose another",
         ),
-        Ok(found) if found.permissions().mode() & 0o007 != 0 => Finding::of(
+        Ok(found) if found.permissions().mode() & 0o007 != 0 => Finding::warn(
             NAME,
-            State::Warn,
             format!("other users of this machine may look into {shown}"),
             format!("chmod o-rwx {shown}"),
         ),
@@ -170,25 +155,18 @@ fn sync(folder: &Path) -> Finding {
         Ok(median) => median,
         Err(error) => {
             let found = format!("cannot write to {}: {error}", folder.display());
-            return Finding::of(
-                NAME,
-                State::Fail,
-                found,
-                "let the server's user write there",
-            );
+            return Finding::fail(NAME, found, "let the server's user write there");
         }
     };
     let found = format!("{:.2} ms at the median", median.as_secs_f64() * 1_000.0);
     match median {
-        _ if median > SYNC_SLOW => Finding::of(
+        _ if median > SYNC_SLOW => Finding::warn(
             NAME,
-            State::Warn,
             found,
             "every message waits for one: use a disk with a cache that survives a power cut",
         ),
-        _ if median < SYNC_UNLIKELY => Finding::of(
+        _ if median < SYNC_UNLIKELY => Finding::warn(
             NAME,
-            State::Warn,
             found,
             "no disk is that fast: it may not keep what was synced through a power cut",
         ),
@@ -220,9 +198,8 @@ fn map(config: &Config) -> Finding {
     let found =
         format!("map_bytes reserves {wanted} bytes of address space for {partitions} partitions");
     match getrlimit(Resource::As).current {
-        Some(limit) if limit < wanted => Finding::of(
+        Some(limit) if limit < wanted => Finding::fail(
             "map",
-            State::Fail,
             format!("{found}, {limit} are allowed"),
             "raise the limit (ulimit -v), or lower map_bytes",
         ),
@@ -242,9 +219,8 @@ fn clock(data: &Path) -> Finding {
             "it is {} s behind the last change of the data directory",
             ahead.as_secs()
         );
-        return Finding::of(
+        return Finding::fail(
             NAME,
-            State::Fail,
             found,
             "set the clock: times of messages never go back, and would stop rising",
         );
@@ -254,9 +230,8 @@ fn clock(data: &Path) -> Finding {
         || Path::new("/run/chrony").exists()
     {
         true => Finding::ok(NAME, format!("{shown}, kept by NTP")),
-        false => Finding::of(
+        false => Finding::warn(
             NAME,
-            State::Warn,
             format!("{shown}; nothing seems to keep it right"),
             "run an NTP client",
         ),

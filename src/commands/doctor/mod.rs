@@ -49,16 +49,18 @@ impl Finding {
         }
     }
 
-    fn of(
-        check: &'static str,
-        state: State,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Finding {
+    fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Finding {
         Finding {
+            state: State::Warn,
             advice: Some(advice.into()),
-            state,
             ..Finding::ok(check, found)
+        }
+    }
+
+    fn fail(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Finding {
+        Finding {
+            state: State::Fail,
+            ..Finding::warn(check, found, advice)
         }
     }
 }
@@ -68,9 +70,8 @@ impl Finding {
 pub fn examine(config: Result<&Config, &str>) -> Vec<Finding> {
     let mut findings = vec![match config {
         Ok(_) => Finding::ok("configuration", "every setting is known and in its range"),
-        Err(why) => Finding::of(
+        Err(why) => Finding::fail(
             "configuration",
-            State::Fail,
             why,
             "correct it; the other checks look at the defaults",
         ),

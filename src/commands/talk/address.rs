@@ -11,7 +11,7 @@ use super::super::address::Address;
 
 /// The server and the user.
 #[derive(Debug, Args)]
-pub(super) struct At {
+pub(in super::super) struct At {
     /// The running server, as in wss://chat.example.org; http:// and ws:// name the same one.
     #[arg(
         long,
@@ -21,11 +21,11 @@ pub(super) struct At {
         default_value = "http://127.0.0.1:7070"
     )]
     #[arg(value_parser = Address::parse)]
-    pub(super) url: Address,
+    pub(in super::super) url: Address,
     /// The user who asks. Where the server has [auth], what TIDELINE_KEY holds, a key or a token, decides who may.
     #[arg(long, env = "TIDELINE_USER")]
-    pub(super) user: Option<String>,
+    pub(in super::super) user: Option<String>,
     /// Authorities, in PEM, whose certificates the server may have, instead of the system's.
     #[arg(long, value_name = "FILE")]
-    pub(super) ca_file: Option<PathBuf>,
+    pub(in super::super) ca_file: Option<PathBuf>,
 }

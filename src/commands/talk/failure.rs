@@ -13,7 +13,7 @@ use super::plain::plain;
 
 /// A refusal, as the server says it.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Refusal {
+pub(in super::super) struct Refusal {
     code: i64,
     message: String,
     #[serde(default)]
@@ -33,7 +33,7 @@ struct Data {
 
 /// Why there is no result.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(in super::super) enum Failure {
     /// The server has refused the call.
     Refused(Refusal),
     /// The server is not reached, or has gone: perhaps it is back soon.
@@ -59,7 +59,7 @@ impl Failure {
     }
 
     /// What to say about it; `None` = nothing.
-    pub(super) fn line(&self) -> Option<String> {
+    pub(in super::super) fn line(&self) -> Option<String> {
         match self {
             Failure::Refused(refusal) => Some(refusal.to_string()),
             Failure::Away { why, .. } | Failure::Wrong(why) => Some(plain(why)),
@@ -110,6 +110,13 @@ impl Refusal {
 
     pub(super) fn retry_after(&self) -> Option<Duration> {
         self.data.retry_after_ms.map(Duration::from_millis)
+    }
+
+    /// As a line, of the call with this method.
+    pub(in super::super) fn of(&self, method: &str) -> String {
+        let field = self.data.field.as_deref().unwrap_or_default();
+        let told = format!("{method} {field}: {}: {}", self.reason(), self.message);
+        plain(&told)
     }
 
     pub(super) fn reason(&self) -> &str {

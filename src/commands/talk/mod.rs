@@ -23,7 +23,9 @@ mod screen;
 mod send;
 mod session;
 
-use failure::Failure;
+pub(super) use address::At;
+pub(super) use failure::Failure;
+pub(super) use session::Session;
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]

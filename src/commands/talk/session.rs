@@ -24,7 +24,7 @@ use super::failure::{Failure, Refusal};
 use crate::tls;
 
 /// An open session.
-pub(super) struct Session {
+pub(in super::super) struct Session {
     socket: WebSocketStream<Box<dyn Wire>>,
     next_id: u64,
     /// The server is gone if it says nothing for so long.
@@ -95,7 +95,7 @@ const CLIENT: &str = concat!("tideline ", env!("CARGO_PKG_VERSION"));
 
 impl Session {
     /// Connects, shows the credential in the environment, if there is one, and names the user.
-    pub(super) async fn open(at: &At) -> Result<Session, Failure> {
+    pub(in super::super) async fn open(at: &At) -> Result<Session, Failure> {
         let opening = async {
             let socket = connect(at).await?;
             let mut session = Session {
@@ -185,7 +185,7 @@ impl Session {
     }
 
     /// The result of a call, when nothing else is asked for.
-    pub(super) async fn call(
+    pub(in super::super) async fn call(
         &mut self,
         method: &str,
         params: impl Serialize,

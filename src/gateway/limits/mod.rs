@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use serde::{Deserialize, Serialize};
 
 use super::entrance::address::block;
 use crate::access::{Asker, Identity};
@@ -26,23 +27,43 @@ use crate::wire::centrifuge::ANONYMOUS;
 use crate::wire::{Failure, Incoming, Reason};
 use rate::Rate;
 
-/// Limits; 0 = none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Limits, as `[limits]` says them; 0 = none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct LimitOptions {
-    /// Open connections of one address.
-    pub address_connections: u32,
-    /// Connections that one address opens in a second.
-    pub address_handshakes_per_s: u32,
-    /// Credentials of one address that are refused in a minute.
-    pub address_failures_per_min: u32,
+    /// Of one address.
+    pub address: AddressLimits,
     /// Of one user.
     pub user: CallerLimits,
     /// Of one API key.
     pub key: CallerLimits,
 }
 
-/// What one user or key may take; 0 = no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What one address may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AddressLimits {
+    /// Open connections.
+    pub connections: u32,
+    /// Connections that it opens in a second.
+    pub handshakes_per_s: u32,
+    /// Credentials that are refused in a minute.
+    pub failures_per_min: u32,
+}
+
+impl Default for AddressLimits {
+    fn default() -> AddressLimits {
+        AddressLimits {
+            connections: 0,
+            handshakes_per_s: 0,
+            failures_per_min: 60,
+        }
+    }
+}
+
+/// What one user or key may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct CallerLimits {
     /// Open WebSocket connections.
     pub connections: u32,
@@ -165,7 +186,7 @@ impl Limits {
         if let Some(rate) = &rules.handshakes {
             rate.take(key, 1)?;
         }
-        let max = rules.options.address_connections;
+        let max = rules.options.address.connections;
         Counts::enter(&self.addresses, key, ADDRESS_CONNECTIONS, max)
     }
 
@@ -252,8 +273,8 @@ impl Rules {
     fn new(options: LimitOptions) -> Rules {
         Rules {
             options,
-            handshakes: Rate::new(ADDRESS_HANDSHAKES, options.address_handshakes_per_s),
-            failures: Rate::per_minute(ADDRESS_FAILURES, options.address_failures_per_min),
+            handshakes: Rate::new(ADDRESS_HANDSHAKES, options.address.handshakes_per_s),
+            failures: Rate::per_minute(ADDRESS_FAILURES, options.address.failures_per_min),
             user: Rates {
                 requests: Rate::new(USER_REQUESTS, options.user.requests_per_s),
                 bytes: Rate::new(USER_BYTES, options.user.bytes_per_s),
@@ -353,10 +374,8 @@ mod tests {
 
     #[test]
     fn connections_of_an_address_are_counted_until_they_are_closed() {
-        let options = LimitOptions {
-            address_connections: 2,
-            ..LimitOptions::default()
-        };
+        let mut options = LimitOptions::default();
+        options.address.connections = 2;
         let limits = Limits::new(LimitOptions::default());
         let many: Vec<Place> = (0..9).map(|_| limits.arrive(ip("::1")).unwrap()).collect();
         limits.set(options);

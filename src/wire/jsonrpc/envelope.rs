@@ -6,9 +6,8 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
-};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::super::messages::message::Append;
@@ -46,36 +45,15 @@ pub(super) enum Reads {
 }
 
 /// The names that matter.
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
 enum Member {
     Jsonrpc,
     Id,
     Method,
     Params,
+    #[serde(other)]
     Other,
-}
-
-impl<'de> Deserialize<'de> for Member {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Member, D::Error> {
-        struct Name;
-        impl Visitor<'_> for Name {
-            type Value = Member;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a name")
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
-                Ok(match name {
-                    "jsonrpc" => Member::Jsonrpc,
-                    "id" => Member::Id,
-                    "method" => Member::Method,
-                    "params" => Member::Params,
-                    _ => Member::Other,
-                })
-            }
-        }
-        from.deserialize_str(Name)
-    }
 }
 
 impl<'a> Envelope<'a> {
