@@ -79,8 +79,7 @@ impl StoredPeople<'_> {
     fn check_follows(&self, id: usize, report: &mut Report<'_>) -> Result<(), ReadError> {
         let shown = self.partitions[id].id;
         for row in all(self.partitions[id].view, FOLLOWS) {
-            let decode = |value: &[u8]| Follow::decode(String::new(), value);
-            let ([user, timeline], follow): ([String; 2], _) = read(&row?, decode)?;
+            let ([user, timeline], follow): ([String; 2], _) = read(&row?, Follow::decode)?;
             let mut problem = |what: &str| {
                 (report.problem)(format!(
                     "partition {shown}, user {user:?}: the follow of {timeline:?} {what}"

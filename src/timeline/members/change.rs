@@ -74,7 +74,7 @@ impl Site {
             };
             let change = ChangeRow {
                 user: (*user).clone(),
-                left: Some(left),
+                left,
                 ..ChangeRow::default()
             };
             put_change(txn, &name, &mut head, &change);
