@@ -10,7 +10,6 @@ mod cursor;
 mod devices;
 mod direct;
 mod feeds;
-mod memory;
 mod tables;
 
 #[cfg(test)]
@@ -25,8 +24,8 @@ use crate::access::Asker;
 use crate::ids::{PartitionId, Position, TableId};
 use crate::relay::{self, RELAYS, Relay, Target};
 use crate::table::{
-    Catalog, DropContext, Entry, Owner, Partitions, Purpose, ReadError, Retention, Rules,
-    TableRules, Txn, View, owner_of_text,
+    Catalog, DropContext, Entry, Kept, Looked, Memory, Owner, Partitions, Purpose, ReadError,
+    Retention, Rules, TableRules, Txn, View, owner_of_text,
 };
 use crate::timeline::{Columns, Error, Limits, MemberRow, Timelines};
 
@@ -37,7 +36,6 @@ use cursor::{Ends, Issuer};
 use devices::places::Places;
 use feeds::followers::Followers;
 use feeds::inboxes::Inboxes;
-use memory::{Kept, Looked, Memory};
 use tables::Home;
 
 pub use check::dump::{DumpedPerson, StoredConversation, dump_people};
@@ -70,9 +68,9 @@ pub struct Own {
 pub struct People {
     partitions: Partitions,
     timelines: Timelines,
-    memberships: Arc<Memory<Mine>>,
-    places: Arc<Memory<Places>>,
-    followed: Arc<Memory<Followed>>,
+    memberships: Arc<Memory<Arc<Mine>>>,
+    places: Arc<Memory<Arc<Places>>>,
+    followed: Arc<Memory<Arc<Followed>>>,
     relay: Relay,
 }
 
@@ -293,20 +291,18 @@ impl People {
     /// What memory, or else the store, knows of an owner's rows at a user.
     async fn kept<K: Kept + Send + Sync + 'static>(
         &self,
-        memory: &Memory<K>,
+        memory: &Memory<Arc<K>>,
         (home, owner): (&Home, &[u8]),
         read: impl FnOnce(&View, u64) -> Result<K, ReadError> + Send + 'static,
     ) -> Result<Arc<K>, Error> {
         let partition = self.place(home);
-        let mark = match memory.look_up(partition, owner) {
+        let mark = match memory.look(partition, |map| map.look_up(owner)) {
             Looked::Known(kept) => return Ok(kept),
             Looked::Read(mark) => mark,
         };
         let kept = self.read(home, move |view, now_ms| Ok(read(view, now_ms)?));
         let kept = Arc::new(kept.await?);
-        if let Some(mark) = mark {
-            memory.settle(partition, owner, mark, &kept);
-        }
+        memory.settle(partition, owner, mark, Arc::clone(&kept));
         Ok(kept)
     }
 
@@ -315,6 +311,8 @@ impl People {
     }
 }
 
+/// Maps in memory further behind than this are read anew.
+const BEHIND_MAX: u64 = 4_096;
 /// Memberships of all users in memory: some 40 MB and their names.
 const MEMBERSHIPS_MAX: usize = 1_000_000;
 /// Positions of all devices in memory: some 24 MB, their names and epochs.

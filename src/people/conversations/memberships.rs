@@ -1,15 +1,14 @@
 //! The memberships of a user in memory.
 //!
 //! Owns: what a list or a sync that finds nothing new needs of the rows of conversations. Promises: a membership takes
-//! 40 bytes beside its name's. Must not: know which users are in memory; `people/memory.rs` does.
+//! 40 bytes beside its name's. Must not: know which users are in memory; `src/table/memory.rs` does.
 
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
 use crate::ordered::Reader;
-use crate::table::Malformed;
+use crate::table::{Kept, Malformed};
 use crate::timeline::Pulse;
 
-use super::super::memory::Kept;
 use super::super::tables::CONVERSATIONS;
 use super::conversation_row::ConversationRow;
 
@@ -132,6 +131,9 @@ impl Mine {
 }
 
 impl Kept for Mine {
+    const BEHIND_MAX: u64 = super::super::BEHIND_MAX;
+    const IS_FED: bool = false;
+
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]> {
         match table {
             CONVERSATIONS => Reader::new(columns).skip().ok(),

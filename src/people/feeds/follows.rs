@@ -12,12 +12,11 @@ use crate::ids::TableId;
 use crate::ordered::Reader;
 use crate::table;
 use crate::table::{
-    Action, Batch, Malformed, Purpose, ReadError, RowPage, Source, Txn, View, changed_rows,
+    Action, Batch, Kept, Malformed, Purpose, ReadError, RowPage, Source, Txn, View, changed_rows,
     columns, delete, load, put, read_row, record, scan_all,
 };
 use crate::timeline::{Error, Target, Timelines};
 
-use super::super::memory::Kept;
 use super::super::tables::{FOLLOWS, Home, last_text};
 use super::super::{People, SMALL_BYTES};
 
@@ -207,6 +206,9 @@ impl Followed {
 }
 
 impl Kept for Followed {
+    const BEHIND_MAX: u64 = super::super::BEHIND_MAX;
+    const IS_FED: bool = false;
+
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]> {
         match table {
             FOLLOWS => Reader::new(columns).skip().ok(),
