@@ -311,8 +311,6 @@ impl People {
     }
 }
 
-/// Maps in memory further behind than this are read anew.
-const BEHIND_MAX: u64 = 4_096;
 /// Memberships of all users in memory: some 40 MB and their names.
 const MEMBERSHIPS_MAX: usize = 1_000_000;
 /// Positions of all devices in memory: some 24 MB, their names and epochs.

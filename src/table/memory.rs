@@ -24,10 +24,10 @@ const CATCH_UP_BYTES: usize = 1 << 20;
 
 /// Rows of one owner, in memory.
 pub trait Kept: Clone + 'static {
-    /// A look does not bring a map up to date that is so many batches behind.
-    const BEHIND_MAX: u64;
-    /// Somebody notes all batches: rows are read until the map is up to date again. Else it begins anew.
-    const IS_FED: bool;
+    /// A look does not bring a map up to date that is further behind than so many batches.
+    const BEHIND_MAX: u64 = 4_096;
+    /// Somebody notes all batches: rows are read until such a map is up to date again. Else it begins anew.
+    const IS_FED: bool = false;
 
     /// The columns of a row's key that name its owner; `None` = such rows are not kept.
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]>;

@@ -131,9 +131,6 @@ impl Mine {
 }
 
 impl Kept for Mine {
-    const BEHIND_MAX: u64 = super::super::BEHIND_MAX;
-    const IS_FED: bool = false;
-
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]> {
         match table {
             CONVERSATIONS => Reader::new(columns).skip().ok(),

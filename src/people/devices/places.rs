@@ -118,9 +118,6 @@ impl Places {
 }
 
 impl Kept for Places {
-    const BEHIND_MAX: u64 = super::super::BEHIND_MAX;
-    const IS_FED: bool = false;
-
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]> {
         if !matches!(table, POSITIONS | DEVICES) {
             return None;

@@ -206,9 +206,6 @@ impl Followed {
 }
 
 impl Kept for Followed {
-    const BEHIND_MAX: u64 = super::super::BEHIND_MAX;
-    const IS_FED: bool = false;
-
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]> {
         match table {
             FOLLOWS => Reader::new(columns).skip().ok(),

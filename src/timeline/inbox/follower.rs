@@ -116,8 +116,7 @@ impl Site {
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<String>, u64, Option<String>), Error> {
-        let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, _) = self.enter(view, target)?;
         let all = name.rows_of(FOLLOWERS, head.incarnation);
         let mut users: Vec<String> = Vec::new();
         let mut next = None;

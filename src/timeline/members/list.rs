@@ -30,8 +30,7 @@ impl Site {
         target: &Target,
         user: &str,
     ) -> Result<MemberRow, Error> {
-        let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, _) = self.enter(view, target)?;
         MemberRow::load(view, &name, &head, user)?.ok_or(Error::MemberNotFound)
     }
 
@@ -43,8 +42,7 @@ impl Site {
         now_ms: u64,
     ) -> Result<ListedMembers, Error> {
         let target = &list.target;
-        let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, _) = self.enter(view, target)?;
         let at = (view, &name, &head);
         let page = match list.since {
             None => whole(at, list, false)?,
