@@ -38,8 +38,7 @@ pub use access::{
 pub use batch::Answers;
 pub use catalog::{Catalog, USER_TABLES_FROM};
 pub use format::change::{Action, Change};
-pub use format::columns::{Stored, number, number_in, version_of};
-pub(crate) use format::columns::{cell_bytes, columns, push_other};
+pub use format::columns::{Stored, cell_bytes, columns, number, number_in, push_other, version_of};
 pub use format::key::{Key, split_key};
 pub use format::primary_key::key_of;
 pub use format::row::{Row, RowWriter};

@@ -259,8 +259,8 @@ impl People {
     ) -> impl Future<Output = Result<u64, Error>> + Send + use<> {
         let from = (head + 1).saturating_sub(copy).max(1);
         let (home, timeline) = (Home::new(user), timeline.to_owned());
-        self.submit(Purpose::Adds, &home.clone(), SMALL_BYTES, move |txn| {
-            Ok(follow(txn, &home, timeline, (incarnation, from))?)
+        self.submit(Purpose::Adds, home, SMALL_BYTES, move |txn, home| {
+            Ok(follow(txn, home, timeline, (incarnation, from))?)
         })
     }
 
@@ -271,8 +271,8 @@ impl People {
         timeline: &str,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
-        self.submit(Purpose::MakesRoom, &home.clone(), SMALL_BYTES, move |txn| {
-            Ok(unfollow(txn, &home, &timeline)?)
+        self.submit(Purpose::MakesRoom, home, SMALL_BYTES, move |txn, home| {
+            Ok(unfollow(txn, home, &timeline)?)
         })
     }
 
@@ -280,10 +280,7 @@ impl People {
     /// since.
     pub async fn follows(&self, user: &str) -> Result<Arc<Followed>, Error> {
         let home = Home::new(user);
-        let of = home.clone();
-        let read = move |view: &View, _| all(view, &of);
-        self.kept(&self.followed, (&home, home.column()), read)
-            .await
+        self.kept(&self.followed, (&home, home.column()), all).await
     }
 
     /// A page of the timelines that a user follows and may read, behind a name, and where the next page begins.
@@ -329,7 +326,7 @@ impl People {
     }
 }
 
-fn all(view: &View, home: &Home) -> Result<Followed, ReadError> {
+fn all(view: &View, home: &Home, _: u64) -> Result<Followed, ReadError> {
     let read = |columns: &[u8], value: &[u8]| Follow::of(last_text(columns)?, value);
     let rows = scan_all(view, &home.follows());
     Ok(Followed {

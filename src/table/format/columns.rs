@@ -18,6 +18,7 @@ use crate::model::{Cell, Value, ValueRef};
 ///     "$place" always: place,               there is always such a column
 /// } }
 /// ```
+#[macro_export]
 macro_rules! columns {
     ($row:ident $(beside $others:ident)? {
         $($name:literal $($always:ident)?: $($field:tt).+ $(= $absent:expr)?,)+
@@ -70,7 +71,7 @@ macro_rules! columns {
         }
     };
 }
-pub(crate) use columns;
+pub use columns;
 
 /// What the field of a row can be.
 pub trait Stored {
@@ -172,16 +173,13 @@ pub fn version_of(row: &[u8]) -> Result<u64, Malformed> {
 }
 
 /// About what a field's cell takes.
-pub(crate) fn cell_bytes(name: &str, field: &impl Stored) -> usize {
+pub fn cell_bytes(name: &str, field: &impl Stored) -> usize {
     let value = field.value();
     value.map_or(0, |value| name.len() + 2 + value.cell_bytes_about())
 }
 
 /// Takes a cell that is not ours; there may be no place for others'.
-pub(crate) fn push_other(
-    others: Option<&mut Vec<Column>>,
-    cell: Cell<'_>,
-) -> Result<(), Malformed> {
+pub fn push_other(others: Option<&mut Vec<Column>>, cell: Cell<'_>) -> Result<(), Malformed> {
     let others = others.ok_or(Malformed)?;
     others.push((cell.name.to_owned(), cell.value.to_value()));
     Ok(())
@@ -192,7 +190,7 @@ type Column = (String, Value);
 impl RowWriter {
     /// A row with those of others' columns in it that come before ours, which begin with `$`; and those that come
     /// behind. There is room for `bytes` of ours.
-    pub(crate) fn beside(others: &[Column], bytes: usize) -> (RowWriter, &[Column]) {
+    pub fn beside(others: &[Column], bytes: usize) -> (RowWriter, &[Column]) {
         let about =
             |(name, value): &Column| name.len() + 4 + ValueRef::from(value).cell_bytes_about();
         let mut row = RowWriter::new(bytes + others.iter().map(about).sum::<usize>());
@@ -218,7 +216,7 @@ impl RowWriter {
     }
 
     /// Adds what a field holds, if it is set.
-    pub(crate) fn put_field(&mut self, name: &str, field: &impl Stored) {
+    pub fn put_field(&mut self, name: &str, field: &impl Stored) {
         if let Some(value) = field.value() {
             self.put(name, value);
         }
