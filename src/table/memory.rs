@@ -33,7 +33,7 @@ pub trait Kept: Clone + 'static {
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]>;
 
     /// How many rows there are, beside the one that each owner counts.
-    fn len(&self) -> usize;
+    fn rows(&self) -> usize;
 
     /// Takes in what became of a row.
     fn take(
@@ -58,8 +58,8 @@ impl<K: Kept> Kept for Arc<K> {
         K::owner(table, columns)
     }
 
-    fn len(&self) -> usize {
-        K::len(self)
+    fn rows(&self) -> usize {
+        K::rows(self)
     }
 
     fn take(
@@ -277,7 +277,7 @@ impl<K: Kept> Map<K> {
     }
 
     fn settle(&mut self, owner: &[u8], mark: u64, kept: K) {
-        let count = kept.len();
+        let count = kept.rows();
         if let Some(slot) = self.slot(owner)
             && matches!(slot, Slot::Asked(asked) if *asked == mark)
         {
@@ -292,7 +292,7 @@ impl<K: Kept> Map<K> {
             self.old = std::mem::take(&mut self.young);
             self.count = 0;
         }
-        self.count += 1 + slot.known().map_or(0, K::len);
+        self.count += 1 + slot.known().map_or(0, K::rows);
         self.young.insert(owner, slot);
     }
 }

@@ -138,7 +138,7 @@ impl Kept for Mine {
         }
     }
 
-    fn len(&self) -> usize {
+    fn rows(&self) -> usize {
         self.entries.len()
     }
 

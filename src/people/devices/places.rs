@@ -128,7 +128,7 @@ impl Kept for Places {
         Some(&columns[..columns.len() - reader.rest().len()])
     }
 
-    fn len(&self) -> usize {
+    fn rows(&self) -> usize {
         self.entries.len()
     }
 

@@ -213,7 +213,7 @@ impl Kept for Followed {
         }
     }
 
-    fn len(&self) -> usize {
+    fn rows(&self) -> usize {
         self.all.len()
     }
 

@@ -88,14 +88,17 @@ pub trait Stored {
 macro_rules! numbers {
     ($($number:ty)+) => {$(
         impl Stored for $number {
+            #[inline]
             fn value(&self) -> Option<ValueRef<'_>> {
                 Some(ValueRef::Integer(u64::from(*self).cast_signed()))
             }
 
+            #[inline]
             fn is_nothing(&self) -> bool {
                 *self == 0
             }
 
+            #[inline]
             fn take(&mut self, value: ValueRef<'_>) -> Result<(), Malformed> {
                 *self = number(value)?.try_into().map_err(|_| Malformed)?;
                 Ok(())
@@ -108,14 +111,17 @@ numbers! { u8 u32 u64 }
 
 /// As 0 or 1.
 impl Stored for bool {
+    #[inline]
     fn value(&self) -> Option<ValueRef<'_>> {
         Some(ValueRef::Integer(i64::from(*self)))
     }
 
+    #[inline]
     fn is_nothing(&self) -> bool {
         !*self
     }
 
+    #[inline]
     fn take(&mut self, value: ValueRef<'_>) -> Result<(), Malformed> {
         *self = number(value)? != 0;
         Ok(())
@@ -123,14 +129,17 @@ impl Stored for bool {
 }
 
 impl Stored for String {
+    #[inline]
     fn value(&self) -> Option<ValueRef<'_>> {
         Some(ValueRef::String(self))
     }
 
+    #[inline]
     fn is_nothing(&self) -> bool {
         self.is_empty()
     }
 
+    #[inline]
     fn take(&mut self, value: ValueRef<'_>) -> Result<(), Malformed> {
         match value {
             ValueRef::String(text) => text.clone_into(self),
@@ -141,20 +150,24 @@ impl Stored for String {
 }
 
 impl<T: Stored + Default> Stored for Option<T> {
+    #[inline]
     fn value(&self) -> Option<ValueRef<'_>> {
         self.as_ref().and_then(T::value)
     }
 
+    #[inline]
     fn is_nothing(&self) -> bool {
         self.is_none()
     }
 
+    #[inline]
     fn take(&mut self, value: ValueRef<'_>) -> Result<(), Malformed> {
         self.insert(T::default()).take(value)
     }
 }
 
 /// A number in a cell.
+#[inline]
 pub fn number(value: ValueRef<'_>) -> Result<u64, Malformed> {
     match value {
         ValueRef::Integer(number) => Ok(number.cast_unsigned()),
@@ -173,6 +186,7 @@ pub fn version_of(row: &[u8]) -> Result<u64, Malformed> {
 }
 
 /// About what a field's cell takes.
+#[inline]
 pub fn cell_bytes(name: &str, field: &impl Stored) -> usize {
     let value = field.value();
     value.map_or(0, |value| name.len() + 2 + value.cell_bytes_about())
@@ -216,6 +230,7 @@ impl RowWriter {
     }
 
     /// Adds what a field holds, if it is set.
+    #[inline]
     pub fn put_field(&mut self, name: &str, field: &impl Stored) {
         if let Some(value) = field.value() {
             self.put(name, value);

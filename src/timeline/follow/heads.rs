@@ -23,7 +23,7 @@ impl Kept for Known {
         (table == HEADS).then_some(columns)
     }
 
-    fn len(&self) -> usize {
+    fn rows(&self) -> usize {
         0
     }
 
