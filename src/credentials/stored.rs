@@ -23,7 +23,7 @@ use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
     API_KEYS, Key, Malformed, Partitions, Purpose, REVOCATIONS, ReadError, Row, RowWriter,
-    StoreError, SubmitError, Txn, View, delete, load, put, read_row, scan_all,
+    StoreError, SubmitError, Txn, View, delete, load, number_in, put, read_row, scan_all,
 };
 
 const ACT_AS: &str = "$act_as";
@@ -168,10 +168,8 @@ impl StoredCredentials {
         self.submit(place, move |txn| {
             let known = load(txn, &at, "not a revocation", revoked_before)?;
             let before = known.map_or(before, |known| known.max(before));
-            let mut row = RowWriter::new(ROW_BYTES);
-            row.put(BEFORE, ValueRef::Integer(before.cast_signed()));
             let now = txn.now_ms().cast_signed();
-            put(txn, at, row, now);
+            put(txn, at, RowWriter::of(BEFORE, before.into()), now);
             Ok(before)
         })
         .await
@@ -293,15 +291,7 @@ fn read_revocation(columns: &[u8], value: &[u8]) -> Result<(String, u64), Malfor
 }
 
 fn revoked_before(value: &[u8]) -> Result<u64, Malformed> {
-    let mut before = None;
-    for cell in Row::parse(value)?.columns() {
-        let cell = cell?;
-        match (cell.name, cell.value) {
-            (BEFORE, ValueRef::Integer(time)) => before = Some(time.cast_unsigned()),
-            _ => return Err(Malformed),
-        }
-    }
-    before.ok_or(Malformed)
+    number_in(value, BEFORE)
 }
 
 /// Looks at all rows of a partition, for `tideline verify`.

@@ -212,13 +212,7 @@ impl Follower {
     fn lag_ms(&self, now_ms: u64) -> (u64, u64) {
         let told = self.told.position.load(Ordering::Relaxed);
         let behind = self.tail.position().0.saturating_sub(told);
-        if behind == 0 {
-            return (0, 0);
-        }
-        let next = self.tail.batches(Position(told), 1).ok();
-        let since_ms = next.and_then(|batches| Some(batches.first()?.commit_ms));
-        let age_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since));
-        (behind, age_ms)
+        (behind, self.tail.age_ms(Position(told), now_ms))
     }
 }
 

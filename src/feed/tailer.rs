@@ -14,7 +14,7 @@ use super::follower::Follower;
 use super::registry::Registry;
 use crate::ids::{PartitionId, Position};
 use crate::metrics::Counter;
-use crate::partition::{Batch, Life, ReadError, Tail, caught};
+use crate::partition::{Batch, Life, Tail, caught};
 use crate::timeline::{MemberChange, MemberRow, TimelineEvent, Timelines, memberships};
 
 pub(super) struct Tailer {
@@ -53,7 +53,7 @@ impl Tailer {
             .run_until_cancelled(self.tail.past(self.position))
             .await
         {
-            match self.batches().await {
+            match self.tail.next(self.position, READ_BYTES).await {
                 Ok(batches) => {
                     for batch in batches {
                         #[cfg(any(test, feature = "faults"))]
@@ -85,18 +85,6 @@ impl Tailer {
         if caught("telling what waited for a batch", told).is_none() {
             self.panics.increment(1);
         }
-    }
-
-    /// The next batches. Near the end they are in memory; further back it may be the disk, which is not for this
-    /// thread.
-    async fn batches(&self) -> Result<Vec<Arc<Batch>>, ReadError> {
-        if let Some(batches) = self.tail.recent(self.position, READ_BYTES) {
-            return Ok(batches);
-        }
-        let (tail, position) = (self.tail.clone(), self.position);
-        tokio::task::spawn_blocking(move || tail.batches(position, READ_BYTES))
-            .await
-            .unwrap_or_else(|error| Err(ReadError(format!("the read of the log failed: {error}"))))
     }
 
     fn tell(&self, batch: &Batch) {

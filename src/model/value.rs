@@ -88,6 +88,13 @@ impl<'a> From<&'a Value> for ValueRef<'a> {
     }
 }
 
+/// As it is stored; above `i64::MAX` it is negative there.
+impl From<u64> for ValueRef<'_> {
+    fn from(number: u64) -> Self {
+        ValueRef::Integer(number.cast_signed())
+    }
+}
+
 /// The length of an entry's compact JSON text: `{"name":value,…}`, binaries as `{"$binary":"…"}`.
 #[must_use]
 pub fn json_bytes(columns: &[(String, Value)]) -> usize {

@@ -10,7 +10,6 @@ mod cursor;
 mod devices;
 mod direct;
 mod feeds;
-mod memory;
 mod tables;
 
 #[cfg(test)]
@@ -25,8 +24,8 @@ use crate::access::Asker;
 use crate::ids::{PartitionId, Position, TableId};
 use crate::relay::{self, RELAYS, Relay, Target};
 use crate::table::{
-    Catalog, DropContext, Entry, Owner, Partitions, Purpose, ReadError, Retention, Rules,
-    TableRules, Txn, View, owner_of_text,
+    Catalog, DropContext, Entry, Kept, Looked, Memory, Owner, Partitions, Purpose, ReadError,
+    Retention, Rules, TableRules, Txn, View, owner_of_text,
 };
 use crate::timeline::{Columns, Error, Limits, MemberRow, Timelines};
 
@@ -37,7 +36,6 @@ use cursor::{Ends, Issuer};
 use devices::places::Places;
 use feeds::followers::Followers;
 use feeds::inboxes::Inboxes;
-use memory::{Kept, Looked, Memory};
 use tables::Home;
 
 pub use check::dump::{DumpedPerson, StoredConversation, dump_people};
@@ -70,9 +68,9 @@ pub struct Own {
 pub struct People {
     partitions: Partitions,
     timelines: Timelines,
-    memberships: Arc<Memory<Mine>>,
-    places: Arc<Memory<Places>>,
-    followed: Arc<Memory<Followed>>,
+    memberships: Arc<Memory<Arc<Mine>>>,
+    places: Arc<Memory<Arc<Places>>>,
+    followed: Arc<Memory<Arc<Followed>>>,
     relay: Relay,
 }
 
@@ -123,10 +121,9 @@ impl People {
         &self,
         set: SetPositions,
     ) -> impl Future<Output = Result<Vec<DevicePosition>, Error>> + Send + use<> {
-        let home = Home::new(&set.user);
-        let bytes = set.bytes();
-        self.submit(Purpose::Adds, &home.clone(), bytes, move |txn| {
-            devices::positions::set(txn, &home, set)
+        let (home, bytes) = (Home::new(&set.user), set.bytes());
+        self.submit(Purpose::Adds, home, bytes, move |txn, home| {
+            devices::positions::set(txn, home, set)
         })
     }
 
@@ -139,18 +136,16 @@ impl People {
         after: Option<String>,
         bytes_max: usize,
     ) -> Result<(Vec<DevicePosition>, bool), Error> {
-        let home = Home::new(user);
-        self.read(&home.clone(), move |view, now_ms| {
-            devices::positions::list(view, &home, &device, after.as_deref(), bytes_max, now_ms)
+        self.read(Home::new(user), move |view, home, now_ms| {
+            devices::positions::list(view, home, &device, after.as_deref(), bytes_max, now_ms)
         })
         .await
     }
 
     /// A user's devices, in the order of their names.
     pub async fn devices(&self, user: &str) -> Result<Vec<Device>, Error> {
-        let home = Home::new(user);
-        self.read(&home.clone(), move |view, now_ms| {
-            Ok(devices::positions::live(view, &home, now_ms)?)
+        self.read(Home::new(user), move |view, home, now_ms| {
+            Ok(devices::positions::live(view, home, now_ms)?)
         })
         .await
     }
@@ -162,8 +157,8 @@ impl People {
         device: String,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         let home = Home::new(user);
-        self.submit(Purpose::MakesRoom, &home.clone(), SMALL_BYTES, move |txn| {
-            Ok(devices::positions::remove(txn, &home, &device)?)
+        self.submit(Purpose::MakesRoom, home, SMALL_BYTES, move |txn, home| {
+            Ok(devices::positions::remove(txn, home, &device)?)
         })
     }
 
@@ -239,10 +234,10 @@ impl People {
         own: Own,
         change: OwnChange,
     ) -> impl Future<Output = Result<Columns, Error>> + Send + use<> {
-        let (home, bytes) = (own.home.clone(), SMALL_BYTES + change.bytes());
-        self.submit(Purpose::Adds, &home, bytes, move |txn| {
+        let bytes = SMALL_BYTES + change.bytes();
+        self.submit(Purpose::Adds, own.home, bytes, move |txn, home| {
             let membership = (own.incarnation, &own.member);
-            conversations::change_own(txn, &own.home, &own.timeline, membership, change)
+            conversations::change_own(txn, home, &own.timeline, membership, change)
         })
     }
 
@@ -265,48 +260,47 @@ impl People {
     fn submit<R, F>(
         &self,
         purpose: Purpose,
-        home: &Home,
+        home: Home,
         bytes: usize,
         write: F,
     ) -> impl Future<Output = Result<R, Error>> + Send + use<R, F>
     where
         R: Send + 'static,
-        F: FnOnce(&mut Txn<'_>) -> Result<R, Error> + Send + 'static,
+        F: FnOnce(&mut Txn<'_>, &Home) -> Result<R, Error> + Send + 'static,
     {
-        let submitted = self
-            .partitions
-            .submit(purpose, self.place(home), bytes, write);
+        let place = self.place(&home);
+        let write = move |txn: &mut Txn<'_>| write(txn, &home);
+        let submitted = self.partitions.submit(purpose, place, bytes, write);
         async move { submitted.await.map_err(Error::from) }
     }
 
     /// Reads at a user, from a fresh view.
     async fn read<R: Send + 'static>(
         &self,
-        home: &Home,
-        read: impl FnOnce(&View, u64) -> Result<R, Error> + Send + 'static,
+        home: Home,
+        read: impl FnOnce(&View, &Home, u64) -> Result<R, Error> + Send + 'static,
     ) -> Result<R, Error> {
-        let now_ms = self.timelines.now_ms();
-        let read = move |view: &View| Ok(read(view, now_ms));
-        self.partitions.read(self.place(home), read).await?
+        let (place, now_ms) = (self.place(&home), self.timelines.now_ms());
+        let read = move |view: &View| Ok(read(view, &home, now_ms));
+        self.partitions.read(place, read).await?
     }
 
     /// What memory, or else the store, knows of an owner's rows at a user.
     async fn kept<K: Kept + Send + Sync + 'static>(
         &self,
-        memory: &Memory<K>,
+        memory: &Memory<Arc<K>>,
         (home, owner): (&Home, &[u8]),
-        read: impl FnOnce(&View, u64) -> Result<K, ReadError> + Send + 'static,
+        read: impl FnOnce(&View, &Home, u64) -> Result<K, ReadError> + Send + 'static,
     ) -> Result<Arc<K>, Error> {
         let partition = self.place(home);
-        let mark = match memory.look_up(partition, owner) {
+        let mark = match memory.look(partition, |map| map.look_up(owner)) {
             Looked::Known(kept) => return Ok(kept),
             Looked::Read(mark) => mark,
         };
-        let kept = self.read(home, move |view, now_ms| Ok(read(view, now_ms)?));
+        let read = |view: &View, home: &Home, now_ms| Ok(read(view, home, now_ms)?);
+        let kept = self.read(home.clone(), read);
         let kept = Arc::new(kept.await?);
-        if let Some(mark) = mark {
-            memory.settle(partition, owner, mark, &kept);
-        }
+        memory.settle(partition, owner, mark, Arc::clone(&kept));
         Ok(kept)
     }
 

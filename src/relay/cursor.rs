@@ -11,17 +11,14 @@
 use bytes::Bytes;
 
 use crate::ids::{HistoryId, PartitionId, Position, TableId};
-use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter, Source, Txn, View, delete,
-    load, put, read_row, scan_all,
+    Key, Partitions, Purpose, ReadError, Source, Txn, View, columns, delete, load, put, read_row,
+    scan_all,
 };
 
 /// Cursors. Of each source's log that leads to it a partition has some of its own.
 pub const RELAYS: TableId = TableId(40);
-const PLACE: &str = "$place";
-const POSITION: &str = "$position";
 const WHAT: &str = "not a relay's cursor";
 
 /// A place in a source's log: all of the batches up to a position, and what the next batch leads to in this destination
@@ -31,6 +28,11 @@ pub(super) struct At {
     pub(super) position: Position,
     pub(super) place: u64,
 }
+
+columns! { At {
+    "$place" always: place,
+    "$position" always: position.0,
+} }
 
 /// What a destination knows of a source when a route begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,7 @@ pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
     let read = |columns: &[u8], value: &[u8]| {
         let mut reader = Reader::new(columns);
         let (target, source) = (reader.u64()?, reader.u64()?);
-        let At { position, place } = decode(value)?;
+        let At { position, place } = At::decode(value)?;
         Ok(StoredCursor {
             target: u32::try_from(target)?,
             source: PartitionId(u16::try_from(source)?),
@@ -81,7 +83,7 @@ pub fn stored_cursors(view: &View) -> Result<Vec<StoredCursor>, ReadError> {
 /// them is written, so behind the farthest nothing leads to any of them.
 #[must_use]
 pub fn farthest(rows: &[Option<Bytes>]) -> Option<Bytes> {
-    let at = |row: &&Bytes| decode(row).ok();
+    let at = |row: &&Bytes| At::decode(row).ok();
     rows.iter().flatten().max_by_key(at).cloned()
 }
 
@@ -151,30 +153,11 @@ impl CursorKey {
     }
 
     pub(super) fn load(&self, rows: &impl Source) -> Result<Option<At>, ReadError> {
-        load(rows, &self.own, WHAT, decode)
+        load(rows, &self.own, WHAT, At::decode)
     }
 
     pub(super) fn store(&self, txn: &mut Txn<'_>, at: At) {
-        let mut row = RowWriter::new(32);
-        row.put(PLACE, ValueRef::Integer(at.place.cast_signed()));
-        row.put(POSITION, ValueRef::Integer(at.position.0.cast_signed()));
         let now = txn.now_ms().cast_signed();
-        put(txn, self.own.clone(), row, now);
+        put(txn, self.own.clone(), at.encode(), now);
     }
-}
-
-fn decode(value: &[u8]) -> Result<At, Malformed> {
-    let mut at = At::default();
-    for cell in Row::parse(value)?.cells() {
-        let cell = cell?;
-        let ValueRef::Integer(number) = cell.value else {
-            return Err(Malformed);
-        };
-        match cell.name {
-            PLACE => at.place = number.cast_unsigned(),
-            POSITION => at.position = Position(number.cast_unsigned()),
-            _ => return Err(Malformed),
-        }
-    }
-    Ok(at)
 }

@@ -120,14 +120,6 @@ impl Gate {
     fn left(&self, target: usize) -> u64 {
         self.backlog(target).max(0).cast_unsigned()
     }
-
-    /// The age of the oldest batch behind `done`, ms; 0 = there is none.
-    fn lag_ms(&self, done: Position, now_ms: u64) -> u64 {
-        let is_behind = done < self.tail.position();
-        let next = is_behind.then(|| self.tail.batches(done, 1).ok()).flatten();
-        let since_ms = next.and_then(|batches| Some(batches.first()?.commit_ms));
-        since_ms.map_or(0, |since| now_ms.saturating_sub(since))
-    }
 }
 
 fn published(tail: &Tail) -> i64 {
@@ -271,7 +263,7 @@ impl Relay {
                 let metrics = &target.metrics;
                 metrics.position.count(target.done().0);
                 metrics.backlog_bytes.count(gate.left(index));
-                let age_ms = gate.lag_ms(target.done(), now_ms);
+                let age_ms = gate.tail.age_ms(target.done(), now_ms);
                 metrics.lag_seconds.set(age_ms as f64 / 1e3);
             }
         }
@@ -285,9 +277,8 @@ impl Relay {
         let Some(Followed { gate, targets }) = sources.get(&source) else {
             return (0, 0);
         };
-        let lags = targets
-            .iter()
-            .map(|target| gate.lag_ms(target.done(), now_ms));
+        let lag_ms = |target: &FollowedTarget| gate.tail.age_ms(target.done(), now_ms);
+        let lags = targets.iter().map(lag_ms);
         let left = (0..targets.len()).map(|index| gate.left(index));
         (lags.max().unwrap_or(0), left.max().unwrap_or(0))
     }

@@ -96,7 +96,7 @@ impl Source {
 
     /// Reads the log behind `after`, and hands it to the routes that are there.
     async fn take(&mut self, after: Position) -> Result<(), End> {
-        let batches = match self.batches(after).await {
+        let batches = match self.tail.next(after, READ_BYTES).await {
             Ok(batches) => batches,
             Err(error) => {
                 tracing::error!(partition = %self.source, error = error.0, "the relay lost its place in the log");
@@ -194,22 +194,6 @@ impl Source {
             let part = parts.remove(&route.destination).unwrap_or_default();
             route.take(batch.position, batch.bytes(), part.into_iter());
         }
-    }
-
-    /// The next batches. Near the end they are in memory; further back it may be the disk, which is not for this
-    /// thread.
-    async fn batches(&self, after: Position) -> Result<Vec<Arc<Batch>>, ReadError> {
-        if let Some(batches) = self.tail.recent(after, READ_BYTES) {
-            return Ok(batches);
-        }
-        let tail = self.tail.clone();
-        tokio::task::spawn_blocking(move || tail.batches(after, READ_BYTES))
-            .await
-            .unwrap_or_else(|error| {
-                Err(ReadError::new(format!(
-                    "the read of the log failed: {error}"
-                )))
-            })
     }
 
     fn start_works(&mut self, running: &mut Running) {

@@ -29,35 +29,26 @@ pub trait Source {
     fn between(&self, from: &Key, to: &Key, direction: Direction) -> Rows<'_>;
 }
 
-impl Source for View {
-    fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
-        self.get(key.as_bytes())
-    }
+macro_rules! sources {
+    ($($rows:ty),+) => {$(
+        impl Source for $rows {
+            fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
+                self.get(key.as_bytes())
+            }
 
-    fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError> {
-        self.get_some(key.as_bytes(), columns)
-    }
+            fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError> {
+                self.get_some(key.as_bytes(), columns)
+            }
 
-    fn between(&self, from: &Key, to: &Key, direction: Direction) -> Rows<'_> {
-        let (from, to) = bounds(from, to);
-        self.range(from, to, direction)
-    }
+            fn between(&self, from: &Key, to: &Key, direction: Direction) -> Rows<'_> {
+                let to = Bound::Excluded(to.as_bytes());
+                self.range(Bound::Included(from.as_bytes()), to, direction)
+            }
+        }
+    )+};
 }
 
-impl Source for Txn<'_> {
-    fn row(&self, key: &Key) -> Result<Option<Bytes>, ReadError> {
-        self.get(key.as_bytes())
-    }
-
-    fn columns(&self, key: &Key, columns: Option<&[&str]>) -> Result<Found, ReadError> {
-        self.get_some(key.as_bytes(), columns)
-    }
-
-    fn between(&self, from: &Key, to: &Key, direction: Direction) -> Rows<'_> {
-        let (from, to) = bounds(from, to);
-        self.range(from, to, direction)
-    }
-}
+sources! { View, Txn<'_> }
 
 /// The rows from `from` (inclusive) to `to` (exclusive), in the direction's order: encoded key columns and value. Lazy.
 pub fn scan<'v>(rows: &'v impl Source, from: &Key, to: &Key, direction: Direction) -> Rows<'v> {
@@ -129,11 +120,6 @@ pub fn read_row<T>(
     let columns = split_key(key).ok_or(Malformed);
     let row = columns.and_then(|(_, columns)| read(columns, value));
     row.map_err(|_| damaged(key, what))
-}
-
-fn bounds<'k>(from: &'k Key, to: &'k Key) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
-    let to = Bound::Excluded(to.as_bytes());
-    (Bound::Included(from.as_bytes()), to)
 }
 
 /// Writes a whole row whose cells have `version`. Gives the number of the entry.

@@ -296,8 +296,7 @@ pub(super) fn remove(txn: &mut Txn<'_>, name: &str) {
 }
 
 fn write(txn: &mut Txn<'_>, name: &str, column: &str, value: &Value) -> u32 {
-    let mut row = RowWriter::new(64);
-    row.put(column, value.into());
+    let mut row = RowWriter::of(column, value.into());
     let now = txn.now_ms().cast_signed();
     txn.put(key(name).as_bytes(), row.at(now))
 }

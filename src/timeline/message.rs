@@ -120,7 +120,7 @@ pub struct Standing {
 }
 
 /// Something that happened to a timeline in one batch, as the feed sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TimelineEvent {
     /// Which timeline.
     pub timeline: String,

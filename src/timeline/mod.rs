@@ -70,6 +70,7 @@ pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use write::append::Prepared;
 pub use write::create::{Made, Part};
+pub use write::{check_limits, merge};
 
 /// All timelines of a data directory. Cheap to clone.
 ///

@@ -98,18 +98,14 @@ impl Inspection {
         inspected: &Inspected,
         each: &mut dyn FnMut(&Frame),
     ) -> Result<(), OpenError> {
-        let folder = self.directory.log(inspected.partition);
-        let storage = LocalStorage::read_only(&folder)
-            .map_err(|error| OpenError::from_io("open", &folder, error))?;
+        let storage = self.log_of(inspected.partition)?;
         log::verify(&storage, inspected.covered, each)?;
         Ok(())
     }
 
     /// Reads the log of a partition that has ended; gives how many batches and bytes it has.
     pub fn ended_log(&self, share: &Share) -> Result<(u64, u64), OpenError> {
-        let folder = self.directory.log(share.id);
-        let storage = LocalStorage::read_only(&folder)
-            .map_err(|error| OpenError::from_io("open", &folder, error))?;
+        let storage = self.log_of(share.id)?;
         let last = share.ends.unwrap_or_default();
         let report = log::verify(&storage, last, &mut |_| {})?;
         match report.last == last {
@@ -118,6 +114,11 @@ impl Inspection {
                 text: format!("the log ends with {}, not with {last}", report.last),
             }),
         }
+    }
+
+    fn log_of(&self, id: PartitionId) -> Result<LocalStorage, OpenError> {
+        let folder = self.directory.log(id);
+        LocalStorage::read_only(&folder).map_err(|error| OpenError::from_io("open", &folder, error))
     }
 
     /// What there is of partitions that the directory does not have, each as a line.
@@ -134,10 +135,9 @@ impl Inspection {
         is_thorough: bool,
         problem: &mut dyn FnMut(String),
     ) -> Result<Inspected, OpenError> {
-        let (image_folder, log_folder) = (self.directory.image(id), self.directory.log(id));
+        let image_folder = self.directory.image(id);
         identity::presence(&self.directory, id)?;
-        let storage = LocalStorage::read_only(&log_folder)
-            .map_err(|error| OpenError::from_io("open", &log_folder, error))?;
+        let storage = self.log_of(id)?;
         let options = ImageOptions {
             read_only: true,
             ..ImageOptions::default()

@@ -150,4 +150,31 @@ impl Tail {
             Of::Gone(ends) => (position >= *ends).then(Vec::new),
         }
     }
+
+    /// [`Tail::batches`] for a task, which must not block: near the end they are in memory; further back it may be the
+    /// disk, which is for another thread.
+    pub async fn next(
+        &self,
+        position: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Batch>>, ReadError> {
+        if let Some(batches) = self.recent(position, bytes_max) {
+            return Ok(batches);
+        }
+        let tail = self.clone();
+        let read = tokio::task::spawn_blocking(move || tail.batches(position, bytes_max));
+        read.await.unwrap_or_else(|error| {
+            let text = format!("the read of the log failed: {error}");
+            Err(ReadError::new(text))
+        })
+    }
+
+    /// The age of the oldest batch above a position, ms; 0 = there is none. May block on the disk.
+    #[must_use]
+    pub fn age_ms(&self, position: Position, now_ms: u64) -> u64 {
+        let is_behind = position < self.position();
+        let next = is_behind.then(|| self.batches(position, 1).ok()).flatten();
+        let since_ms = next.and_then(|batches| Some(batches.first()?.commit_ms));
+        since_ms.map_or(0, |since| now_ms.saturating_sub(since))
+    }
 }

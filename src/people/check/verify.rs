@@ -209,8 +209,8 @@ impl<'v> StoredPeople<'v> {
     }
 
     /// Which of the partitions has a key.
-    pub(in super::super) fn place_of(&self, key: &[u8]) -> usize {
-        let owner = self.map.place(key);
+    pub(in super::super) fn place_of(&self, key: &str) -> usize {
+        let owner = self.map.place(key.as_bytes());
         self.index(owner).expect("all live partitions are there")
     }
 
@@ -228,7 +228,7 @@ impl<'v> StoredPeople<'v> {
                 let Some(member) = one.row else { continue };
                 let (timeline, user) = (one.timeline.as_str(), one.user.as_str());
                 let home = Home::new(user);
-                let destination = self.place_of(home.name().as_bytes());
+                let destination = self.place_of(home.name());
                 if self.is_member_pending((source, destination), timeline, user) {
                     continue;
                 }
@@ -263,13 +263,13 @@ impl<'v> StoredPeople<'v> {
                     "user {user:?}: the conversation with {timeline:?} {what}"
                 ));
             };
-            if self.place_of(Home::new(&user).name().as_bytes()) != id {
+            if self.place_of(Home::new(&user).name()) != id {
                 problem("is not where the user's rows are");
             }
             if row.position > partition.last.0 {
                 problem("was written beyond the end of the log");
             }
-            let source = self.place_of_timeline(&timeline);
+            let source = self.place_of(&timeline);
             let Membership {
                 incarnation,
                 joined,
@@ -298,10 +298,6 @@ impl<'v> StoredPeople<'v> {
         Ok(count)
     }
 
-    fn place_of_timeline(&self, timeline: &str) -> usize {
-        self.place_of(timeline.as_bytes())
-    }
-
     /// Each position is of a device that counts it, and of an epoch.
     fn check_devices(&self, id: usize, report: &mut Report<'_>) -> Result<u64, ReadError> {
         let StoredPartition { id, view, .. } = &self.partitions[id];
@@ -318,7 +314,7 @@ impl<'v> StoredPeople<'v> {
             if place.epoch.is_empty() {
                 (report.problem)(format!("{at} has no epoch"));
             }
-            let source = self.place_of_timeline(&timeline);
+            let source = self.place_of(&timeline);
             let Some(name) = self.timelines[source].name(&timeline)? else {
                 continue;
             };

@@ -61,7 +61,7 @@ impl StoredPeople<'_> {
 
     /// What is wrong with where an entry leads.
     fn leads_astray(&self, entry: &StoredEntry) -> Result<Option<&'static str>, ReadError> {
-        let source = &self.timelines[self.place_of(entry.timeline.as_bytes())];
+        let source = &self.timelines[self.place_of(&entry.timeline)];
         let Some(name) = source.name(&entry.timeline)? else {
             return Ok(Some("leads to a timeline that never was"));
         };
@@ -79,17 +79,16 @@ impl StoredPeople<'_> {
     fn check_follows(&self, id: usize, report: &mut Report<'_>) -> Result<(), ReadError> {
         let shown = self.partitions[id].id;
         for row in all(self.partitions[id].view, FOLLOWS) {
-            let decode = |value: &[u8]| Follow::decode(String::new(), value);
-            let ([user, timeline], follow): ([String; 2], _) = read(&row?, decode)?;
+            let ([user, timeline], follow): ([String; 2], _) = read(&row?, Follow::decode)?;
             let mut problem = |what: &str| {
                 (report.problem)(format!(
                     "partition {shown}, user {user:?}: the follow of {timeline:?} {what}"
                 ));
             };
-            if self.place_of(Home::new(&user).name().as_bytes()) != id {
+            if self.place_of(Home::new(&user).name()) != id {
                 problem("is not where the user's rows are");
             }
-            let source = self.place_of(timeline.as_bytes());
+            let source = self.place_of(&timeline);
             let name = self.timelines[source].name(&timeline)?;
             let is_its = |incarnation| incarnation == follow.incarnation;
             let Some(name) = name.filter(|name| name.exists && is_its(name.incarnation)) else {

@@ -2,17 +2,11 @@
 //!
 //! Owns: its columns. Promises: what is the user's own counts for one membership only, that of this incarnation and
 //! `joined`; the app's names and ours never meet, because ours begin with `$`. Must not: read or write a store.
-//!
-//! ```text
-//! conversation  the attributes' columns, $at (of joining, ms), $cleared, $hidden (head + 1), $hides, $inc, $joined,
-//!               $pos (where in the log this was written), $read, $removed (ms), $role (a hash of the role; 0 = the
-//!               default one), $roles (1 = there were other roles before)          absent = 0
-//! ```
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::model::{Value, ValueRef};
-use crate::table::{Malformed, Row, RowWriter};
+use crate::model::Value;
+use crate::table::columns;
 use crate::timeline::{Columns, DEFAULT_ROLE, MemberRow};
 
 /// What is stored of a conversation at its user.
@@ -72,17 +66,19 @@ pub(in super::super) const PINNED: &str = "pinned";
 /// The attribute that has only mentions count: `true`, or until when, ms since 1970.
 pub(in super::super) const MUTED: &str = "muted";
 
-const JOINED_AT: &str = "$at";
-const CLEARED: &str = "$cleared";
-const HIDDEN: &str = "$hidden";
-const HIDES: &str = "$hides";
-const INCARNATION: &str = "$inc";
-const JOINED: &str = "$joined";
-const POSITION: &str = "$pos";
-const READ: &str = "$read";
-const REMOVED: &str = "$removed";
-const ROLE: &str = "$role";
-const HAD_OTHERS: &str = "$roles";
+columns! { ConversationRow beside attributes {
+    "$at": joined_at,
+    "$cleared": marks.cleared,
+    "$hidden": hidden,
+    "$hides": marks.hides,
+    "$inc": membership.incarnation,
+    "$joined": membership.joined,
+    "$pos": position,
+    "$read": marks.read,
+    "$removed": removed,
+    "$role": marks.role,
+    "$roles": had_others,
+} }
 
 impl ConversationRow {
     pub(in super::super) fn new(
@@ -116,78 +112,6 @@ impl ConversationRow {
             .attributes
             .binary_search_by(|(other, _)| other.as_str().cmp(name));
         at.ok().map(|at| &self.attributes[at].1)
-    }
-
-    /// To be finished with the time of the write as version.
-    pub(in super::super) fn encode(&self) -> RowWriter {
-        let mut row = RowWriter::new(96);
-        let behind = self
-            .attributes
-            .partition_point(|(name, _)| name.as_str() < "$");
-        let (before, behind) = self.attributes.split_at(behind);
-        for (name, value) in before {
-            row.put(name, value.into());
-        }
-        let Marks {
-            read,
-            cleared,
-            hides,
-            role,
-        } = self.marks;
-        for (name, number) in [
-            (JOINED_AT, self.joined_at),
-            (CLEARED, cleared),
-            (HIDDEN, self.hidden),
-            (HIDES, hides),
-            (INCARNATION, self.membership.incarnation),
-            (JOINED, self.membership.joined),
-            (POSITION, self.position),
-            (READ, read),
-            (REMOVED, self.removed),
-            (ROLE, role),
-            (HAD_OTHERS, u64::from(self.had_others)),
-        ] {
-            if number != 0 {
-                row.put(name, ValueRef::Integer(number.cast_signed()));
-            }
-        }
-        for (name, value) in behind {
-            row.put(name, value.into());
-        }
-        row
-    }
-
-    pub(in super::super) fn decode(value: &[u8]) -> Result<ConversationRow, Malformed> {
-        let mut row = ConversationRow::default();
-        let mut had_others = 0;
-        for cell in Row::parse(value)?.columns() {
-            let cell = cell?;
-            if !cell.name.starts_with('$') {
-                let attribute = (cell.name.to_owned(), cell.value.to_value());
-                row.attributes.push(attribute);
-                continue;
-            }
-            let ValueRef::Integer(number) = cell.value else {
-                return Err(Malformed);
-            };
-            let place = match cell.name {
-                JOINED_AT => &mut row.joined_at,
-                CLEARED => &mut row.marks.cleared,
-                HIDDEN => &mut row.hidden,
-                HIDES => &mut row.marks.hides,
-                INCARNATION => &mut row.membership.incarnation,
-                JOINED => &mut row.membership.joined,
-                POSITION => &mut row.position,
-                READ => &mut row.marks.read,
-                REMOVED => &mut row.removed,
-                ROLE => &mut row.marks.role,
-                HAD_OTHERS => &mut had_others,
-                _ => return Err(Malformed),
-            };
-            *place = number.cast_unsigned();
-        }
-        row.had_others = had_others > 0;
-        Ok(row)
     }
 }
 

@@ -6,12 +6,9 @@
 use std::collections::BTreeSet;
 
 use super::super::People;
-use super::list::Found;
+use super::list::{CHUNK, Found};
 use crate::access::Asker;
 use crate::timeline::{Columns, Error};
-
-/// Conversations that are read together.
-const CHUNK: usize = 64;
 
 impl People {
     /// Those of a member's conversations that they may not read. Nearly always that needs no look.

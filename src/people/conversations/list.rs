@@ -101,7 +101,7 @@ const SCANNED_MAX: usize = 2_000;
 /// Conversations with news that a count looks at.
 const COUNTED_MAX: usize = 1_000;
 /// Conversations that are read together.
-const CHUNK: usize = 64;
+pub(super) const CHUNK: usize = 64;
 
 /// A conversation on the list, as memory knows it.
 #[derive(Clone, Copy)]
@@ -252,8 +252,7 @@ impl People {
     /// What memory, or else the store, knows of a user's conversations.
     pub(in super::super) async fn mine(&self, user: &str) -> Result<Arc<Mine>, Error> {
         let home = Home::new(user);
-        let of = home.clone();
-        let read = move |view: &View, _| conversations::all(view, &of);
+        let read = |view: &View, home: &Home, _| conversations::all(view, home);
         self.kept(&self.memberships, (&home, home.column()), read)
             .await
     }
@@ -340,12 +339,10 @@ impl People {
     /// Nobody waits for the write: if it fails, the next call that meets the membership does it again.
     fn mark_ended(&self, user: &str, timeline: &str, membership: Membership) {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
-        let of = home.clone();
-        drop(
-            self.submit(Purpose::MakesRoom, &home, SMALL_BYTES, move |txn| {
-                conversations::mark_ended(txn, &of, &timeline, membership)
-            }),
-        );
+        let marked = self.submit(Purpose::MakesRoom, home, SMALL_BYTES, move |txn, home| {
+            conversations::mark_ended(txn, home, &timeline, membership)
+        });
+        drop(marked);
     }
 
     async fn rows(
@@ -353,11 +350,9 @@ impl People {
         user: &str,
         names: &[&str],
     ) -> Result<Vec<Option<ConversationRow>>, Error> {
-        let home = Home::new(user);
-        let of = home.clone();
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        self.read(&home, move |view, _| {
-            let row = |name: &String| conversations::load(view, &of, name);
+        self.read(Home::new(user), move |view, home, _| {
+            let row = |name: &String| conversations::load(view, home, name);
             Ok(names.iter().map(row).collect::<Result<Vec<_>, _>>()?)
         })
         .await

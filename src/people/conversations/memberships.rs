@@ -1,15 +1,14 @@
 //! The memberships of a user in memory.
 //!
 //! Owns: what a list or a sync that finds nothing new needs of the rows of conversations. Promises: a membership takes
-//! 40 bytes beside its name's. Must not: know which users are in memory; `people/memory.rs` does.
+//! 40 bytes beside its name's. Must not: know which users are in memory; `src/table/memory.rs` does.
 
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
 use crate::ordered::Reader;
-use crate::table::Malformed;
+use crate::table::{Kept, Malformed};
 use crate::timeline::Pulse;
 
-use super::super::memory::Kept;
 use super::super::tables::CONVERSATIONS;
 use super::conversation_row::ConversationRow;
 
@@ -139,7 +138,7 @@ impl Kept for Mine {
         }
     }
 
-    fn len(&self) -> usize {
+    fn rows(&self) -> usize {
         self.entries.len()
     }
 

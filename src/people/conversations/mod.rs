@@ -19,7 +19,7 @@ use crate::model::json_bytes;
 use crate::table::{
     self, DropContext, Entry, ReadError, Source, Txn, View, put, read_row, scan_all,
 };
-use crate::timeline::{Columns, Error, MemberRow};
+use crate::timeline::{self, Columns, Error, MemberRow};
 
 use super::cursor::CURSOR_MS_MAX;
 use super::tables::{Home, last_text};
@@ -209,32 +209,14 @@ pub(super) fn change_own(
     Ok(attributes)
 }
 
+/// Merges attributes, within their limits.
 fn merge(attributes: &mut Columns, set: Columns, remove: &[String]) -> Result<(), Error> {
-    attributes.retain(|(name, _)| !remove.contains(name));
-    for (name, value) in set {
-        match attributes.binary_search_by(|(other, _)| other.cmp(&name)) {
-            Ok(at) => attributes[at].1 = value,
-            Err(at) => attributes.insert(at, (name, value)),
-        }
-    }
-    for (limit, allowed, actual) in [
+    timeline::merge(attributes, set, remove);
+    let bytes = json_bytes(attributes);
+    timeline::check_limits([
         ("attribute_names_max", NAMES_MAX, attributes.len()),
-        (
-            "attributes_bytes_max",
-            ATTRIBUTES_BYTES_MAX,
-            json_bytes(attributes),
-        ),
-    ] {
-        let actual = actual as u64;
-        if actual > allowed {
-            return Err(Error::TooLarge {
-                limit,
-                limit_bytes: allowed,
-                actual_bytes: actual,
-            });
-        }
-    }
-    Ok(())
+        ("attributes_bytes_max", ATTRIBUTES_BYTES_MAX, bytes),
+    ])
 }
 
 /// Names of attributes of one conversation.

@@ -11,7 +11,7 @@ use crate::timeline::{Columns, Error};
 use super::super::People;
 use super::super::devices::stored::Place;
 use super::super::tables::Home;
-use super::list::{Found, Shown};
+use super::list::{CHUNK, Found, Shown};
 use super::memberships::Entry;
 
 /// Up to where the changes at a user were returned.
@@ -119,6 +119,3 @@ impl People {
         Ok(side)
     }
 }
-
-/// Conversations that are read together.
-const CHUNK: usize = 64;

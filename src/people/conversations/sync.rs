@@ -10,7 +10,7 @@ use crate::timeline::{Columns, Error, Pulse};
 use super::super::People;
 use super::super::cursor::{CURSOR_MS_MAX, Ends, Read, Since};
 use super::super::tables::Home;
-use super::list::{Found, Shown};
+use super::list::{CHUNK, Found, Shown};
 
 /// Asks for what has changed.
 #[derive(Clone, Debug)]
@@ -218,6 +218,3 @@ struct Changed {
     /// The row has changed, and the user had another role before, in which they could perhaps read there.
     had_other_roles: bool,
 }
-
-/// Conversations that are read together.
-const CHUNK: usize = 64;

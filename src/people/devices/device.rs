@@ -75,8 +75,8 @@ impl People {
         device: &str,
     ) -> Result<Arc<Places>, Error> {
         let home = Home::new(user);
-        let (of, name) = (home.clone(), device.to_owned());
-        let read = move |view: &View, now_ms| positions::all(view, &of, &name, now_ms);
+        let name = device.to_owned();
+        let read = move |view: &View, home: &Home, now| positions::all(view, home, &name, now);
         let owner = home.device_columns(device);
         let places = self.kept(&self.places, (&home, &owner), read).await?;
         let now_ms = self.timelines.now_ms();

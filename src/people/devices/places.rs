@@ -1,14 +1,13 @@
 //! The positions of a device in memory.
 //!
 //! Owns: what a poll that finds nothing new needs of the rows of positions and devices. Promises: a position takes
-//! 24 bytes beside its name's and epoch's. Must not: know which devices are in memory; `people/memory.rs` does.
+//! 24 bytes beside its name's and epoch's. Must not: know which devices are in memory; `src/table/memory.rs` does.
 
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
 use crate::ordered::Reader;
-use crate::table::Malformed;
+use crate::table::{Kept, Malformed};
 
-use super::super::memory::Kept;
 use super::super::tables::{DEVICES, POSITIONS, last_text};
 use super::stored::{DeviceRow, Place};
 
@@ -129,7 +128,7 @@ impl Kept for Places {
         Some(&columns[..columns.len() - reader.rest().len()])
     }
 
-    fn len(&self) -> usize {
+    fn rows(&self) -> usize {
         self.entries.len()
     }
 

@@ -2,20 +2,8 @@
 //!
 //! Owns: the columns of those rows. Promises: the version of a row's cells is the time of its writing. Must not: read
 //! or write a store.
-//!
-//! ```text
-//! position  $after, $change (absent = not asked for), $epoch
-//! device    $count (of its positions), $used (ms since 1970)          absent = 0
-//! ```
 
-use crate::model::ValueRef;
-use crate::table::{Malformed, Row, RowWriter};
-
-const AFTER: &str = "$after";
-const CHANGE: &str = "$change";
-const COUNT: &str = "$count";
-const EPOCH: &str = "$epoch";
-const USED: &str = "$used";
+use crate::table::columns;
 
 /// How far a device has stored a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +15,7 @@ pub struct DevicePosition {
 }
 
 /// A place in one history of a timeline.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The history.
     pub epoch: String,
@@ -60,42 +48,20 @@ impl Place {
             epoch: self.epoch,
         }
     }
-
-    pub(in super::super) fn encode(&self) -> RowWriter {
-        let mut row = RowWriter::new(48);
-        row.put(AFTER, number(self.after));
-        if let Some(change) = self.changes_after {
-            row.put(CHANGE, number(change));
-        }
-        row.put(EPOCH, ValueRef::String(&self.epoch));
-        row
-    }
-
-    pub(in super::super) fn decode(value: &[u8]) -> Result<Place, Malformed> {
-        let mut place = Place {
-            epoch: String::new(),
-            after: 0,
-            changes_after: None,
-        };
-        for cell in Row::parse(value)?.cells() {
-            let cell = cell?;
-            match (cell.name, cell.value) {
-                (AFTER, ValueRef::Integer(after)) => place.after = after.cast_unsigned(),
-                (CHANGE, ValueRef::Integer(change)) => {
-                    place.changes_after = Some(change.cast_unsigned());
-                }
-                (EPOCH, ValueRef::String(epoch)) => epoch.clone_into(&mut place.epoch),
-                _ => return Err(Malformed),
-            }
-        }
-        Ok(place)
-    }
 }
+
+columns! { Place {
+    "$after" always: after,
+    "$change": changes_after,
+    "$epoch" always: epoch,
+} }
 
 /// A device's row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct DeviceRow {
+    /// Of its positions.
     pub(in super::super) count: u64,
+    /// Its last use, ms.
     pub(in super::super) used: u64,
 }
 
@@ -108,34 +74,12 @@ impl DeviceRow {
             positions: self.count,
         }
     }
-
-    pub(in super::super) fn encode(self) -> RowWriter {
-        let mut row = RowWriter::new(24);
-        for (name, value) in [(COUNT, self.count), (USED, self.used)] {
-            if value != 0 {
-                row.put(name, number(value));
-            }
-        }
-        row
-    }
-
-    pub(in super::super) fn decode(value: &[u8]) -> Result<DeviceRow, Malformed> {
-        let mut device = DeviceRow::default();
-        for cell in Row::parse(value)?.cells() {
-            let cell = cell?;
-            match (cell.name, cell.value) {
-                (COUNT, ValueRef::Integer(count)) => device.count = count.cast_unsigned(),
-                (USED, ValueRef::Integer(used)) => device.used = used.cast_unsigned(),
-                _ => return Err(Malformed),
-            }
-        }
-        Ok(device)
-    }
 }
 
-fn number(value: u64) -> ValueRef<'static> {
-    ValueRef::Integer(value.cast_signed())
-}
+columns! { DeviceRow {
+    "$count": count,
+    "$used": used,
+} }
 
 #[cfg(test)]
 mod tests {

@@ -3,27 +3,20 @@
 //! Owns: the rows of follows, and `feed.follow`, `.unfollow`, `.following`. Promises: a follow is of one incarnation of
 //! its timeline and has a number of its own, so that what the relay brings back of an older one does not count. Must
 //! not: know followers; the relay writes them at the timeline.
-//!
-//! ```text
-//! follow  $from (the first sequence in the feed), $inbox, $inc, $number
-//!         no $inbox: the timeline does not know the follower yet
-//! ```
 
 use std::sync::{Arc, OnceLock};
 
 use crate::access::Asker;
 use crate::entry::{EntryKind, KeyedEntry};
 use crate::ids::TableId;
-use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table;
 use crate::table::{
-    Action, Batch, Malformed, Purpose, ReadError, Row, RowPage, RowWriter, Source, Txn, View,
-    changed_rows, delete, load, put, read_row, record, scan_all,
+    Action, Batch, Kept, Malformed, Purpose, ReadError, RowPage, Source, Txn, View, changed_rows,
+    columns, delete, load, put, read_row, record, scan_all,
 };
 use crate::timeline::{Error, Target, Timelines};
 
-use super::super::memory::Kept;
 use super::super::tables::{FOLLOWS, Home, last_text};
 use super::super::{People, SMALL_BYTES};
 
@@ -31,7 +24,7 @@ use super::super::{People, SMALL_BYTES};
 const FOLLOWS_MAX: u64 = 10_000;
 
 /// A timeline that a user follows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Follow {
     /// Its ID.
     pub timeline: String,
@@ -46,48 +39,22 @@ pub struct Follow {
     pub inbox_from: u64,
 }
 
-const FROM: &str = "$from";
-const INBOX_FROM: &str = "$inbox";
-const INCARNATION: &str = "$inc";
-const NUMBER: &str = "$number";
+columns! { Follow {
+    "$from" always: from,
+    "$inbox": inbox_from = u64::MAX,
+    "$inc" always: incarnation,
+    "$number" always: number,
+} }
+
 const WHAT: &str = "not a follow";
 
 impl Follow {
-    pub(in super::super) fn encode(&self) -> RowWriter {
-        let mut row = RowWriter::new(64);
-        let mut put = |name, number: u64| row.put(name, ValueRef::Integer(number.cast_signed()));
-        put(FROM, self.from);
-        if self.inbox_from != u64::MAX {
-            put(INBOX_FROM, self.inbox_from);
-        }
-        put(INCARNATION, self.incarnation);
-        put(NUMBER, self.number);
-        row
-    }
-
-    pub(in super::super) fn decode(timeline: String, value: &[u8]) -> Result<Follow, Malformed> {
-        let mut follow = Follow {
+    /// A user's follow of this timeline.
+    pub(in super::super) fn of(timeline: String, row: &[u8]) -> Result<Follow, Malformed> {
+        Ok(Follow {
             timeline,
-            incarnation: 0,
-            number: 0,
-            from: 0,
-            inbox_from: u64::MAX,
-        };
-        for cell in Row::parse(value)?.cells() {
-            let cell = cell?;
-            let ValueRef::Integer(number) = cell.value else {
-                return Err(Malformed);
-            };
-            let number = number.cast_unsigned();
-            match cell.name {
-                FROM => follow.from = number,
-                INBOX_FROM => follow.inbox_from = number,
-                INCARNATION => follow.incarnation = number,
-                NUMBER => follow.number = number,
-                _ => return Err(Malformed),
-            }
-        }
-        Ok(follow)
+            ..Follow::decode(row)?
+        })
     }
 
     pub(in super::super) fn load(
@@ -95,7 +62,7 @@ impl Follow {
         home: &Home,
         timeline: &str,
     ) -> Result<Option<Follow>, ReadError> {
-        let decode = |value: &[u8]| Follow::decode(timeline.to_owned(), value);
+        let decode = |value: &[u8]| Follow::of(timeline.to_owned(), value);
         load(rows, &home.follow_key(timeline), WHAT, decode)
     }
 
@@ -195,7 +162,7 @@ fn change_of(columns: &[u8], value: Option<&[u8]>) -> Result<FollowChange, Malfo
     let inbox = reader.string()?;
     let timeline = reader.string()?.into_owned();
     let user = Home::user_of(&inbox).ok_or(Malformed)?.to_owned();
-    let follow = value.map(|value| Follow::decode(timeline.clone(), value));
+    let follow = value.map(|value| Follow::of(timeline.clone(), value));
     Ok(FollowChange {
         user,
         timeline,
@@ -246,7 +213,7 @@ impl Kept for Followed {
         }
     }
 
-    fn len(&self) -> usize {
+    fn rows(&self) -> usize {
         self.all.len()
     }
 
@@ -254,7 +221,7 @@ impl Kept for Followed {
         let timeline = last_text(columns)?;
         self.names = OnceLock::new();
         match entry.kind {
-            EntryKind::Put => self.set(Follow::decode(timeline, entry.value)?),
+            EntryKind::Put => self.set(Follow::of(timeline, entry.value)?),
             EntryKind::Tombstone => {
                 if let Ok(at) = self.find(&timeline) {
                     self.all.remove(at);
@@ -292,8 +259,8 @@ impl People {
     ) -> impl Future<Output = Result<u64, Error>> + Send + use<> {
         let from = (head + 1).saturating_sub(copy).max(1);
         let (home, timeline) = (Home::new(user), timeline.to_owned());
-        self.submit(Purpose::Adds, &home.clone(), SMALL_BYTES, move |txn| {
-            Ok(follow(txn, &home, timeline, (incarnation, from))?)
+        self.submit(Purpose::Adds, home, SMALL_BYTES, move |txn, home| {
+            Ok(follow(txn, home, timeline, (incarnation, from))?)
         })
     }
 
@@ -304,8 +271,8 @@ impl People {
         timeline: &str,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         let (home, timeline) = (Home::new(user), timeline.to_owned());
-        self.submit(Purpose::MakesRoom, &home.clone(), SMALL_BYTES, move |txn| {
-            Ok(unfollow(txn, &home, &timeline)?)
+        self.submit(Purpose::MakesRoom, home, SMALL_BYTES, move |txn, home| {
+            Ok(unfollow(txn, home, &timeline)?)
         })
     }
 
@@ -313,10 +280,7 @@ impl People {
     /// since.
     pub async fn follows(&self, user: &str) -> Result<Arc<Followed>, Error> {
         let home = Home::new(user);
-        let of = home.clone();
-        let read = move |view: &View, _| all(view, &of);
-        self.kept(&self.followed, (&home, home.column()), read)
-            .await
+        self.kept(&self.followed, (&home, home.column()), all).await
     }
 
     /// A page of the timelines that a user follows and may read, behind a name, and where the next page begins.
@@ -362,8 +326,8 @@ impl People {
     }
 }
 
-fn all(view: &View, home: &Home) -> Result<Followed, ReadError> {
-    let read = |columns: &[u8], value: &[u8]| Follow::decode(last_text(columns)?, value);
+fn all(view: &View, home: &Home, _: u64) -> Result<Followed, ReadError> {
+    let read = |columns: &[u8], value: &[u8]| Follow::of(last_text(columns)?, value);
     let rows = scan_all(view, &home.follows());
     Ok(Followed {
         all: rows
@@ -387,8 +351,8 @@ mod tests {
             let timeline = "room".to_owned();
             let follow = Follow { timeline, incarnation, number, from, inbox_from };
             let value = follow.encode().finish(7);
-            prop_assert_eq!(Follow::decode("room".to_owned(), &value), Ok(follow));
-            let _ = Follow::decode(String::new(), &bytes).is_ok();
+            prop_assert_eq!(Follow::of("room".to_owned(), &value), Ok(follow));
+            let _ = Follow::decode(&bytes).is_ok();
         }
     }
 }

@@ -137,6 +137,13 @@ struct Desk {
     metrics: metrics::Inboxes,
 }
 
+impl Desk {
+    /// Whether nothing is left to do of what was noted.
+    fn is_idle(&self) -> bool {
+        self.done.load(Ordering::SeqCst) == self.noted.load(Ordering::SeqCst)
+    }
+}
+
 /// The jobs of all partitions.
 pub struct Jobs {
     partitions: Partitions,
@@ -199,10 +206,8 @@ impl Jobs {
     /// Whether nothing is left to do of what was noted.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let is_idle =
-            |desk: &Desk| desk.done.load(Ordering::SeqCst) == desk.noted.load(Ordering::SeqCst);
         let mut all = self.partitions.ids().map(|id| self.desks.of(id));
-        all.all(|desk| is_idle(&desk))
+        all.all(|desk| desk.is_idle())
     }
 
     /// Whether these partitions have no jobs left, and the others none that began in these. May block on the disk.
@@ -243,8 +248,7 @@ impl Jobs {
         at: PartitionId,
         job: &Job,
     ) -> Result<bool, ReadError> {
-        let desk = self.desks.of(at);
-        if desk.done.load(Ordering::SeqCst) == desk.noted.load(Ordering::SeqCst) {
+        if self.desks.of(at).is_idle() {
             return Ok(false);
         }
         let first = scan_all(txn, &job.of_timeline()).next();

@@ -417,7 +417,7 @@ async fn follows_and_inboxes_that_are_not_as_the_timelines_say_are_found() {
     fn change(txn: &mut Txn<'_>, home: &Home, change: impl Fn(&mut Follow)) {
         let key = home.follow_key("room");
         let row = txn.get(key.as_bytes()).unwrap().unwrap();
-        let mut follow = Follow::decode("room".to_owned(), &row).unwrap();
+        let mut follow = Follow::of("room".to_owned(), &row).unwrap();
         change(&mut follow);
         txn.put(key.as_bytes(), follow.encode().finish(1));
     }
@@ -448,7 +448,7 @@ async fn follows_and_inboxes_that_are_not_as_the_timelines_say_are_found() {
                     .get(home.follow_key("room").as_bytes())
                     .unwrap()
                     .unwrap();
-                let follow = Follow::decode("room".to_owned(), &follow).unwrap();
+                let follow = Follow::of("room".to_owned(), &follow).unwrap();
                 let post = Post {
                     timeline: "room".to_owned(),
                     incarnation: follow.incarnation,

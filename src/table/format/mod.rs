@@ -6,6 +6,7 @@
 pub(super) mod cell;
 pub(super) mod change;
 pub(super) mod chunks;
+pub(super) mod columns;
 pub(super) mod delta;
 pub(super) mod key;
 pub(super) mod primary_key;

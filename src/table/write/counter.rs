@@ -9,9 +9,10 @@ use crate::model::{KeyValue, ValueRef};
 use crate::partition::{ReadError, Txn, hash};
 
 use super::super::Key;
-use super::super::access::{Source, damaged, put};
+use super::super::access::{load, put};
+use super::super::format::columns::number_in;
 use super::super::format::primary_key::key_of;
-use super::super::format::row::{Row, RowWriter};
+use super::super::format::row::RowWriter;
 
 /// Counters: table ID, partition key -> last number. In the partition of the rows that they number.
 pub(in super::super) const COUNTERS: TableId = TableId(17);
@@ -35,29 +36,16 @@ impl Next {
         let key = Key::new(COUNTERS, &[], 9)
             .number(u64::from(table.0))
             .columns(&rows.as_bytes()[4..]);
-        let last = match txn.row(&key)? {
-            None => 0,
-            Some(value) => last(&value).ok_or_else(|| damaged(key.as_bytes(), "not a counter"))?,
-        };
-        Ok(Next {
-            key,
-            number: last + 1,
-        })
+        let last = load(txn, &key, "not a counter", |row| number_in(row, LAST))?;
+        let number = last.unwrap_or(0).cast_signed() + 1;
+        Ok(Next { key, number })
     }
 
     /// Takes it.
     pub(in super::super) fn take(self, txn: &mut Txn<'_>) {
-        let mut row = RowWriter::new(16);
-        row.put(LAST, ValueRef::Integer(self.number));
+        let row = RowWriter::of(LAST, ValueRef::Integer(self.number));
         let now = txn.now_ms().cast_signed();
         put(txn, self.key, row, now);
-    }
-}
-
-fn last(value: &[u8]) -> Option<i64> {
-    match Row::parse(value).ok()?.column(LAST).ok()??.value {
-        ValueRef::Integer(number) => Some(number),
-        _ => None,
     }
 }
 

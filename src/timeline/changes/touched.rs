@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::entry::EntryKind;
+use crate::entry::{EntryKind, KeyedEntry};
 use crate::ordered::Reader;
 use crate::table::{Action, Batch, Change, Malformed, split_key};
 
@@ -26,6 +26,18 @@ pub(super) struct Seen<'b> {
     pub(super) columns: &'b [u8],
     entry: EntryKind,
     pub(super) value: &'b [u8],
+}
+
+impl<'b> Seen<'b> {
+    fn new(kind: Kind, (name, columns): (&'b [u8], &'b [u8]), entry: KeyedEntry<'b>) -> Seen<'b> {
+        Seen {
+            kind,
+            name,
+            columns,
+            entry: entry.kind,
+            value: entry.value,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,18 +108,7 @@ impl<'b> Touched<'b> {
                 if let Some((HEADS, name)) = split_key(entry.key)
                     && self.heads.contains_key(name)
                 {
-                    let (kind, entry, value) = (Kind::Head, entry.kind, entry.value);
-                    let columns = name;
-                    found.push((
-                        number,
-                        Seen {
-                            kind,
-                            name,
-                            columns,
-                            entry,
-                            value,
-                        },
-                    ));
+                    found.push((number, Seen::new(Kind::Head, (name, name), entry)));
                 }
             }
         }
@@ -136,14 +137,7 @@ impl<'b> Touched<'b> {
                 if !is_asked {
                     continue;
                 }
-                let (entry, value) = (entry.kind, entry.value);
-                let seen = Seen {
-                    kind,
-                    name,
-                    columns,
-                    entry,
-                    value,
-                };
+                let seen = Seen::new(kind, (name, columns), entry);
                 match told.get(&index).copied() {
                     Some(before) if is_append(&found[before]) => {}
                     before => {

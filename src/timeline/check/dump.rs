@@ -96,20 +96,11 @@ impl<'v> StoredTimelines<'v> {
             let name = Name::new(&timeline);
             let meta = load_meta(self.view, &name)?;
             let own = SettingsRow::load(self.view, &name, &head)?;
-            let info = TimelineInfo {
-                configured: Configured {
-                    settings: own.settings,
-                    version: own.version,
-                },
-                members: u64::from(head.members),
-                head: self.epochs.head(&timeline, &head),
-                timeline,
-                meta: meta.meta,
-                version: meta.version,
-                created_at: meta.created_at,
-                updated_at: meta.updated_at,
-                last_at: (head.last > 0).then_some(head.last_at),
+            let configured = Configured {
+                settings: own.settings,
+                version: own.version,
             };
+            let info = self.epochs.info(timeline, &head, meta, configured);
             each(Dumped::Timeline(&info))?;
             for row in self.of_timeline((&name, &head), MEMBERS) {
                 let (user, row) = MemberRow::named(&row?)?;

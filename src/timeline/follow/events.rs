@@ -16,7 +16,7 @@ use super::super::rows::tables::{
     CONVERSATIONS, HEADS, MESSAGES, METAS, REACTION_SUMS, SETTINGS, incarnation_of,
 };
 use super::super::write::Site;
-use super::super::{Standing, TimelineEvent, Timelines};
+use super::super::{TimelineEvent, Timelines};
 
 impl Timelines {
     /// What is watched of a user's own side, which is no timeline: a name that none can have.
@@ -90,11 +90,7 @@ impl Site {
             head: head.map(|head| self.epochs.head(&timeline, &head)),
             timeline: timeline.into_owned(),
             members: head.map(|head| head.membership()).unwrap_or_default(),
-            meta_version: None,
-            appended: Vec::new(),
-            changed: Vec::new(),
-            reacted: false,
-            configured: false,
+            ..TimelineEvent::default()
         });
         Ok(())
     }
@@ -123,13 +119,7 @@ impl Touched<'_> {
             self.incarnations.push(None);
             self.events.push(TimelineEvent {
                 timeline: name,
-                head: None,
-                members: Standing::default(),
-                meta_version: None,
-                appended: Vec::new(),
-                changed: Vec::new(),
-                reacted: false,
-                configured: false,
+                ..TimelineEvent::default()
             });
         }
         Ok(())

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::ids::TableId;
-use crate::model::{Direction, ValueRef};
-use crate::table::{Malformed, ReadError, Row, View, damaged, scan, scan_behind};
+use crate::model::Direction;
+use crate::table::{ReadError, View, damaged, number_in, scan, scan_behind};
 
 use super::super::Timelines;
 use super::super::members::change_row::ChangeRow;
@@ -97,20 +97,14 @@ impl Page<'_> {
             }
             let (key, value) = row?;
             let user = user_of(&key)?;
-            let joined = joined(&value).map_err(|_| damaged(&key, "not a member or follower"))?;
+            let joined =
+                number_in(&value, JOINED).map_err(|_| damaged(&key, "not a member or follower"))?;
             reached = Some(user.clone());
             if joined <= self.post.version {
                 users.insert(user);
             }
         }
         Ok(None)
-    }
-}
-
-fn joined(value: &[u8]) -> Result<u64, Malformed> {
-    match Row::parse(value)?.column(JOINED)?.map(|cell| cell.value) {
-        Some(ValueRef::Integer(joined)) => Ok(joined.cast_unsigned()),
-        _ => Err(Malformed),
     }
 }
 
@@ -125,8 +119,8 @@ fn add_those_who_left(
     for row in scan(view, &from, &to, Direction::Forward) {
         let (key, value) = row?;
         let change = ChangeRow::decode(&value);
-        let (change, _) = change.map_err(|_| damaged(&key, "not a member change"))?;
-        if change.left.is_some_and(|left| left.joined <= post.version) {
+        let change = change.map_err(|_| damaged(&key, "not a member change"))?;
+        if change.has_left() && change.left.joined <= post.version {
             users.insert(if change.user.is_empty() {
                 change.follower
             } else {

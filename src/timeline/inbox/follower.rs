@@ -3,23 +3,17 @@
 //! Owns: their rows, and `feed.followers`. Promises: a follower begins and ends with a member version, as a member
 //! does, so that the place of either in the log is one number; of two follows of a user the later one counts. Must
 //! not: know what lies at the user.
-//!
-//! ```text
-//! follower  $from (messages from here on are theirs), $joined (the member version then), $number (of the follow)
-//! ```
 
 use crate::entry::EntryKind;
-use crate::model::ValueRef;
 use crate::ordered::Reader;
 use crate::table::{
-    Action, Batch, Malformed, ReadError, Row, RowPage, RowWriter, Source, Txn, View, changed_rows,
+    Action, Batch, Malformed, ReadError, RowPage, Source, Txn, View, changed_rows, columns,
     damaged, delete, load, page, put, record, scan_behind, split_key,
 };
 
 use super::super::members::change::put_change;
 use super::super::members::change_row::{ChangeRow, Left};
 use super::super::rows::head::HeadRow;
-use super::super::rows::stored::number;
 use super::super::rows::tables::{FOLLOWERS, Name, incarnation_of};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target, Timelines};
@@ -36,35 +30,13 @@ pub(in super::super) struct FollowerRow {
     pub(in super::super) number: u64,
 }
 
-const FROM: &str = "$from";
-const JOINED: &str = "$joined";
-const NUMBER: &str = "$number";
+columns! { FollowerRow {
+    "$from" always: from,
+    "$joined" always: joined,
+    "$number" always: number,
+} }
 
 impl FollowerRow {
-    fn encode(self) -> RowWriter {
-        let mut row = RowWriter::new(48);
-        let mut put = |name, number: u64| row.put(name, ValueRef::Integer(number.cast_signed()));
-        put(FROM, self.from);
-        put(JOINED, self.joined);
-        put(NUMBER, self.number);
-        row
-    }
-
-    pub(in super::super) fn decode(value: &[u8]) -> Result<FollowerRow, Malformed> {
-        let mut follower = FollowerRow::default();
-        for cell in Row::parse(value)?.cells() {
-            let cell = cell?;
-            let number = number(cell.value)?;
-            match cell.name {
-                FROM => follower.from = number,
-                JOINED => follower.joined = number,
-                NUMBER => follower.number = number,
-                _ => return Err(Malformed),
-            }
-        }
-        Ok(follower)
-    }
-
     pub(super) fn load(
         rows: &impl Source,
         name: &Name,
@@ -106,7 +78,7 @@ impl Site {
             };
             let change = ChangeRow {
                 follower: user.to_owned(),
-                left: Some(left),
+                left,
                 ..ChangeRow::default()
             };
             put_change(txn, name, &mut head, &change);
@@ -144,8 +116,7 @@ impl Site {
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<String>, u64, Option<String>), Error> {
-        let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, _) = self.enter(view, target)?;
         let all = name.rows_of(FOLLOWERS, head.incarnation);
         let mut users: Vec<String> = Vec::new();
         let mut next = None;

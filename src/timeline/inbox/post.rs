@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::table::{Action, Batch, Change, Malformed, Row, Txn, record, split_key};
+use crate::table::{Action, Batch, Change, Malformed, Txn, record, split_key, version_of};
 
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{HEADS, MEMBER_CHANGES, MESSAGES, POSTS, incarnation_of};
@@ -59,7 +59,7 @@ pub fn posts(batch: &Batch) -> Result<Vec<Post>, Malformed> {
                 timeline: timeline.into_owned(),
                 incarnation,
                 sequence,
-                timestamp: Row::parse(entry.value)?.base().cast_unsigned(),
+                timestamp: version_of(entry.value)?,
             });
         }
     }

@@ -41,8 +41,7 @@ impl Site {
         sequence: u64,
         pins: bool,
     ) -> Result<bool, Error> {
-        let name = Name::new(&target.timeline);
-        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, mut head, reader) = self.enter(txn, target)?;
         let message = load(txn, &name, &reader.sees(head), sequence)?;
         let mut message = shown(message, &self.time);
         if message.entry.is_none() && pins {
@@ -79,8 +78,7 @@ impl Site {
         pinned: &Pinned,
     ) -> Result<(Vec<Message>, Option<u64>), Error> {
         let target = &pinned.target;
-        let name = Name::new(&target.timeline);
-        let (head, reader) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, reader) = self.enter(view, target)?;
         let head = reader.sees(head);
         let asker = (target.asker.user(), &reader);
         let mut room = Room {

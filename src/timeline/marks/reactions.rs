@@ -75,8 +75,7 @@ impl Site {
             reaction,
             adds,
         } = react;
-        let name = Name::new(&target.timeline);
-        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, mut head, reader) = self.enter(txn, target)?;
         let message = load(txn, &name, &reader.sees(head), *sequence)?;
         let message = shown(message, &self.time);
         if message.entry.is_none() {
@@ -130,8 +129,7 @@ impl Site {
         of: &ReactionsOf,
     ) -> Result<ReactionPage, Error> {
         let target = &of.target;
-        let name = Name::new(&target.timeline);
-        let (head, reader) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, reader) = self.enter(view, target)?;
         let message = load(view, &name, &reader.sees(head), of.sequence)?;
         let message = shown(message, &self.time);
         if message.entry.is_none() {

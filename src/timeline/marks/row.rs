@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::model::{ValueRef, json_text_bytes};
 use crate::ordered::{self, Reader};
-use crate::table::{Malformed, Row, RowWriter};
+use crate::table::{Malformed, Row, RowWriter, number_in};
 
 /// Names of reactions on one message, at most.
 pub(super) const NAMES_MAX: usize = 64;
@@ -78,7 +78,7 @@ impl Sums {
 
     pub(super) fn encode(&self) -> RowWriter {
         let mut row = RowWriter::new(64 * (self.by_name.len() + 1));
-        row.put(CHANGE, ValueRef::Integer(self.change.cast_signed()));
+        row.put(CHANGE, self.change.into());
         let mut value = Vec::new();
         for reaction in &self.by_name {
             value.clear();
@@ -110,9 +110,7 @@ fn reaction(name: &str, value: &[u8]) -> Result<Reaction, Malformed> {
 
 /// The sums of a message that is a tombstone now: its reactions are hidden, and a merge may drop them.
 pub(in crate::timeline) fn gone() -> RowWriter {
-    let mut row = RowWriter::new(8);
-    row.put(GONE, ValueRef::Boolean(true));
-    row
+    RowWriter::of(GONE, ValueRef::Boolean(true))
 }
 
 /// Whether a row of sums says that the reactions are to go.
@@ -122,17 +120,12 @@ pub(in crate::timeline) fn is_gone(value: &[u8]) -> Result<bool, Malformed> {
 
 /// The row of a user's reaction, added by a change.
 pub(super) fn reaction_row(change: u64) -> RowWriter {
-    let mut row = RowWriter::new(16);
-    row.put(CHANGE, ValueRef::Integer(change.cast_signed()));
-    row
+    RowWriter::of(CHANGE, change.into())
 }
 
 /// The change that added it.
 pub(super) fn added_by(value: &[u8]) -> Result<u64, Malformed> {
-    match Row::parse(value)?.column(CHANGE)?.map(|cell| cell.value) {
-        Some(ValueRef::Integer(number)) => Ok(number.cast_unsigned()),
-        _ => Err(Malformed),
-    }
+    number_in(value, CHANGE)
 }
 
 impl Reactions {

@@ -11,7 +11,7 @@ use crate::table::{ReadError, Source};
 use super::super::rows::head::{HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
 use super::super::rows::tables::Name;
 use super::super::write::Site;
-use super::super::{Admission, Error};
+use super::super::{Admission, Error, Target};
 use super::row::MemberRow;
 
 /// What the names of direct conversations begin with.
@@ -121,6 +121,17 @@ impl Site {
         let reader = self.reader(rows, name, &head, asker)?;
         self.check_epoch(name, &head, epoch)?;
         Ok((head, reader))
+    }
+
+    /// The timeline that a call is about; see [`Site::admit`].
+    pub(in crate::timeline) fn enter(
+        &self,
+        rows: &impl Source,
+        target: &Target,
+    ) -> Result<(Name, HeadRow, Reader), Error> {
+        let name = Name::new(&target.timeline);
+        let (head, reader) = self.admit(rows, &name, target.epoch.as_deref(), &target.asker)?;
+        Ok((name, head, reader))
     }
 
     /// Whether a caller may do what it asks for with a timeline that may not exist; with `create`, also whether it may

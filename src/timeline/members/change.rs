@@ -30,8 +30,7 @@ impl Site {
         (members, history): (&mut Vec<NewMember>, Option<u64>),
         announce: &mut Option<Prepared>,
     ) -> Result<Option<MembersChanged>, Error> {
-        let name = Name::new(&target.timeline);
-        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, mut head, reader) = self.enter(txn, target)?;
         let roles = members.iter().map(NewMember::role);
         check_roles(&name, &target.asker, reader.rights, roles)?;
         check_announcement(announce.as_ref(), reader.rights)?;
@@ -74,7 +73,7 @@ impl Site {
             };
             let change = ChangeRow {
                 user: (*user).clone(),
-                left: Some(left),
+                left,
                 ..ChangeRow::default()
             };
             put_change(txn, &name, &mut head, &change);
@@ -119,8 +118,7 @@ impl Site {
         update: UpdateMember,
     ) -> Result<MemberRow, Error> {
         let target = &update.target;
-        let name = Name::new(&target.timeline);
-        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, mut head, reader) = self.enter(txn, target)?;
         let before = MemberRow::load(txn, &name, &head, &update.user)?;
         let before = before.ok_or(Error::MemberNotFound)?;
         let is_expected = |expected| expected == before.version;

@@ -27,8 +27,7 @@ impl Site {
         patch: SettingsPatch,
         expect_version: Option<u64>,
     ) -> Result<Configured, Error> {
-        let name = Name::new(&target.timeline);
-        let (mut head, _) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, mut head, _) = self.enter(txn, target)?;
         let row = SettingsRow::load(txn, &name, &head)?;
         if expect_version.is_some_and(|expected| expected != row.version) {
             return Err(Error::ConditionFailed {

@@ -15,7 +15,7 @@ use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{MEMBERS, Name};
 use super::super::write::Site;
 use super::call::{ListMembers, ListedMembers, Member, NextMembers};
-use super::change_row::{ChangeRow, KEPT_MS};
+use super::change_row::ChangeRow;
 use super::row::MemberRow;
 
 /// Rows that one view looks at, at most: with a role given most of them may be left out. Tests go through the cut with
@@ -30,8 +30,7 @@ impl Site {
         target: &Target,
         user: &str,
     ) -> Result<MemberRow, Error> {
-        let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, _) = self.enter(view, target)?;
         MemberRow::load(view, &name, &head, user)?.ok_or(Error::MemberNotFound)
     }
 
@@ -43,8 +42,7 @@ impl Site {
         now_ms: u64,
     ) -> Result<ListedMembers, Error> {
         let target = &list.target;
-        let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, _) = self.enter(view, target)?;
         let at = (view, &name, &head);
         let page = match list.since {
             None => whole(at, list, false)?,
@@ -122,12 +120,8 @@ fn changed(
     let Some(first) = first.transpose()?.flatten() else {
         return Ok(None);
     };
-    let decode = |version: u64, value: &[u8]| {
-        let malformed = |_| damaged(key(version).as_bytes(), "not a member change");
-        ChangeRow::decode(value).map_err(malformed)
-    };
-    let (_, at_ms) = decode(since + 1, &first)?;
-    if at_ms.saturating_add(KEPT_MS) < now_ms {
+    let malformed = |version| damaged(key(version).as_bytes(), "not a member change");
+    if ChangeRow::is_over(&first, now_ms).map_err(|_| malformed(since + 1))? {
         return Ok(None);
     }
     let mut room = Room::new(list);
@@ -136,7 +130,7 @@ fn changed(
     let rows = scan(view, &from, &to, Direction::Forward);
     for ((scanned, row), version) in rows.enumerate().zip(since + 1..) {
         let (_, value) = row?;
-        let (ChangeRow { user, .. }, _) = decode(version, &value)?;
+        let ChangeRow { user, .. } = ChangeRow::decode(&value).map_err(|_| malformed(version))?;
         let row = MemberRow::load(view, name, head, &user)?;
         let is_full = match &row {
             // They changed again, which comes later.

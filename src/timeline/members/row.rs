@@ -2,24 +2,17 @@
 //!
 //! Owns: the columns of member rows. Promises: the app's attributes and our columns never meet, because ours begin with
 //! `$`. Must not: decide which users become members.
-//!
-//! ```text
-//! member  the attributes' columns, $at, $cleared, $from, $hides, $joined, $read, $received, $role, $version
-//!         absent = 0; role: `member`
-//! ```
 
 use bytes::Bytes;
 
-use crate::model::ValueRef;
-use crate::table::{Malformed, ReadError, Row, RowWriter, Source, load, read_row};
+use crate::table::{ReadError, Source, columns, load, read_row};
 
 use super::super::Columns;
 use super::super::rows::head::HeadRow;
-use super::super::rows::stored::{around, number, put_all, put_number};
 use super::super::rows::tables::{Name, incarnation_of};
 
 /// What is stored of a member.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct MemberRow {
     /// The member version at which they joined: tells this membership from earlier ones of the user.
     pub joined: u64,
@@ -46,15 +39,17 @@ pub struct MemberRow {
 /// The role of a member that was added without one.
 pub const DEFAULT_ROLE: &str = "member";
 
-const JOINED_AT: &str = "$at";
-const CLEARED: &str = "$cleared";
-const VISIBLE_FROM: &str = "$from";
-const HIDES: &str = "$hides";
-const JOINED: &str = "$joined";
-const READ: &str = "$read";
-const RECEIVED: &str = "$received";
-const ROLE: &str = "$role";
-const VERSION: &str = "$version";
+columns! { MemberRow beside attributes {
+    "$at": joined_at,
+    "$cleared": cleared,
+    "$from": visible_from,
+    "$hides": hides,
+    "$joined": joined,
+    "$read": read,
+    "$received": received,
+    "$role": role = DEFAULT_ROLE,
+    "$version": version,
+} }
 
 const WHAT: &str = "not a member";
 
@@ -72,67 +67,6 @@ impl MemberRow {
             1 => 0,
             floor => floor,
         }
-    }
-
-    /// To be finished with the time of the change as version.
-    #[must_use]
-    pub(in super::super) fn encode(&self) -> RowWriter {
-        let mut row = RowWriter::new(128);
-        let (before, behind) = around(&self.attributes, "$");
-        put_all(&mut row, before);
-        put_number(&mut row, JOINED_AT, self.joined_at);
-        put_number(&mut row, CLEARED, self.cleared);
-        put_number(&mut row, VISIBLE_FROM, self.visible_from);
-        put_number(&mut row, HIDES, self.hides);
-        put_number(&mut row, JOINED, self.joined);
-        put_number(&mut row, READ, self.read);
-        put_number(&mut row, RECEIVED, self.received);
-        if self.role != DEFAULT_ROLE {
-            row.put(ROLE, ValueRef::String(&self.role));
-        }
-        put_number(&mut row, VERSION, self.version);
-        put_all(&mut row, behind);
-        row
-    }
-
-    pub(in super::super) fn decode(value: &[u8]) -> Result<MemberRow, Malformed> {
-        let mut member = MemberRow {
-            joined: 0,
-            joined_at: 0,
-            role: String::new(),
-            attributes: Columns::new(),
-            visible_from: 0,
-            read: 0,
-            received: 0,
-            cleared: 0,
-            hides: 0,
-            version: 0,
-        };
-        for cell in Row::parse(value)?.columns() {
-            let cell = cell?;
-            match cell.name {
-                JOINED_AT => member.joined_at = number(cell.value)?,
-                CLEARED => member.cleared = number(cell.value)?,
-                VISIBLE_FROM => member.visible_from = number(cell.value)?,
-                HIDES => member.hides = number(cell.value)?,
-                JOINED => member.joined = number(cell.value)?,
-                READ => member.read = number(cell.value)?,
-                RECEIVED => member.received = number(cell.value)?,
-                ROLE => match cell.value {
-                    ValueRef::String(role) => role.clone_into(&mut member.role),
-                    _ => return Err(Malformed),
-                },
-                VERSION => member.version = number(cell.value)?,
-                name => {
-                    let attribute = (name.to_owned(), cell.value.to_value());
-                    member.attributes.push(attribute);
-                }
-            }
-        }
-        if member.role.is_empty() {
-            DEFAULT_ROLE.clone_into(&mut member.role);
-        }
-        Ok(member)
     }
 
     /// A user's row in a timeline, if they are a member.

@@ -8,10 +8,9 @@
 //! ```
 
 use crate::model::ValueRef;
-use crate::table::{Malformed, ReadError, Row, RowWriter, Source, damaged};
+use crate::table::{Malformed, ReadError, Row, RowWriter, Source, damaged, number};
 
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
-use super::super::rows::stored::number;
 use super::super::rows::tables::Name;
 use super::settings::{Edit, EditBy, FanOut, Kept, Settings};
 

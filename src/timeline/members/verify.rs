@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::table::{ReadError, Source as _, damaged};
+use crate::table::{ReadError, Source as _, damaged, version_of};
 
 use super::super::check::dump::StoredTimelines;
 use super::super::rows::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
@@ -72,13 +72,15 @@ impl StoredTimelines<'_> {
             let (key, value) = row?;
             let bad = || damaged(&key, "not a change of a member");
             let version = name.number_of(&key).map_err(|_| bad())?;
-            let (change, at_ms) = ChangeRow::decode(&value).map_err(|_| bad())?;
+            let change = ChangeRow::decode(&value).map_err(|_| bad())?;
+            let at_ms = version_of(&value).map_err(|_| bad())?;
             if before.1 && version != before.0 + 1 {
                 problem(missing(before.0 + 1, version - 1));
             }
             first = first.min(version);
             before = (version, is_kept(at_ms));
-            last.insert(change.user, (version, change.left.is_some()));
+            let left = change.has_left();
+            last.insert(change.user, (version, left));
         }
         if before.0 > head.member_version {
             let version = head.member_version;

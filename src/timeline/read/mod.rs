@@ -39,8 +39,7 @@ pub(super) const HEADS_SCANNED_MAX: usize = if cfg!(test) { 2 } else { 4_096 };
 impl Site {
     /// A timeline's incarnation and its last sequence.
     fn incarnation(&self, rows: &impl Source, target: &Target) -> Result<(u64, u64), Error> {
-        let name = Name::new(&target.timeline);
-        let (head, _) = self.admit(rows, &name, target.epoch.as_deref(), &target.asker)?;
+        let (_, head, _) = self.enter(rows, target)?;
         Ok((head.incarnation, head.last))
     }
 
@@ -182,8 +181,7 @@ impl Timelines {
         let partition = self.place(&target.timeline);
         let site = self.site(partition);
         self.read(partition, move |view| {
-            let name = Name::new(&target.timeline);
-            let (head, _) = site.admit(view, &name, target.epoch.as_deref(), &target.asker)?;
+            let (_, head, _) = site.enter(view, &target)?;
             Ok(head.membership())
         })
         .await

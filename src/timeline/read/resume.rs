@@ -47,9 +47,7 @@ impl Timelines {
         let partition = self.place(&target.timeline);
         let site = self.site(partition);
         let read = self.read(partition, move |view| {
-            let name = Name::new(&target.timeline);
-            let epoch = target.epoch.as_deref();
-            let (head, reader) = site.admit(view, &name, epoch, &target.asker)?;
+            let (name, head, reader) = site.enter(view, &target)?;
             Ok(site.admission(&name, &head, &reader))
         });
         read.await

@@ -187,7 +187,7 @@ impl Timelines {
         }
         let names: Vec<_> = asked
             .iter()
-            .map(|asked| Name::new(name(asked.index())))
+            .map(|asked| Name::new(name(asked.index)))
             .collect();
         let wanted = names.clone();
         let read = self
@@ -197,8 +197,8 @@ impl Timelines {
             })
             .await?;
         for ((asked, name), head) in asked.iter().zip(&names).zip(read) {
-            if matter(asked.index(), head.as_ref()) {
-                heads.push((asked.index(), head));
+            if matter(asked.index, head.as_ref()) {
+                heads.push((asked.index, head));
             }
             self.heads().settle(partition, name.as_bytes(), asked, head);
         }

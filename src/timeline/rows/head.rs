@@ -6,15 +6,14 @@
 
 use bytes::Bytes;
 
-use crate::model::ValueRef;
 use crate::ordered::Reader;
-use crate::table::{Key, Malformed, Origin, ReadError, Row, RowWriter, Source, load, read_row};
+use crate::table::{Key, Origin, ReadError, Source, columns, load, read_row};
 
 use super::super::{Head, Standing};
 use super::tables::Name;
 
 /// The state of one name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct HeadRow {
     /// Tells the timeline from earlier ones of its name; rises.
     pub(in super::super) incarnation: u64,
@@ -32,7 +31,7 @@ pub(in super::super) struct HeadRow {
     pub(in super::super) members: u32,
     /// The last number of a change of members or of the right to read; 0 if none.
     pub(in super::super) member_version: u64,
-    /// Up to here the rows are kept that unread counts need; see [`HeadRow::counted`].
+    /// Up to here the rows are kept that unread counts need, while there are no members; see [`HeadRow::counted`].
     pub(in super::super) counted: u64,
     /// What is set explicitly; see [`MEMBERS_ONLY`] and the others.
     pub(in super::super) flags: u8,
@@ -60,21 +59,23 @@ pub(in super::super) const HAS_REACTIONS: u8 = 8;
 /// There were more members and followers than `fan_out: "auto"` writes into inboxes of.
 pub(in super::super) const TOO_MANY: u8 = 16;
 
-const LAST_AT: &str = "$at";
-const BYTES: &str = "$bytes";
-const CHANGE: &str = "$change";
-const COUNTED: &str = "$counted";
-const DROPPED: &str = "$dropped";
-const FLAGS: &str = "$flags";
-const FLOOR: &str = "$floor";
-const FOLLOWERS: &str = "$followers";
-const INBOX_FROM: &str = "$inbox";
-const INCARNATION: &str = "$inc";
-const MEMBERS: &str = "$members";
-const MEMBER_VERSION: &str = "$mver";
-const POSITION: &str = "$pos";
-const LAST: &str = "$seq";
-const TRIM_AT: &str = "$trim";
+columns! { HeadRow {
+    "$at": last_at,
+    "$bytes": bytes,
+    "$change": change,
+    "$counted": counted,
+    "$dropped": dropped,
+    "$flags": flags,
+    "$floor": floor = 1u64,
+    "$followers": followers,
+    "$inbox": inbox_from,
+    "$inc": incarnation,
+    "$members": members,
+    "$mver": member_version,
+    "$pos": position,
+    "$seq": last,
+    "$trim": trim_at,
+} }
 
 const WHAT: &str = "not a head row";
 
@@ -83,20 +84,8 @@ impl HeadRow {
     pub(in super::super) fn new(incarnation: u64) -> HeadRow {
         HeadRow {
             incarnation,
-            last: 0,
-            change: 0,
             floor: 1,
-            last_at: 0,
-            dropped: false,
-            members: 0,
-            member_version: 0,
-            counted: 0,
-            flags: 0,
-            followers: 0,
-            inbox_from: 0,
-            trim_at: 0,
-            bytes: 0,
-            position: 0,
+            ..HeadRow::default()
         }
     }
 
@@ -106,63 +95,6 @@ impl HeadRow {
             dropped: true,
             ..HeadRow::new(incarnation)
         }
-    }
-
-    pub(in super::super) fn encode(&self) -> RowWriter {
-        let mut row = RowWriter::new(64);
-        let mut number = |name, value: u64, absent| {
-            if value != absent {
-                row.put(name, ValueRef::Integer(value.cast_signed()));
-            }
-        };
-        number(LAST_AT, self.last_at, 0);
-        number(BYTES, self.bytes, 0);
-        number(CHANGE, self.change, 0);
-        if self.members == 0 {
-            number(COUNTED, self.counted, 0);
-        }
-        number(DROPPED, u64::from(self.dropped), 0);
-        number(FLAGS, u64::from(self.flags), 0);
-        number(FLOOR, self.floor, 1);
-        number(FOLLOWERS, u64::from(self.followers), 0);
-        number(INBOX_FROM, self.inbox_from, 0);
-        number(INCARNATION, self.incarnation, 0);
-        number(MEMBERS, u64::from(self.members), 0);
-        number(MEMBER_VERSION, self.member_version, 0);
-        number(POSITION, self.position, 0);
-        number(LAST, self.last, 0);
-        number(TRIM_AT, self.trim_at, 0);
-        row
-    }
-
-    pub(in super::super) fn decode(value: &[u8]) -> Result<HeadRow, Malformed> {
-        let mut head = HeadRow::new(0);
-        for cell in Row::parse(value)?.cells() {
-            let cell = cell?;
-            let ValueRef::Integer(number) = cell.value else {
-                return Err(Malformed);
-            };
-            let number = number.cast_unsigned();
-            match cell.name {
-                LAST_AT => head.last_at = number,
-                CHANGE => head.change = number,
-                COUNTED => head.counted = number,
-                DROPPED => head.dropped = number != 0,
-                FLAGS => head.flags = u8::try_from(number)?,
-                FLOOR => head.floor = number,
-                FOLLOWERS => head.followers = u32::try_from(number)?,
-                INBOX_FROM => head.inbox_from = number,
-                INCARNATION => head.incarnation = number,
-                MEMBERS => head.members = u32::try_from(number)?,
-                MEMBER_VERSION => head.member_version = number,
-                POSITION => head.position = number,
-                LAST => head.last = number,
-                TRIM_AT => head.trim_at = number,
-                BYTES => head.bytes = number,
-                _ => return Err(Malformed),
-            }
-        }
-        Ok(head)
     }
 
     /// Reads a name's row, also that of a deleted timeline.
@@ -222,7 +154,7 @@ impl HeadRow {
 
     /// Sets the number of members. Without any, rows are no longer written with messages.
     pub(in super::super) fn set_members(&mut self, members: u32) {
-        self.counted = self.counted();
+        self.counted = if members == 0 { self.counted() } else { 0 };
         self.members = members;
     }
 

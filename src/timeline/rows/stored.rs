@@ -6,7 +6,6 @@
 //! ```text
 //! message  the entry's columns, $change, $deleted, $edited, $expired, $expires, $from, $id, $pinned, $reason,
 //!          $recalled (by whom, perhaps the empty text)           version = timestamp; absent = 0, no or none
-//! meta     the meta's columns, $created, $updated, $version
 //! ID       $hash (of the entry's cells as first appended), $seq            version = timestamp
 //! change   $seq
 //! ```
@@ -14,7 +13,7 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::model::{Value, ValueRef};
-use crate::table::{Malformed, Row, RowWriter};
+use crate::table::{Malformed, Row, RowWriter, columns, number, number_in};
 
 use super::super::{Burial, Columns, Message, Meta};
 use super::tables::{id_text, uuid_of};
@@ -29,10 +28,6 @@ const ID: &str = "$id";
 const PINNED: &str = "$pinned";
 const REASON: &str = "$reason";
 const RECALLED: &str = "$recalled";
-
-const CREATED: &str = "$created";
-const UPDATED: &str = "$updated";
-const VERSION: &str = "$version";
 
 const HASH: &str = "$hash";
 const SEQUENCE: &str = "$seq";
@@ -59,11 +54,8 @@ pub(in super::super) struct MessageRow {
 impl MessageRow {
     /// `entry` is sorted by name.
     pub(in super::super) fn new(entry: &[(String, Value)], stamp: &Stamp<'_>) -> MessageRow {
-        let bytes: usize = entry.iter().map(cell_bytes_about).sum();
         let own = stamp.message_id.len() + stamp.sender.len() + 64;
-        let mut row = RowWriter::new(bytes + own);
-        let (before, behind) = around(entry, "$");
-        put_all(&mut row, before);
+        let (mut row, behind) = RowWriter::beside(entry, own);
         let start = row.cells().len();
         put_number(&mut row, CHANGE, stamp.change);
         if stamp.burial.is_some() {
@@ -87,7 +79,7 @@ impl MessageRow {
             row.put(RECALLED, ValueRef::String(by));
         }
         let end = row.cells().len();
-        put_all(&mut row, behind);
+        row.put_all(behind);
         MessageRow {
             row,
             entry: (..start, end..),
@@ -122,26 +114,10 @@ impl MessageRow {
     }
 }
 
-type Column = (String, Value);
-
-/// Columns before and behind those that begin with `ours`.
-pub(in super::super) fn around<'c>(
-    columns: &'c [Column],
-    ours: &str,
-) -> (&'c [Column], &'c [Column]) {
-    columns.split_at(columns.partition_point(|(name, _)| name.as_str() < ours))
-}
-
-pub(in super::super) fn put_all(row: &mut RowWriter, columns: &[(String, Value)]) {
-    for (name, value) in columns {
-        row.put(name, value.into());
-    }
-}
-
 /// A number that is not there if it is 0.
 pub(in super::super) fn put_number(row: &mut RowWriter, name: &str, number: u64) {
     if number != 0 {
-        row.put(name, ValueRef::Integer(number.cast_signed()));
+        row.put(name, number.into());
     }
 }
 
@@ -155,17 +131,6 @@ pub(in super::super) fn put_text(row: &mut RowWriter, name: &str, text: &str) {
 pub(in super::super) fn text(value: ValueRef<'_>) -> Result<String, Malformed> {
     match value {
         ValueRef::String(text) => Ok(text.to_owned()),
-        _ => Err(Malformed),
-    }
-}
-
-fn cell_bytes_about((name, value): &(String, Value)) -> usize {
-    name.len() + 4 + ValueRef::from(value).cell_bytes_about()
-}
-
-pub(in super::super) fn number(value: ValueRef<'_>) -> Result<u64, Malformed> {
-    match value {
-        ValueRef::Integer(number) => Ok(number.cast_unsigned()),
         _ => Err(Malformed),
     }
 }
@@ -261,47 +226,20 @@ pub(in super::super) fn outline(value: &[u8]) -> Result<Outline<'_>, Malformed> 
 }
 
 /// A timeline's meta and what is returned with it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct MetaRow {
+    /// Sorted by name.
     pub(in super::super) meta: Meta,
     pub(in super::super) version: u64,
     pub(in super::super) created_at: u64,
     pub(in super::super) updated_at: u64,
 }
 
-impl MetaRow {
-    /// The meta's columns must be sorted.
-    pub(in super::super) fn encode(&self) -> RowWriter {
-        let bytes: usize = self.meta.iter().map(cell_bytes_about).sum();
-        let mut row = RowWriter::new(bytes + 64);
-        let (before, behind) = around(&self.meta, "$");
-        put_all(&mut row, before);
-        put_number(&mut row, CREATED, self.created_at);
-        put_number(&mut row, UPDATED, self.updated_at);
-        put_number(&mut row, VERSION, self.version);
-        put_all(&mut row, behind);
-        row
-    }
-
-    pub(in super::super) fn decode(value: &[u8]) -> Result<MetaRow, Malformed> {
-        let mut row = MetaRow {
-            meta: Meta::new(),
-            version: 0,
-            created_at: 0,
-            updated_at: 0,
-        };
-        for cell in Row::parse(value)?.columns() {
-            let cell = cell?;
-            match cell.name {
-                CREATED => row.created_at = number(cell.value)?,
-                UPDATED => row.updated_at = number(cell.value)?,
-                VERSION => row.version = number(cell.value)?,
-                name => row.meta.push((name.to_owned(), cell.value.to_value())),
-            }
-        }
-        Ok(row)
-    }
-}
+columns! { MetaRow beside meta {
+    "$created": created_at,
+    "$updated": updated_at,
+    "$version": version,
+} }
 
 /// What is remembered of a message ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,7 +255,7 @@ impl IdRow {
     pub(in super::super) fn encode(sequence: u64, hash: u128) -> RowWriter {
         let mut row = RowWriter::new(48);
         row.put(HASH, ValueRef::Binary(&hash.to_be_bytes()));
-        row.put(SEQUENCE, ValueRef::Integer(sequence.cast_signed()));
+        row.put(SEQUENCE, sequence.into());
         row
     }
 
@@ -333,7 +271,7 @@ impl IdRow {
             return Err(Malformed);
         };
         Ok(IdRow {
-            sequence: sequence_of(&row)?,
+            sequence: number_in(value, SEQUENCE)?,
             timestamp: hash.version.cast_unsigned(),
             hash: u128::from_be_bytes(bytes.try_into().map_err(|_| Malformed)?),
         })
@@ -342,18 +280,12 @@ impl IdRow {
 
 /// The row of a change: which message it was.
 pub(in super::super) fn change_row(sequence: u64) -> RowWriter {
-    let mut row = RowWriter::new(16);
-    put_number(&mut row, SEQUENCE, sequence);
-    row
+    RowWriter::of(SEQUENCE, sequence.into())
 }
 
 /// The sequence in a change's row.
 pub(in super::super) fn changed_sequence(value: &[u8]) -> Result<u64, Malformed> {
-    sequence_of(&Row::parse(value)?)
-}
-
-fn sequence_of(row: &Row<'_>) -> Result<u64, Malformed> {
-    number(row.column(SEQUENCE)?.ok_or(Malformed)?.value)
+    number_in(value, SEQUENCE)
 }
 
 #[cfg(test)]

@@ -33,7 +33,6 @@ use super::super::time::shown;
 use super::super::write::edit::load_held;
 use super::super::{Burial, Message, TimelineInfo, Timelines};
 use super::head::HeadRow;
-use super::stored::{around, put_all};
 use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
 
 const TIMELINE_ID: &str = "timeline_id";
@@ -384,14 +383,15 @@ fn row<'r>(
     version: u64,
 ) -> Bytes {
     let mut row = RowWriter::new(256);
-    let (before, behind) = around(columns, OURS);
-    put_all(&mut row, before);
+    let ours_from = columns.partition_point(|(name, _)| name.as_str() < OURS);
+    let (before, behind) = columns.split_at(ours_from);
+    row.put_all(before);
     for ((name, _), value) in ours {
         if let Some(value) = value {
             row.put(name, value);
         }
     }
-    put_all(&mut row, behind);
+    row.put_all(behind);
     row.finish(version.cast_signed()).into()
 }
 

@@ -10,10 +10,9 @@
 //! ```
 
 use crate::ids::PartitionId;
-use crate::model::{Direction, ValueRef};
+use crate::model::Direction;
 use crate::table::{
-    Key, Malformed, Purpose, ReadError, Row, RowWriter, Txn, View, damaged, load, put, scan,
-    split_key,
+    Key, Purpose, ReadError, RowWriter, Txn, View, damaged, load, number_in, put, scan, split_key,
 };
 
 use super::super::members::Policies;
@@ -125,18 +124,13 @@ fn key() -> Key {
 
 /// What a partition's timelines are held to.
 fn held_to(view: &View) -> Result<u64, ReadError> {
-    let decode = |row: &[u8]| match Row::parse(row)?.column(DIGEST)?.ok_or(Malformed)?.value {
-        ValueRef::Integer(digest) => Ok(digest.cast_unsigned()),
-        _ => Err(Malformed),
-    };
-    Ok(load(view, &key(), "not a digest of policies", decode)?.unwrap_or(0))
+    let digest = |row: &[u8]| number_in(row, DIGEST);
+    Ok(load(view, &key(), "not a digest of policies", digest)?.unwrap_or(0))
 }
 
 fn store(txn: &mut Txn<'_>, digest: u64) {
-    let mut row = RowWriter::new(16);
-    row.put(DIGEST, ValueRef::Integer(digest.cast_signed()));
     let now = version(txn.now_ms());
-    put(txn, key(), row, now);
+    put(txn, key(), RowWriter::of(DIGEST, digest.into()), now);
 }
 
 /// Timelines of a step; other writes come between two. Tests go through the cut with few.

@@ -10,11 +10,10 @@
 //! The incarnation is no key column: what was scheduled on a timeline that is gone is still to be listed.
 
 use crate::access::Given;
-use crate::model::json_bytes;
-use crate::table::{Malformed, Row, RowWriter};
+use crate::table::{Malformed, Row, RowWriter, number};
 
 use super::super::Columns;
-use super::super::rows::stored::{around, number, put_all, put_number, put_text, text};
+use super::super::rows::stored::{put_number, put_text, text};
 
 /// How long a message that was refused is listed.
 const REFUSED_LISTED_MS: u64 = 7 * 86_400_000;
@@ -64,9 +63,7 @@ pub(in super::super) struct ScheduledRow {
 
 impl ScheduledRow {
     pub(in super::super) fn encode(&self) -> RowWriter {
-        let mut row = RowWriter::new(json_bytes(&self.entry) + 64);
-        let (before, behind) = around(&self.entry, "$");
-        put_all(&mut row, before);
+        let (mut row, behind) = RowWriter::beside(&self.entry, 64);
         put_number(&mut row, AT, self.deliver_at);
         put_number(&mut row, EXPIRES, self.expires_in_ms.unwrap_or(0));
         let (given, issued_at, key) = self.given.stored();
@@ -78,7 +75,7 @@ impl ScheduledRow {
             put_number(&mut row, REASON, reason as u64);
             put_number(&mut row, REFUSED, at_ms);
         }
-        put_all(&mut row, behind);
+        row.put_all(behind);
         row
     }
 

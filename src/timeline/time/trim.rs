@@ -12,12 +12,13 @@
 
 use std::ops::Bound;
 
-use crate::model::{Direction, ValueRef};
-use crate::table::{Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, delete, put};
+use crate::model::Direction;
+use crate::table::{
+    Malformed, ReadError, RowWriter, Source, Txn, damaged, delete, number_in, put, version_of,
+};
 
 use super::super::members::Kept;
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
-use super::super::rows::stored::number;
 use super::super::rows::tables::Name;
 use super::super::write::{Site, put_head, version};
 use super::due::{Due, Kind, due_key, put_due};
@@ -44,8 +45,7 @@ impl Site {
             let before = head.bytes / step;
             head.bytes += new_bytes;
             if before != head.bytes / step {
-                let mut row = RowWriter::new(16);
-                row.put(SUM, ValueRef::Integer(head.bytes.cast_signed()));
+                let row = RowWriter::of(SUM, head.bytes.into());
                 let now = version(txn.now_ms());
                 put(txn, name.mark_key(head.incarnation, head.last), row, now);
             }
@@ -143,8 +143,7 @@ fn pass_marks(
 
 /// What a mark says: the sum of bytes up to it.
 pub(super) fn sum_of(mark: &[u8]) -> Result<u64, Malformed> {
-    let cell = Row::parse(mark)?.column(SUM)?;
-    number(cell.ok_or(Malformed)?.value)
+    number_in(mark, SUM)
 }
 
 /// Reads what a trim will read, so that the writer need not wait for the disk.
@@ -192,11 +191,7 @@ pub(in super::super) fn timestamp(
     let bad = |what| damaged(key.as_bytes(), what);
     let value = rows.row(&key)?;
     let value = value.ok_or_else(|| bad("missing between floor and head"))?;
-    let row: Result<Row<'_>, Malformed> = Row::parse(&value);
-    Ok(row
-        .map_err(|_| bad("not a message"))?
-        .base()
-        .cast_unsigned())
+    version_of(&value).map_err(|_| bad("not a message"))
 }
 
 /// The columns of a trim's due row behind the timeline.

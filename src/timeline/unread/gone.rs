@@ -65,9 +65,7 @@ impl Counts {
                 bytes.extend_from_slice(&count.to_be_bytes());
             }
         }
-        let mut row = RowWriter::new(bytes.len() + 8);
-        row.put(COUNTS, ValueRef::Binary(&bytes));
-        row
+        RowWriter::of(COUNTS, ValueRef::Binary(&bytes))
     }
 
     fn decode(level: u8, value: &[u8]) -> Result<Counts, Malformed> {

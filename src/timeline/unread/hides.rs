@@ -17,7 +17,6 @@ use crate::table::{ReadError, Row, RowWriter, Source, Txn, View, damaged, put, s
 
 use super::super::members::{MemberRow, Reader};
 use super::super::rows::stored::{change_row, changed_sequence};
-use super::super::rows::tables::Name;
 use super::super::write::{Site, version};
 use super::super::{Error, Message, Target};
 use super::gone::Of;
@@ -46,9 +45,8 @@ impl Site {
         target: &Target,
         sequences: &[u64],
     ) -> Result<u64, Error> {
-        let name = Name::new(&target.timeline);
         let user = target.asker.user();
-        let (head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, reader) = self.enter(txn, target)?;
         let (floor, mut member) = (reader.floor, reader.member.ok_or(Error::NotAMember)?);
         let me = (user, member.joined);
         let rows = name.hide_rows(head.incarnation, me);
@@ -93,9 +91,7 @@ impl Site {
         after: u64,
         limit: usize,
     ) -> Result<Hidden, Error> {
-        let name = Name::new(&target.timeline);
-        let epoch = target.epoch.as_deref();
-        let (head, reader) = self.admit(view, &name, epoch, &target.asker)?;
+        let (name, head, reader) = self.enter(view, target)?;
         let (floor, member) = (reader.floor, reader.member.ok_or(Error::NotAMember)?);
         let numbers = name.hide_numbers(head.incarnation, (target.asker.user(), member.joined));
         let from = numbers.clone().number(after.saturating_add(1));

@@ -116,8 +116,7 @@ impl Site {
         rows: &impl Source,
         target: &Target,
     ) -> Result<(Name, HeadRow, MemberRow), Error> {
-        let name = Name::new(&target.timeline);
-        let (head, reader) = self.admit(rows, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, head, reader) = self.enter(rows, target)?;
         let member = reader.member.ok_or(Error::NotAMember)?;
         Ok((name, head, member))
     }

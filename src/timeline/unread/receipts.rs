@@ -6,7 +6,7 @@
 use crate::table::{View, scan_all};
 
 use super::super::members::MemberRow;
-use super::super::rows::tables::{MEMBERS, Name};
+use super::super::rows::tables::MEMBERS;
 use super::super::write::Site;
 use super::super::{Error, Target};
 
@@ -45,9 +45,7 @@ impl Site {
         sequence: u64,
         (after, limit): (Option<&str>, usize),
     ) -> Result<Receipts, Error> {
-        let name = Name::new(&target.timeline);
-        let epoch = target.epoch.as_deref();
-        let (head, reader) = self.admit(view, &name, epoch, &target.asker)?;
+        let (name, head, reader) = self.enter(view, target)?;
         if !(reader.floor..=head.last).contains(&sequence) {
             return Err(Error::MessageNotFound);
         }

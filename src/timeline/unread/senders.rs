@@ -10,8 +10,8 @@
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::model::{Direction, ValueRef};
-use crate::table::{Key, ReadError, Row, RowWriter, Source, Txn, damaged, put, scan};
+use crate::model::Direction;
+use crate::table::{Key, ReadError, RowWriter, Source, Txn, damaged, number_in, put, scan};
 
 use super::super::rows::head::HeadRow;
 use super::super::rows::lately::Lately;
@@ -40,8 +40,7 @@ pub(super) fn write(
     let time = version(txn.now_ms());
     for sequence in sequences {
         ordinal += 1;
-        let mut row = RowWriter::new(16);
-        row.put(ORDINAL, ValueRef::Integer(ordinal.cast_signed()));
+        let row = RowWriter::of(ORDINAL, ordinal.into());
         put(txn, rows.numbered(sequence), row, time);
     }
     txn.memo::<Lately>().note_ordinal(hash, ordinal);
@@ -88,9 +87,5 @@ fn end(
 }
 
 pub(super) fn ordinal_of(key: &[u8], value: &[u8]) -> Result<u64, ReadError> {
-    let cell = Row::parse(value).and_then(|row| row.column(ORDINAL));
-    match cell.ok().flatten().map(|cell| cell.value) {
-        Some(ValueRef::Integer(ordinal)) => Ok(ordinal.cast_unsigned()),
-        _ => Err(damaged(key, "not a sender's row")),
-    }
+    number_in(value, ORDINAL).map_err(|_| damaged(key, "not a sender's row"))
 }

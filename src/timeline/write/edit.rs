@@ -84,8 +84,7 @@ impl Site {
         sequence: u64,
         burial: Burial,
     ) -> Result<bool, Error> {
-        let name = Name::new(&target.timeline);
-        let (mut head, reader) = self.admit(txn, &name, target.epoch.as_deref(), &target.asker)?;
+        let (name, mut head, reader) = self.enter(txn, target)?;
         let message = load(txn, &name, &reader.sees(head), sequence)?;
         let message = shown(message, &self.time);
         if message.entry.is_none() {

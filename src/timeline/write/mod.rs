@@ -13,7 +13,7 @@ use crate::ids::{PartitionId, Position};
 use crate::model::{Value, json_bytes};
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
-use super::members::Policies;
+use super::members::{Configured, Policies};
 use super::rows::drop_rules::Window;
 use super::rows::head::{Epochs, HeadRow};
 use super::rows::stored::MetaRow;
@@ -112,9 +112,7 @@ impl Site {
     }
 
     pub(super) fn delete(&self, txn: &mut Txn<'_>, target: &Target) -> Result<bool, Error> {
-        let name = Name::new(&target.timeline);
-        let epoch = target.epoch.as_deref();
-        let (head, _) = match self.admit(txn, &name, epoch, &target.asker) {
+        let (name, head, _) = match self.enter(txn, target) {
             Err(Error::TimelineNotFound) => return Ok(false),
             admitted => admitted?,
         };
@@ -129,9 +127,7 @@ impl Site {
         target: &Target,
         before: u64,
     ) -> Result<u64, Error> {
-        let name = Name::new(&target.timeline);
-        let epoch = target.epoch.as_deref();
-        let (mut head, reader) = self.admit(txn, &name, epoch, &target.asker)?;
+        let (name, mut head, reader) = self.enter(txn, target)?;
         let floor = before.min(head.last + 1);
         if floor > head.floor {
             head.floor = floor;
@@ -150,8 +146,21 @@ impl Site {
         let name = Name::new(&timeline);
         let meta = load_meta(rows, &name)?;
         let configured = self.configured(rows, &name, head)?;
-        Ok(TimelineInfo {
-            head: self.epochs.head(&timeline, head),
+        Ok(self.epochs.info(timeline, head, meta, configured))
+    }
+}
+
+impl Epochs {
+    /// A timeline whose rows these are.
+    pub(super) fn info(
+        &self,
+        timeline: String,
+        head: &HeadRow,
+        meta: MetaRow,
+        configured: Configured,
+    ) -> TimelineInfo {
+        TimelineInfo {
+            head: self.head(&timeline, head),
             timeline,
             meta: meta.meta,
             version: meta.version,
@@ -160,7 +169,7 @@ impl Site {
             last_at: (head.last > 0).then_some(head.last_at),
             configured,
             members: u64::from(head.members),
-        })
+        }
     }
 }
 
@@ -226,7 +235,7 @@ pub(super) fn sort(columns: &mut [(String, Value)]) {
 }
 
 /// Merges new values into sorted columns and takes names out.
-pub(super) fn merge(columns: &mut Columns, set: Columns, remove: &[String]) {
+pub fn merge(columns: &mut Columns, set: Columns, remove: &[String]) {
     columns.retain(|(name, _)| !remove.contains(name));
     for (name, value) in set {
         match columns.binary_search_by(|(other, _)| other.cmp(&name)) {
@@ -242,10 +251,15 @@ pub(super) fn check_size(columns: &Columns, limits: EntryLimits) -> Result<(), E
         entry_bytes_max,
         entry_names_max,
     } = limits;
-    for (limit, allowed, actual) in [
+    check_limits([
         ("entry_names_max", entry_names_max, columns.len()),
         ("entry_bytes_max", entry_bytes_max, json_bytes(columns)),
-    ] {
+    ])
+}
+
+/// Refuses what is above one of these limits; each with its name.
+pub fn check_limits(limits: [(&'static str, u64, usize); 2]) -> Result<(), Error> {
+    for (limit, allowed, actual) in limits {
         let actual = actual as u64;
         if actual > allowed {
             return Err(Error::TooLarge {
