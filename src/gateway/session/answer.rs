@@ -13,17 +13,20 @@ use futures_util::future::BoxFuture;
 use super::super::Shared;
 use super::super::dispatch::{self, Caller, Outcome, Work};
 use super::subscriptions::parts::Opened;
-use crate::wire::{Call, Dialect, Id, Method, Reason, Request};
+use crate::wire::{Call, Dialect, Id, Integers, Method, Reason, Request, Together};
 
 /// One call that has begun.
 pub(in super::super) struct Begun {
     /// `None` = a notification.
     pub(super) id: Option<Id>,
     method: Option<Method>,
-    dialect: &'static dyn Dialect,
+    voice: Voice,
     since: Instant,
     pub(super) pending: Pending,
 }
+
+/// In which dialect a call is answered, and how big integers are written there: as it was when the call began.
+pub(super) type Voice = (&'static dyn Dialect, Integers);
 
 /// What a call waits for.
 pub(super) enum Pending {
@@ -66,13 +69,13 @@ impl Begun {
     pub(super) fn new(
         id: Option<Id>,
         method: Option<Method>,
-        dialect: &'static dyn Dialect,
+        voice: Voice,
         (since, pending): (Instant, Pending),
     ) -> Begun {
         Begun {
             id,
             method,
-            dialect,
+            voice,
             since,
             pending,
         }
@@ -96,15 +99,21 @@ impl Begun {
 
     /// The answer's bytes; `None` for a notification.
     pub(super) fn encode(&self, outcome: &Outcome) -> Option<Bytes> {
-        let id = self.id.as_ref()?;
-        Some(self.dialect.encode(id, outcome.as_ref()))
+        let (id, (dialect, integers)) = (self.id.as_ref()?, self.voice);
+        Some(integers.written(|| dialect.encode(id, outcome.as_ref())))
+    }
+
+    /// Puts the answer into that of a batch; whether it went in as it is. That of a notification has no place there.
+    pub(super) fn add(&self, together: &mut dyn Together, outcome: Outcome) -> bool {
+        let add = |id: &Id| self.voice.1.written(|| together.add(id, outcome));
+        self.id.as_ref().is_none_or(add)
     }
 }
 
 /// Begins a call by way of `call`, unless it is one that must not be answered and would do nothing else.
 pub(super) fn begin(
     call: Call,
-    dialect: &'static dyn Dialect,
+    voice: Voice,
     start: impl FnOnce(Request) -> (Pending, Weight),
 ) -> Option<(Begun, Weight)> {
     let Call { id, request, .. } = call;
@@ -117,16 +126,13 @@ pub(super) fn begin(
             let method = request.method();
             let (pending, weight) = start(request);
             Some((
-                Begun::new(id, Some(method), dialect, (since, pending)),
+                Begun::new(id, Some(method), voice, (since, pending)),
                 weight,
             ))
         }
         Err(failure) => {
             let pending = Pending::Now(Some(Err(failure)));
-            Some((
-                Begun::new(id, None, dialect, (since, pending)),
-                Weight::Light,
-            ))
+            Some((Begun::new(id, None, voice, (since, pending)), Weight::Light))
         }
     }
 }

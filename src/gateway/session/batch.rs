@@ -34,7 +34,7 @@ pub(super) async fn all(
             outcome,
             opened: mut of_call,
         } = finish(&mut begun, &shared).await;
-        let told = begun.id.is_none_or(|id| together.add(&id, outcome));
+        let told = begun.add(&mut *together, outcome);
         // A client that reads a refusal has no subscription: it must not get pushes.
         if !told {
             of_call.take_back();
@@ -53,7 +53,7 @@ pub(in super::super) async fn run(
     dialect: &'static dyn Dialect,
 ) -> Option<Bytes> {
     let mut begin = |call| {
-        answer::begin(call, dialect, |request| {
+        answer::begin(call, (dialect, caller.integers), |request| {
             answer::start(shared, caller, request)
         })
     };

@@ -248,7 +248,7 @@ impl Session {
     }
 
     fn begin_for(&mut self, call: Call) -> Option<(Begun, Weight)> {
-        let dialect = self.form.dialect;
+        let voice = (self.form.dialect, self.caller.integers);
         let may_wait = self.jobs.may_wait();
         let Session {
             shared,
@@ -260,7 +260,7 @@ impl Session {
             places,
             ..
         } = self;
-        answer::begin(call, dialect, |request| match request {
+        answer::begin(call, voice, |request| match request {
             Request::Signal(signal) => {
                 let paced = signals.take(SIGNALS_PER_SECOND, std::time::Instant::now());
                 match paced {

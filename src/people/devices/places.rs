@@ -10,7 +10,7 @@ use crate::table::Malformed;
 
 use super::super::memory::Kept;
 use super::super::tables::{DEVICES, POSITIONS, last_text};
-use super::stored::{DeviceRow, Place};
+use super::stored::{DeviceRow, Place, read_place};
 
 /// One position.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +154,7 @@ impl Kept for Places {
             (DEVICES, EntryKind::Tombstone) => self.device = None,
             (POSITIONS, EntryKind::Put) => {
                 let timeline = last_text(columns)?;
-                self.set(&timeline, &Place::decode(entry.value)?);
+                self.set(&timeline, &read_place(entry.value)?);
             }
             (POSITIONS, EntryKind::Tombstone) => {
                 let timeline = last_text(columns)?;

@@ -15,7 +15,7 @@ use crate::timeline::Error;
 
 use super::super::tables::{Home, last_text};
 use super::places::Places;
-use super::stored::{Device, DevicePosition, DeviceRow, Place};
+use super::stored::{Device, DevicePosition, DeviceRow, place_row, read_place};
 
 /// Devices of a user.
 pub const DEVICES_MAX: usize = 100;
@@ -91,7 +91,7 @@ pub(in super::super) fn set(
     for DevicePosition { timeline, place } in positions {
         let key = home.position_key(&device, &timeline);
         let before = match found {
-            Some(_) => table::load(txn, &key, NO_POSITION, Place::decode)?,
+            Some(_) => table::load(txn, &key, NO_POSITION, read_place)?,
             None => None,
         };
         row.count += u64::from(before.is_none());
@@ -100,7 +100,7 @@ pub(in super::super) fn set(
             _ => place,
         };
         if before.as_ref() != Some(&place) {
-            put(txn, key, place.encode(), now_ms.cast_signed());
+            put(txn, key, place_row(&place), now_ms.cast_signed());
         }
         stored.push(DevicePosition { timeline, place });
     }
@@ -196,7 +196,7 @@ fn positions_behind<'v>(
 ) -> impl Iterator<Item = Result<DevicePosition, ReadError>> + use<'v> {
     scan_behind(view, &home.positions(device), after).map(|row| {
         read_row(&row?, NO_POSITION, |columns, value| {
-            let (timeline, place) = (last_text(columns)?, Place::decode(value)?);
+            let (timeline, place) = (last_text(columns)?, read_place(value)?);
             Ok(DevicePosition { timeline, place })
         })
     })

@@ -101,7 +101,7 @@ async fn world(dir: &std::path::Path) -> World {
     };
     world.timelines.remove_members(remove).await.unwrap();
     let place = Place {
-        epoch: info.head.epoch,
+        epoch: info.epoch,
         after: 1,
         changes_after: Some(0),
     };

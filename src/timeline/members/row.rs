@@ -11,6 +11,7 @@
 use bytes::Bytes;
 
 use crate::model::ValueRef;
+use crate::model::timelines::Member;
 use crate::table::{Malformed, ReadError, Row, RowWriter, Source, load, read_row};
 
 use super::super::Columns;
@@ -43,8 +44,7 @@ pub struct MemberRow {
     pub version: u64,
 }
 
-/// The role of a member that was added without one.
-pub const DEFAULT_ROLE: &str = "member";
+pub use crate::model::timelines::DEFAULT_ROLE;
 
 const JOINED_AT: &str = "$at";
 const CLEARED: &str = "$cleared";
@@ -59,6 +59,21 @@ const VERSION: &str = "$version";
 const WHAT: &str = "not a member";
 
 impl MemberRow {
+    /// What others get of the member.
+    #[must_use]
+    pub fn of(self, user: String) -> Member {
+        Member {
+            user,
+            role: self.role,
+            attributes: self.attributes,
+            visible_from: self.visible_from,
+            joined_at: self.joined_at,
+            read: self.read,
+            received: self.received,
+            version: self.version,
+        }
+    }
+
     /// The first sequence that they may see now, as far as that depends on the member.
     #[must_use]
     pub fn floor(&self) -> u64 {

@@ -15,12 +15,12 @@ use std::ops::Bound;
 use crate::model::{Direction, ValueRef};
 use crate::table::{Malformed, ReadError, Row, RowWriter, Source, Txn, damaged, delete, put};
 
-use super::super::members::Kept;
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::stored::number;
 use super::super::rows::tables::Name;
 use super::super::write::{Site, put_head, version};
 use super::due::{Due, Kind, due_key, put_due};
+use crate::model::timelines::Kept;
 
 impl Site {
     /// Keeps a timeline within its retention when so many bytes were appended, or when the retention `is_new`. The

@@ -13,13 +13,15 @@ use crate::ids::{PartitionId, Position};
 use crate::model::{Value, json_bytes};
 use crate::table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
-use super::members::Policies;
+use super::members::{Configured, Policies};
 use super::rows::drop_rules::Window;
 use super::rows::head::{Epochs, HeadRow};
 use super::rows::stored::MetaRow;
 use super::rows::tables::{METAS, Name};
 use super::time::{Alarm, Time};
-use super::{Columns, EntryLimits, Error, Meta, Room, Target, TimelineInfo, Timelines, UpdateMeta};
+use super::{
+    Columns, EntryLimits, Error, Head, Meta, Room, Target, TimelineInfo, Timelines, UpdateMeta,
+};
 
 /// What a call knows of where it runs.
 #[derive(Clone)]
@@ -150,17 +152,32 @@ impl Site {
         let name = Name::new(&timeline);
         let meta = load_meta(rows, &name)?;
         let configured = self.configured(rows, &name, head)?;
-        Ok(TimelineInfo {
-            head: self.epochs.head(&timeline, head),
-            timeline,
-            meta: meta.meta,
-            version: meta.version,
-            created_at: meta.created_at,
-            updated_at: meta.updated_at,
-            last_at: (head.last > 0).then_some(head.last_at),
-            configured,
-            members: u64::from(head.members),
-        })
+        let shown = self.epochs.head(&timeline, head);
+        Ok(info((timeline, shown), head, meta, configured))
+    }
+}
+
+/// What is known of a timeline by its rows.
+pub(super) fn info(
+    (timeline, shown): (String, Head),
+    head: &HeadRow,
+    meta: MetaRow,
+    configured: Configured,
+) -> TimelineInfo {
+    TimelineInfo {
+        timeline,
+        epoch: shown.epoch,
+        meta: meta.meta,
+        version: meta.version,
+        head: shown.head,
+        floor: shown.floor,
+        change_head: shown.change_head,
+        created_at: meta.created_at,
+        updated_at: meta.updated_at,
+        last_at: (head.last > 0).then_some(head.last_at),
+        settings: configured.settings.in_force(),
+        settings_version: configured.version,
+        members_count: u64::from(head.members),
     }
 }
 

@@ -57,8 +57,7 @@ pub struct Append {
 
 impl Check for Append {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::message_id(|| "message_id".to_owned(), self.message_id.as_deref())?;
         check::expires_in(|| "expires_in_ms".to_owned(), self.expires_in_ms)?;
         if self.deliver_at.is_some() && self.expect_head.is_some() {
@@ -148,8 +147,7 @@ pub struct BatchMessage {
 
 impl Check for AppendBatch {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         let count = self.messages.len() as u64;
         if count == 0 {
             return Err(Failure::invalid("messages", "must not be empty"));

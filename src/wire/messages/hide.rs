@@ -13,6 +13,7 @@ use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::reasons::Reason;
 use super::super::schema::rules;
+pub use crate::model::timelines::Hidden as HiddenPage;
 
 /// Messages that a member can hide.
 const HIDES_MAX: u64 = 10_000;
@@ -36,8 +37,7 @@ pub struct Hide {
 
 impl Check for Hide {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         let count = self.sequences.len() as u64;
         if count > HIDES_MAX {
             let failure = Failure::new(Reason::TooMany).about("sequences");
@@ -85,21 +85,9 @@ pub struct Hidden {
 
 impl Check for Hidden {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::page_limit(&mut self.limit, limits)
     }
-}
-
-/// What the user has hidden and could see otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "message.hidden.result")]
-pub struct HiddenPage {
-    /// In the order of hiding.
-    pub sequences: Vec<u64>,
-    /// What to pass as `after` for the next page; absent = that was all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<u64>,
 }
 
 /// Clears a conversation for the user: nothing below `before` is shown to them any more.
@@ -121,8 +109,7 @@ pub struct Clear {
 
 impl Check for Clear {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())
+        check::target(&self.timeline, &self.epoch)
     }
 }
 

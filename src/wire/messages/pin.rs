@@ -35,8 +35,7 @@ macro_rules! pin_params {
 
         impl Check for $params {
             fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-                check::timeline_to_write(&self.timeline)?;
-                check::epoch("epoch", self.epoch.as_deref())?;
+                check::target_to_write(&self.timeline, &self.epoch)?;
                 check::sequence(self.sequence)
             }
         }
@@ -91,8 +90,7 @@ pub struct List {
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::page_limit(&mut self.limit, limits)
     }
 }
@@ -102,7 +100,7 @@ impl Check for List {
 #[schemars(rename = "pin.list.result")]
 pub struct Listed {
     /// In the order of their numbers.
-    pub messages: Vec<Message<'static>>,
+    pub messages: Vec<Message>,
     /// What to pass as `after` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,

@@ -39,8 +39,7 @@ pub struct List {
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::message_id(|| "after".to_owned(), self.after.as_deref())?;
         check::page_limit(&mut self.limit, limits)
     }
@@ -97,8 +96,7 @@ pub struct Cancel {
 
 impl Check for Cancel {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::message_id(|| "scheduled".to_owned(), Some(&self.scheduled))
     }
 }

@@ -14,36 +14,12 @@ use super::super::messages::entry::{Entry, Patch};
 use super::super::messages::message::Message;
 use super::super::params::page_default;
 use super::super::schema::rules;
+pub use crate::model::people::{Count as Counted, Filter};
 
 /// Bytes of a cursor.
 const CURSOR_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a user's own attributes of one conversation.
 const ATTRIBUTES_BYTES_MAX: u64 = 16 << 10;
-
-/// Which conversations.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "conversation.filter")]
-pub struct Filter {
-    /// Only those with something unread; `false`: only those without.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unread: Option<bool>,
-    /// Only those whose own attributes have all of these values.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attributes: Option<Entry<'static>>,
-    /// Only those that are muted now; `false`: only the others, so that no muted one counts at all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub muted: Option<bool>,
-}
-
-impl Filter {
-    fn check(&self, limits: &Limits) -> Result<(), Failure> {
-        match &self.attributes {
-            Some(attributes) => attributes_size("filter.attributes", attributes, limits),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Asks for the caller's conversations: pinned first, then newest activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +46,7 @@ pub struct List {
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::text_bytes("after", self.after.as_deref(), CURSOR_BYTES_MAX)?;
-        self.filter.check(limits)?;
+        check_filter(&self.filter, limits)?;
         columns(&mut self.columns)?;
         check::page_limit(&mut self.limit, limits)
     }
@@ -110,7 +86,7 @@ pub struct Conversation {
     pub change_head: u64,
     /// The last message, if the caller may see it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_message: Option<Message<'static>>,
+    pub last_message: Option<Message>,
     /// The newest activity: the last message or the caller's joining, ms since 1970.
     pub last_at: u64,
     /// How many members there are.
@@ -207,25 +183,8 @@ pub struct Count {
 
 impl Check for Count {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        self.filter.check(limits)
+        check_filter(&self.filter, limits)
     }
-}
-
-/// What the list holds. Muted conversations count by their mentions only; with a filter of `muted: false` not at all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "conversation.count.result")]
-pub struct Counted {
-    /// Conversations on the list.
-    pub conversations: u64,
-    /// Those with something unread.
-    pub unread_conversations: u64,
-    /// Unread messages in all of them.
-    pub unread: u64,
-    /// Those that mention the caller.
-    pub mentions: u64,
-    /// More than 1,000 have news, and not all of them are counted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub more: bool,
 }
 
 /// Asks for one conversation.
@@ -340,6 +299,11 @@ impl Check for Hide {
 pub struct Hidden {
     /// `true`.
     pub hidden: bool,
+}
+
+fn check_filter(filter: &Filter, limits: &Limits) -> Result<(), Failure> {
+    let attributes = Entry::from(&filter.attributes);
+    attributes_size("filter.attributes", &attributes, limits)
 }
 
 fn columns(columns: &mut Option<Vec<String>>) -> Result<(), Failure> {

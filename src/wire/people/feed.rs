@@ -10,9 +10,9 @@ use super::super::check;
 use super::super::check::Check;
 use super::super::failure::Failure;
 use super::super::limits::Limits;
-use super::super::messages::message::Message;
 use super::super::params::page_default;
 use super::super::schema::rules;
+pub use crate::model::timelines::FeedMessage;
 
 /// Earlier messages of a timeline that a feed takes over if the client does not say.
 const COPY_DEFAULT: u64 = 100;
@@ -42,8 +42,7 @@ pub struct Follow {
 
 impl Check for Follow {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         self.copy = self.copy.min(limits.page_messages_max);
         Ok(())
     }
@@ -150,8 +149,7 @@ pub struct Followers {
 
 impl Check for Followers {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::text_bytes("after", self.after.as_deref(), check::USER_BYTES_MAX)?;
         check::page_limit(&mut self.limit, limits)
     }
@@ -201,17 +199,4 @@ pub struct Page {
     /// What to pass as `before` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-}
-
-/// A message of a feed: as it is in its timeline now, and which that is.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "feed.message")]
-pub struct FeedMessage {
-    /// The timeline's ID.
-    pub timeline: String,
-    /// The timeline's epoch.
-    pub epoch: String,
-    /// The message.
-    #[serde(flatten)]
-    pub message: Message<'static>,
 }

@@ -16,20 +16,7 @@ use super::super::limits::Limits;
 use super::super::schema::rules;
 
 pub use super::positions::Positions;
-
-/// How far a device has stored a timeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Place {
-    /// The epoch that the numbers belong to.
-    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
-    pub epoch: String,
-    /// Everything up to this sequence is stored.
-    pub after: u64,
-    /// Every change up to this number is stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changes_after: Option<u64>,
-}
+pub use crate::model::people::{Device, Place};
 
 /// Stores how far a device is. A position moves forward only, unless it is of another epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -167,17 +154,6 @@ pub struct Listed {
     /// In the order of their names; only if none was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<Device>>,
-}
-
-/// A device of the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Device {
-    /// Its name.
-    pub device: String,
-    /// Its last use, exact to a day, ms since 1970.
-    pub used_at: u64,
-    /// How many positions it has.
-    pub positions: u64,
 }
 
 /// Forgets a device and its positions.

@@ -15,6 +15,7 @@ use super::super::limits::Limits;
 use super::super::params::{by_timeline, page_default};
 use super::super::reasons::Reason;
 use super::super::schema::rules;
+pub use crate::model::timelines::{Receipt, Receipts as Listed};
 
 /// Timelines of one `read.set`.
 const POSITIONS_MAX: u64 = 1_000;
@@ -186,38 +187,11 @@ pub struct List {
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
         if let Some(after) = &self.after {
             check::user("after", after)?;
         }
         check::page_limit(&mut self.limit, limits)
     }
-}
-
-/// Who has received a message. Counts are of all members who can see it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "receipt.list.result")]
-pub struct Listed {
-    /// How many members have read it.
-    pub read_count: u64,
-    /// How many have received it.
-    pub received_count: u64,
-    /// Those who have received it, by user.
-    pub members: Vec<Receipt>,
-    /// What to pass as `after` for the next page; absent = that was all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
-
-/// How far one member has come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Receipt {
-    /// Who.
-    pub user: String,
-    /// Up to here they have read.
-    pub read: u64,
-    /// Up to here they have received.
-    pub received: u64,
 }

@@ -59,11 +59,7 @@ pub struct Create {
     pub certificate: Option<String>,
 }
 
-impl Check for Create {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Create {}
 
 /// The new key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,11 +77,7 @@ pub struct Created {
 #[schemars(rename = "key.list.params")]
 pub struct List {}
 
-impl Check for List {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for List {}
 
 /// All keys, the oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

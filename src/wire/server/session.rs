@@ -89,11 +89,7 @@ pub struct Server {
 #[schemars(rename = "ping.params")]
 pub struct Nothing {}
 
-impl Check for Nothing {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Nothing {}
 
 /// The answer to a ping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

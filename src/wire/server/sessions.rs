@@ -25,11 +25,7 @@ pub struct Renew {
     pub token: Secret,
 }
 
-impl Check for Renew {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Renew {}
 
 /// The session goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

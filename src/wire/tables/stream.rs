@@ -118,11 +118,7 @@ pub struct Close {
     pub stream: u64,
 }
 
-impl Check for Close {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Close {}
 
 /// Nothing of the stream follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

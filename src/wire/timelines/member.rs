@@ -15,8 +15,10 @@ use super::super::limits::Limits;
 use super::super::messages::entry::{Entry, Patch};
 use super::super::params::page_default;
 use super::super::schema::rules;
-use super::new_member::{History, NewMember, attributes_size, count, new_members, role};
+use super::new_member::{History, attributes_size, count, new_members, role};
 use crate::model::json_bytes;
+use crate::model::timelines::NewMember;
+pub use crate::model::timelines::{ListedMembers as Listed, Member, NextMembers as Next};
 
 /// Adds members, all or none; those who are members already stay as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,8 +45,7 @@ pub struct Add {
 
 impl Check for Add {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         if self.members.is_empty() {
             return Err(Failure::invalid("members", "must not be empty"));
         }
@@ -120,8 +121,7 @@ pub struct AttributesPatch {
 
 impl Check for Update {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::user("user", &self.user)?;
         role(self.role.as_deref())?;
         if self.role.is_none() && self.attributes.is_none() {
@@ -137,27 +137,6 @@ impl Check for Update {
         check::patch("attributes", &patch, limits)?;
         attributes_size(json_bytes(&patch.put) as u64)
     }
-}
-
-/// A member.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Member {
-    /// Who.
-    pub user: String,
-    /// Free text.
-    pub role: String,
-    /// The app's.
-    pub attributes: Entry<'static>,
-    /// The first sequence that they may see.
-    pub visible_from: u64,
-    /// When they became a member, ms since 1970.
-    pub joined_at: u64,
-    /// Up to here they have read.
-    pub read: u64,
-    /// Up to here they have received; not below `read`.
-    pub received: u64,
-    /// The list's version at the last change of this member.
-    pub version: u64,
 }
 
 /// The member was changed, or was so already.
@@ -191,8 +170,7 @@ pub struct Remove {
 
 impl Check for Remove {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         if self.users.is_empty() {
             return Err(Failure::invalid("users", "must not be empty"));
         }
@@ -243,8 +221,7 @@ pub struct Get {
 
 impl Check for Get {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::user("user", &self.user)
     }
 }
@@ -288,8 +265,7 @@ pub struct List {
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::text_bytes("after", self.after.as_deref(), check::USER_BYTES_MAX)?;
         role(self.role.as_deref())?;
         if self.since.is_some() && self.after.is_some() {
@@ -297,36 +273,4 @@ impl Check for List {
         }
         check::page_limit(&mut self.limit, limits)
     }
-}
-
-/// A page of members, or of what changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "member.list.result")]
-pub struct Listed {
-    /// In the order of their users' bytes; with `since` in the order of their changes.
-    pub members: Vec<Member>,
-    /// With `since`: users who left.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub removed: Option<Vec<String>>,
-    /// The version of the list. That of the first page of a whole list is what to pass as `since` once all pages are
-    /// there.
-    pub version: u64,
-    /// What to pass as `after` for the next page, or as `since` if that was given; absent = that was all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Next>,
-    /// How many members there are.
-    pub members_count: u64,
-    /// `since` is older than 30 days, or of another history: this is the whole list from its start.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub reset: bool,
-}
-
-/// Where the next page of members starts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Next {
-    /// Goes into `since`.
-    Since(u64),
-    /// Goes into `after`.
-    After(String),
 }

@@ -18,10 +18,9 @@ use super::super::people::position::{Place, places, positions_at};
 
 pub use super::super::people::positions::{Position, Positions};
 use super::super::schema::rules;
-pub use super::subscriptions::{
-    Following, Start, State, Subscribed, SubscribedMany, SubscribedOne,
-};
+pub use super::subscriptions::{Following, Start, Subscribed, SubscribedMany, SubscribedOne};
 use super::subscriptions::{check_count, check_starts};
+pub use crate::model::timelines::{Lane as With, SyncState as State};
 
 /// Asks for what is new in many timelines, and may wait for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,10 +95,10 @@ pub struct Synced {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncedTimeline {
     /// Messages above the position, without gap.
-    pub messages: Vec<Message<'static>>,
+    pub messages: Vec<Message>,
     /// What changed at or below the position, newest form, in change order; only if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed: Option<Vec<Message<'static>>>,
+    pub changed: Option<Vec<Message>>,
     /// What to pass as `after` next time.
     pub position: u64,
     /// The last sequence, 0 if none.
@@ -173,20 +172,6 @@ pub struct Subscribe {
     /// Pushes of this subscription that come only if they are asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<With>,
-}
-
-/// Pushes that a subscription asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum With {
-    /// `signal`: what users say in passing.
-    Signals,
-    /// `presence`: who is online.
-    Presence,
-    /// `member.changed`: who is a member.
-    Members,
-    /// `receipt`: how far members have read.
-    Receipts,
 }
 
 impl Subscribe {

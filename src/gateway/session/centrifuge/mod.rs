@@ -327,7 +327,8 @@ impl Session {
 
     fn begun(&self, id: Option<Id>, method: Method, pending: super::answer::Pending) -> Begun {
         let since = std::time::Instant::now();
-        Begun::new(id, Some(method), self.form.dialect, (since, pending))
+        let voice = (self.form.dialect, self.form.integers);
+        Begun::new(id, Some(method), voice, (since, pending))
     }
 }
 

@@ -310,12 +310,8 @@ impl Subscriptions {
             .as_ref()
             .map(|live| Arc::clone(&live.subscription.cursor().epoch));
         let why = match why {
-            Ended::Deleted => push::Ended::Deleted,
-            Ended::EpochChanged => push::Ended::EpochChanged,
-            Ended::TooOld => push::Ended::TooOld,
-            Ended::NotAMember if slot.is_followed => push::Ended::NotAMember,
-            Ended::NotAMember | Ended::Forbidden => push::Ended::Forbidden,
-            Ended::Unavailable => push::Ended::Unavailable,
+            Ended::NotAMember if !slot.is_followed => Ended::Forbidden,
+            other => other,
         };
         let name = Arc::clone(&slot.name);
         let epoch = epoch.as_deref().unwrap_or("");
