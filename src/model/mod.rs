@@ -2,9 +2,9 @@
 //!
 //! Owns: keys, values, cells and rows; what a read selects and a write changes; tables' definitions; the limits of all
 //! of them, and [`Error`], every reason to refuse a call; in [`timelines`], [`people`] and [`server`] what their layers
-//! give and clients get, and in [`entry`] the form of values there. Promises: pure data and pure rules. A request of rows is
-//! checked once, by the constructors and checks here, when it is decoded; the tables check only what needs a definition
-//! or a stored row. Must not: know the catalog, a format on disk or a dialect.
+//! give and clients get, and in [`entry`] the form of values there. Promises: pure data and pure rules. A request of
+//! rows is checked once, by the constructors and checks here, when it is decoded; the tables check only what needs a
+//! definition or a stored row. Must not: know the catalog, a format on disk or a dialect.
 
 #[cfg(test)]
 pub(crate) mod arbitrary;

@@ -1,7 +1,7 @@
 //! The vocabulary of what lies at users: what their layer gives is what clients get.
 //!
-//! Owns: devices and their places, and the filter and the counts of a list. Promises: a type here serialises as the protocol says, and
-//! is its schema. Must not: know a row.
+//! Owns: devices and their places, and the filter and the counts of a list. Promises: a type here serialises as the
+//! protocol says, and is its schema. Must not: know a row.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The vocabulary of how the server is: what its layers report is what operators get.
 //!
-//! Owns: notices, what there is on the disk, who has a log kept, and what webhooks could not post. Promises: a type here
-//! serialises as the protocol says, and is its schema. Must not: know where a figure comes from.
+//! Owns: notices, what there is on the disk, who has a log kept, and what webhooks could not post. Promises: a type
+//! here serialises as the protocol says, and is its schema. Must not: know where a figure comes from.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

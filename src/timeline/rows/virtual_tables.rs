@@ -351,32 +351,17 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
 }
 
 fn meta_row(info: &TimelineInfo) -> Bytes {
-    let TimelineInfo {
-        timeline: _,
-        epoch,
-        meta,
-        version,
-        head,
-        floor,
-        change_head,
-        created_at,
-        updated_at,
-        last_at,
-        settings: _,
-        settings_version: _,
-        members_count: _,
-    } = info;
     let ours = [
-        Some(integer(*change_head)),
-        Some(integer(*created_at)),
-        Some(ValueRef::String(epoch)),
-        Some(integer(*floor)),
-        Some(integer(*head)),
-        last_at.map(integer),
-        Some(integer(*updated_at)),
-        Some(integer(*version)),
+        Some(integer(info.change_head)),
+        Some(integer(info.created_at)),
+        Some(ValueRef::String(&info.epoch)),
+        Some(integer(info.floor)),
+        Some(integer(info.head)),
+        info.last_at.map(integer),
+        Some(integer(info.updated_at)),
+        Some(integer(info.version)),
     ];
-    row(meta, META_COLUMNS.iter().zip(ours), *updated_at)
+    row(&info.meta, META_COLUMNS.iter().zip(ours), info.updated_at)
 }
 
 /// A client's columns and ours as a row, all of one version.
