@@ -154,12 +154,8 @@ impl Check for AppendBatch {
         }
         let limit = limits.batch_messages_max;
         if count > limit {
-            return Err(Failure::too_large(
-                "messages",
-                "batch_messages_max",
-                limit,
-                count,
-            ));
+            let name = "batch_messages_max";
+            return Err(Failure::too_large("messages", name, limit, count));
         }
         let mut bytes = 0;
         let mut ids = HashSet::new();
@@ -178,13 +174,8 @@ impl Check for AppendBatch {
             }
         }
         if bytes > limits.batch_bytes_max {
-            let limit = limits.batch_bytes_max;
-            return Err(Failure::too_large(
-                "messages",
-                "batch_bytes_max",
-                limit,
-                bytes,
-            ));
+            let (name, limit) = ("batch_bytes_max", limits.batch_bytes_max);
+            return Err(Failure::too_large("messages", name, limit, bytes));
         }
         Ok(())
     }

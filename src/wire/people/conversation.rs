@@ -318,13 +318,8 @@ fn columns(columns: &mut Option<Vec<String>>) -> Result<(), Failure> {
 fn attributes_size(field: &str, attributes: &Entry<'_>, limits: &Limits) -> Result<(), Failure> {
     let bytes = check::entry(field, attributes, limits)?;
     if bytes > ATTRIBUTES_BYTES_MAX {
-        let limit = ATTRIBUTES_BYTES_MAX;
-        return Err(Failure::too_large(
-            field,
-            "attributes_bytes_max",
-            limit,
-            bytes,
-        ));
+        let (name, limit) = ("attributes_bytes_max", ATTRIBUTES_BYTES_MAX);
+        return Err(Failure::too_large(field, name, limit, bytes));
     }
     Ok(())
 }

@@ -236,13 +236,8 @@ impl Check for Put {
         let bytes: usize = self.columns.0.columns.iter().map(size).sum();
         match bytes > WRITE_BYTES_MAX {
             true => {
-                let (limit, actual) = (WRITE_BYTES_MAX as u64, bytes as u64);
-                Err(Failure::too_large(
-                    "columns",
-                    "row_bytes_max",
-                    limit,
-                    actual,
-                ))
+                let (name, limit) = ("row_bytes_max", WRITE_BYTES_MAX as u64);
+                Err(Failure::too_large("columns", name, limit, bytes as u64))
             }
             false => Ok(()),
         }
