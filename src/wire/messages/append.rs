@@ -8,8 +8,7 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::yes;
@@ -30,27 +29,22 @@ pub struct Append {
     /// What the message holds.
     pub entry: Entry<'static>,
     /// Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub message_id: Option<String>,
     /// Refuse unless this is the last sequence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_head: Option<u64>,
     /// So long from now nobody is shown the entry any more, and the server makes the message a tombstone; up to 100
     /// years.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_153_600_000_000_u64))]
     pub expires_in_ms: Option<u64>,
     /// Append the message at this time, ms since 1970, by the rights that the caller has then; up to 366 days ahead,
     /// up to 100 messages of a user in a timeline. `expires_in_ms` counts from then on. Not together with
     /// `expect_head`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deliver_at: Option<u64>,
     /// Make the timeline if there is none, also if the message comes later; default `true`.
     #[serde(default = "yes")]
     pub create: bool,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -117,13 +111,11 @@ pub struct AppendBatch {
     #[schemars(length(min = 1))]
     pub messages: Vec<BatchMessage>,
     /// Refuse unless this is the last sequence; not tested if all message IDs are known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_head: Option<u64>,
     /// Make the timeline if there is none; default `true`.
     #[serde(default = "yes")]
     pub create: bool,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -135,12 +127,10 @@ pub struct BatchMessage {
     /// What the message holds.
     pub entry: Entry<'static>,
     /// Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub message_id: Option<String>,
     /// So long from now nobody is shown the entry any more, and the server makes the message a tombstone; up to 100
     /// years.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_153_600_000_000_u64))]
     pub expires_in_ms: Option<u64>,
 }

@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -32,7 +31,6 @@ pub struct Get {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -72,10 +70,8 @@ pub struct Range {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The first sequence; default: the floor forward, the head backward.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// Where to end; default: at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
     /// Messages at most; clamped to the page limit.
     #[serde(default = "page_default")]
@@ -85,11 +81,9 @@ pub struct Range {
     #[serde(default)]
     pub direction: Direction,
     /// Only these columns of each entry.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -144,10 +138,8 @@ pub struct Update {
     #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub remove: Vec<String>,
     /// Refuse unless this is the message's change number (0 = never changed).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_change: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -172,7 +164,6 @@ pub struct Delete {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -196,11 +187,9 @@ pub struct Recall {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Why, for those who read the tombstone: 1 to 1,024 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub reason: Option<String>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }

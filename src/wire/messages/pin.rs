@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -28,7 +27,6 @@ macro_rules! pin_params {
             #[schemars(range(min = 1))]
             pub sequence: u64,
             /// Refuse unless this is the current one.
-            #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
             pub epoch: Option<String>,
         }
@@ -76,14 +74,12 @@ pub struct List {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only those above this sequence: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// Messages at most; clamped to the page limit.
     #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -42,7 +41,6 @@ macro_rules! reaction_params {
             #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
             pub reaction: String,
             /// Refuse unless this is the current one.
-            #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
             pub epoch: Option<String>,
         }
@@ -91,11 +89,9 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// All users of this one, in the order of their names; absent = every reaction with its last users.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub reaction: Option<String>,
     /// Only users above this one: `next` of the page before. Only with `reaction`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub after: Option<String>,
     /// Users at most; clamped to the page limit.
@@ -103,7 +99,6 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }

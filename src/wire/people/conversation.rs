@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::{Entry, Patch};
@@ -27,7 +26,6 @@ const ATTRIBUTES_BYTES_MAX: u64 = 16 << 10;
 #[schemars(rename = "conversation.list.params")]
 pub struct List {
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub after: Option<String>,
     /// Conversations at most; clamped to the page limit.
@@ -38,7 +36,6 @@ pub struct List {
     #[serde(default)]
     pub filter: Filter,
     /// Only these names of the last messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
 }
@@ -129,7 +126,6 @@ fn is_zero(number: &u64) -> bool {
 #[schemars(rename = "conversation.sync.params")]
 pub struct Sync {
     /// Of the last sync or of a list; absent = all come.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub cursor: Option<String>,
     /// Conversations at most; clamped to the page limit.
@@ -137,10 +133,8 @@ pub struct Sync {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Wait up to this long until there is something, ms; clamped; not in a batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// Only these names of the last messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
 }

@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -35,7 +34,6 @@ pub struct Follow {
     #[serde(default = "copy_default")]
     pub copy: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -88,7 +86,6 @@ pub struct Unfollowed {
 #[schemars(rename = "feed.following.params")]
 pub struct Following {
     /// Only IDs after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub after: Option<String>,
     /// Timelines at most; clamped to the page limit.
@@ -134,7 +131,6 @@ pub struct Followers {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only users after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub after: Option<String>,
     /// Users at most; clamped to the page limit.
@@ -142,7 +138,6 @@ pub struct Followers {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -174,7 +169,6 @@ pub struct FollowersPage {
 #[schemars(rename = "feed.range.params")]
 pub struct Range {
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub before: Option<String>,
     /// Messages at most; clamped to the page limit.

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::{by_timeline, page_default};
@@ -31,17 +30,13 @@ const POSITIONS_MAX: u64 = 1_000;
 )]
 pub struct ReadSet {
     /// The timeline's ID, 1 to 255 bytes; not with `positions`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: Option<String>,
     /// Up to here the user has read; clamped to the head.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Up to here the user's devices have received; clamped to the head, and never below `read`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
     /// The same by timeline; up to 1,000.
@@ -63,13 +58,10 @@ pub struct ReadSet {
 #[schemars(transform = rules::some_of([rules::given("read"), rules::given("received")]))]
 pub struct ReadPosition {
     /// Up to here the user has read; clamped to the head.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Up to here the user's devices have received; clamped to the head, and never below `read`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -172,7 +164,6 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Only users after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub after: Option<String>,
     /// Members at most; clamped to the page limit.
@@ -180,7 +171,6 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }

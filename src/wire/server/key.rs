@@ -8,8 +8,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::schema::rules;
@@ -55,7 +54,6 @@ pub struct Create {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signing: bool,
     /// It counts only on connections whose client certificate has this DNS name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
 }
 

@@ -77,7 +77,6 @@ pub struct You {
 #[schemars(rename = "server.history.params")]
 pub struct History {
     /// Only steps after this time, ms since 1970; absent = all that are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }
 

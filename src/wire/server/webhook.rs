@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -71,7 +70,6 @@ pub struct Dead {
     #[schemars(length(min = 1, max = 40))]
     pub name: String,
     /// Only above this number: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// Dead letters at most; clamped to 50.
     #[serde(default = "page_default")]
@@ -112,11 +110,9 @@ pub struct Replay {
     #[schemars(length(min = 1, max = 40))]
     pub name: String,
     /// Everything behind this position; or `dead`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub position: Option<String>,
     /// The dead letter of this number, once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dead: Option<u64>,
 }
 

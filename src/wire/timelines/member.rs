@@ -8,8 +8,7 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::{Entry, Patch};
@@ -32,13 +31,10 @@ pub struct Add {
     #[schemars(length(min = 1, max = 10_000))]
     pub members: Vec<NewMember>,
     /// How many earlier messages they see: `"all"` (the default), `"none"` or a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
     /// A message that is appended behind in the same batch, if anybody was added.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub announce: Option<Entry<'static>>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -91,17 +87,13 @@ pub struct Update {
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: String,
     /// The new role, 1 to 64 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
     /// What to set and remove; the whole may be up to 4 KiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub attributes: Option<AttributesPatch>,
     /// Refuse unless the member has this version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_version: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -111,7 +103,6 @@ pub struct Update {
 #[serde(deny_unknown_fields)]
 pub struct AttributesPatch {
     /// New values.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Entry<'static>>,
     /// Names that go away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -160,10 +151,8 @@ pub struct Remove {
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL)))]
     pub users: Vec<String>,
     /// A message that is appended behind in the same batch, if anybody was removed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub announce: Option<Entry<'static>>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -214,7 +203,6 @@ pub struct Get {
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: String,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -243,14 +231,11 @@ pub struct List {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only what changed after this version; not with `after`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
     /// Only users after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub after: Option<String>,
     /// Only members with this role; with `since` those who changed and have another one are in `removed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
     /// Members at most; clamped to the page limit.
@@ -258,7 +243,6 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }

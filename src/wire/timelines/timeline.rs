@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::{Entry, Patch};
@@ -27,17 +26,14 @@ pub struct Create {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Its meta, if it is made now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<Entry<'static>>,
     /// Its settings, if it is made now; what is left out is as the policy says.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsPatch>,
     /// Its members, if it is made now; up to 10,000, nobody twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000))]
     pub members: Vec<NewMember>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -66,10 +62,8 @@ pub struct Configure {
     /// What to set, and what to give back.
     pub settings: SettingsPatch,
     /// Refuse unless the settings have this version; 0 = none were ever set.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_version: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -117,7 +111,6 @@ pub struct Get {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -139,10 +132,8 @@ pub struct Update {
     /// What to set and remove.
     pub meta: Patch,
     /// Refuse unless the meta has this version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_version: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -174,7 +165,6 @@ pub struct Delete {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -204,7 +194,6 @@ pub struct Trim {
     /// The first sequence to keep.
     pub before: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -229,11 +218,9 @@ pub struct Trimmed {
 #[schemars(rename = "timeline.list.params")]
 pub struct List {
     /// Only IDs that start with this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub prefix: Option<String>,
     /// Only IDs after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub after: Option<String>,
     /// Timelines at most; clamped to the page limit.

@@ -10,8 +10,7 @@ use super::super::shape::size;
 use super::super::{Caller, Shared, Started, Work, refusal};
 use crate::timeline::{Error, ReadMark, Target};
 use crate::wire::messages::hide;
-use crate::wire::people::receipt;
-use crate::wire::people::receipt::{ReadPosition, ReadState};
+use crate::wire::people::receipt::{self, ReadPosition, ReadState};
 use crate::wire::{Failure, Method, Reply};
 
 pub(in super::super) fn set(

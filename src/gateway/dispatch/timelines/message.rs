@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use super::super::shape;
-use super::super::shape::{entry_limits, page_bytes, size};
+use super::super::shape::{self, entry_limits, page_bytes, size};
 use super::super::{Caller, Outcome, Shared, Work, refusal};
 use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
 use crate::wire;

@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use super::super::shape;
-use super::super::shape::{page_bytes, size};
+use super::super::shape::{self, page_bytes, size};
 use super::super::{Caller, Shared, Work, refusal};
 use crate::timeline::ListScheduled;
 use crate::wire::messages::schedule;
