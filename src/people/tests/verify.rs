@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use super::super::conversations::conversation_row::ConversationRow;
-use super::super::devices::stored::{DeviceRow, Place};
+use super::super::devices::stored::{DeviceRow, Place, place_row, read_place};
 use super::conversations::World;
 use crate::ids::{PartitionId, Position, TableId};
 use crate::model::{Direction, ValueRef};
@@ -172,9 +172,9 @@ async fn bent_place(change: impl Fn(&mut Place) + Send + 'static) -> (Vec<String
     bent(move |txn, home| {
         let key = home.position_key("phone", "room");
         let row = txn.get(key.as_bytes()).unwrap().unwrap();
-        let mut place = Place::decode(&row).unwrap();
+        let mut place = read_place(&row).unwrap();
         change(&mut place);
-        txn.put(key.as_bytes(), place.encode().finish(1));
+        txn.put(key.as_bytes(), place_row(&place).finish(1));
     })
     .await
 }
