@@ -17,13 +17,12 @@ use serde::Serialize;
 
 use crate::gateway::shape;
 use crate::partition::{Inspected, Inspection, OpenError, ReadError};
-use crate::people::{DumpedPerson, People, dump_people};
+use crate::people::{Device, DumpedPerson, People, Place, dump_people};
 use crate::relay::stored_cursors;
 use crate::table::Catalog;
 use crate::timeline;
 use crate::timeline::{Dumped, Limits, StoredTimelines};
 use crate::wire;
-use crate::wire::Integers;
 
 /// Why a dump ended early.
 #[derive(Debug)]
@@ -59,7 +58,7 @@ impl From<ReadError> for DumpError {
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum OfTimeline {
-    Message(wire::messages::message::Message<'static>),
+    Message(timeline::Message),
     Member(Member),
     #[serde(untagged)]
     Reactions {
@@ -86,7 +85,7 @@ struct Line<'d> {
 #[derive(Serialize)]
 struct Member {
     #[serde(flatten)]
-    member: wire::timelines::member::Member,
+    member: timeline::Member,
     joined: u64,
     cleared: u64,
     hides: u64,
@@ -97,12 +96,12 @@ struct Member {
 #[serde(rename_all = "snake_case")]
 enum OfUser {
     Conversation(Conversation),
-    Device(wire::people::position::Device),
+    Device(Device),
     Position {
         device: String,
         timeline: String,
         #[serde(flatten)]
-        place: wire::people::position::Place,
+        place: Place,
     },
 }
 
@@ -178,20 +177,17 @@ pub fn dump(
 
 fn of_timeline(out: &mut dyn Write, dumped: Dumped<'_>) -> Result<(), DumpError> {
     let (timeline, what) = match dumped {
-        Dumped::Timeline(info) => {
-            return line(out, &shape::info(info.clone(), Integers::Number));
-        }
-        Dumped::Member(info, timeline::Member { user, row }) => {
+        Dumped::Timeline(info) => return line(out, info),
+        Dumped::Member(info, user, row) => {
             let member = Member {
                 joined: row.joined,
                 cleared: row.cleared,
                 hides: row.hides,
-                member: shape::member(user, row, Integers::Number),
+                member: row.of(user),
             };
             (info.timeline.as_str().into(), OfTimeline::Member(member))
         }
         Dumped::Message(info, message) => {
-            let message = shape::message(message, Integers::Number);
             (info.timeline.as_str().into(), OfTimeline::Message(message))
         }
         Dumped::Reactions(info, sequence, reactions) => {
@@ -202,7 +198,7 @@ fn of_timeline(out: &mut dyn Write, dumped: Dumped<'_>) -> Result<(), DumpError>
             (info.timeline.as_str().into(), all)
         }
         Dumped::Scheduled(timeline, sender, scheduled) => {
-            let scheduled = shape::scheduled(scheduled, Integers::Number);
+            let scheduled = shape::scheduled(scheduled);
             let one = OfTimeline::Scheduled { sender, scheduled };
             (Cow::Owned(timeline), one)
         }
@@ -223,13 +219,13 @@ fn of_users(out: &mut dyn Write, inspected: &Inspected) -> Result<(), DumpError>
                 hides: one.hides,
                 hidden_below: (one.hidden > 0).then_some(one.hidden),
                 removed_at: (one.removed_at > 0).then_some(one.removed_at),
-                attributes: shape::entry(one.attributes, Integers::Number),
+                attributes: one.attributes.into(),
             }),
-            DumpedPerson::Device(one) => OfUser::Device(shape::device(one)),
+            DumpedPerson::Device(one) => OfUser::Device(one),
             DumpedPerson::Position(device, position) => OfUser::Position {
                 device,
                 timeline: position.timeline,
-                place: shape::place(position.place),
+                place: position.place,
             },
         };
         line(out, &UserLine { user, what })

@@ -136,8 +136,7 @@ impl Config {
     pub(super) fn own_policies(&self) -> Vec<timeline::Policy> {
         let policy = |policy: &super::PolicyKey| timeline::Policy {
             prefix: policy.prefix.clone(),
-            settings: gateway::shape::settings_patch(policy.settings.clone())
-                .apply(timeline::Settings::default()),
+            settings: timeline::Settings::default().after(policy.settings),
         };
         self.policy.iter().map(policy).collect()
     }

@@ -11,8 +11,9 @@ use toml::{Table, Value};
 use super::key::{Key, sections};
 use super::{Config, ConfigError};
 use crate::access::{PolicyRights, Right, Rights};
+use crate::timeline::SettingsPatch;
 use crate::wire::parameters;
-use crate::wire::timelines::settings::SettingsPatch;
+use crate::wire::timelines::settings;
 
 /// One `[[policy]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +181,7 @@ pub(super) fn check(policies: &[PolicyKey]) -> Result<(), ConfigError> {
         if !seen.insert(prefix) {
             return refuse("it is there twice");
         }
-        if let Err(failure) = settings.check() {
+        if let Err(failure) = settings::check(settings) {
             let field = failure.field.unwrap_or_default();
             return refuse(&format!("{field}: {}", failure.message));
         }

@@ -12,24 +12,8 @@ use super::registry::{Registry, Watch};
 use super::topic::Topic;
 use super::topic::fresh::Fresh;
 use crate::access::Asker;
+pub use crate::model::timelines::Ended;
 use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target, Timelines};
-
-/// Why a subscription ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// The timeline is gone.
-    Deleted,
-    /// The timeline has another history.
-    EpochChanged,
-    /// A trim overtook the reader.
-    TooOld,
-    /// The user may no longer read it.
-    Forbidden,
-    /// The same: they are no member any more.
-    NotAMember,
-    /// The store cannot be read.
-    Unavailable,
-}
 
 /// What a look at the store brought.
 #[derive(Debug)]

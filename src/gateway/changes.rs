@@ -7,41 +7,34 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::dispatch::shape::{self, shared_message, shared_reactions};
 use crate::feed::{ChangeGroup, Changes, RowCell, RowChange};
 use crate::model::ChangeKind;
 use crate::timeline::{MemberRow, Standing, TimelineChange, What};
+use crate::wire::OneValue;
 use crate::wire::push::{
     Changed, MemberChanged, Messages, Reacted, ReactedMessage, Receipt, Receipts, TimelineChanged,
 };
 use crate::wire::tables::changes::{
     Change, Row, RowColumn, StreamChanges, TimelineConfigured, TimelineCreated, TimelineDeleted,
 };
-use crate::wire::timelines::member::Member;
-use crate::wire::{Columns, Entry, Integers, OneValue};
 
 /// What a group tells. `table`: whose rows they are, if they are rows.
-pub(super) fn told<'a>(
-    stream: u64,
-    group: &'a ChangeGroup,
-    table: &'a str,
-    integers: Integers,
-) -> StreamChanges<'a> {
+pub(super) fn told<'a>(stream: u64, group: &'a ChangeGroup, table: &'a str) -> StreamChanges<'a> {
     StreamChanges {
         stream,
-        changes: list(&group.changes, table, integers),
+        changes: list(&group.changes, table),
         position: group.position.clone(),
         more: group.is_more,
     }
 }
 
 /// Changes, in order.
-fn list<'a>(changes: &'a Changes, table: &'a str, integers: Integers) -> Vec<Change<'a>> {
+fn list<'a>(changes: &'a Changes, table: &'a str) -> Vec<Change<'a>> {
     match changes {
         Changes::Timelines(changes) => {
             let mut told: Vec<Change<'_>> = Vec::new();
             for change in changes {
-                let next = of_timeline(change, integers);
+                let next = of_timeline(change);
                 let apart = match told.last_mut() {
                     Some(before) => joined(before, next),
                     None => Some(next),
@@ -51,7 +44,7 @@ fn list<'a>(changes: &'a Changes, table: &'a str, integers: Integers) -> Vec<Cha
             told
         }
         Changes::Rows(changes) => {
-            let row = |change| of_row(change, table, integers);
+            let row = |change| of_row(change, table);
             changes.0.iter().map(row).collect()
         }
     }
@@ -60,7 +53,7 @@ fn list<'a>(changes: &'a Changes, table: &'a str, integers: Integers) -> Vec<Cha
 /// The body of a POST of changes: a JSON array.
 #[must_use]
 pub fn body(changes: &Changes, table: &str) -> Bytes {
-    let list = list(changes, table, Integers::Number);
+    let list = list(changes, table);
     // As for frames: our types have text names, and memory takes all bytes.
     Bytes::from(serde_json::to_vec(&list).expect("our types can be written"))
 }
@@ -109,7 +102,7 @@ fn joined<'a>(before: &mut Change<'a>, next: Change<'a>) -> Option<Change<'a>> {
     None
 }
 
-fn of_timeline(change: &TimelineChange, integers: Integers) -> Change<'_> {
+fn of_timeline(change: &TimelineChange) -> Change<'_> {
     let timeline = || Cow::from(&change.timeline);
     let epoch = || Cow::from(&change.epoch);
     match &change.what {
@@ -120,7 +113,7 @@ fn of_timeline(change: &TimelineChange, integers: Integers) -> Change<'_> {
         } => Change::TimelineCreated(TimelineCreated {
             timeline: timeline(),
             epoch: epoch(),
-            meta: entry(meta, integers),
+            meta: meta.into(),
             version: *version,
             created_at: *created_at,
         }),
@@ -131,13 +124,13 @@ fn of_timeline(change: &TimelineChange, integers: Integers) -> Change<'_> {
         What::Appended(message, head) => Change::Message(Messages {
             timeline: timeline(),
             epoch: epoch(),
-            messages: vec![shared_message(message, integers)],
+            messages: vec![Cow::Borrowed(message)],
             head: *head,
         }),
         What::Changed(message) => Change::MessageChanged(Changed {
             timeline: timeline(),
             epoch: epoch(),
-            messages: vec![shared_message(message, integers)],
+            messages: vec![Cow::Borrowed(message)],
             change_head: message.change,
         }),
         What::Reacted {
@@ -148,7 +141,7 @@ fn of_timeline(change: &TimelineChange, integers: Integers) -> Change<'_> {
             timeline: timeline(),
             epoch: epoch(),
             messages: vec![ReactedMessage {
-                reactions: shared_reactions(reactions),
+                reactions: reactions.into(),
                 sequence: *sequence,
                 change: *change,
             }],
@@ -156,20 +149,20 @@ fn of_timeline(change: &TimelineChange, integers: Integers) -> Change<'_> {
         }),
         What::Updated { meta, version } => Change::TimelineChanged(TimelineChanged {
             timeline: timeline(),
-            meta: entry(meta, integers),
+            meta: meta.into(),
             version: *version,
         }),
         What::Configured { settings, version } => Change::TimelineConfigured(TimelineConfigured {
             timeline: timeline(),
             epoch: epoch(),
-            settings: shape::settings(settings),
+            settings: settings.in_force(),
             version: *version,
         }),
         What::Member {
             user,
             row,
             standing,
-        } => members(timeline(), user, row.as_deref(), *standing, integers),
+        } => members(timeline(), user, row.as_deref(), *standing),
         What::Read {
             user,
             read,
@@ -186,10 +179,9 @@ fn members<'a>(
     user: &'a str,
     row: Option<&MemberRow>,
     standing: Standing,
-    integers: Integers,
 ) -> Change<'a> {
     let gone = row.is_none().then(|| Cow::from(user));
-    let there = row.map(|row| member(user, row, integers));
+    let there = row.map(|row| row.clone().of(user.to_owned()));
     Change::MemberChanged(MemberChanged {
         timeline,
         members: Some(there.into_iter().collect()),
@@ -197,10 +189,6 @@ fn members<'a>(
         version: standing.version,
         members_count: standing.members,
     })
-}
-
-fn member(user: &str, row: &MemberRow, integers: Integers) -> Member {
-    shape::member(user.to_owned(), row.clone(), integers)
 }
 
 fn receipt(user: &str, read: u64, received: u64) -> Receipt<'_> {
@@ -211,19 +199,12 @@ fn receipt(user: &str, read: u64, received: u64) -> Receipt<'_> {
     }
 }
 
-fn entry(columns: &Columns, integers: Integers) -> Entry<'_> {
-    Entry {
-        columns: Cow::Borrowed(columns),
-        integers,
-    }
-}
-
-fn of_row<'a>(change: &'a RowChange, table: &'a str, integers: Integers) -> Change<'a> {
-    let cells = |cells: &'a [RowCell]| cells.iter().map(|cell| column(cell, integers)).collect();
+fn of_row<'a>(change: &'a RowChange, table: &'a str) -> Change<'a> {
+    let cells = |cells: &'a [RowCell]| cells.iter().map(column).collect();
     let row = Row {
         table: table.into(),
         timestamp: change.time_us / 1_000,
-        key: entry(&change.key, integers),
+        key: (&change.key).into(),
         columns: cells(&change.cells),
         original: change.original.as_deref().map(cells),
     };
@@ -234,13 +215,12 @@ fn of_row<'a>(change: &'a RowChange, table: &'a str, integers: Integers) -> Chan
     }
 }
 
-fn column(cell: &RowCell, integers: Integers) -> RowColumn<'_> {
+fn column(cell: &RowCell) -> RowColumn<'_> {
     RowColumn {
         name: Cow::from(&cell.name),
         version: cell.version,
         value: cell.value.as_ref().map(|value| OneValue {
             value: Cow::Borrowed(value),
-            integers,
         }),
     }
 }

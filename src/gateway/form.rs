@@ -3,9 +3,11 @@
 //! Owns: the choice of a dialect by its sub-protocol, and one number for each form of a push. Promises: a number is
 //! below [`FORMS_MAX`], and two forms never share one. Must not: encode; the dialects do.
 
+use bytes::Bytes;
+
 use crate::feed::FORMS_MAX;
 use crate::wire::centrifuge::{self, ENCODINGS, Encoding};
-use crate::wire::{Dialect, Integers};
+use crate::wire::{Dialect, Integers, Push};
 
 /// The dialects that a server speaks.
 pub(super) struct Dialects(&'static [&'static dyn Dialect]);
@@ -93,6 +95,11 @@ impl Form {
             first: self.first + forms(&centrifuge::DIALECTS[from..place]),
             ..self
         }
+    }
+
+    /// Encodes a push.
+    pub(super) fn push(self, push: &Push<'_>) -> Bytes {
+        self.integers.written(|| self.dialect.push(push))
     }
 
     /// Its number, under which pushes are shared.

@@ -8,25 +8,23 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::dispatch::shape::{entry, member, shared_message, shared_reacted};
 use super::form::Form;
 use crate::feed::{self, Body, Fresh, Page};
 use crate::timeline::{MemberRow, Message, Meta};
 use crate::wire::centrifuge;
-use crate::wire::{self, Entry, Push, push};
+use crate::wire::{Push, push};
 
 /// `message` for a group of fresh messages.
 pub(super) fn fresh(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
-    let messages = messages(timeline, fresh, form);
-    form.dialect.push(&Push::Message(messages))
+    let messages = messages(timeline, fresh);
+    form.push(&Push::Message(messages))
 }
 
-fn messages<'f>(timeline: &'f str, fresh: &'f Fresh, form: Form) -> push::Messages<'f> {
-    let shared = |message| shared_message(message, form.integers);
+fn messages<'f>(timeline: &'f str, fresh: &'f Fresh) -> push::Messages<'f> {
     push::Messages {
         timeline: timeline.into(),
         epoch: (*fresh.epoch).into(),
-        messages: fresh.messages.iter().map(shared).collect(),
+        messages: fresh.messages.iter().map(Cow::Borrowed).collect(),
         head: fresh.head,
     }
 }
@@ -37,8 +35,7 @@ pub(super) fn deltas(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
     let newest = before.as_deref().and_then(|before| before.messages.last());
     match (form.centrifuge, newest) {
         (Some(encoding), Some(newest)) => {
-            let newest = shared_message(newest, form.integers);
-            centrifuge::deltas(encoding, &messages(timeline, fresh, form), &newest)
+            centrifuge::deltas(encoding, &messages(timeline, fresh), newest)
         }
         _ => self::fresh(timeline, fresh, form),
     }
@@ -49,11 +46,10 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
     let Page { changed, since, .. } = page;
     let epoch = changed.head.epoch.as_str();
     let mut frames = Vec::new();
-    let shared = |message| shared_message(message, form.integers);
-    let size = wire::messages::message::Message::encoded_bytes_max;
-    let messages = changed.messages.iter().map(shared);
+    let size = |message: &Cow<'_, Message>| message.encoded_bytes_max();
+    let messages = changed.messages.iter().map(Cow::Borrowed);
     for messages in split(messages, size, bytes_max) {
-        frames.push(form.dialect.push(&Push::Message(push::Messages {
+        frames.push(form.push(&Push::Message(push::Messages {
             timeline: timeline.into(),
             epoch: epoch.into(),
             messages,
@@ -66,20 +62,20 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
     // Readers store the number in a push and resume behind it: it must not run ahead of what they were sent. Both kinds
     // come in change order, so it reaches to the first change that is still to be sent.
     let first_reacted = reacted.first().map(|message| message.change);
-    let edits = split(edited.into_iter().map(shared), size, bytes_max);
-    for (messages, next) in with_next(edits, |message| message.change.unwrap_or(0)) {
+    let edits = split(edited.into_iter().map(Cow::Borrowed), size, bytes_max);
+    for (messages, next) in with_next(edits, |message| message.change) {
         let open = [next, first_reacted].into_iter().flatten().min();
-        frames.push(form.dialect.push(&Push::MessageChanged(push::Changed {
+        frames.push(form.push(&Push::MessageChanged(push::Changed {
             timeline: timeline.into(),
             epoch: epoch.into(),
             messages,
             change_head: open.map_or(changed.change_position, |open| open - 1),
         })));
     }
-    let reacted = reacted.into_iter().map(shared_reacted);
+    let reacted = reacted.into_iter().map(reacted_of);
     let reactions = split(reacted, push::ReactedMessage::encoded_bytes_max, bytes_max);
     for (messages, next) in with_next(reactions, |message| message.change) {
-        frames.push(form.dialect.push(&Push::Reaction(push::Reacted {
+        frames.push(form.push(&Push::Reaction(push::Reacted {
             timeline: timeline.into(),
             epoch: epoch.into(),
             messages,
@@ -87,6 +83,17 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
         })));
     }
     frames
+}
+
+/// What a reader gets of a message that has new reactions and is otherwise as it was.
+fn reacted_of(message: &Message) -> push::ReactedMessage<'_> {
+    let by_name = message.reactions.as_deref();
+    let by_name = by_name.map_or(&[][..], |all| &all.by_name);
+    push::ReactedMessage {
+        sequence: message.sequence,
+        change: message.change,
+        reactions: Cow::Borrowed(by_name),
+    }
 }
 
 /// Parts, each with the change number of what the next one begins with.
@@ -127,26 +134,22 @@ fn split<T>(
 
 /// `timeline.changed`.
 pub(super) fn meta(timeline: &str, meta: Meta, version: u64, form: Form) -> Bytes {
-    form.dialect
-        .push(&Push::TimelineChanged(push::TimelineChanged {
-            timeline: timeline.into(),
-            meta: entry(meta, form.integers),
-            version,
-        }))
+    form.push(&Push::TimelineChanged(push::TimelineChanged {
+        timeline: timeline.into(),
+        meta: meta.into(),
+        version,
+    }))
 }
 
 /// A push that is asked for by `with`. In `short`: numbers alone, for a reader that has missed what came before.
 pub(super) fn ephemeral(timeline: &str, body: &Body, short: bool, form: Form) -> Bytes {
     let timeline = timeline.into();
-    form.dialect.push(&match body {
+    form.push(&match body {
         Body::Signal { who, columns } => Push::Signal(push::Signal {
             timeline,
             user: (*who.user).into(),
             device: who.device.as_deref().map(Cow::from),
-            signal: Entry {
-                columns: Cow::Borrowed(columns),
-                integers: form.integers,
-            },
+            signal: columns.into(),
         }),
         Body::Presence { online, names } => {
             let names = names.as_ref().filter(|_| !short);
@@ -159,9 +162,8 @@ pub(super) fn ephemeral(timeline: &str, body: &Body, short: bool, form: Form) ->
         }
         Body::Members { standing, changes } => {
             let changes = changes.as_deref().filter(|_| !short);
-            let there = |(user, row): &(String, Option<MemberRow>)| {
-                Some(member(user.clone(), row.clone()?, form.integers))
-            };
+            let there =
+                |(user, row): &(String, Option<MemberRow>)| Some(row.clone()?.of(user.clone()));
             let gone = |(user, row): &'_ (String, Option<MemberRow>)| {
                 row.is_none().then(|| user.clone().into())
             };
@@ -194,25 +196,24 @@ fn texts(names: &[Arc<str>]) -> Vec<Cow<'_, str>> {
 
 /// `subscription.ended`.
 pub(super) fn ended(timeline: &str, epoch: &str, reason: push::Ended, form: Form) -> Bytes {
-    form.dialect
-        .push(&Push::SubscriptionEnded(push::SubscriptionEnded {
-            timeline: timeline.into(),
-            epoch: epoch.into(),
-            reason,
-            resubscribe: reason.resubscribe(),
-        }))
+    form.push(&Push::SubscriptionEnded(push::SubscriptionEnded {
+        timeline: timeline.into(),
+        epoch: epoch.into(),
+        reason,
+        resubscribe: reason.resubscribe(),
+    }))
 }
 
 /// `draining`.
 pub(super) fn draining(reconnect_in_ms: u64, form: Form) -> Bytes {
     let push = push::Draining { reconnect_in_ms };
-    form.dialect.push(&Push::Draining(push))
+    form.push(&Push::Draining(push))
 }
 
 /// `session.expiring`.
 pub(super) fn expiring(in_ms: u64, form: Form) -> Bytes {
     let push = push::SessionExpiring { in_ms };
-    form.dialect.push(&Push::SessionExpiring(push))
+    form.push(&Push::SessionExpiring(push))
 }
 
 /// Around the messages of a push: names, the timeline's ID at its longest and escaped, the epoch.

@@ -166,12 +166,16 @@ impl Inner {
         let doing: Vec<_> = doing.collect();
         // Readers of the history must not wait for the disk, so the lock is not held over this.
         let earlier = self.known().history.oldest_room();
-        let storage = Storage::look(&self.data, figures, earlier, now);
+        let storage = storage::look(&self.data, figures, earlier, now);
         let mut known = self.known();
         let Known { memory, history } = &mut *known;
         if is_step {
             let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            history.push(elapsed, figures, (storage.disk_free, storage.room()));
+            history.push(
+                elapsed,
+                figures,
+                (storage.disk_free, storage::room(&storage)),
+            );
         }
         let found = rules::find(figures, &doing, &storage, memory, now);
         let mut notices = memory.told(found, now);

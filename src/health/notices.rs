@@ -6,29 +6,7 @@
 
 use std::collections::HashMap;
 
-/// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// The server does not do what it is there for.
-    Critical,
-    /// It will not much longer, or not as well as it should.
-    Warning,
-    /// Worth knowing.
-    Info,
-}
-
-/// A trouble, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
-    /// How bad it is.
-    pub severity: Severity,
-    /// Since when, ms.
-    pub since: u64,
-    /// What is wrong, in a sentence.
-    pub what: String,
-    /// What to do.
-    pub advice: String,
-}
+pub use crate::model::server::{Notice, Severity};
 
 /// A trouble that a rule sees at this moment.
 pub(super) struct Found {

@@ -7,58 +7,38 @@ use std::path::Path;
 
 use crate::disk;
 use crate::metrics::Registry;
+pub use crate::model::server::Storage;
 
-/// Bytes on the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Storage {
-    /// Of rows that count.
-    pub live: u64,
-    /// Of rows that are to be reclaimed.
-    pub dead: u64,
-    /// Of pages that hold nothing and are used again.
-    pub free: u64,
-    /// Of the commit logs.
-    pub log: u64,
-    /// That this process may still write; `None` = the system does not say.
-    pub disk_free: Option<u64>,
-    /// The whole disk.
-    pub(super) disk_bytes: Option<u64>,
-    /// Seconds until it is full, if it goes on as in the last hour.
-    pub full_in_s: Option<u64>,
+/// Of this moment. The room of earlier ones comes with its time, ms, the oldest first.
+pub(super) fn look(
+    data: &Path,
+    figures: &Registry,
+    earlier: Option<(u64, f64)>,
+    now: u64,
+) -> Storage {
+    let sum = |name| figures.sum(name).max(0.0) as u64;
+    let (used, dead) = (
+        sum("tideline_image_used_bytes"),
+        sum("tideline_image_dead_bytes"),
+    );
+    let mut storage = Storage {
+        live: used.saturating_sub(dead),
+        dead,
+        free: sum("tideline_image_free_bytes"),
+        log: sum("tideline_log_bytes"),
+        disk_free: disk::free(data),
+        disk_bytes: disk::total(data),
+        full_in_s: None,
+    };
+    storage.full_in_s = earlier
+        .zip(room(&storage))
+        .and_then(|(earlier, room)| full_in_s(earlier, (now, room)));
+    storage
 }
 
-impl Storage {
-    /// Of this moment. The room of earlier ones comes with its time, ms, the oldest first.
-    pub(super) fn look(
-        data: &Path,
-        figures: &Registry,
-        earlier: Option<(u64, f64)>,
-        now: u64,
-    ) -> Storage {
-        let sum = |name| figures.sum(name).max(0.0) as u64;
-        let (used, dead) = (
-            sum("tideline_image_used_bytes"),
-            sum("tideline_image_dead_bytes"),
-        );
-        let mut storage = Storage {
-            live: used.saturating_sub(dead),
-            dead,
-            free: sum("tideline_image_free_bytes"),
-            log: sum("tideline_log_bytes"),
-            disk_free: disk::free(data),
-            disk_bytes: disk::total(data),
-            full_in_s: None,
-        };
-        storage.full_in_s = earlier
-            .zip(storage.room())
-            .and_then(|(earlier, room)| full_in_s(earlier, (now, room)));
-        storage
-    }
-
-    /// What may still be written: on the disk, and into free pages.
-    pub(super) fn room(&self) -> Option<f64> {
-        Some((self.disk_free? + self.free) as f64)
-    }
+/// What may still be written: on the disk, and into free pages.
+pub(super) fn room(storage: &Storage) -> Option<f64> {
+    Some((storage.disk_free? + storage.free) as f64)
 }
 
 /// Seconds until there is no room, from how it has shrunk since an earlier time.

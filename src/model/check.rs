@@ -6,6 +6,9 @@
 use super::limits::{KEY_VALUE_BYTES_MAX, NAME_BYTES_MAX, VALUE_BYTES_MAX, VERSION_END};
 use super::{Error, KeyValue, Value, ValueRef};
 
+/// What a text without control characters matches, for schemas.
+pub const NO_CONTROL: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]*$";
+
 /// A table's name: letters, digits and underscores, no digit first, 1 to 255 bytes.
 pub fn check_table_name(name: &str) -> Result<(), Error> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';

@@ -4,17 +4,19 @@
 //! `table/format/primary_key.rs`).
 
 use bytes::Bytes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ValueRef;
 
-/// The type of a primary key column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The type of a key's column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "key_type")]
 pub enum KeyType {
     /// A signed 64-bit integer.
     Integer,
-    /// UTF-8 text, ordered by its bytes.
+    /// Text, ordered by its bytes.
     String,
     /// Bytes.
     Binary,

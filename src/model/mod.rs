@@ -1,26 +1,31 @@
-//! The vocabulary of rows: what the tables, the timelines and the wires all speak of.
+//! The vocabulary of rows, timelines and people: what the tables, the timelines and the wires all speak of.
 //!
 //! Owns: keys, values, cells and rows; what a read selects and a write changes; tables' definitions; the limits of all
-//! of them, and [`Error`], every reason to refuse a call. Promises: pure data and pure rules. A request is checked
-//! once, by the constructors and checks here, when it is decoded; the tables check only what needs a definition or a
-//! stored row. Must not: know the catalog, a format on disk or an encoding.
+//! of them, and [`Error`], every reason to refuse a call; in [`timelines`], [`people`] and [`server`] what their layers
+//! give and clients get, and in [`entry`] the form of values there. Promises: pure data and pure rules. A request of
+//! rows is checked once, by the constructors and checks here, when it is decoded; the tables check only what needs a
+//! definition or a stored row. Must not: know the catalog, a format on disk or a dialect.
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
 mod check;
 mod definition;
+pub mod entry;
 mod error;
 mod filter;
 mod key;
 pub mod limits;
+pub mod people;
 mod read;
 mod row;
+pub mod server;
 mod stream;
+pub mod timelines;
 mod transaction;
 mod value;
 mod write;
 
-pub use check::{KeyUse, check_column_name, check_table_name, check_version};
+pub use check::{KeyUse, NO_CONTROL, check_column_name, check_table_name, check_version};
 pub use definition::defined::{ColumnType, DefinedColumn};
 pub use definition::index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
 pub use definition::options::{OptionsUpdate, TableOptions};

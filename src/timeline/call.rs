@@ -4,9 +4,9 @@
 //! positions are of, or it is returned beside the answers, as of appends. Must not: hold a rule, touch rows, or know
 //! how anything of it looks on the wire.
 
-use super::members::Configured;
 use super::message::{Columns, Head, Message, Meta};
 use crate::access::Asker;
+pub use crate::model::timelines::TimelineInfo;
 
 /// Which timeline a call is about, and its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,29 +122,6 @@ pub struct UpdateMeta {
     pub epoch: Option<String>,
     /// Refuse what would be larger than this.
     pub limits: EntryLimits,
-}
-
-/// What `timeline.get` returns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TimelineInfo {
-    /// The timeline's ID.
-    pub timeline: String,
-    /// Epoch, head, floor, change head.
-    pub head: Head,
-    /// Its meta.
-    pub meta: Meta,
-    /// 1 at creation, then one more by each update of the meta.
-    pub version: u64,
-    /// ms.
-    pub created_at: u64,
-    /// Of the meta, ms.
-    pub updated_at: u64,
-    /// Timestamp of the last message.
-    pub last_at: Option<u64>,
-    /// The settings in force.
-    pub configured: Configured,
-    /// How many members there are.
-    pub members: u64,
 }
 
 /// Which timelines a list should hold.

@@ -36,6 +36,7 @@ use time::Time;
 use write::Site;
 use write::make_ids::IdMaker;
 
+pub use crate::model::timelines::{Edit, EditBy, FanOut, Kept, Reaction, Reactions};
 pub use call::{
     Append, AppendOne, Appended, EntryLimits, Limits, List, Listed, Page, Range, Target,
     TimelineInfo, UpdateMessage, UpdateMeta,
@@ -50,13 +51,13 @@ pub use inbox::{
     EachEntry, FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, StoredEntry,
     followings, posts,
 };
-pub use marks::{Pinned, React, Reaction, ReactionPage, Reactions, ReactionsOf};
+pub use marks::{Pinned, React, ReactionPage, ReactionsOf};
 pub(crate) use members::INBOX;
 pub use members::{
-    AddMembers, Configured, Conversation, Create, DEFAULT_ROLE, DIRECT, Edit, EditBy,
-    FAN_OUT_MEMBERS_MAX, FanOut, Kept, ListMembers, ListedMembers, Looked, Member, MemberChange,
-    MemberRow, MembersChanged, NewMember, NextMembers, Policies, Policy, Pulse, RemoveMembers,
-    Settings, SettingsPatch, UpdateMember, memberships,
+    AddMembers, Configured, Conversation, Create, DEFAULT_ROLE, DIRECT, FAN_OUT_MEMBERS_MAX,
+    ListMembers, ListedMembers, Looked, Member, MemberChange, MemberRow, MembersChanged, NewMember,
+    NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
+    memberships,
 };
 pub use message::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
 pub use read::admitted::Roles;

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::model::ValueRef;
+pub use crate::model::server::DeadLetter;
 use crate::ordered::Reader;
 use crate::table::{
     DEAD_LETTERS, FollowError, Key, Malformed, Partitions, Purpose, ReadError, Row, RowWriter,
@@ -20,25 +21,6 @@ const FROM: &str = "$from";
 const REPLAY: &str = "$replay";
 const TO: &str = "$to";
 const WHAT: &str = "not a dead letter";
-
-/// Changes that were given up.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeadLetter {
-    /// Its number among the webhook's.
-    pub number: u64,
-    /// The position before its changes.
-    pub from: String,
-    /// The position behind.
-    pub to: String,
-    /// How many there are; 0 = not known.
-    pub changes: u64,
-    /// Why the last attempt failed.
-    pub error: String,
-    /// When it was given up, ms.
-    pub failed_at: u64,
-    /// It is to be tried again.
-    pub replay: bool,
-}
 
 /// The dead letters of one webhook.
 #[derive(Clone)]
@@ -60,7 +42,7 @@ impl DeadLetters {
             let mut found = Vec::new();
             for row in scan_all(view, &all) {
                 let letter = read_row(&row?, WHAT, decode)?;
-                if letter.number > above && (letter.replay || !replayed_only) {
+                if letter.number > above && (letter.replaying || !replayed_only) {
                     found.push(letter);
                 }
                 if found.len() == limit {
@@ -146,7 +128,7 @@ fn store(txn: &mut Txn<'_>, key: Key, letter: &DeadLetter) {
     row.put(CHANGES, ValueRef::Integer(letter.changes.cast_signed()));
     row.put(ERROR, ValueRef::String(&letter.error));
     row.put(FROM, ValueRef::String(&letter.from));
-    row.put(REPLAY, ValueRef::Boolean(letter.replay));
+    row.put(REPLAY, ValueRef::Boolean(letter.replaying));
     row.put(TO, ValueRef::String(&letter.to));
     put(txn, key, row, letter.failed_at.cast_signed());
 }
@@ -171,7 +153,7 @@ fn of_row(number: u64, value: &[u8]) -> Result<DeadLetter, Malformed> {
             (ERROR, ValueRef::String(text)) => text.clone_into(&mut letter.error),
             (FROM, ValueRef::String(text)) => text.clone_into(&mut letter.from),
             (TO, ValueRef::String(text)) => text.clone_into(&mut letter.to),
-            (REPLAY, ValueRef::Boolean(replay)) => letter.replay = replay,
+            (REPLAY, ValueRef::Boolean(replay)) => letter.replaying = replay,
             _ => return Err(Malformed),
         }
     }

@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use crate::feed::Changes;
 use crate::ids::Clock;
 use crate::metrics::{self, Metrics};
+pub use crate::model::server::Failing;
 use crate::table::{FollowError, Followed, Partitions, Tables, WEBHOOK};
 use crate::timeline::Timelines;
 
@@ -84,17 +85,6 @@ struct Hook {
     turns: tokio::sync::Mutex<u64>,
     /// Its place was set, or a dead letter is to be replayed.
     poke: Notify,
-}
-
-/// A receiver that does not take what it is sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failing {
-    /// Since when, ms.
-    pub since: u64,
-    /// How often it was tried.
-    pub attempts: u64,
-    /// What came of the last attempt.
-    pub error: String,
 }
 
 /// How a webhook is doing.
@@ -252,7 +242,7 @@ impl Webhooks {
             Replay::Dead(number) => {
                 let marked = hook.dead.change(number, |letter| {
                     Some(DeadLetter {
-                        replay: true,
+                        replaying: true,
                         ..letter
                     })
                 });

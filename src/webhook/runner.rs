@@ -231,7 +231,7 @@ impl Hook {
             let now_ms = self.clock.now_ms();
             let changed = self.dead.change(number, move |letter| {
                 error.map(|error| DeadLetter {
-                    replay: false,
+                    replaying: false,
                     error,
                     failed_at: now_ms,
                     ..letter

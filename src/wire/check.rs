@@ -30,7 +30,10 @@ pub(crate) const EPOCH_BYTES_MAX: usize = 32;
 /// Parameters that know what is allowed in them.
 pub(crate) trait Check {
     /// Refuses what breaks a rule, clamps what is to be clamped, and leaves the parameters in their final form.
-    fn check(&mut self, limits: &Limits) -> Result<(), Failure>;
+    fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
+        let _ = limits;
+        Ok(())
+    }
 }
 
 impl<T: Check> Check for Box<T> {
@@ -77,6 +80,18 @@ pub(crate) fn timeline_to_write(text: &str) -> Result<(), Failure> {
             .saying("timelines that start with $ are the server's own"));
     }
     Ok(())
+}
+
+/// A timeline that is only read from, and the epoch that it must have.
+pub(crate) fn target(text: &str, of: &Option<String>) -> Result<(), Failure> {
+    timeline(text)?;
+    epoch("epoch", of.as_deref())
+}
+
+/// The same of one that is written to.
+pub(crate) fn target_to_write(text: &str, of: &Option<String>) -> Result<(), Failure> {
+    timeline_to_write(text)?;
+    epoch("epoch", of.as_deref())
 }
 
 pub(crate) fn message_id(field: impl Fn() -> String, id: Option<&str>) -> Result<(), Failure> {

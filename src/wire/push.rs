@@ -15,6 +15,7 @@ pub use super::timelines::news::{
     Changed, MemberChanged, Messages, Reacted, ReactedMessage, Receipt, Receipts, TimelineChanged,
 };
 pub use super::timelines::subscriptions::SubscribedMany;
+pub use crate::model::timelines::Ended;
 
 /// Makes everything that there is once for each push.
 macro_rules! pushes {
@@ -121,35 +122,6 @@ pub struct SubscriptionEnded<'a> {
     pub reason: Ended,
     /// Whether to subscribe again.
     pub resubscribe: bool,
-}
-
-/// Why a subscription ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Ended {
-    /// The timeline was deleted.
-    Deleted,
-    /// Its history was replaced.
-    EpochChanged,
-    /// A trim overtook a slow reader.
-    TooOld,
-    /// The user may no longer read it.
-    Forbidden,
-    /// It was subscribed as one of the user's conversations, and is none any more.
-    NotAMember,
-    /// The store can't serve it now.
-    Unavailable,
-}
-
-impl Ended {
-    /// Whether to subscribe again, from the start or from the last position.
-    #[must_use]
-    pub fn resubscribe(self) -> bool {
-        matches!(
-            self,
-            Ended::EpochChanged | Ended::TooOld | Ended::Unavailable
-        )
-    }
 }
 
 /// A stream of changes ended; nothing of it follows.

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used)] // a test: the helpers too
 
+use std::borrow::Cow;
 use std::io::Write as _;
 
 use bytes::Bytes;
@@ -67,8 +68,8 @@ impl Dialect for Lines {
         let Push::Message(news) = push else {
             return Bytes::from_static(b"something");
         };
-        let line = |message: &message::Message<'_>| {
-            let columns = &message.entry.as_ref().unwrap().columns;
+        let line = |message: &Cow<'_, message::Message>| {
+            let columns = message.entry.as_ref().unwrap();
             format!("{} {} {:?}", news.timeline, message.sequence, columns[0].1)
         };
         let lines: Vec<String> = news.messages.iter().map(line).collect();

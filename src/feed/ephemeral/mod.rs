@@ -20,6 +20,7 @@ use super::mailbox::{Mailbox, Who};
 use super::topic::fresh::FORMS_MAX;
 use crate::timeline::{Columns, MemberRow, Standing};
 
+pub use crate::model::timelines::Lane;
 pub use lanes::Pulled;
 pub(super) use lanes::{Due, Following, Lanes, Sent};
 pub use membership::Receipt;
@@ -27,29 +28,17 @@ pub use pace::Pace;
 pub(super) use presence::Presence;
 pub use presence::{Names, Online};
 
-/// A kind of pushes that a subscription asks for by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// What users say in passing.
-    Signals,
-    /// Which users are online.
-    Presence,
-    /// Which users are members.
-    Members,
-    /// How far members have read.
-    Receipts,
-}
-
-impl Lane {
-    /// All of them.
-    pub const ALL: [Lane; LANES] = [Lane::Signals, Lane::Presence, Lane::Members, Lane::Receipts];
-}
-
-pub(super) const LANES: usize = 4;
+pub(super) const LANES: usize = Lane::ALL.len();
 
 /// The lanes that a subscription asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct With(u8);
+
+impl FromIterator<Lane> for With {
+    fn from_iter<I: IntoIterator<Item = Lane>>(lanes: I) -> With {
+        lanes.into_iter().fold(With::default(), With::and)
+    }
+}
 
 impl With {
     /// With one lane more.

@@ -136,10 +136,7 @@ impl Told {
     fn of(what: What) -> Told {
         let said = |message: Message| {
             assert_eq!(message.reactions, None);
-            let recalled = matches!(
-                message.burial,
-                Some(crate::timeline::Burial::Recalled { .. })
-            );
+            let recalled = message.recalled_by.is_some();
             Said {
                 sequence: message.sequence,
                 change: message.change,
@@ -340,7 +337,7 @@ impl Model {
                 let sequence = self.change(at, back, |said| {
                     (said.entry, said.recalled, said.pinned) = (None, recalls, false);
                 })?;
-                let reason = "typo".to_owned();
+                let reason = Some("typo".to_owned());
                 Some(match recalls {
                     true => done(timelines.recall_message(target(at, ""), sequence, reason)),
                     false => done(timelines.delete_message(target(at, ""), sequence)),

@@ -17,7 +17,7 @@ use crate::wire::centrifuge::{
     self, ClientInfo, Code, HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult,
     StreamPosition, shown,
 };
-use crate::wire::{Failure, Integers, Method};
+use crate::wire::{Failure, Method};
 
 /// What is published besides the bytes.
 #[derive(Clone, Debug, Default)]
@@ -212,7 +212,6 @@ pub(in crate::gateway) async fn history(
             if result.publications.len() == wanted {
                 break;
             }
-            let message = shape::message(message, Integers::Number);
             let publication = shown(&message);
             if publication.is_some() {
                 bytes = bytes.saturating_sub(message.encoded_bytes_max());

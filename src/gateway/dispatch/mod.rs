@@ -136,6 +136,41 @@ pub(super) enum Work {
     Wait(BoxFuture<'static, Outcome>),
 }
 
+impl Work {
+    /// A write of the timelines that is queued, and the reply to what it gives.
+    fn write<T>(
+        queued: impl Future<Output = Result<T, Error>> + Send + 'static,
+        reply: impl FnOnce(T) -> Reply + Send + 'static,
+    ) -> Work {
+        Work::Write(Box::pin(
+            async move { queued.await.map(reply).map_err(refusal) },
+        ))
+    }
+
+    /// The same of an entry that has another name in the call: its refusal names that.
+    fn write_entry<T>(
+        field: &'static str,
+        queued: impl Future<Output = Result<T, Error>> + Send + 'static,
+        reply: impl FnOnce(T) -> Reply + Send + 'static,
+    ) -> Work {
+        Work::Write(Box::pin(async move {
+            queued
+                .await
+                .map(reply)
+                .map_err(|error| in_field(field, error))
+        }))
+    }
+}
+
+/// A refusal of what the timelines call an entry and the call calls otherwise.
+fn in_field(field: &'static str, error: Error) -> Failure {
+    let mut failure = refusal(error);
+    if failure.field.as_deref() == Some("entry") {
+        failure.field = Some(field.to_owned());
+    }
+    failure
+}
+
 /// A call that has begun, or why it was refused at once.
 type Started = Result<Work, Failure>;
 

@@ -11,19 +11,18 @@ use tokio::sync::oneshot;
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
 use crate::access::Asker;
-use crate::feed::{Cursor, Lane, Subscription, Watch, With};
+use crate::feed::{Cursor, Subscription, Watch, With};
 use crate::timeline::{
     Admission, Changed, Create, Error, Head, Resume, ResumeState, Target, Timelines,
 };
 use crate::wire::timelines::sync;
-use crate::wire::{Failure, Integers, Reason};
+use crate::wire::{Failure, Reason};
 
 /// What all subscriptions of one call have in common.
 #[derive(Clone)]
 pub(in super::super) struct Asked {
     /// Whose they are.
     pub(in super::super) asker: Arc<Asker>,
-    pub(in super::super) integers: Integers,
     /// Messages of a timeline in the reply.
     pub(in super::super) limit: u64,
     /// Make timelines that are not there, unless they are the server's own, which may only be read.
@@ -170,21 +169,15 @@ pub(in super::super) async fn subscribe(
     watch: Watch,
     room: Room,
 ) -> Result<(sync::Subscribed, Option<Subscription>), Failure> {
-    let sync::Start {
-        after,
-        rewind,
-        epoch,
-        changes_after,
-    } = start;
     let timeline = watch.timeline();
     let create = makes(asked, timeline);
     let resume = Resume {
         asker: Asker::clone(&asked.asker),
         timeline: timeline.as_ref().to_owned(),
-        after,
-        rewind,
-        epoch,
-        changes_after,
+        after: start.after,
+        rewind: start.rewind,
+        epoch: start.epoch,
+        changes_after: start.changes_after,
         limit: size(asked.limit),
         bytes_max: room.bytes,
     };
@@ -224,22 +217,7 @@ pub(in super::super) async fn subscribe(
             .feed
             .subscription(watch, asker, cursor, asked.with, standing)
     });
-    Ok((
-        shown(resume.timeline, changed, asked.integers),
-        subscription,
-    ))
-}
-
-/// What a subscription asks for besides messages.
-pub(in super::super) fn lanes(with: &[sync::With]) -> With {
-    with.iter().fold(With::default(), |lanes, one| {
-        lanes.and(match one {
-            sync::With::Signals => Lane::Signals,
-            sync::With::Presence => Lane::Presence,
-            sync::With::Members => Lane::Members,
-            sync::With::Receipts => Lane::Receipts,
-        })
-    })
+    Ok((shown(resume.timeline, changed), subscription))
 }
 
 /// The position of a subscriber whose timeline does not exist: in a new one, unless the subscriber names a history by
@@ -269,7 +247,7 @@ async fn begin(shared: &Shared, resume: &Resume) -> Result<Changed, Failure> {
         };
         if made.created {
             // Perhaps it is deleted by now. It was there, and the subscription ends as any other does.
-            return Ok(empty(resume, info.head, ResumeState::Ok));
+            return Ok(empty(resume, info.head(), ResumeState::Ok));
         }
         match shared.timelines.resume(resume.clone()).await {
             Err(Error::TimelineNotFound) => {}
@@ -298,18 +276,16 @@ fn empty(resume: &Resume, head: Head, state: ResumeState) -> Changed {
     }
 }
 
-fn shown(timeline: String, changed: Changed, integers: Integers) -> sync::Subscribed {
+fn shown(timeline: String, changed: Changed) -> sync::Subscribed {
     sync::Subscribed {
         timeline,
         change_head: shape::change_head(&changed),
         epoch: changed.head.epoch,
         floor: changed.head.floor,
         head: changed.head.head,
-        messages: shape::messages(changed.messages, integers),
-        changed: changed
-            .changed
-            .map(|changed| shape::messages(changed, integers)),
+        messages: changed.messages,
+        changed: changed.changed,
         more: changed.more,
-        state: shape::resume_state(changed.state),
+        state: changed.state.into(),
     }
 }

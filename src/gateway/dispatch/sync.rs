@@ -3,7 +3,6 @@
 //! Owns: the long poll. Promises: a waiting call watches first and reads then, so nothing slips between; it ends at its
 //! time, at the first news, or when the server drains. Must not: keep anything between two calls but where to begin.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -22,28 +21,22 @@ use crate::access::Asker;
 use crate::feed::{Mailbox, Watch};
 use crate::metrics::{Metrics, News};
 use crate::people::{SetPositions, SyncDevice};
-use crate::timeline::{SyncAsker, SyncPosition, Synced, Timelines};
+use crate::timeline::{Changed, SyncAsker, SyncPosition, Synced, Timelines};
 use crate::wire::timelines::sync;
-use crate::wire::{Failure, Integers, Method, Reply};
+use crate::wire::{Failure, Method, Reply};
 
 pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Started {
-    let (shared, integers) = (Arc::clone(shared), caller.integers);
-    let sync::Sync {
-        positions,
-        device,
-        ack,
-        rewind,
-        limit,
-        wait_ms,
-    } = request;
-    let time = wait_ms.map_or(Duration::ZERO, Duration::from_millis);
-    let limit = size(limit);
-    let by_device = device.is_some();
-    let looked = match device {
+    let shared = Arc::clone(shared);
+    let time = request
+        .wait_ms
+        .map_or(Duration::ZERO, Duration::from_millis);
+    let limit = size(request.limit);
+    let by_device = request.device.is_some();
+    let looked = match request.device {
         Some(device) => {
             let user = caller.user()?;
             // Queued now, as every write.
-            let stored = ack.map(|ack| {
+            let stored = request.ack.map(|ack| {
                 shared.people.set_positions(SetPositions {
                     user: user.clone(),
                     device: device.clone(),
@@ -54,7 +47,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
             let sync = SyncDevice {
                 asker: caller.asking(Method::Sync),
                 device,
-                rewind: rewind.unwrap_or(REWIND),
+                rewind: request.rewind.unwrap_or(REWIND),
                 limit,
                 bytes_max: page_bytes(&shared.options.limits),
             };
@@ -70,7 +63,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
         }
         None => {
             let (shared, asker) = (Arc::clone(&shared), caller.asking(Method::Sync));
-            let positions = positions.unwrap_or_default();
+            let positions = request.positions.unwrap_or_default();
             shared.metrics.server.sync_positions.count(positions.len());
             async move { wait(&shared, &positions, (&asker, limit), time).await }.boxed()
         }
@@ -83,7 +76,7 @@ pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -
             &answers.positions
         };
         count(&shared.metrics, answers, &looked.0);
-        reply(looked, integers)
+        reply(looked)
     });
     Ok(match time {
         Duration::ZERO => Work::Read(work.boxed()),
@@ -245,22 +238,13 @@ fn count(metrics: &Metrics, answers: &News, synced: &[Synced]) {
     }
 }
 
-fn reply((synced, more): Looked, integers: Integers) -> Reply {
-    let timelines: BTreeMap<_, _> = synced
-        .into_iter()
-        .map(|one| {
-            let state = shape::sync_state(one.state);
-            (one.timeline, timeline(one.page, state, integers))
-        })
-        .collect();
+fn reply((synced, more): Looked) -> Reply {
+    let of = |one: Synced| (one.timeline, timeline(one.page, one.state));
+    let timelines = synced.into_iter().map(of).collect();
     Reply::Sync(sync::Synced { timelines, more })
 }
 
-fn timeline(
-    page: Option<crate::timeline::Changed>,
-    state: sync::State,
-    integers: Integers,
-) -> sync::SyncedTimeline {
+fn timeline(page: Option<Changed>, state: sync::State) -> sync::SyncedTimeline {
     let Some(page) = page else {
         return sync::SyncedTimeline {
             messages: Vec::new(),
@@ -276,10 +260,8 @@ fn timeline(
     };
     sync::SyncedTimeline {
         change_head: shape::change_head(&page),
-        messages: shape::messages(page.messages, integers),
-        changed: page
-            .changed
-            .map(|changed| shape::messages(changed, integers)),
+        messages: page.messages,
+        changed: page.changed,
         position: page.position,
         head: page.head.head,
         floor: page.head.floor,

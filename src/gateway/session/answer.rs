@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use super::super::Shared;
 use super::super::dispatch::{Outcome, Work};
 use super::subscriptions::parts::Opened;
-use crate::wire::{Call, Dialect, Id, Method, Reason, Request};
+use crate::wire::{Call, Dialect, Id, Integers, Method, Reason, Request, Together};
 
 /// One call that has begun. As a future it comes to its outcome, which is counted then, and to what waited for that.
 pub(super) struct Begun {
@@ -22,10 +22,13 @@ pub(super) struct Begun {
     /// `None` = a notification.
     pub(super) id: Option<Id>,
     pub(super) method: Option<Method>,
-    pub(super) dialect: &'static dyn Dialect,
+    pub(super) voice: Voice,
     pub(super) since: Instant,
     pub(super) pending: Pending,
 }
+
+/// In which dialect a call is answered, and how big integers are written there: as it was when the call began.
+pub(super) type Voice = (&'static dyn Dialect, Integers);
 
 /// What a call waits for.
 pub(super) enum Pending {
@@ -97,8 +100,14 @@ impl Future for Begun {
 impl Begun {
     /// The answer's bytes; `None` for a notification.
     pub(super) fn encode(&self, outcome: &Outcome) -> Option<Bytes> {
-        let id = self.id.as_ref()?;
-        Some(self.dialect.encode(id, outcome.as_ref()))
+        let (id, (dialect, integers)) = (self.id.as_ref()?, self.voice);
+        Some(integers.written(|| dialect.encode(id, outcome.as_ref())))
+    }
+
+    /// Puts the answer into that of a batch; whether it went in as it is. That of a notification has no place there.
+    pub(super) fn add(&self, together: &mut dyn Together, outcome: Outcome) -> bool {
+        let add = |id: &Id| self.voice.1.written(|| together.add(id, outcome));
+        self.id.as_ref().is_none_or(add)
     }
 }
 
@@ -106,7 +115,7 @@ impl Begun {
 pub(super) fn begin(
     shared: Arc<Shared>,
     call: Call,
-    dialect: &'static dyn Dialect,
+    voice: Voice,
     start: impl FnOnce(Request) -> Pending,
 ) -> Option<Begun> {
     let Call { id, request, .. } = call;
@@ -125,7 +134,7 @@ pub(super) fn begin(
         shared,
         id,
         method,
-        dialect,
+        voice,
         since,
         pending,
     })

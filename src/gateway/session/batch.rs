@@ -23,8 +23,7 @@ pub(super) async fn all(
     let mut all_opened = Vec::new();
     for mut begun in calls {
         let (outcome, opened) = (&mut begun).await;
-        let told = begun.id.is_none_or(|id| together.add(&id, outcome));
-        match told {
+        match begun.add(&mut *together, outcome) {
             true => all_opened.extend(opened),
             // A client that reads a refusal has no subscription: it must not get pushes.
             false => all_opened.extend(take_back(opened)),
@@ -41,7 +40,8 @@ pub(in super::super) async fn run(
     dialect: &'static dyn Dialect,
 ) -> Option<Bytes> {
     let mut begin = |call| {
-        answer::begin(Arc::clone(shared), call, dialect, |request| {
+        let voice = (dialect, caller.integers);
+        answer::begin(Arc::clone(shared), call, voice, |request| {
             dispatch::call(shared, caller, request).into()
         })
     };

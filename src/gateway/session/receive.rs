@@ -214,8 +214,10 @@ impl Session {
     }
 
     fn begin(&mut self, call: Call) -> Option<Begun> {
-        let (shared, dialect) = (Arc::clone(&self.shared), self.form.dialect);
-        answer::begin(shared, call, dialect, |request| self.start(request))
+        let voice = (self.form.dialect, self.caller.integers);
+        answer::begin(Arc::clone(&self.shared), call, voice, |request| {
+            self.start(request)
+        })
     }
 
     /// Starts a request, those included that only a session has.

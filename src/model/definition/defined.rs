@@ -2,19 +2,21 @@
 //!
 //! Owns: their types (whose names are a format on disk). Must not: check a list of them (`mod.rs`).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The type of a defined column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The declared type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "column_type")]
 pub enum ColumnType {
     /// A signed 64-bit integer.
     Integer,
-    /// A finite double.
+    /// A double.
     Double,
     /// True or false.
     Boolean,
-    /// UTF-8 text.
+    /// Text.
     String,
     /// Bytes.
     Binary,

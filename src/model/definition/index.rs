@@ -4,20 +4,22 @@
 //! table's key columns that are not among them. Promises: an index that passed the checks here can hold each row of its
 //! table. Must not: know how its rows are stored; `table/index/` does.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::limits::{DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
 use super::super::{ColumnType, DefinedColumn, Error, KeyColumn, KeyType};
 use crate::ids::TableId;
 
-/// What an index may begin with. Rows of both kinds are written with their table's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// What an index may begin with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "index_kind")]
 pub enum IndexKind {
     /// Any column.
     #[default]
     Global,
-    /// The partition key of its table.
+    /// The first key column of its table.
     Local,
 }
 
@@ -34,11 +36,12 @@ pub struct IndexMeta {
     pub columns: Vec<String>,
 }
 
-/// What rows an index has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Which rows an index has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "index_state")]
 pub enum IndexState {
-    /// Not all that it is to have: rows from before it are being brought in.
+    /// Not all yet: rows from before it are being brought in, and it can't be read.
     Building,
     /// Those of all rows of its table.
     Complete,

@@ -6,17 +6,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::Position;
-
-/// A holder of the log: the log is kept above its position. Each holds one of its own; the lowest counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
-    /// What is not derived yet.
-    Relay,
-    /// What readers of tables' streams were promised.
-    Streams,
-    /// What the children of a split or merge have not taken over yet.
-    Reshape,
-}
+pub use crate::model::server::Holder;
 
 /// How many holders there are.
 const HOLDERS: usize = 3;

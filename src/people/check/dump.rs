@@ -11,7 +11,7 @@ use crate::table::{Key, Malformed, ReadError, Rows, View, read_row, scan_all};
 use crate::timeline::Columns;
 
 use super::super::conversations::conversation_row::ConversationRow;
-use super::super::devices::stored::{Device, DevicePosition, DeviceRow, Place};
+use super::super::devices::stored::{Device, DevicePosition, DeviceRow, PlaceRow};
 use super::super::tables::{CONVERSATIONS, DEVICES, INBOX, POSITIONS};
 
 /// What a dump gives of a user.
@@ -79,7 +79,7 @@ pub fn dump_people<E: From<ReadError>>(
     }
     for row in all(view, POSITIONS) {
         let row = row?;
-        let ([user, device, timeline], place) = read(&row, Place::decode)?;
+        let ([user, device, timeline], place) = read(&row, PlaceRow::read)?;
         let position = DevicePosition { timeline, place };
         each(&user, DumpedPerson::Position(device, position))?;
     }

@@ -13,7 +13,7 @@ use crate::timeline::{MemberRow, StoredTimelines, Timelines, followings, members
 use super::super::conversations;
 use super::super::conversations::conversation_row::{ConversationRow, Marks, Membership};
 use super::super::conversations::lists;
-use super::super::devices::stored::{DeviceRow, Place};
+use super::super::devices::stored::{DeviceRow, PlaceRow};
 use super::super::feeds::{followers, follows};
 use super::super::tables::{CONVERSATIONS, DEVICES, Home, POSITIONS};
 use super::dump::{all, read};
@@ -305,7 +305,7 @@ impl<'v> StoredPeople<'v> {
         let mut found: HashMap<[String; 2], u64> = HashMap::new();
         let mut count = 0;
         for row in all(view, POSITIONS) {
-            let ([user, device, timeline], place) = read(&row?, Place::decode)?;
+            let ([user, device, timeline], place) = read(&row?, PlaceRow::read)?;
             count += 1;
             let at = format!(
                 "partition {id}, user {user:?}, device {device:?}: the position in {timeline:?}"

@@ -4,30 +4,17 @@
 //! none. Must not:
 //! read a store.
 
-use crate::timeline::Columns;
+pub use crate::model::people::Filter;
 
 use super::conversation_row::{ConversationRow, has_all};
 
-/// Which conversations.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only those with something unread, or only those without.
-    pub unread: Option<bool>,
-    /// Only those whose own attributes have these values.
-    pub attributes: Columns,
-    /// Only those that are muted, or only those that are not.
-    pub muted: Option<bool>,
+/// Whether a filter needs the row at the user.
+pub(in super::super) fn asks_the_row(filter: &Filter) -> bool {
+    !filter.attributes.is_empty() || filter.muted.is_some()
 }
 
-impl Filter {
-    /// Whether it needs the row at the user.
-    pub(in super::super) fn asks_the_row(&self) -> bool {
-        !self.attributes.is_empty() || self.muted.is_some()
-    }
-
-    /// Whether a conversation with this row may be wanted.
-    pub(in super::super) fn fits(&self, row: Option<&ConversationRow>, now_ms: u64) -> bool {
-        let is_muted = || row.is_some_and(|row| row.is_muted(now_ms));
-        has_all(row, &self.attributes) && self.muted.is_none_or(|muted| muted == is_muted())
-    }
+/// Whether a conversation with this row may be wanted.
+pub(in super::super) fn fits(filter: &Filter, row: Option<&ConversationRow>, now_ms: u64) -> bool {
+    let is_muted = || row.is_some_and(|row| row.is_muted(now_ms));
+    has_all(row, &filter.attributes) && filter.muted.is_none_or(|muted| muted == is_muted())
 }

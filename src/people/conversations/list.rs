@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::access::Asker;
 use crate::ids::PartitionId;
 use crate::model::json_bytes;
+pub use crate::model::people::Count;
 use crate::table::{Purpose, View};
 use crate::timeline::{Columns, Conversation, Error, Looked, Pulse};
 
@@ -17,7 +18,7 @@ use super::super::cursor::{Behind, Read, Since};
 use super::super::tables::Home;
 use super::super::{People, SMALL_BYTES, direct};
 use super::conversation_row::{ConversationRow, Membership, has_all};
-use super::filter::Filter;
+use super::filter::{Filter, asks_the_row, fits as fits_row};
 use super::memberships::{Entry, Mine};
 use crate::people::conversations;
 
@@ -79,21 +80,6 @@ pub struct ListedConversations {
     pub next: Option<String>,
     /// From where a sync goes on that is to tell what moves meanwhile.
     pub cursor: String,
-}
-
-/// What a user's list holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Conversations on the list.
-    pub conversations: u64,
-    /// Those that have something unread.
-    pub unread_conversations: u64,
-    /// Unread messages of all of them.
-    pub unread: u64,
-    /// Those that mention the user.
-    pub mentions: u64,
-    /// Not all that have news were looked at.
-    pub more: bool,
 }
 
 /// Conversations whose rows are looked through for one page.
@@ -189,7 +175,7 @@ impl People {
         let names = places.iter().map(|place| place.name).collect();
         let hidden = self.hidden(asker, names).await?;
         places.retain(|place| !hidden.contains(place.name));
-        if filter.asks_the_row() {
+        if asks_the_row(&filter) {
             let names: Vec<&str> = places.iter().map(|place| place.name).collect();
             let fits = self.that_fit(asker.user(), &names, &filter).await?;
             let mut fits = fits.into_iter();
@@ -326,7 +312,7 @@ impl People {
                 .filter(|row| row.membership == membership)
                 .unwrap_or_default();
             shown.push(Found::Shown(Box::new(Shown {
-                hidden: conversation.info.head.head < own.hidden,
+                hidden: conversation.info.head < own.hidden,
                 muted: own.is_muted(now_ms),
                 attributes: own.attributes,
                 conversation,
@@ -368,7 +354,10 @@ impl People {
         let mut fits = Vec::with_capacity(names.len());
         for chunk in names.chunks(COUNTED_MAX) {
             let rows = self.rows(user, chunk).await?;
-            fits.extend(rows.iter().map(|row| filter.fits(row.as_ref(), now_ms)));
+            fits.extend(
+                rows.iter()
+                    .map(|row| fits_row(filter, row.as_ref(), now_ms)),
+            );
         }
         Ok(fits)
     }

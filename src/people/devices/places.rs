@@ -9,7 +9,7 @@ use crate::ordered::Reader;
 use crate::table::{Kept, Malformed};
 
 use super::super::tables::{DEVICES, POSITIONS, last_text};
-use super::stored::{DeviceRow, Place};
+use super::stored::{DeviceRow, Place, PlaceRow};
 
 /// One position.
 #[derive(Clone, Copy, Debug)]
@@ -153,7 +153,7 @@ impl Kept for Places {
             (DEVICES, EntryKind::Tombstone) => self.device = None,
             (POSITIONS, EntryKind::Put) => {
                 let timeline = last_text(columns)?;
-                self.set(&timeline, &Place::decode(entry.value)?);
+                self.set(&timeline, &PlaceRow::read(entry.value)?);
             }
             (POSITIONS, EntryKind::Tombstone) => {
                 let timeline = last_text(columns)?;

@@ -15,7 +15,7 @@ use crate::timeline::Error;
 
 use super::super::tables::{Home, last_text};
 use super::places::Places;
-use super::stored::{Device, DevicePosition, DeviceRow, Place};
+use super::stored::{Device, DevicePosition, DeviceRow, PlaceRow};
 
 /// Devices of a user.
 pub const DEVICES_MAX: usize = 100;
@@ -91,7 +91,7 @@ pub(in super::super) fn set(
     for DevicePosition { timeline, place } in positions {
         let key = home.position_key(&device, &timeline);
         let before = match found {
-            Some(_) => table::load(txn, &key, NO_POSITION, Place::decode)?,
+            Some(_) => table::load(txn, &key, NO_POSITION, PlaceRow::read)?,
             None => None,
         };
         row.count += u64::from(before.is_none());
@@ -99,9 +99,11 @@ pub(in super::super) fn set(
             Some(before) if !force => place.above(before),
             _ => place,
         };
-        if before.as_ref() != Some(&place) {
-            put(txn, key, place.encode(), now_ms.cast_signed());
+        let position = PlaceRow { place };
+        if before.as_ref() != Some(&position.place) {
+            put(txn, key, position.encode(), now_ms.cast_signed());
         }
+        let place = position.place;
         stored.push(DevicePosition { timeline, place });
     }
     if row.count > POSITIONS_MAX {
@@ -196,7 +198,7 @@ fn positions_behind<'v>(
 ) -> impl Iterator<Item = Result<DevicePosition, ReadError>> + use<'v> {
     scan_behind(view, &home.positions(device), after).map(|row| {
         read_row(&row?, NO_POSITION, |columns, value| {
-            let (timeline, place) = (last_text(columns)?, Place::decode(value)?);
+            let (timeline, place) = (last_text(columns)?, PlaceRow::read(value)?);
             Ok(DevicePosition { timeline, place })
         })
     })

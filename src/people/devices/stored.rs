@@ -3,7 +3,8 @@
 //! Owns: the columns of those rows. Promises: the version of a row's cells is the time of its writing. Must not: read
 //! or write a store.
 
-use crate::table::columns;
+pub use crate::model::people::{Device, Place};
+use crate::table::{Malformed, columns};
 
 /// How far a device has stored a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,46 +15,22 @@ pub struct DevicePosition {
     pub place: Place,
 }
 
-/// A place in one history of a timeline.
+/// A position's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// The history.
-    pub epoch: String,
-    /// Everything up to this sequence is stored.
-    pub after: u64,
-    /// Every change up to this number is stored; `None` = the device does not follow changes.
-    pub changes_after: Option<u64>,
+pub(in super::super) struct PlaceRow {
+    pub(in super::super) place: Place,
 }
 
-/// A device of a user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Device {
-    /// Its name.
-    pub device: String,
-    /// Its last use, exact to a day, ms since 1970.
-    pub used_at: u64,
-    /// How many positions it has.
-    pub positions: u64,
-}
-
-impl Place {
-    /// What is stored after this was set above `stored`: in one history forward only.
-    pub(in super::super) fn above(self, stored: &Place) -> Place {
-        if self.epoch != stored.epoch {
-            return self;
-        }
-        Place {
-            after: self.after.max(stored.after),
-            changes_after: self.changes_after.max(stored.changes_after),
-            epoch: self.epoch,
-        }
+impl PlaceRow {
+    pub(in super::super) fn read(value: &[u8]) -> Result<Place, Malformed> {
+        Ok(PlaceRow::decode(value)?.place)
     }
 }
 
-columns! { Place {
-    "$after" always: after,
-    "$change": changes_after,
-    "$epoch" always: epoch,
+columns! { PlaceRow {
+    "$after" always: place.after,
+    "$change": place.changes_after,
+    "$epoch" always: place.epoch,
 } }
 
 /// A device's row.
@@ -92,15 +69,15 @@ mod tests {
         fn rows_come_back(
             epoch in "[A-Za-z0-9]{1,32}", after: u64, changes_after: Option<u64>, count: u64, used: u64,
         ) {
-            let place = Place { epoch, after, changes_after };
-            prop_assert_eq!(Place::decode(&place.encode().finish(7)), Ok(place));
+            let position = PlaceRow { place: Place { epoch, after, changes_after } };
+            prop_assert_eq!(PlaceRow::decode(&position.encode().finish(7)), Ok(position));
             let device = DeviceRow { count, used };
             prop_assert_eq!(DeviceRow::decode(&device.encode().finish(7)), Ok(device));
         }
 
         #[test]
         fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
-            let _ = (Place::decode(&bytes), DeviceRow::decode(&bytes));
+            let _ = (PlaceRow::decode(&bytes), DeviceRow::decode(&bytes));
         }
     }
 }

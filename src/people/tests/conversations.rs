@@ -81,7 +81,7 @@ impl From<Shown> for Seen {
         let last_at = shown.last_at();
         let attribute = |(name, value): (String, Value)| (name, value == Value::Boolean(true));
         Seen {
-            head: shown.conversation.info.head.head,
+            head: shown.conversation.info.head,
             unread: shown.conversation.unread.unread,
             members: usize::try_from(shown.conversation.members_count).unwrap(),
             hidden: shown.hidden,

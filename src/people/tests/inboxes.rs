@@ -179,7 +179,7 @@ impl World {
             .unwrap();
         assert!(made.created);
         self.rooms[at] = Room {
-            epoch: info.head.epoch,
+            epoch: info.epoch,
             ..Room::default()
         };
     }

@@ -6,7 +6,7 @@
 use std::ops::Bound;
 
 use super::super::conversations::conversation_row::ConversationRow;
-use super::super::devices::stored::{DeviceRow, Place};
+use super::super::devices::stored::{DeviceRow, Place, PlaceRow};
 use super::conversations::World;
 use crate::ids::{PartitionId, Position, TableId};
 use crate::model::{Direction, ValueRef};
@@ -101,7 +101,7 @@ async fn world(dir: &std::path::Path) -> World {
     };
     world.timelines.remove_members(remove).await.unwrap();
     let place = Place {
-        epoch: info.head.epoch,
+        epoch: info.epoch,
         after: 1,
         changes_after: Some(0),
     };
@@ -172,9 +172,9 @@ async fn bent_place(change: impl Fn(&mut Place) + Send + 'static) -> (Vec<String
     bent(move |txn, home| {
         let key = home.position_key("phone", "room");
         let row = txn.get(key.as_bytes()).unwrap().unwrap();
-        let mut place = Place::decode(&row).unwrap();
-        change(&mut place);
-        txn.put(key.as_bytes(), place.encode().finish(1));
+        let mut position = PlaceRow::decode(&row).unwrap();
+        change(&mut position.place);
+        txn.put(key.as_bytes(), position.encode().finish(1));
     })
     .await
 }

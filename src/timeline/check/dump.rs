@@ -11,7 +11,7 @@ use crate::table::{Key, Origin, ReadError, Rows, View, damaged, scan, scan_all};
 
 use super::super::marks;
 use super::super::members::settings_row::SettingsRow;
-use super::super::members::{Configured, Member, MemberRow};
+use super::super::members::{Configured, MemberRow};
 use super::super::rows::head::{Epochs, HeadRow};
 use super::super::rows::stored;
 use super::super::rows::tables::{HEADS, MEMBERS, Name, SCHEDULED};
@@ -31,7 +31,7 @@ pub enum Dumped<'d> {
     /// A timeline begins.
     Timeline(&'d TimelineInfo),
     /// One of its members.
-    Member(&'d TimelineInfo, Member),
+    Member(&'d TimelineInfo, String, MemberRow),
     /// One of its messages.
     Message(&'d TimelineInfo, Message),
     /// All reactions to the message before: the users of each, newest first.
@@ -96,15 +96,15 @@ impl<'v> StoredTimelines<'v> {
             let name = Name::new(&timeline);
             let meta = load_meta(self.view, &name)?;
             let own = SettingsRow::load(self.view, &name, &head)?;
-            let configured = Configured {
+            let own = Configured {
                 settings: own.settings,
                 version: own.version,
             };
-            let info = self.epochs.info(timeline, &head, meta, configured);
+            let info = self.epochs.info(timeline, &head, meta, own);
             each(Dumped::Timeline(&info))?;
             for row in self.of_timeline((&name, &head), MEMBERS) {
                 let (user, row) = MemberRow::named(&row?)?;
-                each(Dumped::Member(&info, Member { user, row }))?;
+                each(Dumped::Member(&info, user, row))?;
             }
             for message in self.messages(&name, &head) {
                 let message = shown(message?, &clock);

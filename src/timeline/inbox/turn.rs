@@ -6,10 +6,11 @@
 
 use crate::table::{ReadError, Source};
 
-use super::super::members::{FAN_OUT_MEMBERS_MAX, FanOut, INBOX, Policies, Settings};
+use super::super::members::{FAN_OUT_MEMBERS_MAX, INBOX, Policies, Settings};
 use super::super::rows::head::{HeadRow, TOO_MANY};
 use super::super::rows::tables::Name;
 use super::super::write::Site;
+use crate::model::timelines::FanOut;
 
 impl Site {
     /// After a change of settings: what they say counts from the next message on.

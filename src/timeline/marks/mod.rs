@@ -13,9 +13,9 @@ mod verify;
 use super::{Error, Message, SMALL_BYTES, Target, Timelines};
 use crate::table::Purpose;
 
+use crate::model::timelines::Reaction;
 pub use pins::Pinned;
 pub use reactions::{React, ReactionPage, ReactionsOf};
-pub use row::{Reaction, Reactions};
 
 #[cfg(test)]
 pub(super) use row::gone;

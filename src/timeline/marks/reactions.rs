@@ -5,6 +5,9 @@
 
 use crate::access::Right;
 use crate::model::json_text_bytes;
+pub use crate::model::timelines::ReactionPage;
+use crate::model::timelines::reaction::USERS_MAX;
+use crate::model::timelines::{Reaction, Reactions};
 use crate::ordered::Malformed;
 use crate::table::{
     Action, Key, ReadError, Txn, View, damaged, delete, put, record, scan_all, scan_behind,
@@ -17,7 +20,7 @@ use super::super::time::shown;
 use super::super::write::edit::{load, next_change};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
-use super::row::{NAMES_MAX, Reaction, Reactions, Sums, USERS_MAX, added_by, reaction_row};
+use super::row::{NAMES_MAX, Sums, added_by, reaction_row};
 use super::shown::is_own;
 
 /// Of a reaction that more users have, the last users are not looked for among all of them.
@@ -51,15 +54,6 @@ pub struct ReactionsOf {
     pub limit: usize,
     /// Approximate bytes at most; at least one user is returned all the same.
     pub bytes_max: usize,
-}
-
-/// A page of reactions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReactionPage {
-    /// All, or the one that was asked for; with users in the order of their names if that.
-    pub reactions: Vec<Reaction>,
-    /// What goes into `after` for the next page, if there is more.
-    pub next: Option<String>,
 }
 
 impl Site {

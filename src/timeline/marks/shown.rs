@@ -8,13 +8,14 @@ use std::iter::Peekable;
 use std::ops::Range;
 
 use crate::model::Direction;
+use crate::model::timelines::{Reaction, Reactions};
 use crate::table::{ReadError, Rows, Source, Txn, View, damaged, delete, put, scan};
 
 use super::super::Message;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::Name;
 use super::super::write::version;
-use super::row::{Reaction, Reactions, Sums, gone};
+use super::row::{Sums, gone};
 
 /// Gives a message its reactions.
 pub(in super::super) fn look_up(

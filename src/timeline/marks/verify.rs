@@ -12,7 +12,8 @@ use super::super::rows::tables::{Name, REACTIONS};
 use super::super::{Message, Reaction};
 use super::pins::{PINS_MAX, pins_of};
 use super::reactions::{LOOKED_FOR_MAX, parts};
-use super::row::{Sums, added_by, told_of};
+use super::row::{Sums, added_by};
+use crate::model::timelines::reaction::told_of;
 
 /// A timeline's marks while its messages are walked, in order.
 pub(in super::super) struct Marks<'v> {

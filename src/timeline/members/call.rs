@@ -5,45 +5,13 @@
 use std::future::Future;
 
 use crate::model::json_bytes;
+pub use crate::model::timelines::{ListedMembers, Member, NewMember, NextMembers, SettingsPatch};
 use crate::table::Purpose;
 
 use super::super::write::append::Prepared;
 use super::super::{Append, AppendOne, Columns, Error, Meta, SMALL_BYTES, Target, Timelines};
-use super::row::{DEFAULT_ROLE, MemberRow};
-use super::settings::{Configured, Edit, FanOut, Kept, Settings};
-
-/// A user that is to become a member.
-#[derive(Clone, Debug)]
-pub struct NewMember {
-    /// The user.
-    pub user: String,
-    /// `None` = the default role.
-    pub role: Option<String>,
-    /// The app's.
-    pub attributes: Columns,
-    /// The first sequence that they may see; `None` = as the call's history says.
-    pub visible_from: Option<u64>,
-    /// Up to here they have read; `None` = all that is there.
-    pub read: Option<u64>,
-}
-
-impl NewMember {
-    /// A user, with everything else at its default.
-    pub(in super::super) fn plain(user: &str) -> NewMember {
-        NewMember {
-            user: user.to_owned(),
-            role: None,
-            attributes: Columns::new(),
-            visible_from: None,
-            read: None,
-        }
-    }
-
-    /// The role that they get.
-    pub(in super::super) fn role(&self) -> &str {
-        self.role.as_deref().unwrap_or(DEFAULT_ROLE)
-    }
-}
+use super::row::MemberRow;
+use super::settings::Configured;
 
 /// An addition of members, all or none.
 #[derive(Clone, Debug)]
@@ -99,15 +67,6 @@ pub struct UpdateMember {
     pub expect_version: Option<u64>,
 }
 
-/// A member.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Member {
-    /// The user.
-    pub user: String,
-    /// What is stored of them.
-    pub row: MemberRow,
-}
-
 /// Which members a page should hold.
 #[derive(Clone, Debug)]
 pub struct ListMembers {
@@ -128,63 +87,6 @@ pub struct ListMembers {
 impl ListMembers {
     pub(super) fn has_role(&self, row: &MemberRow) -> bool {
         self.role.as_ref().is_none_or(|role| *role == row.role)
-    }
-}
-
-/// A page of members.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ListedMembers {
-    /// Of the whole list in the order of users, of changes in the order of versions.
-    pub members: Vec<Member>,
-    /// Users that left; only of changes.
-    pub removed: Option<Vec<String>>,
-    /// The member version of the page's view.
-    pub version: u64,
-    /// Where the next page starts, if there is more.
-    pub next: Option<NextMembers>,
-    /// How many members there are.
-    pub members_count: u64,
-    /// The version was too old, or of another history: this is the whole list.
-    pub reset: bool,
-}
-
-/// Where the next page of members starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NextMembers {
-    /// Of the whole list.
-    After(String),
-    /// Of changes.
-    Since(u64),
-}
-
-/// A change of settings: `None` = as it was, `Some(None)` = as the policy says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SettingsPatch {
-    /// How much is kept.
-    pub retention: Option<Option<Kept>>,
-    /// Only members may read and write.
-    pub members_only: Option<Option<bool>>,
-    /// How messages reach inboxes.
-    pub fan_out: Option<Option<FanOut>>,
-    /// Up to how many members `auto` writes into inboxes.
-    pub fan_out_members_max: Option<Option<u64>>,
-    /// Which users may edit and delete messages.
-    pub edit: Option<Option<Edit>>,
-}
-
-impl SettingsPatch {
-    /// The settings after the change.
-    #[must_use]
-    pub fn apply(self, settings: Settings) -> Settings {
-        Settings {
-            retention: self.retention.unwrap_or(settings.retention),
-            members_only: self.members_only.unwrap_or(settings.members_only),
-            fan_out: self.fan_out.unwrap_or(settings.fan_out),
-            fan_out_members_max: self
-                .fan_out_members_max
-                .unwrap_or(settings.fan_out_members_max),
-            edit: self.edit.unwrap_or(settings.edit),
-        }
     }
 }
 

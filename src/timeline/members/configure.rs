@@ -5,6 +5,7 @@
 //! what a setting says.
 
 use crate::access::{Asker, Right};
+use crate::model::timelines::{Edit, EditBy, SettingsPatch};
 use crate::table::{Action, ReadError, Source, Txn, put, record};
 
 use super::super::rows::head::{HAS_SETTINGS, HeadRow, MEMBERS_ONLY, OPEN_TO_ALL, TOO_MANY};
@@ -12,10 +13,9 @@ use super::super::rows::tables::{Name, SETTINGS};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
 use super::admit::Reader;
-use super::call::SettingsPatch;
 use super::change::put_change;
 use super::change_row::ChangeRow;
-use super::settings::{Configured, Edit, EditBy, Settings};
+use super::settings::{Configured, Settings};
 use super::settings_row::SettingsRow;
 
 impl Site {
@@ -117,7 +117,7 @@ pub(in super::super) fn set(
     row: SettingsRow,
     patch: SettingsPatch,
 ) -> SettingsRow {
-    let settings = patch.apply(row.settings.clone());
+    let settings = row.settings.clone().after(patch);
     if settings == row.settings {
         return row;
     }

@@ -14,7 +14,7 @@ use super::super::Target;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{MEMBERS, Name};
 use super::super::write::Site;
-use super::call::{ListMembers, ListedMembers, Member, NextMembers};
+use super::call::{ListMembers, ListedMembers, NextMembers};
 use super::change_row::ChangeRow;
 use super::row::MemberRow;
 
@@ -92,7 +92,7 @@ fn whole(at: At<'_>, list: &ListMembers, reset: bool) -> Result<ListedMembers, R
                 break;
             }
             let user = user.clone();
-            page.members.push(Member { user, row });
+            page.members.push(row.of(user));
         }
         reached = Some(user);
     }
@@ -145,7 +145,7 @@ fn changed(
         }
         match row {
             Some(row) if row.version > version => {}
-            Some(row) if list.has_role(&row) => page.members.push(Member { user, row }),
+            Some(row) if list.has_role(&row) => page.members.push(row.of(user)),
             _ if user.is_empty() => {}
             _ => drop(removed.insert(user)),
         }

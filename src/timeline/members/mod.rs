@@ -29,6 +29,4 @@ pub(in crate::timeline) use membership::member as changed_member;
 pub use membership::{MemberChange, memberships};
 pub use row::{DEFAULT_ROLE, MemberRow};
 pub(crate) use settings::INBOX;
-pub use settings::{
-    Configured, Edit, EditBy, FAN_OUT_MEMBERS_MAX, FanOut, Kept, Policies, Policy, Settings,
-};
+pub use settings::{Configured, FAN_OUT_MEMBERS_MAX, Policies, Policy, Settings};

@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 
+use crate::model::timelines::Member;
 use crate::table::{ReadError, Source, columns, load, read_row};
 
 use super::super::Columns;
@@ -36,8 +37,7 @@ pub struct MemberRow {
     pub version: u64,
 }
 
-/// The role of a member that was added without one.
-pub const DEFAULT_ROLE: &str = "member";
+pub use crate::model::timelines::DEFAULT_ROLE;
 
 columns! { MemberRow beside attributes {
     "$at": joined_at,
@@ -54,6 +54,21 @@ columns! { MemberRow beside attributes {
 const WHAT: &str = "not a member";
 
 impl MemberRow {
+    /// What others get of the member.
+    #[must_use]
+    pub fn of(self, user: String) -> Member {
+        Member {
+            user,
+            role: self.role,
+            attributes: self.attributes,
+            visible_from: self.visible_from,
+            joined_at: self.joined_at,
+            read: self.read,
+            received: self.received,
+            version: self.version,
+        }
+    }
+
     /// The first sequence that they may see now, as far as that depends on the member.
     #[must_use]
     pub fn floor(&self) -> u64 {

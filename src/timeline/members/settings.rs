@@ -7,6 +7,7 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::rows::tables::Name;
+use crate::model::timelines::{self, Edit, FanOut, Kept, SettingsPatch};
 
 /// The settings of a timeline or of a policy; `None` = not set here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,48 +22,6 @@ pub struct Settings {
     pub fan_out_members_max: Option<u64>,
     /// Which users may edit and delete messages.
     pub edit: Option<Edit>,
-}
-
-/// Limits of what is kept; `None` = no such limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// No message is older, ms.
-    pub age_ms: Option<u64>,
-    /// No more messages.
-    pub messages: Option<u64>,
-    /// No more bytes of stored messages.
-    pub bytes: Option<u64>,
-}
-
-/// How messages reach inboxes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FanOut {
-    /// They don't: readers merge the sources.
-    #[default]
-    Read,
-    /// Each message is written into each inbox.
-    Write,
-    /// As `Write` until there are too many members, from then on as `Read`.
-    Auto,
-}
-
-/// Which users may edit and delete messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Edit {
-    /// Whose messages.
-    pub by: EditBy,
-    /// How long after the append, ms; `None` = for ever.
-    pub window_ms: Option<u64>,
-}
-
-/// Whose messages a user may edit and delete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum EditBy {
-    /// Everybody's.
-    #[default]
-    Anyone,
-    /// Their own.
-    Sender,
 }
 
 /// Up to how many members `auto` writes into inboxes, if nothing says otherwise.
@@ -85,6 +44,31 @@ impl Settings {
             fan_out: fan_out.or(policy.fan_out),
             fan_out_members_max: fan_out_members_max.or(policy.fan_out_members_max),
             edit: edit.or(policy.edit),
+        }
+    }
+
+    /// The same with the defaults of those that are set nowhere.
+    #[must_use]
+    pub fn in_force(&self) -> timelines::Settings {
+        timelines::Settings {
+            retention: self.retention.unwrap_or_default(),
+            members_only: self.members_only.unwrap_or(false),
+            fan_out: self.fan_out.unwrap_or_default(),
+            fan_out_members_max: self.fan_out_members_max.unwrap_or(FAN_OUT_MEMBERS_MAX),
+            edit: self.edit.unwrap_or_default(),
+        }
+    }
+
+    /// These after a change.
+    #[must_use]
+    pub fn after(self, patch: SettingsPatch) -> Settings {
+        let members_max = patch.fan_out_members_max;
+        Settings {
+            retention: patch.retention.unwrap_or(self.retention),
+            members_only: patch.members_only.unwrap_or(self.members_only),
+            fan_out: patch.fan_out.unwrap_or(self.fan_out),
+            fan_out_members_max: members_max.unwrap_or(self.fan_out_members_max),
+            edit: patch.edit.unwrap_or(self.edit),
         }
     }
 }

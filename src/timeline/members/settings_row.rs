@@ -12,7 +12,8 @@ use crate::table::{Malformed, ReadError, Row, RowWriter, Source, damaged, number
 
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::tables::Name;
-use super::settings::{Edit, EditBy, FanOut, Kept, Settings};
+use super::settings::Settings;
+use crate::model::timelines::{Edit, EditBy, FanOut, Kept};
 
 /// The stored settings of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -80,8 +80,7 @@ impl Timelines {
         };
         for message in messages {
             if message.entry.is_some() && !of_entry(message).as_ref().is_some_and(shown) {
-                message.entry = None;
-                message.hidden = true;
+                message.hide();
             }
         }
         Ok(())

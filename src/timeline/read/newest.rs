@@ -22,7 +22,7 @@ use super::super::time::{shown, timestamp};
 use super::super::unread;
 use super::super::write::Site;
 use super::super::write::edit::load_held;
-use super::super::{Error, Message, Timelines};
+use super::super::{Error, Timelines};
 
 /// Where a message is among those of many timelines: newest first, then by timeline, then the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,24 +95,7 @@ pub struct AskNewest {
     pub bytes_max: usize,
 }
 
-/// A message, and of which timeline it is.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FeedMessage {
-    /// The timeline's ID.
-    pub timeline: String,
-    /// Its epoch.
-    pub epoch: String,
-    /// The message.
-    pub message: Message,
-}
-
-impl FeedMessage {
-    /// About the most bytes that this takes as JSON.
-    #[must_use]
-    pub fn json_bytes_max(&self) -> usize {
-        64 + 2 * self.timeline.len() + self.message.json_bytes_max()
-    }
-}
+pub use crate::model::timelines::FeedMessage;
 
 /// The newest messages.
 #[derive(Clone, Debug, Default)]

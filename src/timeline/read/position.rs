@@ -5,6 +5,7 @@
 
 use super::super::{Head, Message};
 use crate::access::Asker;
+pub use crate::model::timelines::SyncState;
 
 /// A reader's position in one timeline, for `subscribe` and for a subscription's next page.
 #[derive(Clone, Debug)]
@@ -36,6 +37,16 @@ pub enum ResumeState {
     TooOld,
     /// Another history, or `after` above the head: nothing is returned.
     EpochChanged,
+}
+
+impl From<ResumeState> for SyncState {
+    fn from(state: ResumeState) -> SyncState {
+        match state {
+            ResumeState::Ok => SyncState::Ok,
+            ResumeState::TooOld => SyncState::TooOld,
+            ResumeState::EpochChanged => SyncState::EpochChanged,
+        }
+    }
 }
 
 /// What a resume returns; also a subscription's next page.
@@ -101,23 +112,6 @@ pub struct SyncAsker<'a> {
     pub is_member: bool,
     /// Messages of a timeline at most.
     pub limit: usize,
-}
-
-/// The state of one timeline in a sync's reply; texts as in the protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncState {
-    /// As asked.
-    Ok,
-    /// Messages start at the floor.
-    TooOld,
-    /// Another history: the reader begins anew.
-    EpochChanged,
-    /// No such timeline any more.
-    Deleted,
-    /// There was no position: the newest messages.
-    New,
-    /// They may not read it, whether there is one or not.
-    Forbidden,
 }
 
 /// One timeline of a sync's reply.

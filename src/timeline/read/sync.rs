@@ -293,9 +293,7 @@ impl Site {
                 timeline: resume.timeline,
                 state: match page.state {
                     ResumeState::Ok if resume.rewind.is_some() => SyncState::New,
-                    ResumeState::Ok => SyncState::Ok,
-                    ResumeState::TooOld => SyncState::TooOld,
-                    ResumeState::EpochChanged => SyncState::EpochChanged,
+                    state => state.into(),
                 },
                 page: Some(page),
             });

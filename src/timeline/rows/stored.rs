@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 use crate::model::{Value, ValueRef};
 use crate::table::{Malformed, Row, RowWriter, columns, number, number_in};
 
-use super::super::{Burial, Columns, Message, Meta};
+use super::super::{Columns, Message, Meta};
 use super::tables::{id_text, uuid_of};
 
 const CHANGE: &str = "$change";
@@ -40,7 +40,8 @@ pub(in super::super) struct Stamp<'a> {
     pub(in super::super) change: u64,
     pub(in super::super) edited_at: Option<u64>,
     pub(in super::super) expires_at: Option<u64>,
-    pub(in super::super) burial: Option<&'a Burial>,
+    /// The message, if it is a tombstone.
+    pub(in super::super) tombstone: Option<&'a Message>,
     pub(in super::super) pinned: bool,
 }
 
@@ -58,11 +59,11 @@ impl MessageRow {
         let (mut row, behind) = RowWriter::beside(entry, own);
         let start = row.cells().len();
         put_number(&mut row, CHANGE, stamp.change);
-        if stamp.burial.is_some() {
+        if stamp.tombstone.is_some() {
             row.put(DELETED, ValueRef::Boolean(true));
         }
         put_number(&mut row, EDITED, stamp.edited_at.unwrap_or(0));
-        if stamp.burial == Some(&Burial::Expired) {
+        if stamp.tombstone.is_some_and(|one| one.expired) {
             row.put(EXPIRED, ValueRef::Boolean(true));
         }
         put_number(&mut row, EXPIRES, stamp.expires_at.unwrap_or(0));
@@ -74,9 +75,11 @@ impl MessageRow {
         if stamp.pinned {
             row.put(PINNED, ValueRef::Boolean(true));
         }
-        if let Some(Burial::Recalled { by, reason }) = stamp.burial {
-            put_text(&mut row, REASON, reason);
-            row.put(RECALLED, ValueRef::String(by));
+        if let Some(one) = stamp.tombstone {
+            put_text(&mut row, REASON, one.reason.as_deref().unwrap_or_default());
+            if let Some(by) = &one.recalled_by {
+                row.put(RECALLED, ValueRef::String(by));
+            }
         }
         let end = row.cells().len();
         row.put_all(behind);
@@ -94,7 +97,7 @@ impl MessageRow {
             change: message.change,
             edited_at: message.edited_at,
             expires_at: message.expires_at,
-            burial: message.burial.as_ref(),
+            tombstone: Some(message).filter(|message| message.deleted),
             pinned: message.pinned,
         };
         MessageRow::new(message.entry.as_deref().unwrap_or_default(), &stamp)
@@ -147,19 +150,17 @@ pub(in super::super) fn message(
         sequence,
         ..Message::default()
     };
-    let (mut deleted, mut expired) = (false, false);
-    let (mut recalled, mut reason) = (None, String::new());
     let mut take = |cell: crate::model::Cell<'_>| -> Result<(), Malformed> {
         match cell.name {
             CHANGE => message.change = number(cell.value)?,
-            DELETED => deleted = true,
+            DELETED => message.deleted = true,
             EDITED => message.edited_at = Some(number(cell.value)?),
-            EXPIRED => expired = true,
+            EXPIRED => message.expired = true,
             EXPIRES => message.expires_at = Some(number(cell.value)?),
             SENDER => message.sender = text(cell.value)?,
             PINNED => message.pinned = true,
-            REASON => reason = text(cell.value)?,
-            RECALLED => recalled = Some(text(cell.value)?),
+            REASON => message.reason = Some(text(cell.value)?),
+            RECALLED => message.recalled_by = Some(text(cell.value)?),
             ID => {
                 message.message_id = id_text(cell.value).ok_or(Malformed)?.into_owned();
                 message.timestamp = cell.version.cast_unsigned();
@@ -184,15 +185,7 @@ pub(in super::super) fn message(
             row.pick(names).try_for_each(|cell| take(cell?))?;
         }
     }
-    if deleted {
-        message.burial = Some(match recalled {
-            Some(by) => Burial::Recalled { by, reason },
-            None if expired => Burial::Expired,
-            None => Burial::Deleted,
-        });
-    } else {
-        message.entry = Some(entry);
-    }
+    message.entry = (!message.deleted).then_some(entry);
     Ok(message)
 }
 
@@ -292,13 +285,15 @@ pub(in super::super) fn changed_sequence(value: &[u8]) -> Result<u64, Malformed>
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::super::Burial;
     use super::*;
     use crate::model::arbitrary;
 
     fn burial() -> impl Strategy<Value = Burial> {
         prop_oneof![
             Just(Burial::Deleted),
-            ("\\PC{0,5}", "\\PC{0,5}").prop_map(|(by, reason)| Burial::Recalled { by, reason }),
+            ("\\PC{0,5}", proptest::option::of("\\PC{1,5}"))
+                .prop_map(|(by, reason)| Burial::Recalled { by, reason }),
             Just(Burial::Expired),
         ]
     }
@@ -317,13 +312,12 @@ mod tests {
             expires_at in proptest::option::of(1u64..1 << 53),
             names in proptest::collection::btree_set("[a-z#é]{1,3}", 0..4),
         ) {
-            let entry = burial.is_none().then_some(columns);
-            let whole = Message {
-                sequence: 7, timestamp, message_id: id, sender, entry, burial, change, edited_at, pinned,
-                reactions: None,
+            let mut whole = Message {
+                sequence: 7, timestamp, message_id: id, sender, entry: Some(columns), change, edited_at, pinned,
                 expires_at,
-                hidden: false,
+                ..Message::default()
             };
+            burial.into_iter().for_each(|burial| whole.bury(burial));
             let row = MessageRow::of(&whole).row.finish(timestamp.cast_signed());
             prop_assert_eq!(&message(7, &row, None).unwrap(), &whole);
             let mut part = whole.clone();

@@ -31,7 +31,7 @@ use super::super::read::covered;
 use super::super::read::page::Held;
 use super::super::time::shown;
 use super::super::write::edit::load_held;
-use super::super::{Burial, Message, TimelineInfo, Timelines};
+use super::super::{Message, TimelineInfo, Timelines};
 use super::head::HeadRow;
 use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
 
@@ -317,8 +317,11 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         message_id,
         sender,
         entry,
-        burial,
         hidden: _,
+        deleted,
+        recalled_by,
+        reason,
+        expired,
         change,
         edited_at,
         pinned,
@@ -327,23 +330,18 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
     } = message;
     let reactions = reactions.as_ref().filter(|all| !all.by_name.is_empty());
     let reactions = reactions.map(|all| all.json_text());
-    let (recalled_by, reason) = match burial {
-        Some(Burial::Recalled { by, reason }) => (Some(by), Some(reason)),
-        _ => (None, None),
-    };
-    let reason = reason.filter(|reason| !reason.is_empty());
     let ours = [
         (*change > 0).then(|| integer(*change)),
-        entry.is_none().then_some(ValueRef::Boolean(true)),
+        deleted.then_some(ValueRef::Boolean(true)),
         edited_at.map(integer),
         Some(ValueRef::String(epoch)),
-        (*burial == Some(Burial::Expired)).then_some(ValueRef::Boolean(true)),
+        expired.then_some(ValueRef::Boolean(true)),
         expires_at.map(integer),
         Some(ValueRef::String(message_id)),
         pinned.then_some(ValueRef::Boolean(true)),
         reactions.as_deref().map(ValueRef::String),
-        reason.map(|reason| ValueRef::String(reason)),
-        recalled_by.map(|by| ValueRef::String(by)),
+        reason.as_deref().map(ValueRef::String),
+        recalled_by.as_deref().map(ValueRef::String),
         (!sender.is_empty()).then_some(ValueRef::String(sender)),
         Some(integer(*timestamp)),
     ];
@@ -352,28 +350,17 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
 }
 
 fn meta_row(info: &TimelineInfo) -> Bytes {
-    let TimelineInfo {
-        timeline: _,
-        head,
-        meta,
-        version,
-        created_at,
-        updated_at,
-        last_at,
-        configured: _,
-        members: _,
-    } = info;
     let ours = [
-        Some(integer(head.change_head)),
-        Some(integer(*created_at)),
-        Some(ValueRef::String(&head.epoch)),
-        Some(integer(head.floor)),
-        Some(integer(head.head)),
-        last_at.map(integer),
-        Some(integer(*updated_at)),
-        Some(integer(*version)),
+        Some(integer(info.change_head)),
+        Some(integer(info.created_at)),
+        Some(ValueRef::String(&info.epoch)),
+        Some(integer(info.floor)),
+        Some(integer(info.head)),
+        info.last_at.map(integer),
+        Some(integer(info.updated_at)),
+        Some(integer(info.version)),
     ];
-    row(meta, META_COLUMNS.iter().zip(ours), *updated_at)
+    row(&info.meta, META_COLUMNS.iter().zip(ours), info.updated_at)
 }
 
 /// A client's columns and ours as a row, all of one version.

@@ -368,7 +368,7 @@ impl World {
                     .map(|(info, made)| (info, made.created));
                 let predicted = self.model.create(name, meta, &epoch);
                 if let Ok((info, true)) = &real {
-                    self.model.learn(name, &[], &info.head.epoch);
+                    self.model.learn(name, &[], &info.epoch);
                     self.expect(name, None, vec![], vec![]);
                 }
                 let info = predicted.and_then(|made| Ok((self.model.info(name, &None)?, made)));
@@ -441,7 +441,8 @@ impl World {
                 (sequence, matches!(real, Ok(true)))
             }
             Command::Recall(sequence, reason) => {
-                let (user, reason) = ("u".to_owned(), reason.to_owned());
+                let reason = (!reason.is_empty()).then(|| reason.to_owned());
+                let user = "u".to_owned();
                 let recalled = Target {
                     asker: user.clone().into(),
                     ..target(name, &epoch)

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::commands::{World, directory, runtime};
 use crate::model::Value;
 use crate::timeline::{
-    AddMembers, Append, AppendOne, Create, Error, ListMembers, Member, MembersChanged, NewMember,
+    AddMembers, Append, AppendOne, Create, Error, ListMembers, MembersChanged, NewMember,
     NextMembers, Range, RemoveMembers, SettingsPatch, Target, Timelines, UpdateMember,
 };
 
@@ -182,7 +182,7 @@ impl Plainly {
         let (info, made) = timelines.create(create).await.unwrap();
         assert!(made.created);
         Plainly {
-            epoch: info.head.epoch,
+            epoch: info.epoch,
             ..Plainly::default()
         }
     }
@@ -242,7 +242,7 @@ impl Plainly {
             let floor = member.map_or(1, |member| member.visible_from);
             let seen: Vec<_> = page.messages.iter().map(|one| one.sequence).collect();
             assert_eq!(seen, (floor..=self.head).collect::<Vec<_>>());
-            assert_eq!((page.head.floor, info.head.floor), (floor, floor));
+            assert_eq!((page.head.floor, info.floor), (floor, floor));
             let row = timelines.member(target(""), user.to_owned()).await;
             let row = row.ok().map(|row| (row.role, row.visible_from, row.read));
             let plain =
@@ -288,8 +288,8 @@ impl Plainly {
             for user in page.removed.iter().flatten() {
                 copy.members.remove(user);
             }
-            for Member { user, row } in page.members {
-                copy.members.insert(user, row.role);
+            for member in page.members {
+                copy.members.insert(member.user, member.role);
             }
             let reached = *first.get_or_insert(page.version);
             match page.next {

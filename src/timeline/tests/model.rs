@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::access::Asker;
 use crate::model::json_bytes;
 use crate::timeline::{
-    Admission, Append, Appended, Burial, Changed, Columns, Configured, EntryLimits, Error, Head,
-    Limits, Message, Meta, Page, Pinned, Range, React, Reaction, ReactionPage, Reactions,
-    ReactionsOf, Resume, ResumeState, SyncPosition, SyncState, Synced, Target, TimelineInfo,
+    Admission, Append, Appended, Burial, Changed, Columns, EntryLimits, Error, Head, Limits,
+    Message, Meta, Page, Pinned, Range, React, Reaction, ReactionPage, Reactions, ReactionsOf,
+    Resume, ResumeState, Settings, SyncPosition, SyncState, Synced, Target, TimelineInfo,
     UpdateMessage, UpdateMeta,
 };
 
@@ -73,14 +73,18 @@ impl Model {
         ModelTimeline {
             info: TimelineInfo {
                 timeline: name.to_owned(),
-                head: head.clone(),
+                epoch: String::new(),
                 meta: sorted(meta),
                 version: 1,
+                head: 0,
+                floor: 1,
+                change_head: 0,
                 created_at: self.now,
                 updated_at: self.now,
                 last_at: None,
-                configured: Configured::default(),
-                members: 0,
+                settings: Settings::default().in_force(),
+                settings_version: 0,
+                members_count: 0,
             },
             head,
             messages: BTreeMap::new(),
@@ -172,7 +176,10 @@ impl Model {
     pub(super) fn info(&self, name: &str, epoch: &Option<String>) -> Answer<TimelineInfo> {
         let timeline = self.standing(name, epoch)?;
         Ok(TimelineInfo {
-            head: timeline.head.clone(),
+            epoch: timeline.head.epoch.clone(),
+            head: timeline.head.head,
+            floor: timeline.head.floor,
+            change_head: timeline.head.change_head,
             ..timeline.info.clone()
         })
     }
@@ -254,10 +261,10 @@ impl Model {
         epoch: &Option<String>,
     ) -> Answer<bool> {
         let mut message = self.message(name, at, epoch)?;
-        if message.entry.take().is_none() {
+        if message.entry.is_none() {
             return Ok(false);
         }
-        message.burial = Some(burial);
+        message.bury(burial);
         message.pinned = false;
         message.reactions = None;
         self.change(name, message);

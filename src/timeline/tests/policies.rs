@@ -58,7 +58,7 @@ async fn floors(
     let mut floors = [0; NAMES.len()];
     for (floor, name) in floors.iter_mut().zip(NAMES) {
         let info = timelines.get(Target::from(name)).await.unwrap();
-        *floor = info.head.floor;
+        *floor = info.floor;
     }
     let ends = [before, partitions.tail(AT).position()];
     partitions.close().await;

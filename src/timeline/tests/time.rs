@@ -190,7 +190,7 @@ impl Model {
     fn bury(line: &mut Line, index: usize, burial: Burial) {
         line.change_head += 1;
         let message = &mut line.messages[index];
-        (message.entry, message.burial) = (None, Some(burial));
+        message.bury(burial);
         message.change = line.change_head;
     }
 
@@ -241,7 +241,7 @@ impl Model {
         let mut messages = line.messages[line.floor as usize - 1..].to_vec();
         for message in &mut messages {
             if message.entry.is_some() && message.expires_at.is_some_and(|at| at <= self.now) {
-                (message.entry, message.burial) = (None, Some(Burial::Expired));
+                message.bury(Burial::Expired);
             }
         }
         Some((messages, line.change_head))

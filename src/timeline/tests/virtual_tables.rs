@@ -21,7 +21,7 @@ use crate::model::{
 };
 use crate::partition::Partitions;
 use crate::table::{Got, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX, TABLES_MAX};
-use crate::timeline::{Append, AppendOne, Burial, Columns};
+use crate::timeline::{Append, AppendOne, Columns};
 
 type RangePage = crate::table::RangePage<Vec<FoundRow>>;
 
@@ -165,11 +165,13 @@ pub(super) fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
             {
                 ours("__reactions", Value::String(all.json_text()));
             }
-            if let Some(Burial::Recalled { by, reason }) = &message.burial {
-                ours("__recalled_by", Value::String(by.clone()));
-                if !reason.is_empty() {
-                    ours("__reason", Value::String(reason.clone()));
-                }
+            let said = [
+                ("__recalled_by", &message.recalled_by),
+                ("__reason", &message.reason),
+            ];
+            for (name, text) in said {
+                let text = text.clone().map(Value::String);
+                text.into_iter().for_each(|text| ours(name, text));
             }
             message.edited_at.map(|at| ours("__edited_at", integer(at)));
             let sequence = KeyValue::Integer(message.sequence.cast_signed());

@@ -9,8 +9,7 @@ use crate::ids::Clock;
 /// The message as it may be shown now: without its entry if it has expired.
 pub(in crate::timeline) fn shown(mut message: Message, clock: &Clock) -> Message {
     if has_expired(&message, clock) {
-        message.entry = None;
-        message.burial = Some(Burial::Expired);
+        message.bury(Burial::Expired);
         message.reactions = None;
         message.pinned = false;
     }

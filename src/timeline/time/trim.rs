@@ -17,11 +17,11 @@ use crate::table::{
     Malformed, ReadError, RowWriter, Source, Txn, damaged, delete, number_in, put, version_of,
 };
 
-use super::super::members::Kept;
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::write::{Site, put_head, version};
 use super::due::{Due, Kind, due_key, put_due};
+use crate::model::timelines::Kept;
 
 impl Site {
     /// Keeps a timeline within its retention when so many bytes were appended, or when the retention `is_new`. The

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+pub use crate::model::timelines::Hidden;
 use crate::model::{Direction, ValueRef};
 use crate::table::{ReadError, Row, RowWriter, Source, Txn, View, damaged, put, scan};
 
@@ -27,15 +28,6 @@ use super::senders;
 /// Messages that a member can hide.
 const HIDES_MAX: u64 = 10_000;
 const OWN: &str = "$own";
-
-/// What a member has hidden, in the order of hiding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hidden {
-    /// Those that the member could see otherwise.
-    pub sequences: Vec<u64>,
-    /// What goes into `after` for the next page, if there is more.
-    pub next: Option<u64>,
-}
 
 impl Site {
     /// Hides messages from a member. Gives how many were not hidden before.
@@ -177,8 +169,7 @@ pub(in super::super) fn mask<'m>(
     let hides = above(rows, of, (user, member), lowest - 1)?;
     for message in &mut messages {
         if hides.contains_key(&message.sequence) {
-            message.entry = None;
-            message.hidden = true;
+            message.hide();
             message.reactions = None;
             message.pinned = false;
         }

@@ -3,6 +3,7 @@
 //! Owns: `receipt.list`. Promises: of each member what one view shows; a member that can't see the message is not among
 //! them. Must not: walk more members than the limit.
 
+pub use crate::model::timelines::{Receipt, Receipts};
 use crate::table::{View, scan_all};
 
 use super::super::members::MemberRow;
@@ -12,30 +13,6 @@ use super::super::{Error, Target};
 
 /// Larger timelines have no receipts.
 const MEMBERS_MAX: u64 = 1_000;
-
-/// How far one member has come.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// The user.
-    pub user: String,
-    /// Up to here they have read.
-    pub read: u64,
-    /// Up to here they have received.
-    pub received: u64,
-}
-
-/// The members that have received a message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Receipts {
-    /// How many members have read it.
-    pub read_count: u64,
-    /// How many have received it.
-    pub received_count: u64,
-    /// The members that have received it, by user.
-    pub members: Vec<Receipt>,
-    /// What goes into `after` for the next page, if there is more.
-    pub next: Option<String>,
-}
 
 impl Site {
     pub(in super::super) fn receipts(

@@ -18,6 +18,7 @@ use super::super::rows::head::HeadRow;
 use super::super::rows::tables::Name;
 use super::super::{Error, Head, Meta, TimelineInfo, Timelines};
 use super::{Site, new_head, put_head, put_new_meta, sort};
+pub use crate::model::timelines::Part;
 
 /// What came of a call that makes a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,17 +27,6 @@ pub struct Made {
     pub created: bool,
     /// Which parts of the call the timeline that existed does not have.
     pub differs: Vec<Part>,
-}
-
-/// A part of such a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// A name of the meta.
-    Meta,
-    /// A setting.
-    Settings,
-    /// Which users are members, and in which role.
-    Members,
 }
 
 impl Timelines {
@@ -62,7 +52,7 @@ impl Timelines {
         self.submit(Purpose::Adds, partition, bytes, move |txn, site| {
             let (info, made) = site.create(txn, create)?;
             if made.created {
-                decided(&info.head);
+                decided(&info.head());
             }
             Ok((info, made))
         })
@@ -145,7 +135,7 @@ impl Site {
         }
         let own = SettingsRow::load(txn, name, head)?.settings;
         let in_force = self.in_force(name, own.clone());
-        if self.in_force(name, settings.apply(own)) != in_force {
+        if self.in_force(name, own.after(*settings)) != in_force {
             differs.push(Part::Settings);
         }
         if !members.is_empty() {
@@ -201,7 +191,7 @@ impl Site {
     ) -> Vec<NewMember> {
         let by_role = creator(name, asker);
         let is_closed = || {
-            let settings = self.in_force(name, settings.apply(Settings::default()));
+            let settings = self.in_force(name, Settings::default().after(*settings));
             settings.members_only == Some(true)
         };
         let is_locked_out = asker.claim().is_none() && !asker.user().is_empty() && is_closed();

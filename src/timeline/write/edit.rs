@@ -29,12 +29,12 @@ impl Timelines {
         })
     }
 
-    /// The same, and the tombstone says which user recalled it, and why if `reason` is not empty.
+    /// The same, and the tombstone says which user recalled it, and why if there is a `reason`.
     pub fn recall_message(
         &self,
         target: Target,
         sequence: u64,
-        reason: String,
+        reason: Option<String>,
     ) -> impl Future<Output = Result<bool, Error>> + Send + use<> {
         self.make_room(target, move |txn, site, target| {
             let by = target.asker.sender().to_owned();
@@ -108,8 +108,7 @@ pub(in super::super) fn bury(
     burial: Burial,
 ) -> Result<(), ReadError> {
     unread::buried(txn, name, head, &message)?;
-    message.entry = None;
-    message.burial = Some(burial);
+    message.bury(burial);
     marks::bury(txn, name, head, &mut message);
     write(txn, name, head, &mut message, Action::Delete);
     Ok(())

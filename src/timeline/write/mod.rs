@@ -151,7 +151,7 @@ impl Site {
 }
 
 impl Epochs {
-    /// A timeline whose rows these are.
+    /// What is known of a timeline by its rows.
     pub(super) fn info(
         &self,
         timeline: String,
@@ -159,16 +159,21 @@ impl Epochs {
         meta: MetaRow,
         configured: Configured,
     ) -> TimelineInfo {
+        let shown = self.head(&timeline, head);
         TimelineInfo {
-            head: self.head(&timeline, head),
             timeline,
+            epoch: shown.epoch,
             meta: meta.meta,
             version: meta.version,
+            head: shown.head,
+            floor: shown.floor,
+            change_head: shown.change_head,
             created_at: meta.created_at,
             updated_at: meta.updated_at,
             last_at: (head.last > 0).then_some(head.last_at),
-            configured,
-            members: u64::from(head.members),
+            settings: configured.settings.in_force(),
+            settings_version: configured.version,
+            members_count: u64::from(head.members),
         }
     }
 }

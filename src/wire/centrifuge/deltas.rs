@@ -17,9 +17,12 @@ use crate::wire::push::Messages;
 pub(crate) const FOSSIL: &str = "fossil";
 
 /// A frame of messages, for clients whose newest one is `before`.
-pub(crate) fn push(encoding: Encoding, messages: &Messages<'_>, before: &Message<'_>) -> Bytes {
+pub(crate) fn push(encoding: Encoding, messages: &Messages<'_>, before: &Message) -> Bytes {
     let mut newest = shown(before).map(|publication| encoding.plain(&publication.data));
-    let shown = messages.messages.iter().filter_map(shown);
+    let shown = messages
+        .messages
+        .iter()
+        .filter_map(|message| shown(message));
     let replies = shown.map(|mut publication| {
         let data = encoding.plain(&publication.data);
         let source = newest.replace(data.clone());

@@ -157,7 +157,10 @@ impl Dialect for Centrifuge {
     fn push(&self, push: &push::Push<'_>) -> Bytes {
         match push {
             push::Push::Message(messages) => {
-                let shown = messages.messages.iter().filter_map(shown);
+                let shown = messages
+                    .messages
+                    .iter()
+                    .filter_map(|message| shown(message));
                 let replies = shown.map(|publication| match self.with_deltas {
                     true => deltas::pushed(messages, self.encoding.whole(publication)),
                     false => deltas::pushed(messages, publication),

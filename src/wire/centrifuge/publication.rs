@@ -4,7 +4,6 @@
 //! sees JSON as JSON and other bytes as binary; what was appended natively is shown as its compact JSON. Must not: know
 //! who may publish.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -74,11 +73,7 @@ pub(crate) fn check_append(
 ) -> Result<(), Failure> {
     check::timeline_to_write(channel)?;
     check::message_id(|| "idempotency_key".to_owned(), message_id)?;
-    let entry = Entry {
-        columns: Cow::Borrowed(columns),
-        ..Entry::default()
-    };
-    check::entry("data", &entry, limits).map(drop)
+    check::entry("data", &Entry::from(columns), limits).map(drop)
 }
 
 /// Refuses what could not be a timeline.
@@ -100,10 +95,10 @@ fn client_of(message_id: &str) -> Option<String> {
 }
 
 /// A message as a publication; `None` = there is nothing to show of it any more.
-pub(crate) fn shown(message: &Message<'_>) -> Option<Publication> {
+pub(crate) fn shown(message: &Message) -> Option<Publication> {
     let entry = message.entry.as_ref()?;
     let of = |name: &str| {
-        let found = entry.columns.iter().find(|(column, _)| column == name);
+        let found = entry.iter().find(|(column, _)| column == name);
         found.map(|(_, value)| value)
     };
     let is_ours =
@@ -113,7 +108,7 @@ pub(crate) fn shown(message: &Message<'_>) -> Option<Publication> {
         ..Publication::default()
     };
     match of(COLUMN) {
-        Some(data) if entry.columns.iter().all(is_ours) => {
+        Some(data) if entry.iter().all(is_ours) => {
             publication.data = bytes(data);
             let tags = of(TAGS_COLUMN).map(|tags| decode::from_slice(&bytes(tags)).ok());
             publication.tags = tags.flatten().unwrap_or_default();
@@ -121,16 +116,15 @@ pub(crate) fn shown(message: &Message<'_>) -> Option<Publication> {
             publication.info = client.map(|client| {
                 let info = of(INFO_COLUMN).map(|info| decode::from_slice(&bytes(info)).ok());
                 let info: ClientInfo = info.flatten().unwrap_or_default();
-                let sender = message.sender.as_deref().unwrap_or_default();
                 ClientInfo {
-                    user: user_of(sender).to_owned(),
+                    user: user_of(&message.sender).to_owned(),
                     client,
                     ..info
                 }
             });
         }
         _ => {
-            let text = serde_json::to_vec(entry).expect("columns, into memory");
+            let text = serde_json::to_vec(&Entry::from(entry)).expect("columns, into memory");
             publication.data = Bytes::from(text);
         }
     }

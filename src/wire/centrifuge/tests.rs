@@ -121,7 +121,7 @@ fn what_sdks_look_for_is_always_there() {
     );
 }
 
-fn stored(data: &[u8]) -> Message<'static> {
+fn stored(data: &[u8]) -> Message {
     let info = ClientInfo {
         user: "ann".to_owned(),
         conn_info: Bytes::from_static(br#"{"name": "Ann"}"#),
@@ -139,12 +139,9 @@ fn stored(data: &[u8]) -> Message<'static> {
     .unwrap();
     Message {
         sequence: 9,
-        message_id: message_id.into(),
-        sender: Some("ann".into()),
-        entry: Some(Entry {
-            columns: columns.into(),
-            ..Entry::default()
-        }),
+        message_id,
+        sender: "ann".to_owned(),
+        entry: Some(columns),
         ..Message::default()
     }
 }
@@ -184,7 +181,7 @@ fn what_was_published_comes_back_byte_for_byte() {
 
 #[test]
 fn a_native_reader_sees_json_as_json() {
-    let value = |data: &[u8]| stored(data).entry.unwrap().columns[0].1.clone();
+    let value = |data: &[u8]| stored(data).entry.unwrap()[0].1.clone();
     assert_eq!(value(br#"{"a": 1}"#), Value::Json(r#"{"a": 1}"#.to_owned()));
     assert_eq!(value(b"true"), Value::Json("true".to_owned()));
     for data in [&b"{\n}"[..], b"\xff", b"x", br#""\ud800""#] {
@@ -195,10 +192,11 @@ fn a_native_reader_sees_json_as_json() {
 #[test]
 fn what_was_appended_natively_is_its_compact_json() {
     let shown_of = |entry: &str| {
+        let entry: Entry<'_> = serde_json::from_str(entry).unwrap();
         let message = Message {
-            entry: Some(serde_json::from_str(entry).unwrap()),
-            message_id: "mine".into(),
-            sender: Some("ann".into()),
+            entry: Some(entry.columns.into_owned()),
+            message_id: "mine".to_owned(),
+            sender: "ann".to_owned(),
             ..Message::default()
         };
         let publication = shown(&message).unwrap();

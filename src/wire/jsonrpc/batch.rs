@@ -146,7 +146,8 @@ impl Claim for row::Put {
 impl Shorten for message::Got {
     fn shorten(&mut self) {
         let message = &mut self.message;
-        (message.entry, message.sender, message.reactions) = (None, None, None);
+        (message.entry, message.reactions) = (None, None);
+        message.sender.clear();
     }
 }
 

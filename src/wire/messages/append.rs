@@ -8,8 +8,7 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::yes;
@@ -30,35 +29,29 @@ pub struct Append {
     /// What the message holds.
     pub entry: Entry<'static>,
     /// Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub message_id: Option<String>,
     /// Refuse unless this is the last sequence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_head: Option<u64>,
     /// So long from now nobody is shown the entry any more, and the server makes the message a tombstone; up to 100
     /// years.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_153_600_000_000_u64))]
     pub expires_in_ms: Option<u64>,
     /// Append the message at this time, ms since 1970, by the rights that the caller has then; up to 366 days ahead,
     /// up to 100 messages of a user in a timeline. `expires_in_ms` counts from then on. Not together with
     /// `expect_head`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deliver_at: Option<u64>,
     /// Make the timeline if there is none, also if the message comes later; default `true`.
     #[serde(default = "yes")]
     pub create: bool,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Append {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::message_id(|| "message_id".to_owned(), self.message_id.as_deref())?;
         check::expires_in(|| "expires_in_ms".to_owned(), self.expires_in_ms)?;
         if self.deliver_at.is_some() && self.expect_head.is_some() {
@@ -118,13 +111,11 @@ pub struct AppendBatch {
     #[schemars(length(min = 1))]
     pub messages: Vec<BatchMessage>,
     /// Refuse unless this is the last sequence; not tested if all message IDs are known.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_head: Option<u64>,
     /// Make the timeline if there is none; default `true`.
     #[serde(default = "yes")]
     pub create: bool,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -136,32 +127,25 @@ pub struct BatchMessage {
     /// What the message holds.
     pub entry: Entry<'static>,
     /// Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub message_id: Option<String>,
     /// So long from now nobody is shown the entry any more, and the server makes the message a tombstone; up to 100
     /// years.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_153_600_000_000_u64))]
     pub expires_in_ms: Option<u64>,
 }
 
 impl Check for AppendBatch {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         let count = self.messages.len() as u64;
         if count == 0 {
             return Err(Failure::invalid("messages", "must not be empty"));
         }
         let limit = limits.batch_messages_max;
         if count > limit {
-            return Err(Failure::too_large(
-                "messages",
-                "batch_messages_max",
-                limit,
-                count,
-            ));
+            let name = "batch_messages_max";
+            return Err(Failure::too_large("messages", name, limit, count));
         }
         let mut bytes = 0;
         let mut ids = HashSet::new();
@@ -180,13 +164,8 @@ impl Check for AppendBatch {
             }
         }
         if bytes > limits.batch_bytes_max {
-            let limit = limits.batch_bytes_max;
-            return Err(Failure::too_large(
-                "messages",
-                "batch_bytes_max",
-                limit,
-                bytes,
-            ));
+            let (name, limit) = ("batch_bytes_max", limits.batch_bytes_max);
+            return Err(Failure::too_large("messages", name, limit, bytes));
         }
         Ok(())
     }

@@ -6,13 +6,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::reasons::Reason;
 use super::super::schema::rules;
+pub use crate::model::timelines::Hidden as HiddenPage;
 
 /// Messages that a member can hide.
 const HIDES_MAX: u64 = 10_000;
@@ -29,15 +29,13 @@ pub struct Hide {
     #[schemars(length(min = 1, max = 10_000), inner(range(min = 1)))]
     pub sequences: Vec<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Hide {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         let count = self.sequences.len() as u64;
         if count > HIDES_MAX {
             let failure = Failure::new(Reason::TooMany).about("sequences");
@@ -78,28 +76,15 @@ pub struct Hidden {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Hidden {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::page_limit(&mut self.limit, limits)
     }
-}
-
-/// What the user has hidden and could see otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "message.hidden.result")]
-pub struct HiddenPage {
-    /// In the order of hiding.
-    pub sequences: Vec<u64>,
-    /// What to pass as `after` for the next page; absent = that was all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<u64>,
 }
 
 /// Clears a conversation for the user: nothing below `before` is shown to them any more.
@@ -111,18 +96,15 @@ pub struct Clear {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The first sequence to keep; default: none is kept.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Clear {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())
+        check::target(&self.timeline, &self.epoch)
     }
 }
 

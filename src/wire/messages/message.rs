@@ -1,102 +1,23 @@
-//! The message family: get, range, update, delete, recall, the message itself; append and append_batch: `append.rs`.
+//! The message family: get, range, update, delete, recall; append and append_batch: `append.rs`.
 //!
 //! Owns: parameters and results of these methods. Promises: what leaves here has checked names, sizes and limits, no
 //! name both set and removed. Must not: know what is stored.
 
-use std::borrow::Cow;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::schema::rules;
-use super::entry::{Entry, Patch};
-use super::reaction;
-use super::reaction::Reactions;
-use crate::model::json_text_bytes;
+use super::entry::Patch;
 
 pub use super::append::{
     Append, AppendBatch, AppendOutcome, Appended, AppendedBatch, AppendedOne, BatchMessage,
     Scheduled,
 };
-
-/// A message in its newest form.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "message")]
-pub struct Message<'a> {
-    /// 1, 2, 3 … without holes.
-    pub sequence: u64,
-    /// When it was committed, ms since 1970; never falls within a timeline.
-    pub timestamp: u64,
-    /// The client's ID or a UUIDv7 of the server.
-    pub message_id: Cow<'a, str>,
-    /// Who sent it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sender: Option<Cow<'a, str>>,
-    /// What it holds; absent in a tombstone, and (with `sender`, without `deleted`) in the answer to a
-    /// `message.update` if the array that answers its batch has no room for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub entry: Option<Entry<'a>>,
-    /// The number of its last change; absent = never changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub change: Option<u64>,
-    /// When it was last edited, ms since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edited_at: Option<u64>,
-    /// `true` in the tombstone that a user gets in place of a message that they have hidden, or of an inbox's entry
-    /// that names a timeline which they may not read; else absent.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub hidden: bool,
-    /// `true` in a tombstone, else absent.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub deleted: bool,
-    /// In the tombstone of a message that was recalled: by whom; empty = by nobody in particular.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recalled_by: Option<Cow<'a, str>>,
-    /// The reason that they gave.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Cow<'a, str>>,
-    /// `true` in the tombstone of a message whose time was over, else absent.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub expired: bool,
-    /// `true` if it is pinned, else absent.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub pinned: bool,
-    /// The reactions to it, by name; absent = none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reactions: Option<Reactions<'a>>,
-    /// From then on nobody is shown its entry, ms since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<u64>,
-}
-
-impl Message<'_> {
-    /// At most so many bytes in any encoding, inside an array: what a page counts against the outbound frame.
-    #[must_use]
-    pub fn encoded_bytes_max(&self) -> usize {
-        // The names, punctuation and numbers of all members in JSON are 208 bytes together; MessagePack is below.
-        let text = |text: &str| json_text_bytes(text) + 5;
-        let own = |name: usize, own: &Option<Cow<'_, str>>| {
-            own.as_deref().map_or(0, |own| name + text(own))
-        };
-        214 + text(&self.message_id)
-            + own(0, &self.sender)
-            + own(16, &self.recalled_by)
-            + own(11, &self.reason)
-            + if self.expired { 16 } else { 0 }
-            + if self.pinned { 15 } else { 0 }
-            + self
-                .reactions
-                .as_ref()
-                .map_or(0, reaction::encoded_bytes_max)
-            + self.expires_at.map_or(0, |_| 32)
-            + self.entry.as_ref().map_or(0, Entry::encoded_bytes_max)
-    }
-}
+pub use crate::model::timelines::Message;
 
 /// Asks for one message; a tombstone too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -110,15 +31,13 @@ pub struct Get {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Get {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)
     }
 }
@@ -128,7 +47,7 @@ impl Check for Get {
 #[schemars(rename = "message.get.result")]
 pub struct Got {
     /// The message.
-    pub message: Message<'static>,
+    pub message: Message,
 }
 
 /// In which order a range is read.
@@ -151,10 +70,8 @@ pub struct Range {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// The first sequence; default: the floor forward, the head backward.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
     /// Where to end; default: at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
     /// Messages at most; clamped to the page limit.
     #[serde(default = "page_default")]
@@ -164,19 +81,16 @@ pub struct Range {
     #[serde(default)]
     pub direction: Direction,
     /// Only these columns of each entry.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Range {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::name_list("columns", self.columns.as_deref().unwrap_or_default())?;
         check::page_limit(&mut self.limit, limits)
     }
@@ -187,7 +101,7 @@ impl Check for Range {
 #[schemars(rename = "message.range.result")]
 pub struct Page {
     /// In the asked order; tombstones too.
-    pub messages: Vec<Message<'static>>,
+    pub messages: Vec<Message>,
     /// What to pass as `from` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
@@ -224,18 +138,15 @@ pub struct Update {
     #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub remove: Vec<String>,
     /// Refuse unless this is the message's change number (0 = never changed).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_change: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Update {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
         check::set_and_remove(&mut self.set, &mut self.remove, limits)
     }
@@ -253,15 +164,13 @@ pub struct Delete {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Delete {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)
     }
 }
@@ -278,19 +187,16 @@ pub struct Recall {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Why, for those who read the tombstone: 1 to 1,024 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub reason: Option<String>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Recall {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
         match &self.reason {
             Some(reason) => check::bytes_between("reason", reason, REASON_BYTES_MAX),

@@ -4,11 +4,10 @@
 //! Must not: decide.
 
 pub(super) mod append;
-pub(super) mod entry;
-pub(super) mod entry_schema;
 pub mod hide;
 pub mod message;
-pub(super) mod nested;
 pub mod pin;
 pub mod reaction;
 pub mod schedule;
+
+pub(super) use crate::model::entry::{self, nested};

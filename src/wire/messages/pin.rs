@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -28,15 +27,13 @@ macro_rules! pin_params {
             #[schemars(range(min = 1))]
             pub sequence: u64,
             /// Refuse unless this is the current one.
-            #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
             pub epoch: Option<String>,
         }
 
         impl Check for $params {
             fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-                check::timeline_to_write(&self.timeline)?;
-                check::epoch("epoch", self.epoch.as_deref())?;
+                check::target_to_write(&self.timeline, &self.epoch)?;
                 check::sequence(self.sequence)
             }
         }
@@ -77,22 +74,19 @@ pub struct List {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only those above this sequence: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// Messages at most; clamped to the page limit.
     #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::page_limit(&mut self.limit, limits)
     }
 }
@@ -102,7 +96,7 @@ impl Check for List {
 #[schemars(rename = "pin.list.result")]
 pub struct Listed {
     /// In the order of their numbers.
-    pub messages: Vec<Message<'static>>,
+    pub messages: Vec<Message>,
     /// What to pass as `after` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,

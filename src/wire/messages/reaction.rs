@@ -1,51 +1,23 @@
-//! The reaction family: add, remove, list, and the reactions that a message carries.
+//! The reaction family: add, remove, list.
 //!
 //! Owns: parameters and results of these methods. Promises: what leaves here has checked names and limits. Must not:
 //! know who has reacted.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::schema::rules;
-use crate::model::json_text_bytes;
+pub use crate::model::timelines::ReactionPage as Listed;
+use crate::model::timelines::{Reaction, Reactions};
 
 /// Bytes of the name of a reaction: an emoji with all its modifiers takes 35.
 const NAME_BYTES_MAX: usize = 64;
-
-/// Reactions by name.
-pub type Reactions<'a> = BTreeMap<Cow<'a, str>, Reaction<'a>>;
-
-/// How many users have one reaction to a message, and some of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "reaction")]
-pub struct Reaction<'a> {
-    /// How many.
-    pub count: u64,
-    /// The last ten, newest first, or all if there are fewer. While there are more than 1,000, one who takes it back is
-    /// not replaced until others come. In the answer to a `reaction.list` of one reaction: a page of all, by name.
-    pub users: Vec<Cow<'a, str>>,
-    /// The caller has it too, and is not among the users that are named. Pushes, which many share, do not say it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub mine: bool,
-}
-
-/// At most so many bytes in any encoding.
-pub(in super::super) fn encoded_bytes_max(reactions: &Reactions<'_>) -> usize {
-    let text = |text: &str| json_text_bytes(text) + 5;
-    let one = |(name, reaction): (&Cow<'_, str>, &Reaction<'_>)| {
-        let users: usize = reaction.users.iter().map(|user| text(user)).sum();
-        56 + text(name) + users
-    };
-    18 + reactions.iter().map(one).sum::<usize>()
-}
 
 fn name(field: &str, name: &str) -> Result<(), Failure> {
     check::bytes_between(field, name, NAME_BYTES_MAX)?;
@@ -69,15 +41,13 @@ macro_rules! reaction_params {
             #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
             pub reaction: String,
             /// Refuse unless this is the current one.
-            #[serde(skip_serializing_if = "Option::is_none")]
             #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
             pub epoch: Option<String>,
         }
 
         impl Check for $params {
             fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-                check::timeline_to_write(&self.timeline)?;
-                check::epoch("epoch", self.epoch.as_deref())?;
+                check::target_to_write(&self.timeline, &self.epoch)?;
                 check::sequence(self.sequence)?;
                 name("reaction", &self.reaction)
             }
@@ -100,7 +70,8 @@ reaction_params! {
 pub struct Reacted {
     /// By name; at most 64. Absent if the array that answers the batch has no room for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reactions: Option<Reactions<'static>>,
+    #[schemars(with = "Option<BTreeMap<String, Reaction>>")]
+    pub reactions: Option<Reactions>,
 }
 
 /// Asks for the reactions to a message, or for all users of one of them.
@@ -118,11 +89,9 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// All users of this one, in the order of their names; absent = every reaction with its last users.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub reaction: Option<String>,
     /// Only users above this one: `next` of the page before. Only with `reaction`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub after: Option<String>,
     /// Users at most; clamped to the page limit.
@@ -130,15 +99,13 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
         match &self.reaction {
             Some(reaction) => name("reaction", reaction)?,
@@ -149,15 +116,4 @@ impl Check for List {
         }
         check::page_limit(&mut self.limit, limits)
     }
-}
-
-/// The reactions to a message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "reaction.list.result")]
-pub struct Listed {
-    /// All, or the one that was asked for if there is such a one.
-    pub reactions: Reactions<'static>,
-    /// What to pass as `after` for the next page of users; absent = that was all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
 }

@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -24,7 +23,6 @@ pub struct List {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// What the page before gave as `next`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub after: Option<String>,
     /// Messages at most; clamped to the page limit.
@@ -32,15 +30,13 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::message_id(|| "after".to_owned(), self.after.as_deref())?;
         check::page_limit(&mut self.limit, limits)
     }
@@ -90,15 +86,13 @@ pub struct Cancel {
     #[schemars(length(min = 1, max = 64))]
     pub scheduled: String,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Cancel {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::message_id(|| "scheduled".to_owned(), Some(&self.scheduled))
     }
 }

@@ -6,44 +6,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::{Entry, Patch};
 use super::super::messages::message::Message;
 use super::super::params::page_default;
 use super::super::schema::rules;
+pub use crate::model::people::{Count as Counted, Filter};
 
 /// Bytes of a cursor.
 const CURSOR_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a user's own attributes of one conversation.
 const ATTRIBUTES_BYTES_MAX: u64 = 16 << 10;
-
-/// Which conversations.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "conversation.filter")]
-pub struct Filter {
-    /// Only those with something unread; `false`: only those without.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unread: Option<bool>,
-    /// Only those whose own attributes have all of these values.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attributes: Option<Entry<'static>>,
-    /// Only those that are muted now; `false`: only the others, so that no muted one counts at all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub muted: Option<bool>,
-}
-
-impl Filter {
-    fn check(&self, limits: &Limits) -> Result<(), Failure> {
-        match &self.attributes {
-            Some(attributes) => attributes_size("filter.attributes", attributes, limits),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Asks for the caller's conversations: pinned first, then newest activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,7 +26,6 @@ impl Filter {
 #[schemars(rename = "conversation.list.params")]
 pub struct List {
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub after: Option<String>,
     /// Conversations at most; clamped to the page limit.
@@ -62,7 +36,6 @@ pub struct List {
     #[serde(default)]
     pub filter: Filter,
     /// Only these names of the last messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
 }
@@ -70,7 +43,7 @@ pub struct List {
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
         check::text_bytes("after", self.after.as_deref(), CURSOR_BYTES_MAX)?;
-        self.filter.check(limits)?;
+        check_filter(&self.filter, limits)?;
         columns(&mut self.columns)?;
         check::page_limit(&mut self.limit, limits)
     }
@@ -110,7 +83,7 @@ pub struct Conversation {
     pub change_head: u64,
     /// The last message, if the caller may see it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_message: Option<Message<'static>>,
+    pub last_message: Option<Message>,
     /// The newest activity: the last message or the caller's joining, ms since 1970.
     pub last_at: u64,
     /// How many members there are.
@@ -153,7 +126,6 @@ fn is_zero(number: &u64) -> bool {
 #[schemars(rename = "conversation.sync.params")]
 pub struct Sync {
     /// Of the last sync or of a list; absent = all come.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub cursor: Option<String>,
     /// Conversations at most; clamped to the page limit.
@@ -161,10 +133,8 @@ pub struct Sync {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Wait up to this long until there is something, ms; clamped; not in a batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// Only these names of the last messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128), inner(length(min = 1, max = 255), regex(pattern = rules::NAME)))]
     pub columns: Option<Vec<String>>,
 }
@@ -207,25 +177,8 @@ pub struct Count {
 
 impl Check for Count {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        self.filter.check(limits)
+        check_filter(&self.filter, limits)
     }
-}
-
-/// What the list holds. Muted conversations count by their mentions only; with a filter of `muted: false` not at all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "conversation.count.result")]
-pub struct Counted {
-    /// Conversations on the list.
-    pub conversations: u64,
-    /// Those with something unread.
-    pub unread_conversations: u64,
-    /// Unread messages in all of them.
-    pub unread: u64,
-    /// Those that mention the caller.
-    pub mentions: u64,
-    /// More than 1,000 have news, and not all of them are counted.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub more: bool,
 }
 
 /// Asks for one conversation.
@@ -342,6 +295,11 @@ pub struct Hidden {
     pub hidden: bool,
 }
 
+fn check_filter(filter: &Filter, limits: &Limits) -> Result<(), Failure> {
+    let attributes = Entry::from(&filter.attributes);
+    attributes_size("filter.attributes", &attributes, limits)
+}
+
 fn columns(columns: &mut Option<Vec<String>>) -> Result<(), Failure> {
     if let Some(columns) = columns {
         check::name_list("columns", columns)?;
@@ -354,13 +312,8 @@ fn columns(columns: &mut Option<Vec<String>>) -> Result<(), Failure> {
 fn attributes_size(field: &str, attributes: &Entry<'_>, limits: &Limits) -> Result<(), Failure> {
     let bytes = check::entry(field, attributes, limits)?;
     if bytes > ATTRIBUTES_BYTES_MAX {
-        let limit = ATTRIBUTES_BYTES_MAX;
-        return Err(Failure::too_large(
-            field,
-            "attributes_bytes_max",
-            limit,
-            bytes,
-        ));
+        let (name, limit) = ("attributes_bytes_max", ATTRIBUTES_BYTES_MAX);
+        return Err(Failure::too_large(field, name, limit, bytes));
     }
     Ok(())
 }

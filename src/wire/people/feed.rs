@@ -6,13 +6,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
-use super::super::messages::message::Message;
 use super::super::params::page_default;
 use super::super::schema::rules;
+pub use crate::model::timelines::FeedMessage;
 
 /// Earlier messages of a timeline that a feed takes over if the client does not say.
 const COPY_DEFAULT: u64 = 100;
@@ -35,15 +34,13 @@ pub struct Follow {
     #[serde(default = "copy_default")]
     pub copy: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Follow {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         self.copy = self.copy.min(limits.page_messages_max);
         Ok(())
     }
@@ -89,7 +86,6 @@ pub struct Unfollowed {
 #[schemars(rename = "feed.following.params")]
 pub struct Following {
     /// Only IDs after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub after: Option<String>,
     /// Timelines at most; clamped to the page limit.
@@ -135,7 +131,6 @@ pub struct Followers {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only users after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub after: Option<String>,
     /// Users at most; clamped to the page limit.
@@ -143,15 +138,13 @@ pub struct Followers {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Followers {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::text_bytes("after", self.after.as_deref(), check::USER_BYTES_MAX)?;
         check::page_limit(&mut self.limit, limits)
     }
@@ -176,7 +169,6 @@ pub struct FollowersPage {
 #[schemars(rename = "feed.range.params")]
 pub struct Range {
     /// `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub before: Option<String>,
     /// Messages at most; clamped to the page limit.
@@ -201,17 +193,4 @@ pub struct Page {
     /// What to pass as `before` for the next page; absent = that was all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-}
-
-/// A message of a feed: as it is in its timeline now, and which that is.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "feed.message")]
-pub struct FeedMessage {
-    /// The timeline's ID.
-    pub timeline: String,
-    /// The timeline's epoch.
-    pub epoch: String,
-    /// The message.
-    #[serde(flatten)]
-    pub message: Message<'static>,
 }

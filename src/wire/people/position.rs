@@ -9,27 +9,13 @@ use foldhash::fast::RandomState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::schema::rules;
 
 pub use super::positions::Positions;
-
-/// How far a device has stored a timeline.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Place {
-    /// The epoch that the numbers belong to.
-    #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
-    pub epoch: String,
-    /// Everything up to this sequence is stored.
-    pub after: u64,
-    /// Every change up to this number is stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changes_after: Option<u64>,
-}
+pub use crate::model::people::{Device, Place};
 
 /// Stores how far a device is. A position moves forward only, unless it is of another epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -134,11 +120,9 @@ pub struct Stored {
 )]
 pub struct List {
     /// The device's name; without it the devices are listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: Option<String>,
     /// Only timelines after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub after: Option<String>,
 }
@@ -167,17 +151,6 @@ pub struct Listed {
     /// In the order of their names; only if none was named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices: Option<Vec<Device>>,
-}
-
-/// A device of the user.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Device {
-    /// Its name.
-    pub device: String,
-    /// Its last use, exact to a day, ms since 1970.
-    pub used_at: u64,
-    /// How many positions it has.
-    pub positions: u64,
 }
 
 /// Forgets a device and its positions.

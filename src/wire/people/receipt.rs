@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::{by_timeline, page_default};
 use super::super::reasons::Reason;
 use super::super::schema::rules;
+pub use crate::model::timelines::{Receipt, Receipts as Listed};
 
 /// Timelines of one `read.set`.
 const POSITIONS_MAX: u64 = 1_000;
@@ -30,17 +30,13 @@ const POSITIONS_MAX: u64 = 1_000;
 )]
 pub struct ReadSet {
     /// The timeline's ID, 1 to 255 bytes; not with `positions`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: Option<String>,
     /// Up to here the user has read; clamped to the head.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Up to here the user's devices have received; clamped to the head, and never below `read`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
     /// The same by timeline; up to 1,000.
@@ -62,13 +58,10 @@ pub struct ReadSet {
 #[schemars(transform = rules::some_of([rules::given("read"), rules::given("received")]))]
 pub struct ReadPosition {
     /// Up to here the user has read; clamped to the head.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Up to here the user's devices have received; clamped to the head, and never below `read`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -171,7 +164,6 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub sequence: u64,
     /// Only users after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub after: Option<String>,
     /// Members at most; clamped to the page limit.
@@ -179,45 +171,17 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
         if let Some(after) = &self.after {
             check::user("after", after)?;
         }
         check::page_limit(&mut self.limit, limits)
     }
-}
-
-/// Who has received a message. Counts are of all members who can see it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "receipt.list.result")]
-pub struct Listed {
-    /// How many members have read it.
-    pub read_count: u64,
-    /// How many have received it.
-    pub received_count: u64,
-    /// Those who have received it, by user.
-    pub members: Vec<Receipt>,
-    /// What to pass as `after` for the next page; absent = that was all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
-
-/// How far one member has come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Receipt {
-    /// Who.
-    pub user: String,
-    /// Up to here they have read.
-    pub read: u64,
-    /// Up to here they have received.
-    pub received: u64,
 }

@@ -7,14 +7,11 @@
 use schemars::Schema;
 use serde_json::{Value, json};
 
-/// A text without control characters.
-pub(in super::super) const NO_CONTROL: &str = "^[^\\x00-\\x1f\\x7f-\\x9f]*$";
-/// The same, and not one of the server's own names.
+pub(in super::super) use crate::model::{NO_CONTROL, entry::NAME};
+
+/// A text without control characters that is not one of the server's own names.
 pub(in super::super) const NOT_OURS: &str =
     "^([^$\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x1f\\x7f-\\x9f]*)?$";
-/// The name of a column of an entry: not empty, not starting with `$` or `__`; without look-ahead, which not every
-/// validator has.
-pub(in super::super) const NAME: &str = "^([^$_]|_[^_]|_$)";
 /// The name of a table.
 pub(in super::super) const TABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// The name of a table's column.

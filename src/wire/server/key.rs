@@ -8,8 +8,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::schema::rules;
@@ -55,15 +54,10 @@ pub struct Create {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub signing: bool,
     /// It counts only on connections whose client certificate has this DNS name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<String>,
 }
 
-impl Check for Create {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Create {}
 
 /// The new key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -81,11 +75,7 @@ pub struct Created {
 #[schemars(rename = "key.list.params")]
 pub struct List {}
 
-impl Check for List {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for List {}
 
 /// All keys, the oldest first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -19,13 +18,10 @@ use super::super::params::page_default;
 #[schemars(rename = "log.tail.params")]
 pub struct Tail {
     /// Only lines above this number: `next` of the answer before. Absent = from the oldest one that is kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// Only lines of this level and worse; absent = all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<Level>,
     /// How long to wait for a line if there is none, ms; absent = not at all; clamped; not in a batch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// Lines at most.
     #[serde(default = "page_default")]

@@ -17,9 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
-use super::failure::Failure;
-use super::limits::Limits;
 use crate::access::GrantText;
+pub use crate::model::server::{Notice, Severity, Storage};
 
 /// Asks how the server is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,11 +26,7 @@ use crate::access::GrantText;
 #[schemars(rename = "server.status.params")]
 pub struct Status {}
 
-impl Check for Status {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Status {}
 
 /// How the server is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,69 +71,16 @@ pub struct You {
     pub rights: Option<Vec<GrantText>>,
 }
 
-/// Something that is wrong, or will be.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "server_notice")]
-pub struct Notice {
-    /// How bad it is.
-    pub severity: Severity,
-    /// When it was first seen, ms since 1970.
-    pub since: u64,
-    /// What it is, in a sentence.
-    pub what: String,
-    /// What to do about it.
-    pub advice: String,
-}
-
-/// How bad something is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "server_severity")]
-pub enum Severity {
-    /// The server does not do what it is there for, or soon will not.
-    Critical,
-    /// It does, but somebody should look.
-    Warning,
-    /// Worth knowing.
-    Info,
-}
-
-/// What there is on the disk, in bytes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "server_storage")]
-pub struct Storage {
-    /// Of rows that count.
-    pub live: u64,
-    /// Of rows that have expired or were deleted, as far as that is known; compaction reclaims them.
-    pub dead: u64,
-    /// Of pages that hold nothing and are used again.
-    pub free: u64,
-    /// Of the commit logs.
-    pub log: u64,
-    /// What an ordinary user may still write, as `df` shows; absent = not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk_free: Option<u64>,
-    /// Seconds until there is no room, if it goes on as in the last hour; absent = not within a year, or the server has
-    /// run for less than ten minutes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub full_in_s: Option<u64>,
-}
-
 /// Asks for the last hour.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "server.history.params")]
 pub struct History {
     /// Only steps after this time, ms since 1970; absent = all that are kept.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }
 
-impl Check for History {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for History {}
 
 /// The last hour, as far as the process is old.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::check::Check;
-use super::super::failure::Failure;
-use super::super::limits::Limits;
+use crate::model::server::Holder;
 
 /// Asks for all partitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,11 +15,7 @@ use super::super::limits::Limits;
 #[schemars(rename = "partition.list.params")]
 pub struct List {}
 
-impl Check for List {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for List {}
 
 /// All partitions, and the last change of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -122,22 +117,9 @@ pub struct PartitionLog {
 #[schemars(rename = "partition_hold")]
 pub struct PartitionHold {
     /// Who.
-    pub by: PartitionHolder,
+    pub by: Holder,
     /// All batches above this position are kept.
     pub position: u64,
-}
-
-/// Who may have a log kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "partition_holder")]
-pub enum PartitionHolder {
-    /// What changes lead to in other partitions.
-    Relay,
-    /// Readers of streams, named cursors, webhooks: `stream.cursors` says which.
-    Streams,
-    /// A split or a merge.
-    Reshape,
 }
 
 /// Writes that wait for a partition's writer.
@@ -240,11 +222,7 @@ pub struct Split {
     pub partition: u16,
 }
 
-impl Check for Split {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Split {}
 
 /// Begins to make one partition of two that own hashes beside each other, while they are served.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -257,11 +235,7 @@ pub struct Merge {
     pub with: u16,
 }
 
-impl Check for Merge {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Merge {}
 
 /// It has begun. `partition.list` says how far it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

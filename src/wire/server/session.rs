@@ -8,8 +8,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::Integers;
@@ -22,23 +21,18 @@ use super::key::Secret;
 #[schemars(rename = "session.open.params")]
 pub struct Open {
     /// Proves who the user is, or is an API key; refused while no authentication is configured.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 8192))]
     pub token: Option<Secret>,
     /// The user who sends, 1 to 128 bytes. An API key may act for some; beside a token it must be its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: Option<String>,
     /// Names the device, 1 to 64 bytes; others see it in presence and signals.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: Option<String>,
     /// Name and version of the client's software, up to 255 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub client: Option<String>,
     /// How integers beyond ±(2^53−1) come back; default `number`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub integers: Option<Integers>,
 }
 
@@ -89,11 +83,7 @@ pub struct Server {
 #[schemars(rename = "ping.params")]
 pub struct Nothing {}
 
-impl Check for Nothing {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Nothing {}
 
 /// The answer to a ping.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -25,11 +24,7 @@ pub struct Renew {
     pub token: Secret,
 }
 
-impl Check for Renew {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Renew {}
 
 /// The session goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,14 +44,12 @@ pub struct Renewed {
 )]
 pub struct List {
     /// Only of this user.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: Option<String>,
     /// Which come first.
     #[serde(default)]
     pub order: Order,
     /// Only sessions after this: `next` of the page before. Only with the order `opened`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub after: Option<String>,
     /// Sessions at most; clamped to 1,000.
@@ -159,7 +152,6 @@ pub struct Get {
     #[schemars(length(max = 64))]
     pub session: String,
     /// Only timelines after this one: `next` of the page before. As in `timeline.list`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub after: Option<String>,
     /// Positions at most; clamped to the page limit.
@@ -239,7 +231,6 @@ pub struct Revoke {
     pub user: String,
     /// Those that were issued before (by `iat`), ms since 1970; a token that does not say it counts as old. Absent =
     /// all that were issued up to now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub issued_before: Option<u64>,
 }
 

@@ -6,13 +6,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::schema::rules;
 use super::super::tables::stream::POSITION_BYTES_MAX;
+pub use crate::model::server::{DeadLetter, Failing};
 
 /// Bytes of a webhook's name.
 const NAME_BYTES_MAX: usize = 40;
@@ -23,11 +23,7 @@ const NAME_BYTES_MAX: usize = 40;
 #[schemars(rename = "webhook.list.params")]
 pub struct List {}
 
-impl Check for List {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for List {}
 
 /// All webhooks, in the order of the configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,18 +61,6 @@ pub struct Webhook {
     pub failing: Option<Failing>,
 }
 
-/// A receiver that does not take what it is sent.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "webhook_failing")]
-pub struct Failing {
-    /// Since when, ms.
-    pub since: u64,
-    /// How often it was tried.
-    pub attempts: u64,
-    /// What came of the last attempt.
-    pub error: String,
-}
-
 /// Asks for the dead letters of a webhook: changes that its receiver did not take in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -86,7 +70,6 @@ pub struct Dead {
     #[schemars(length(min = 1, max = 40))]
     pub name: String,
     /// Only above this number: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// Dead letters at most; clamped to 50.
     #[serde(default = "page_default")]
@@ -115,26 +98,6 @@ pub struct DeadPage {
     pub next: Option<u64>,
 }
 
-/// Changes that a receiver did not take in time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "dead_letter")]
-pub struct DeadLetter {
-    /// Its number among the webhook's.
-    pub number: u64,
-    /// The position before its changes.
-    pub from: String,
-    /// The position behind them.
-    pub to: String,
-    /// How many there are; 0 = not known, the log had let go of them.
-    pub changes: u64,
-    /// Why the last attempt failed.
-    pub error: String,
-    /// When that was, ms.
-    pub failed_at: u64,
-    /// It waits to be posted again.
-    pub replaying: bool,
-}
-
 /// Has a webhook post again: everything behind a position, or one dead letter, which goes away when it is taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -147,11 +110,9 @@ pub struct Replay {
     #[schemars(length(min = 1, max = 40))]
     pub name: String,
     /// Everything behind this position; or `dead`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub position: Option<String>,
     /// The dead letter of this number, once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub dead: Option<u64>,
 }
 

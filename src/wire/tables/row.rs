@@ -8,8 +8,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::{Entry, OneValue};
@@ -147,14 +146,11 @@ pub struct Range {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::TABLE))]
     pub table: String,
     /// Only rows whose key begins with these values of its first columns; not of all of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Cells>,
     /// From this key on, in the direction that is asked for: `next` of the page before. Columns at its end may be left
     /// out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<Cells>,
     /// Up to this key, without it. Columns at its end may be left out: then without all rows that have the others.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Cells>,
     /// From the highest key to the lowest.
     #[serde(default)]
@@ -172,7 +168,6 @@ pub struct Range {
     #[schemars(range(min = 1))]
     pub versions: u64,
     /// Only rows that it is true of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Box<Filter>>,
 }
 
@@ -223,7 +218,6 @@ pub struct Put {
     /// Its columns, 1,024 at most.
     pub columns: Cells,
     /// Refuse unless the row is there, or is not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
 }
 
@@ -236,13 +230,8 @@ impl Check for Put {
         let bytes: usize = self.columns.0.columns.iter().map(size).sum();
         match bytes > WRITE_BYTES_MAX {
             true => {
-                let (limit, actual) = (WRITE_BYTES_MAX as u64, bytes as u64);
-                Err(Failure::too_large(
-                    "columns",
-                    "row_bytes_max",
-                    limit,
-                    actual,
-                ))
+                let (name, limit) = ("row_bytes_max", WRITE_BYTES_MAX as u64);
+                Err(Failure::too_large("columns", name, limit, bytes as u64))
             }
             false => Ok(()),
         }

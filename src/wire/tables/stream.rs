@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -29,22 +28,17 @@ pub(in super::super) const POSITION_BYTES_MAX: usize = 4 << 10;
 )]
 pub struct Open {
     /// The timelines whose IDs begin so; empty = all. None of the server's own (`$…`). Or `table`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255), regex(pattern = rules::NOT_OURS))]
     pub timelines: Option<String>,
     /// The rows of this table, which must have a stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::TABLE))]
     pub table: Option<String>,
     /// Where to begin: `"now"` (the default), or `"start"`, the first change that the log keeps.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<From>,
     /// Behind this position, of a push or of `stream.cursors`; not with `from` or `cursor`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub position: Option<String>,
     /// At the named cursor, 1 to 64 bytes. One that is not there is made first, at `from`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::NOT_OURS))]
     pub cursor: Option<String>,
 }
@@ -118,11 +112,7 @@ pub struct Close {
     pub stream: u64,
 }
 
-impl Check for Close {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for Close {}
 
 /// Nothing of the stream follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -166,7 +156,6 @@ pub struct Committed {
 #[schemars(rename = "stream.cursors.params")]
 pub struct Cursors {
     /// Only names above this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub after: Option<String>,
     /// Cursors at most; clamped to the page limit.

@@ -6,12 +6,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::schema::rules;
 use crate::model::limits::NAME_BYTES_MAX;
+use crate::model::{ColumnType, IndexKind, IndexState, KeyType};
 use crate::model::{check_column_name, check_table_name};
 
 /// Asks for the tables and indexes that the caller has any right to.
@@ -20,11 +20,7 @@ use crate::model::{check_column_name, check_table_name};
 #[schemars(rename = "table.list.params")]
 pub struct List {}
 
-impl Check for List {
-    fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        Ok(())
-    }
-}
+impl Check for List {}
 
 /// All of them, in the order of their names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,19 +114,6 @@ pub struct KeyColumn {
     pub auto_increment: bool,
 }
 
-/// The type of a key's column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "key_type")]
-pub enum KeyType {
-    /// A signed 64-bit integer.
-    Integer,
-    /// Text, ordered by its bytes.
-    String,
-    /// Bytes.
-    Binary,
-}
-
 /// A defined column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "defined_column")]
@@ -140,23 +123,6 @@ pub struct Column {
     /// Its declared type.
     #[serde(rename = "type")]
     pub kind: ColumnType,
-}
-
-/// The declared type of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "column_type")]
-pub enum ColumnType {
-    /// A signed 64-bit integer.
-    Integer,
-    /// A double.
-    Double,
-    /// True or false.
-    Boolean,
-    /// Text.
-    String,
-    /// Bytes.
-    Binary,
 }
 
 /// What decides which versions of a table's columns live, and which may be written.
@@ -202,28 +168,4 @@ pub struct Index {
     pub key: Vec<String>,
     /// The columns that its rows hold besides.
     pub columns: Vec<String>,
-}
-
-/// What an index may begin with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "index_kind")]
-pub enum IndexKind {
-    /// Any column.
-    Global,
-    /// The first key column of its table.
-    Local,
-}
-
-/// Which rows an index has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "index_state")]
-pub enum IndexState {
-    /// Not all yet: rows from before it are being brought in, and it can't be read.
-    Building,
-    /// Those of all rows of its table.
-    Complete,
-    /// Those of rows that were written since it was made.
-    Since,
 }

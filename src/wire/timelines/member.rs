@@ -8,15 +8,16 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::{Entry, Patch};
 use super::super::params::page_default;
 use super::super::schema::rules;
-use super::new_member::{History, NewMember, attributes_size, count, new_members, role};
+use super::new_member::{History, attributes_size, count, new_members, role};
 use crate::model::json_bytes;
+use crate::model::timelines::NewMember;
+pub use crate::model::timelines::{ListedMembers as Listed, Member, NextMembers as Next};
 
 /// Adds members, all or none; those who are members already stay as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,21 +31,17 @@ pub struct Add {
     #[schemars(length(min = 1, max = 10_000))]
     pub members: Vec<NewMember>,
     /// How many earlier messages they see: `"all"` (the default), `"none"` or a number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
     /// A message that is appended behind in the same batch, if anybody was added.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub announce: Option<Entry<'static>>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Add {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         if self.members.is_empty() {
             return Err(Failure::invalid("members", "must not be empty"));
         }
@@ -90,17 +87,13 @@ pub struct Update {
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: String,
     /// The new role, 1 to 64 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
     /// What to set and remove; the whole may be up to 4 KiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub attributes: Option<AttributesPatch>,
     /// Refuse unless the member has this version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_version: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
@@ -110,7 +103,6 @@ pub struct Update {
 #[serde(deny_unknown_fields)]
 pub struct AttributesPatch {
     /// New values.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Entry<'static>>,
     /// Names that go away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -120,8 +112,7 @@ pub struct AttributesPatch {
 
 impl Check for Update {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::user("user", &self.user)?;
         role(self.role.as_deref())?;
         if self.role.is_none() && self.attributes.is_none() {
@@ -137,27 +128,6 @@ impl Check for Update {
         check::patch("attributes", &patch, limits)?;
         attributes_size(json_bytes(&patch.put) as u64)
     }
-}
-
-/// A member.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Member {
-    /// Who.
-    pub user: String,
-    /// Free text.
-    pub role: String,
-    /// The app's.
-    pub attributes: Entry<'static>,
-    /// The first sequence that they may see.
-    pub visible_from: u64,
-    /// When they became a member, ms since 1970.
-    pub joined_at: u64,
-    /// Up to here they have read.
-    pub read: u64,
-    /// Up to here they have received; not below `read`.
-    pub received: u64,
-    /// The list's version at the last change of this member.
-    pub version: u64,
 }
 
 /// The member was changed, or was so already.
@@ -181,18 +151,15 @@ pub struct Remove {
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL)))]
     pub users: Vec<String>,
     /// A message that is appended behind in the same batch, if anybody was removed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub announce: Option<Entry<'static>>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Remove {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         if self.users.is_empty() {
             return Err(Failure::invalid("users", "must not be empty"));
         }
@@ -236,15 +203,13 @@ pub struct Get {
     #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
     pub user: String,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Get {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::user("user", &self.user)
     }
 }
@@ -266,14 +231,11 @@ pub struct List {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Only what changed after this version; not with `after`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
     /// Only users after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub after: Option<String>,
     /// Only members with this role; with `since` those who changed and have another one are in `removed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
     /// Members at most; clamped to the page limit.
@@ -281,15 +243,13 @@ pub struct List {
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for List {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target(&self.timeline, &self.epoch)?;
         check::text_bytes("after", self.after.as_deref(), check::USER_BYTES_MAX)?;
         role(self.role.as_deref())?;
         if self.since.is_some() && self.after.is_some() {
@@ -297,36 +257,4 @@ impl Check for List {
         }
         check::page_limit(&mut self.limit, limits)
     }
-}
-
-/// A page of members, or of what changed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "member.list.result")]
-pub struct Listed {
-    /// In the order of their users' bytes; with `since` in the order of their changes.
-    pub members: Vec<Member>,
-    /// With `since`: users who left.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub removed: Option<Vec<String>>,
-    /// The version of the list. That of the first page of a whole list is what to pass as `since` once all pages are
-    /// there.
-    pub version: u64,
-    /// What to pass as `after` for the next page, or as `since` if that was given; absent = that was all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<Next>,
-    /// How many members there are.
-    pub members_count: u64,
-    /// `since` is older than 30 days, or of another history: this is the whole list from its start.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub reset: bool,
-}
-
-/// Where the next page of members starts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Next {
-    /// Goes into `since`.
-    Since(u64),
-    /// Goes into `after`.
-    After(String),
 }

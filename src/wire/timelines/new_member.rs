@@ -15,8 +15,8 @@ use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::Entry;
 use super::super::reasons::Reason;
-use super::super::schema::rules;
 use crate::model::json_bytes;
+use crate::model::timelines::NewMember;
 
 /// Members that one call adds or removes.
 const MEMBERS_MAX: usize = 10_000;
@@ -24,29 +24,6 @@ const MEMBERS_MAX: usize = 10_000;
 const ROLE_BYTES_MAX: usize = 64;
 /// Bytes of a member's attributes.
 const ATTRIBUTES_BYTES_MAX: u64 = 4 << 10;
-
-/// A user who is to become a member.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NewMember {
-    /// Who, 1 to 128 bytes.
-    #[schemars(length(min = 1, max = 128), regex(pattern = rules::NO_CONTROL))]
-    pub user: String,
-    /// Free text, 1 to 64 bytes; default `member`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 64))]
-    pub role: Option<String>,
-    /// The app's, up to 4 KiB.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attributes: Option<Entry<'static>>,
-    /// The first sequence that they may see; without it as `history` says. Clamped to `head` + 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub visible_from: Option<u64>,
-    /// Up to here they have read; without it all that is there when they join. Clamped to `head`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read: Option<u64>,
-}
 
 /// Members of a call that adds some.
 pub(in super::super) fn new_members(members: &[NewMember], limits: &Limits) -> Result<(), Failure> {
@@ -57,7 +34,7 @@ pub(in super::super) fn new_members(members: &[NewMember], limits: &Limits) -> R
             let field = failure.field.clone().unwrap_or_default();
             failure.about(format!("members[{index}].{field}"))
         };
-        member.check(limits).map_err(within)?;
+        check_one(member, limits).map_err(within)?;
         if !seen.insert(member.user.as_str()) {
             let field = format!("members[{index}].user");
             return Err(Failure::invalid(field, "the user stands twice"));
@@ -66,21 +43,14 @@ pub(in super::super) fn new_members(members: &[NewMember], limits: &Limits) -> R
     Ok(())
 }
 
-impl NewMember {
-    fn check(&self, limits: &Limits) -> Result<(), Failure> {
-        check::user("user", &self.user)?;
-        role(self.role.as_deref())?;
-        if self.visible_from == Some(0) {
-            return Err(Failure::invalid("visible_from", "sequences start at 1"));
-        }
-        match &self.attributes {
-            Some(attributes) => {
-                check::entry("attributes", attributes, limits)?;
-                attributes_size(json_bytes(&attributes.columns) as u64)
-            }
-            None => Ok(()),
-        }
+fn check_one(member: &NewMember, limits: &Limits) -> Result<(), Failure> {
+    check::user("user", &member.user)?;
+    role(member.role.as_deref())?;
+    if member.visible_from == Some(0) {
+        return Err(Failure::invalid("visible_from", "sequences start at 1"));
     }
+    check::entry("attributes", &Entry::from(&member.attributes), limits)?;
+    attributes_size(json_bytes(&member.attributes) as u64)
 }
 
 pub(in super::super) fn attributes_size(bytes: u64) -> Result<(), Failure> {

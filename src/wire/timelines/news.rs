@@ -4,15 +4,16 @@
 //! or when.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::messages::entry::Entry;
 use super::super::messages::message::Message;
-use super::super::messages::reaction;
-use super::super::messages::reaction::Reactions;
 use super::member::Member;
+use crate::model::timelines::Reaction;
+use crate::model::timelines::reaction::{by_name, encoded_bytes_max};
 
 /// New messages of a subscription: every sequence above the last one of the reply, once, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +24,7 @@ pub struct Messages<'a> {
     /// Its epoch.
     pub epoch: Cow<'a, str>,
     /// In order, without gap.
-    pub messages: Vec<Message<'a>>,
+    pub messages: Vec<Cow<'a, Message>>,
     /// The last sequence.
     pub head: u64,
 }
@@ -37,7 +38,7 @@ pub struct Changed<'a> {
     /// Its epoch.
     pub epoch: Cow<'a, str>,
     /// Newest form, in change order.
-    pub messages: Vec<Message<'a>>,
+    pub messages: Vec<Cow<'a, Message>>,
     /// What to pass as `changes_after` when resuming: up to this change number everything was sent.
     pub change_head: u64,
 }
@@ -66,14 +67,16 @@ pub struct ReactedMessage<'a> {
     /// The number of its last change.
     pub change: u64,
     /// All reactions to it now, by name; empty = none is left.
-    pub reactions: Reactions<'a>,
+    #[serde(with = "by_name")]
+    #[schemars(with = "BTreeMap<String, Reaction>")]
+    pub reactions: Cow<'a, [Reaction]>,
 }
 
 impl ReactedMessage<'_> {
     /// At most so many bytes in any encoding, inside an array.
     #[must_use]
     pub fn encoded_bytes_max(&self) -> usize {
-        64 + reaction::encoded_bytes_max(&self.reactions)
+        64 + encoded_bytes_max(&self.reactions)
     }
 }
 

@@ -6,8 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
@@ -19,15 +18,12 @@ use super::timeline::AFTER_BYTES_MAX;
 #[schemars(rename = "timeline.prefixes.params")]
 pub struct Prefixes {
     /// Only IDs that start with this; the level begins behind it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub prefix: Option<String>,
     /// What ends a level; `/` if it is left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub delimiter: Option<String>,
     /// Only what comes behind this: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub after: Option<String>,
     /// Entries at most; clamped to the page limit.

@@ -1,162 +1,37 @@
-//! Settings of a timeline, as they are said.
+//! What settings of a timeline may be.
 //!
-//! Owns: their shapes in calls, answers and the configuration's policies. Promises: numbers that leave here can be
-//! stored. Must not: know a default; the timelines do.
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
+//! Owns: the ranges of their numbers. Promises: numbers that were checked can be stored. Must not: know a default; the
+//! timelines do.
 
 use super::super::failure::Failure;
+use crate::model::timelines::SettingsPatch;
 
-/// The settings in force: the timeline's own, else the policy's, else the defaults.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Settings {
-    /// How much is kept; empty = everything.
-    pub retention: Retention,
-    /// Only members may read and write; to other users the timeline does not exist.
-    pub members_only: bool,
-    /// How messages reach inboxes.
-    pub fan_out: FanOut,
-    /// Up to how many members `auto` writes into inboxes.
-    pub fan_out_members_max: u64,
-    /// Who may edit and delete messages.
-    pub edit: Edit,
-}
-
-/// A change of settings: what is left out stays, `null` goes back to the policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SettingsPatch {
-    /// How much is kept; empty = everything.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "given"
-    )]
-    #[schemars(with = "Option<Retention>")]
-    pub retention: Option<Option<Retention>>,
-    /// Only members may read and write; to other users the timeline does not exist.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "given"
-    )]
-    #[schemars(with = "Option<bool>")]
-    pub members_only: Option<Option<bool>>,
-    /// How messages reach inboxes.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "given"
-    )]
-    #[schemars(with = "Option<FanOut>")]
-    pub fan_out: Option<Option<FanOut>>,
-    /// Up to how many members `auto` writes into inboxes; 1 to 1,000,000.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "given"
-    )]
-    #[schemars(with = "Option<u64>", range(min = 1, max = 1_000_000))]
-    pub fan_out_members_max: Option<Option<u64>>,
-    /// Who may edit and delete messages.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "given"
-    )]
-    #[schemars(with = "Option<Edit>")]
-    pub edit: Option<Option<Edit>>,
-}
-
-/// A value that is there, perhaps `null`.
-fn given<'de, D, T>(from: D) -> Result<Option<Option<T>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(from).map(Some)
-}
-
-/// Limits of what is kept; one that is left out does not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Retention {
-    /// No message is older, ms; at least 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub age_ms: Option<u64>,
-    /// No more messages; at least 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub messages: Option<u64>,
-    /// No more bytes of stored messages; at least 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub bytes: Option<u64>,
-}
-
-/// How messages reach inboxes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FanOut {
-    /// They don't: feeds read the source.
-    Read,
-    /// Each message is written into the inboxes of members and followers.
-    Write,
-    /// As `write` until there are more than `fan_out_members_max`, from then on as `read`, until configured again.
-    Auto,
-}
-
-/// Who may edit and delete messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Edit {
-    /// Whose messages.
-    pub by: EditBy,
-    /// How long after the append, ms; without it for ever.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window_ms: Option<u64>,
-}
-
-/// Whose messages a user may edit and delete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EditBy {
-    /// Everybody's.
-    Anyone,
-    /// Their own.
-    Sender,
-}
-
-impl SettingsPatch {
-    /// Refuses numbers out of range.
-    ///
-    /// # Errors
-    /// `invalid_params` with the path of the number.
-    pub fn check(&self) -> Result<(), Failure> {
-        let kept = self.retention.flatten().unwrap_or_default();
-        for (field, limit) in [
-            ("settings.retention.age_ms", kept.age_ms),
-            ("settings.retention.messages", kept.messages),
-            ("settings.retention.bytes", kept.bytes),
-            (
-                "settings.fan_out_members_max",
-                self.fan_out_members_max.flatten(),
-            ),
-        ] {
-            if limit == Some(0) {
-                return Err(Failure::invalid(field, "must be at least 1"));
-            }
+/// Refuses numbers out of range.
+///
+/// # Errors
+/// `invalid_params` with the path of the number.
+pub fn check(settings: &SettingsPatch) -> Result<(), Failure> {
+    let kept = settings.retention.flatten().unwrap_or_default();
+    for (field, limit) in [
+        ("settings.retention.age_ms", kept.age_ms),
+        ("settings.retention.messages", kept.messages),
+        ("settings.retention.bytes", kept.bytes),
+        (
+            "settings.fan_out_members_max",
+            settings.fan_out_members_max.flatten(),
+        ),
+    ] {
+        if limit == Some(0) {
+            return Err(Failure::invalid(field, "must be at least 1"));
         }
-        if let Some(members) = self.fan_out_members_max.flatten()
-            && members > FAN_OUT_MEMBERS_MAX
-        {
-            let failure = Failure::invalid("settings.fan_out_members_max", "too large");
-            return Err(failure.over(FAN_OUT_MEMBERS_MAX, members));
-        }
-        Ok(())
     }
+    if let Some(members) = settings.fan_out_members_max.flatten()
+        && members > FAN_OUT_MEMBERS_MAX
+    {
+        let failure = Failure::invalid("settings.fan_out_members_max", "too large");
+        return Err(failure.over(FAN_OUT_MEMBERS_MAX, members));
+    }
+    Ok(())
 }
 
 const FAN_OUT_MEMBERS_MAX: u64 = 1_000_000;

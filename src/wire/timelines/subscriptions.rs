@@ -14,6 +14,7 @@ use super::super::limits::Limits;
 use super::super::messages::message::Message;
 use super::super::reasons::Reason;
 use super::super::schema::rules;
+use crate::model::timelines::SyncState as State;
 
 /// Where one of many subscriptions begins. Neither `after` nor `rewind`: from now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,17 +22,13 @@ use super::super::schema::rules;
 #[schemars(transform = rules::not_beside("after", ["rewind"]))]
 pub struct Start {
     /// Everything above this sequence; not with `rewind`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// The newest so many messages; not with `after`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rewind: Option<u64>,
     /// The epoch that `after` belongs to. If it is not the current one, the answer's `state` says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
     /// Also what changed at or below `after`, above this change number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_after: Option<u64>,
 }
 
@@ -72,25 +69,6 @@ pub(in super::super) fn check_count(count: usize, limits: &Limits) -> Result<(),
     Ok(())
 }
 
-/// How a position was answered. An unknown one means: start over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// As asked.
-    Ok,
-    /// History before the position is gone: messages start at `floor`, and it goes on from there.
-    TooOld,
-    /// Another history: no messages, no subscription; start over.
-    EpochChanged,
-    /// No such timeline for this user any more: deleted, or hidden by `members_only`; only in `sync`.
-    Deleted,
-    /// The device has no position in this conversation: its newest messages; only in `sync` by device.
-    New,
-    /// The caller has no right to read it, whether there is one or not: keep what you have, and ask again later; only
-    /// in `sync`.
-    Forbidden,
-}
-
 /// The subscription, unless `state` says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "subscribe.result")]
@@ -107,10 +85,10 @@ pub struct Subscribed {
     /// them (`more`) the number up to which it does; the pushes of the rest carry it on.
     pub change_head: u64,
     /// Messages above the position, without gap.
-    pub messages: Vec<Message<'static>>,
+    pub messages: Vec<Message>,
     /// What changed at or below the position, newest form, in change order; only if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed: Option<Vec<Message<'static>>>,
+    pub changed: Option<Vec<Message>>,
     /// The rest up to `head` follows as pushes.
     pub more: bool,
     /// How it went.

@@ -8,8 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::message::Message;
@@ -18,10 +17,9 @@ use super::super::people::position::{Place, places, positions_at};
 
 pub use super::super::people::positions::{Position, Positions};
 use super::super::schema::rules;
-pub use super::subscriptions::{
-    Following, Start, State, Subscribed, SubscribedMany, SubscribedOne,
-};
+pub use super::subscriptions::{Following, Start, Subscribed, SubscribedMany, SubscribedOne};
 use super::subscriptions::{check_count, check_starts};
+pub use crate::model::timelines::{Lane as With, SyncState as State};
 
 /// Asks for what is new in many timelines, and may wait for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,25 +31,20 @@ use super::subscriptions::{check_count, check_starts};
 )]
 pub struct Sync {
     /// The reader's positions, by timeline; or `device`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub positions: Option<Positions>,
     /// The user's device whose stored positions count, in all of the user's conversations; 1 to 64 bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: Option<String>,
     /// Positions that the device has stored: they are set first, as by `position.set`. Nothing else moves them.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, Place>>", transform = rules::timelines)]
     pub ack: Option<Positions>,
     /// So many of the newest messages of a conversation in which the device has no position; default 20.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rewind: Option<u64>,
     /// Messages per timeline at most; clamped to the page limit.
     #[serde(default = "page_default")]
     #[schemars(range(min = 1))]
     pub limit: u64,
     /// Wait up to this long until there is something, ms; clamped; not in a batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }
 
@@ -96,10 +89,10 @@ pub struct Synced {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncedTimeline {
     /// Messages above the position, without gap.
-    pub messages: Vec<Message<'static>>,
+    pub messages: Vec<Message>,
     /// What changed at or below the position, newest form, in change order; only if asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub changed: Option<Vec<Message<'static>>>,
+    pub changed: Option<Vec<Message>>,
     /// What to pass as `after` next time.
     pub position: u64,
     /// The last sequence, 0 if none.
@@ -134,34 +127,26 @@ pub struct SyncedTimeline {
 )]
 pub struct Subscribe {
     /// The timeline's ID, 1 to 255 bytes; or `timelines`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: Option<String>,
     /// Many at once, each for itself: where it begins, by timeline.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(transform = rules::timelines)]
     pub timelines: Option<BTreeMap<String, Start>>,
     /// All conversations of the user, also those that they join later; `subscribed` pushes tell those with news.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [true, null]))]
     pub conversations: Option<bool>,
     /// With `conversations`: from the positions of this device; else from now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::NO_CONTROL))]
     pub device: Option<String>,
     /// Everything above this sequence; not with `rewind`, and not with `timelines`, which have their own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// The newest so many messages; not with `after`. With `device` of conversations where it has no position (default
     /// 20).
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rewind: Option<u64>,
     /// The epoch that `after` belongs to. If it is not the current one, the answer's `state` says so.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
     /// Also what changed at or below `after`, above this change number.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_after: Option<u64>,
     /// Messages of a timeline in the reply at most; clamped to the page limit. The rest follows as pushes.
     #[serde(default = "page_default")]
@@ -173,20 +158,6 @@ pub struct Subscribe {
     /// Pushes of this subscription that come only if they are asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<With>,
-}
-
-/// Pushes that a subscription asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum With {
-    /// `signal`: what users say in passing.
-    Signals,
-    /// `presence`: who is online.
-    Presence,
-    /// `member.changed`: who is a member.
-    Members,
-    /// `receipt`: how far members have read.
-    Receipts,
 }
 
 impl Subscribe {
@@ -263,19 +234,15 @@ fn one_of_three<T>(
 )]
 pub struct Unsubscribe {
     /// The timeline's ID, 1 to 255 bytes; or `timelines`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: Option<String>,
     /// Many at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(inner(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL)))]
     pub timelines: Option<Vec<String>>,
     /// All conversations, as they were subscribed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = [true, null]))]
     pub conversations: Option<bool>,
     /// The epoch that is thought to be current; another one is refused. Only with `timeline`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }

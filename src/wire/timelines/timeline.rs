@@ -6,15 +6,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::super::check;
-use super::super::check::Check;
+use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::{Entry, Patch};
 use super::super::params::page_default;
 use super::super::schema::rules;
-use super::new_member::{NewMember, new_members};
-use super::settings::{Settings, SettingsPatch};
+use super::new_member::new_members;
+use super::settings;
+use crate::model::timelines::{NewMember, Settings, SettingsPatch};
+pub use crate::model::timelines::{Part as Differs, TimelineInfo as Info};
 
 /// Makes a timeline, or finds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,30 +26,26 @@ pub struct Create {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Its meta, if it is made now.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub meta: Option<Entry<'static>>,
     /// Its settings, if it is made now; what is left out is as the policy says.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<SettingsPatch>,
     /// Its members, if it is made now; up to 10,000, nobody twice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000))]
     pub members: Vec<NewMember>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Create {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         if let Some(meta) = &self.meta {
             check::entry("meta", meta, limits)?;
         }
         if let Some(settings) = &self.settings {
-            settings.check()?;
+            settings::check(settings)?;
         }
         new_members(&self.members, limits)
     }
@@ -65,19 +62,16 @@ pub struct Configure {
     /// What to set, and what to give back.
     pub settings: SettingsPatch,
     /// Refuse unless the settings have this version; 0 = none were ever set.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_version: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Configure {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
-        self.settings.check()
+        check::target_to_write(&self.timeline, &self.epoch)?;
+        settings::check(&self.settings)
     }
 }
 
@@ -108,19 +102,6 @@ pub struct Created {
     pub differs: Vec<Differs>,
 }
 
-/// A part of a `timeline.create`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "timeline.differs")]
-pub enum Differs {
-    /// A name in the meta is missing or has another value.
-    Meta,
-    /// Other settings are in force.
-    Settings,
-    /// Others are members too, or one is missing or has another role.
-    Members,
-}
-
 /// Asks for one timeline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -130,49 +111,14 @@ pub struct Get {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Get {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())
+        check::target(&self.timeline, &self.epoch)
     }
-}
-
-/// What is known of a timeline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "timeline.get.result")]
-pub struct Info {
-    /// Its ID.
-    pub timeline: String,
-    /// Tells this history of the name from earlier ones.
-    pub epoch: String,
-    /// Its meta.
-    pub meta: Entry<'static>,
-    /// Of the meta: 1 at creation, one more by each update.
-    pub version: u64,
-    /// The last sequence, 0 if none.
-    pub head: u64,
-    /// The lowest readable sequence; `head` + 1 if nothing is kept.
-    pub floor: u64,
-    /// The last change number, 0 if none.
-    pub change_head: u64,
-    /// ms since 1970.
-    pub created_at: u64,
-    /// When the meta was last updated, ms since 1970.
-    pub updated_at: u64,
-    /// The timestamp of the last message, ms since 1970.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_at: Option<u64>,
-    /// The settings in force.
-    pub settings: Settings,
-    /// The version of the timeline's own settings; 0 = none were ever set.
-    pub settings_version: u64,
-    /// How many members there are; 0 = it is no conversation.
-    pub members_count: u64,
 }
 
 /// Changes the meta: a value sets its name, `null` removes it, other names stay.
@@ -186,18 +132,15 @@ pub struct Update {
     /// What to set and remove.
     pub meta: Patch,
     /// Refuse unless the meta has this version.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect_version: Option<u64>,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Update {
     fn check(&mut self, limits: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())?;
+        check::target_to_write(&self.timeline, &self.epoch)?;
         check::patch("meta", &self.meta, limits)
     }
 }
@@ -222,15 +165,13 @@ pub struct Delete {
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::NO_CONTROL))]
     pub timeline: String,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Delete {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())
+        check::target_to_write(&self.timeline, &self.epoch)
     }
 }
 
@@ -253,15 +194,13 @@ pub struct Trim {
     /// The first sequence to keep.
     pub before: u64,
     /// Refuse unless this is the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }
 
 impl Check for Trim {
     fn check(&mut self, _: &Limits) -> Result<(), Failure> {
-        check::timeline_to_write(&self.timeline)?;
-        check::epoch("epoch", self.epoch.as_deref())
+        check::target_to_write(&self.timeline, &self.epoch)
     }
 }
 
@@ -279,11 +218,9 @@ pub struct Trimmed {
 #[schemars(rename = "timeline.list.params")]
 pub struct List {
     /// Only IDs that start with this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
     pub prefix: Option<String>,
     /// Only IDs after this one: `next` of the page before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub after: Option<String>,
     /// Timelines at most; clamped to the page limit.

@@ -11,19 +11,16 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::super::shape;
 use super::super::shape::{page_bytes, size};
 use super::super::wait::Wait;
-use super::super::{Caller, Shared, Started, Work, refusal};
+use super::super::{Caller, Shared, Started, Work, in_field, refusal};
 use crate::feed::{Mailbox, Watch};
 use crate::gateway::entrance::door::other_rules;
 use crate::ids::{PartitionId, Position};
-use crate::people::{
-    Filter, ListConversations, People, Shown, SyncConversations, SyncedConversations,
-};
+use crate::people::{ListConversations, People, Shown, SyncConversations, SyncedConversations};
 use crate::timeline::Timelines;
 use crate::wire::people::conversation;
-use crate::wire::{Failure, Integers, Method, Reason, Reply, Request};
+use crate::wire::{Failure, Method, Reason, Reply, Request};
 
 /// Up to where members were changed on a connection, by partition. Lists wait until they show that.
 #[derive(Debug, Default)]
@@ -110,22 +107,16 @@ pub(in super::super) fn list(
     Work::Read(Box::pin(async move {
         let user = caller.user()?;
         caught_up(&shared, &user, &caller.member_changes).await?;
-        let conversation::List {
-            after,
-            limit,
-            filter,
-            columns,
-        } = request;
         let asked = ListConversations {
             asker: caller.asking(Method::ConversationList),
-            after,
-            limit: size(limit),
-            filter: wanted(filter),
-            columns,
+            after: request.after,
+            limit: size(request.limit),
+            filter: request.filter,
+            columns: request.columns,
             bytes_max: page_bytes(&shared.options.limits),
         };
         let listed = shared.people.list(asked).await.map_err(refusal)?;
-        let show = |one| shown(one, &user, caller.integers);
+        let show = |one| shown(one, &user);
         Ok(Reply::ConversationList(conversation::Listed {
             conversations: listed.conversations.into_iter().map(show).collect(),
             next: listed.next,
@@ -144,15 +135,8 @@ pub(in super::super) fn count(
         let user = caller.user()?;
         caught_up(&shared, &user, &caller.member_changes).await?;
         let asker = caller.asking(Method::ConversationCount);
-        let count = shared.people.count(&asker, wanted(request.filter)).await;
-        let count = count.map_err(refusal)?;
-        Ok(Reply::ConversationCount(conversation::Counted {
-            conversations: count.conversations,
-            unread_conversations: count.unread_conversations,
-            unread: count.unread,
-            mentions: count.mentions,
-            more: count.more,
-        }))
+        let count = shared.people.count(&asker, request.filter).await;
+        count.map(Reply::ConversationCount).map_err(refusal)
     }))
 }
 
@@ -166,7 +150,7 @@ pub(in super::super) fn get(
         let user = caller.user()?;
         let asker = caller.asking(Method::ConversationGet);
         let found = shared.people.conversation(&asker, &request.timeline).await;
-        let conversation = shown(found.map_err(refusal)?, &user, caller.integers);
+        let conversation = shown(found.map_err(refusal)?, &user);
         let got = conversation::Got { conversation };
         Ok(Reply::ConversationGet(Box::new(got)))
     }))
@@ -178,26 +162,16 @@ pub(in super::super) fn update(
     request: conversation::Update,
 ) -> Started {
     let asker = caller.person(Method::ConversationUpdate)?;
-    let conversation::Update {
-        timeline,
-        set,
-        remove,
-    } = request;
-    let (people, integers) = (shared.people.clone(), caller.integers);
-    let (asked, place) = (people.own(&asker, &timeline), caller.line.place());
+    let people = shared.people.clone();
+    let (asked, place) = (people.own(&asker, &request.timeline), caller.line.place());
     Ok(Work::Write(Box::pin(async move {
         let own = asked.await.map_err(refusal)?;
         let turn = place.await;
-        let updated = turn.queue(people.update_attributes(own, set.put, remove));
-        let attributes = updated.await.map_err(|error| {
-            let mut failure = refusal(error);
-            if failure.field.as_deref() == Some("entry") {
-                failure.field = Some("set".to_owned());
-            }
-            failure
-        })?;
+        let (set, remove) = (request.set.put, request.remove);
+        let updated = turn.queue(people.update_attributes(own, set, remove));
+        let attributes = updated.await.map_err(|error| in_field("set", error))?;
         Ok(Reply::ConversationUpdate(conversation::Updated {
-            attributes: Some(shape::entry(attributes, integers)),
+            attributes: Some(attributes.into()),
         }))
     })))
 }
@@ -234,14 +208,13 @@ pub(in super::super) fn direct(
     let changes = Arc::clone(&caller.member_changes);
     changing_members(shared, changes, &timeline, || {
         let queued = shared.timelines.direct(&asker, &timeline, &request.user);
-        Work::Write(Box::pin(async move {
-            let (info, created) = queued.await.map_err(refusal)?;
-            Ok(Reply::ConversationDirect(conversation::DirectMade {
+        Work::write(queued, |(info, created)| {
+            Reply::ConversationDirect(conversation::DirectMade {
                 timeline: info.timeline,
-                epoch: info.head.epoch,
+                epoch: info.epoch,
                 created,
-            }))
-        }))
+            })
+        })
     })
 }
 
@@ -255,21 +228,15 @@ pub(in super::super) fn sync(
     let work = async move {
         let user = caller.user()?;
         caught_up(&shared, &user, &caller.member_changes).await?;
-        let conversation::Sync {
-            cursor,
-            limit,
-            columns,
-            wait_ms: _,
-        } = request;
         let asked = SyncConversations {
             asker: caller.asking(Method::ConversationSync),
-            cursor,
-            limit: size(limit),
-            columns,
+            cursor: request.cursor,
+            limit: size(request.limit),
+            columns: request.columns,
             bytes_max: page_bytes(&shared.options.limits),
         };
         let synced = wait(&shared, asked, time).await?;
-        let show = |one| shown(one, &user, caller.integers);
+        let show = |one| shown(one, &user);
         Ok(Reply::ConversationSync(conversation::Synced {
             conversations: synced.conversations.into_iter().map(show).collect(),
             removed: synced.removed,
@@ -329,20 +296,7 @@ pub(in crate::gateway) fn waits(request: &Request) -> bool {
     request.wait_ms().is_some_and(|wait_ms| wait_ms > 0)
 }
 
-fn wanted(filter: conversation::Filter) -> Filter {
-    let attributes = filter.attributes.map(|entry| entry.columns.into_owned());
-    Filter {
-        unread: filter.unread,
-        attributes: attributes.unwrap_or_default(),
-        muted: filter.muted,
-    }
-}
-
-pub(in crate::gateway) fn shown(
-    from: Shown,
-    user: &str,
-    integers: Integers,
-) -> conversation::Conversation {
+pub(in crate::gateway) fn shown(from: Shown, user: &str) -> conversation::Conversation {
     let (last_at, peer) = (from.last_at(), from.peer(user));
     let Shown {
         conversation,
@@ -351,16 +305,15 @@ pub(in crate::gateway) fn shown(
         ..
     } = from;
     let (info, member) = (conversation.info, conversation.member);
-    let last_message = conversation.last_message;
     conversation::Conversation {
         timeline: info.timeline,
-        epoch: info.head.epoch,
-        meta: shape::entry(info.meta, integers),
+        epoch: info.epoch,
+        meta: info.meta.into(),
         peer,
-        head: info.head.head,
-        floor: info.head.floor,
-        change_head: info.head.change_head,
-        last_message: last_message.map(|message| shape::message(message, integers)),
+        head: info.head,
+        floor: info.floor,
+        change_head: info.change_head,
+        last_message: conversation.last_message,
         last_at,
         members_count: conversation.members_count,
         role: member.role,
@@ -373,7 +326,7 @@ pub(in crate::gateway) fn shown(
         cleared: member.cleared,
         hides: member.hides,
         hidden,
-        attributes: shape::entry(attributes, integers),
+        attributes: attributes.into(),
         version: info.version,
     }
 }

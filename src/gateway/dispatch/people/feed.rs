@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use super::super::shape;
 use super::super::shape::{page_bytes, size};
 use super::super::{Caller, Shared, Started, Work, refusal};
 use super::conversation::check_room;
 use crate::people::FeedRange;
-use crate::timeline::{FeedMessage, Timelines};
+use crate::timeline::Timelines;
 use crate::wire::people::feed;
 use crate::wire::{Failure, Method, Reply};
 
@@ -92,15 +91,10 @@ pub(in super::super) fn followers(
     request: feed::Followers,
 ) -> Work {
     let timelines = shared.timelines.clone();
-    let feed::Followers {
-        timeline,
-        after,
-        limit,
-        epoch,
-    } = request;
-    let target = caller.target(Method::FeedFollowers, timeline, epoch);
+    let target = caller.target(Method::FeedFollowers, request.timeline, request.epoch);
     Work::Read(Box::pin(async move {
-        let page = timelines.followers(target, after, size(limit)).await;
+        let limit = size(request.limit);
+        let page = timelines.followers(target, request.after, limit).await;
         let (users, followers_count, next) = page.map_err(refusal)?;
         Ok(Reply::FeedFollowers(feed::FollowersPage {
             users,
@@ -121,13 +115,8 @@ pub(in super::super) fn range(shared: &Arc<Shared>, caller: &Caller, request: fe
         };
         let page = shared.people.feed(asked).await.map_err(refusal)?;
         shared.metrics.pages.feed.count(page.messages.len());
-        let message = |one: FeedMessage| feed::FeedMessage {
-            timeline: one.timeline,
-            epoch: one.epoch,
-            message: shape::message(one.message, caller.integers),
-        };
         Ok(Reply::FeedRange(feed::Page {
-            messages: page.messages.into_iter().map(message).collect(),
+            messages: page.messages,
             next: page.next,
         }))
     }))

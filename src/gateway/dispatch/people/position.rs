@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::shape;
 use super::super::shape::page_bytes;
 use super::super::{Caller, Shared, Started, Work, refusal};
 use crate::people::{DevicePosition, Place, SetPositions};
@@ -19,23 +18,16 @@ pub(in super::super) fn set(
     request: position::Set,
 ) -> Started {
     let user = caller.user()?;
-    let position::Set {
-        device,
-        positions,
-        force,
-    } = request;
     let queued = shared.people.set_positions(SetPositions {
         user,
-        device,
-        positions: places(&positions),
-        force,
+        device: request.device,
+        positions: places(&request.positions),
+        force: request.force,
     });
-    Ok(Work::Write(Box::pin(async move {
-        let stored = queued.await.map_err(refusal)?;
-        Ok(Reply::PositionSet(position::Stored {
-            positions: Some(shown(stored)),
-        }))
-    })))
+    Ok(Work::write(queued, |stored| {
+        let positions = Some(shown(stored));
+        Reply::PositionSet(position::Stored { positions })
+    }))
 }
 
 pub(in super::super) fn list(
@@ -50,7 +42,7 @@ pub(in super::super) fn list(
         let Some(device) = device else {
             let devices = people.devices(&user).await.map_err(refusal)?;
             return Ok(Reply::PositionList(position::Listed {
-                devices: Some(devices.into_iter().map(shape::device).collect()),
+                devices: Some(devices),
                 ..position::Listed::default()
             }));
         };
@@ -73,10 +65,9 @@ pub(in super::super) fn remove(
 ) -> Started {
     let user = caller.user()?;
     let queued = shared.people.remove_device(&user, request.device);
-    Ok(Work::Write(Box::pin(async move {
-        let removed = queued.await.map_err(refusal)?;
-        Ok(Reply::PositionRemove(position::Removed { removed }))
-    })))
+    Ok(Work::write(queued, |removed| {
+        Reply::PositionRemove(position::Removed { removed })
+    }))
 }
 
 /// Checked positions, each of which has an epoch.
@@ -93,6 +84,6 @@ pub(in super::super) fn places(positions: &position::Positions) -> Vec<DevicePos
 }
 
 fn shown(positions: Vec<DevicePosition>) -> BTreeMap<String, position::Place> {
-    let one = |DevicePosition { timeline, place }| (timeline, shape::place(place));
+    let one = |DevicePosition { timeline, place }| (timeline, place);
     positions.into_iter().map(one).collect()
 }

@@ -10,8 +10,7 @@ use super::super::shape::size;
 use super::super::{Caller, Shared, Started, Work, refusal};
 use crate::timeline::{Error, ReadMark, Target};
 use crate::wire::messages::hide;
-use crate::wire::people::receipt;
-use crate::wire::people::receipt::{ReadPosition, ReadState};
+use crate::wire::people::receipt::{self, ReadPosition, ReadState};
 use crate::wire::{Failure, Method, Reply};
 
 pub(in super::super) fn set(
@@ -19,24 +18,14 @@ pub(in super::super) fn set(
     caller: &Caller,
     request: receipt::ReadSet,
 ) -> Started {
-    let receipt::ReadSet {
-        timeline,
-        read,
-        received,
-        epoch,
-        mut positions,
-        force,
-    } = request;
     caller.user()?;
-    let alone = timeline.map(|timeline| {
-        let position = ReadPosition {
-            read,
-            received,
-            epoch,
-        };
-        (timeline, position)
-    });
-    positions.extend(alone);
+    let (mut positions, force) = (request.positions, request.force);
+    let alone = ReadPosition {
+        read: request.read,
+        received: request.received,
+        epoch: request.epoch,
+    };
+    positions.extend(request.timeline.map(|timeline| (timeline, alone)));
     let mark = |(timeline, position): (String, ReadPosition)| ReadMark {
         target: caller.target(Method::ReadSet, timeline, position.epoch),
         read: position.read,
@@ -69,31 +58,12 @@ pub(in super::super) fn list(
     caller: &Caller,
     request: receipt::List,
 ) -> Work {
-    let receipt::List {
-        timeline,
-        sequence,
-        after,
-        limit,
-        epoch,
-    } = request;
-    let (timelines, target) = (
-        shared.timelines.clone(),
-        caller.target(Method::ReceiptList, timeline, epoch),
-    );
+    let timelines = shared.timelines.clone();
+    let target = caller.target(Method::ReceiptList, request.timeline, request.epoch);
     Work::Read(Box::pin(async move {
-        let read = timelines.receipts(target, sequence, after, size(limit));
-        let found = read.await.map_err(refusal)?;
-        let receipt = |one: crate::timeline::Receipt| receipt::Receipt {
-            user: one.user,
-            read: one.read,
-            received: one.received,
-        };
-        Ok(Reply::ReceiptList(receipt::Listed {
-            read_count: found.read_count,
-            received_count: found.received_count,
-            members: found.members.into_iter().map(receipt).collect(),
-            next: found.next,
-        }))
+        let (sequence, limit) = (request.sequence, size(request.limit));
+        let found = timelines.receipts(target, sequence, request.after, limit);
+        found.await.map(Reply::ReceiptList).map_err(refusal)
     }))
 }
 
@@ -102,20 +72,15 @@ pub(in super::super) fn clear(
     caller: &Caller,
     request: hide::Clear,
 ) -> Started {
-    let hide::Clear {
-        timeline,
-        before,
-        epoch,
-    } = request;
-    let target = mine(caller, Method::ConversationClear, timeline, epoch)?;
-    let queued = shared.timelines.clear(target, before);
-    Ok(Work::Write(Box::pin(async move {
-        let cleared = queued.await.map_err(refusal)?;
-        Ok(Reply::ConversationClear(hide::Cleared {
+    let method = Method::ConversationClear;
+    let target = mine(caller, method, request.timeline, request.epoch)?;
+    let queued = shared.timelines.clear(target, request.before);
+    Ok(Work::write(queued, |cleared| {
+        Reply::ConversationClear(hide::Cleared {
             cleared: cleared.cleared,
             unread: cleared.unread.unread,
-        }))
-    })))
+        })
+    }))
 }
 
 pub(in super::super) fn hide(
@@ -123,17 +88,11 @@ pub(in super::super) fn hide(
     caller: &Caller,
     request: hide::Hide,
 ) -> Started {
-    let hide::Hide {
-        timeline,
-        sequences,
-        epoch,
-    } = request;
-    let target = mine(caller, Method::MessageHide, timeline, epoch)?;
-    let queued = shared.timelines.hide(target, sequences);
-    Ok(Work::Write(Box::pin(async move {
-        let hidden = queued.await.map_err(refusal)?;
-        Ok(Reply::MessageHide(hide::Hid { hidden }))
-    })))
+    let target = mine(caller, Method::MessageHide, request.timeline, request.epoch)?;
+    let queued = shared.timelines.hide(target, request.sequences);
+    Ok(Work::write(queued, |hidden| {
+        Reply::MessageHide(hide::Hid { hidden })
+    }))
 }
 
 pub(in super::super) fn hidden(
@@ -141,21 +100,16 @@ pub(in super::super) fn hidden(
     caller: &Caller,
     request: hide::Hidden,
 ) -> Started {
-    let hide::Hidden {
-        timeline,
-        after,
-        limit,
-        epoch,
-    } = request;
-    let target = mine(caller, Method::MessageHidden, timeline, epoch)?;
+    let target = mine(
+        caller,
+        Method::MessageHidden,
+        request.timeline,
+        request.epoch,
+    )?;
     let timelines = shared.timelines.clone();
     Ok(Work::Read(Box::pin(async move {
-        let read = timelines.hidden(target, after, size(limit));
-        let hidden = read.await.map_err(refusal)?;
-        Ok(Reply::MessageHidden(hide::HiddenPage {
-            sequences: hidden.sequences,
-            next: hidden.next,
-        }))
+        let hidden = timelines.hidden(target, request.after, size(request.limit));
+        hidden.await.map(Reply::MessageHidden).map_err(refusal)
     })))
 }
 

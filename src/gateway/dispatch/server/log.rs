@@ -19,14 +19,9 @@ use crate::wire::server::log;
 use crate::wire::{Method, Reply};
 
 pub(in super::super) fn tail(shared: &Arc<Shared>, caller: &Caller, request: &log::Tail) -> Work {
-    let log::Tail {
-        mut after,
-        level,
-        wait_ms,
-        limit,
-    } = *request;
+    let (mut after, level, limit) = (request.after, request.level, request.limit);
     let (shared, caller) = (Arc::clone(shared), caller.clone());
-    let time = Duration::from_millis(wait_ms.unwrap_or(0));
+    let time = Duration::from_millis(request.wait_ms.unwrap_or(0));
     let work = async move {
         let until = Instant::now() + time;
         let wanted = Wanted {

@@ -13,7 +13,7 @@ pub(super) mod webhook;
 use std::sync::Arc;
 
 use super::{Caller, Shared, Work};
-use crate::health::{Notice, Past, STEP_MS, Severity, Storage};
+use crate::health::{Past, STEP_MS};
 use crate::wire::{Reply, server};
 
 pub(super) fn status(shared: &Arc<Shared>, caller: &Caller) -> Work {
@@ -31,8 +31,8 @@ pub(super) fn status(shared: &Arc<Shared>, caller: &Caller) -> Work {
             ready: readiness.is_ok(),
             reason: readiness.err().map(str::to_owned),
             you,
-            notices: look.notices.iter().map(notice).collect(),
-            storage: storage(&look.storage),
+            notices: look.notices.clone(),
+            storage: look.storage,
         })))
     }))
 }
@@ -73,29 +73,5 @@ fn you(caller: &Caller) -> server::You {
         user: caller.user().ok(),
         key: claim.and_then(|claim| claim.identity().key_name().map(str::to_owned)),
         rights: claim.map(|claim| claim.grants()),
-    }
-}
-
-fn notice(notice: &Notice) -> server::Notice {
-    server::Notice {
-        severity: match notice.severity {
-            Severity::Critical => server::Severity::Critical,
-            Severity::Warning => server::Severity::Warning,
-            Severity::Info => server::Severity::Info,
-        },
-        since: notice.since,
-        what: notice.what.clone(),
-        advice: notice.advice.clone(),
-    }
-}
-
-fn storage(storage: &Storage) -> server::Storage {
-    server::Storage {
-        live: storage.live,
-        dead: storage.dead,
-        free: storage.free,
-        log: storage.log,
-        disk_free: storage.disk_free,
-        full_in_s: storage.full_in_s,
     }
 }

@@ -120,11 +120,7 @@ fn log(live: &Live, bytes: u64) -> partition::PartitionLog {
     holds.retain(|(_, above)| *above < doing.position);
     holds.sort_by_key(|(_, above)| *above);
     let hold = |(by, above): &(Holder, Position)| partition::PartitionHold {
-        by: match by {
-            Holder::Relay => partition::PartitionHolder::Relay,
-            Holder::Streams => partition::PartitionHolder::Streams,
-            Holder::Reshape => partition::PartitionHolder::Reshape,
-        },
+        by: *by,
         position: above.0,
     };
     partition::PartitionLog {

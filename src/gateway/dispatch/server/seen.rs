@@ -36,25 +36,20 @@ pub(in super::super) fn list(shared: &Arc<Shared>, caller: &Caller, list: List) 
 }
 
 async fn listed(shared: &Shared, caller: &Caller, list: List) -> Outcome {
-    let List {
-        user,
-        order,
-        after,
-        limit,
-    } = list;
+    let (order, limit) = (list.order, size(list.limit));
     let mut live = shared.sessions.list();
     live.retain(|live| sees(caller, live));
     live.sort_unstable_by(|a, b| place(a).cmp(&place(b)));
-    if let Some(after) = after {
+    if let Some(after) = list.after {
         let after = parse(&after).ok_or_else(|| Failure::invalid("after", NOT_NEXT))?;
         live.retain(|live| place(live) > after);
     }
-    if user.is_some() {
-        live.retain(|live| live.seen().user == user);
+    if list.user.is_some() {
+        live.retain(|live| live.seen().user == list.user);
     }
     let mut next = None;
-    if order == Order::Opened && live.len() > size(limit) {
-        live.truncate(size(limit));
+    if order == Order::Opened && live.len() > limit {
+        live.truncate(limit);
         next = live
             .last()
             .map(|live| format!("{}-{}", live.opened_at, live.id));
@@ -69,7 +64,7 @@ async fn listed(shared: &Shared, caller: &Caller, list: List) -> Outcome {
             Order::InFlight => pulse.in_flight as u64,
         })
     });
-    all.truncate(size(limit));
+    all.truncate(limit);
     let told = all
         .iter()
         .map(|(live, pulse, lag_ms)| told(live, *pulse, *lag_ms));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::super::shape::size;
 use super::super::tables::stream::{back_end, refusal as follow_refusal, source};
 use super::super::{Caller, Shared, Started, Work};
-use crate::webhook::{DeadLetter, Replay, Status, WebhookError};
+use crate::webhook::{Replay, Status, WebhookError};
 use crate::wire::server::webhook;
 use crate::wire::{Failure, Reason, Reply};
 
@@ -37,16 +37,6 @@ pub(in super::super) fn dead(
         let is_more = dead.len() > limit;
         dead.truncate(limit);
         let next = dead.last().map(|letter| letter.number).filter(|_| is_more);
-        let letter = |letter: DeadLetter| webhook::DeadLetter {
-            number: letter.number,
-            from: letter.from,
-            to: letter.to,
-            changes: letter.changes,
-            error: letter.error,
-            failed_at: letter.failed_at,
-            replaying: letter.replay,
-        };
-        let dead = dead.into_iter().map(letter).collect();
         Ok(Reply::WebhookDead(webhook::DeadPage { dead, next }))
     })))
 }
@@ -59,16 +49,11 @@ pub(in super::super) fn replay(
     back_end(caller)?;
     let shared = Arc::clone(shared);
     Ok(caller.in_line(async move {
-        let webhook::Replay {
-            name,
-            position,
-            dead,
-        } = request;
-        let what = match position {
+        let what = match request.position {
             Some(position) => Replay::Position(position),
-            None => Replay::Dead(dead.unwrap_or(0)),
+            None => Replay::Dead(request.dead.unwrap_or(0)),
         };
-        let replayed = shared.webhooks.replay(&name, what).await;
+        let replayed = shared.webhooks.replay(&request.name, what).await;
         replayed.map_err(refusal)?;
         Ok(Reply::WebhookReplay(webhook::Replaying {}))
     }))
@@ -86,11 +71,7 @@ fn told(status: Status, now_ms: u64) -> webhook::Webhook {
         behind,
         lag_ms: since.map_or(0, |since| now_ms.saturating_sub(since)),
         dead: status.dead,
-        failing: status.failing.map(|failing| webhook::Failing {
-            since: failing.since,
-            attempts: failing.attempts,
-            error: failing.error,
-        }),
+        failing: status.failing,
     }
 }
 

@@ -19,7 +19,7 @@ use crate::table::{Got, RangePage, Table};
 use crate::wire::tables::changes::RowColumn;
 use crate::wire::tables::row::{self, Cells, Expect, Get, Page, Put, Range, Row, Stored};
 use crate::wire::tables::row_filter::{self, Op};
-use crate::wire::{Entry, Failure, Integers, Limits, Method, OneValue, Reply};
+use crate::wire::{Columns, Entry, Failure, Limits, Method, OneValue, Reply};
 
 pub(in super::super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());
@@ -35,7 +35,7 @@ pub(in super::super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> 
             .await;
         let got: Got<Vec<FoundRow>> = got.map_err(refusal)?;
         meter.spend(got.consumed);
-        let mut shown = Shown::new(&shared.options.limits, caller.integers, asked.columns);
+        let mut shown = Shown::new(&shared.options.limits, asked.columns);
         let row = got.rows.into_iter().next();
         let row = row.and_then(|row| shown.row(&table, row).ok());
         Ok(Reply::RowGet(row::Got { row }))
@@ -59,8 +59,7 @@ pub(in super::super) fn range(shared: &Arc<Shared>, caller: &Caller, range: Rang
         let page = shared.tablestore.tables.get_range(&table, range).await;
         let page: RangePage<Vec<FoundRow>> = page.map_err(refusal)?;
         meter.spend(page.consumed);
-        let integers = caller.integers;
-        let mut shown = Shown::new(&shared.options.limits, integers, asked.columns);
+        let mut shown = Shown::new(&shared.options.limits, asked.columns);
         let (mut rows, mut next) = (Vec::with_capacity(page.rows.len()), page.next);
         for row in page.rows {
             match shown.row(&table, row) {
@@ -71,7 +70,7 @@ pub(in super::super) fn range(shared: &Arc<Shared>, caller: &Caller, range: Rang
                 }
             }
         }
-        let next = next.map(|key| cells(&table, key, integers));
+        let next = next.map(|key| cells(&table, key));
         Ok(Reply::RowRange(Page { rows, next }))
     }))
 }
@@ -114,7 +113,7 @@ pub(in super::super) fn put(shared: &Arc<Shared>, caller: &Caller, put: Put) -> 
         let written = written.await.map_err(refusal)?;
         meter.spend(written.consumed);
         let row = written.row.ok_or_else(missing)?;
-        let key = cells(&table, row.key, caller.integers);
+        let key = cells(&table, row.key);
         Ok(Reply::RowPut(Stored { key }))
     }))
 }
@@ -318,17 +317,15 @@ fn named(filter: &Predicate, names: &mut BTreeSet<String>) {
 struct Shown {
     room: usize,
     is_first: bool,
-    integers: Integers,
     /// Empty = all.
     columns: BTreeSet<String>,
 }
 
 impl Shown {
-    fn new(limits: &Limits, integers: Integers, columns: BTreeSet<String>) -> Shown {
+    fn new(limits: &Limits, columns: BTreeSet<String>) -> Shown {
         Shown {
             room: size(limits.outbound_frame_bytes_max).saturating_sub(ENVELOPE_BYTES),
             is_first: true,
-            integers,
             columns,
         }
     }
@@ -336,7 +333,7 @@ impl Shown {
     /// A row in the answer's form; its key, if there is no room for it. Of the first one what has room is given, and at
     /// least one column.
     fn row(&mut self, table: &Table, row: FoundRow) -> Result<Row, Vec<KeyValue>> {
-        let key = cells(table, row.key.clone(), self.integers);
+        let key = cells(table, row.key.clone());
         let mut room = self
             .room
             .saturating_sub(key.0.encoded_bytes_max() + ROW_BYTES);
@@ -347,7 +344,6 @@ impl Shown {
             let column = [(cell.name, cell.value)];
             let entry = Entry {
                 columns: Cow::Borrowed(&column),
-                integers: self.integers,
             };
             let bytes = entry.encoded_bytes_max() + CELL_BYTES;
             if bytes > room && (!self.is_first || !columns.is_empty()) {
@@ -364,7 +360,6 @@ impl Shown {
                 version: Some(cell.version),
                 value: Some(OneValue {
                     value: Cow::Owned(value),
-                    integers: self.integers,
                 }),
             });
         }
@@ -377,7 +372,7 @@ impl Shown {
 }
 
 /// A key as names and values.
-fn cells(table: &Table, key: Vec<KeyValue>, integers: Integers) -> Cells {
+fn cells(table: &Table, key: Vec<KeyValue>) -> Cells {
     let value = |value| match value {
         KeyValue::Integer(number) => Some(Value::Integer(number)),
         KeyValue::String(text) => Some(Value::String(text)),
@@ -386,10 +381,7 @@ fn cells(table: &Table, key: Vec<KeyValue>, integers: Integers) -> Cells {
     };
     let named = table.primary_key.iter().zip(key);
     let columns = named.filter_map(|(column, held)| Some((column.name.clone(), value(held)?)));
-    Cells(Entry {
-        columns: columns.collect(),
-        integers,
-    })
+    Cells(columns.collect::<Columns>().into())
 }
 
 /// Around the rows of an answer.

@@ -19,25 +19,18 @@ pub(in crate::gateway) async fn open(
     shared: &Shared,
     request: stream::Open,
 ) -> Result<ChangeReader, Failure> {
-    let stream::Open {
-        timelines,
-        table,
-        from,
-        position,
-        cursor,
-    } = request;
-    let followed = match (table, timelines) {
+    let followed = match (request.table, request.timelines) {
         (Some(table), _) => Followed::Table(table),
         (None, prefix) => Followed::Timelines(prefix.unwrap_or_default()),
     };
     let tables = &shared.tablestore.tables;
-    let begin = match (position, from) {
+    let begin = match (request.position, request.from) {
         (Some(position), _) => Begin::At(tables.read_position(&position).map_err(refusal)?),
         (None, Some(stream::From::Start)) => Begin::Start,
         (None, _) => Begin::Now,
     };
     let of = (tables, &shared.timelines);
-    let reader = ChangeReader::open(of, followed, &begin, cursor.as_deref()).await;
+    let reader = ChangeReader::open(of, followed, &begin, request.cursor.as_deref()).await;
     reader.map_err(refusal)
 }
 
@@ -49,15 +42,10 @@ pub(in super::super) fn commit(
     back_end(caller)?;
     let tables = shared.tablestore.tables.clone();
     Ok(caller.in_line(async move {
-        let stream::Commit {
-            cursor,
-            position,
-            force,
-        } = request;
-        let places = tables.read_position(&position).map_err(refusal)?;
-        let moved = tables.commit_cursor(&cursor, places, force).await;
+        let places = tables.read_position(&request.position).map_err(refusal)?;
+        let moved = tables.commit_cursor(&request.cursor, places, request.force);
         Ok(Reply::StreamCommit(stream::Committed {
-            moved: moved.map_err(refusal)?,
+            moved: moved.await.map_err(refusal)?,
         }))
     }))
 }

@@ -13,8 +13,7 @@ use crate::model;
 use crate::model::Error;
 use crate::table::Table;
 use crate::wire::tables::table::{
-    Column, ColumnType, Get, Index, IndexKind, IndexState, Info, KeyColumn, KeyType, Listed, Named,
-    Stream, TableOptions,
+    Column, Get, Index, Info, KeyColumn, Listed, Named, Stream, TableOptions,
 };
 use crate::wire::{Failure, Method, Reason, Reply, tablestore};
 
@@ -94,11 +93,11 @@ fn info(table: &Table, claim: &Option<Arc<Claim>>) -> Info {
     } = table.options;
     let columns = table.defined_columns.iter().map(|column| Column {
         name: column.name.clone(),
-        kind: column_type(column.kind),
+        kind: column.kind,
     });
     let key = table.primary_key.iter().map(|column| KeyColumn {
         name: column.name.clone(),
-        kind: key_type(column.kind),
+        kind: column.kind,
         auto_increment: column.auto_increment,
     });
     let indexes = table.indexes.iter();
@@ -130,35 +129,10 @@ fn info(table: &Table, claim: &Option<Arc<Claim>>) -> Info {
 fn index(index: &model::IndexDefinition) -> Index {
     Index {
         name: index.meta.name.clone(),
-        kind: match index.meta.kind {
-            model::IndexKind::Global => IndexKind::Global,
-            model::IndexKind::Local => IndexKind::Local,
-        },
-        state: match index.state {
-            model::IndexState::Building => IndexState::Building,
-            model::IndexState::Complete => IndexState::Complete,
-            model::IndexState::Since => IndexState::Since,
-        },
+        kind: index.meta.kind,
+        state: index.state,
         key: index.meta.key.clone(),
         columns: index.meta.columns.clone(),
-    }
-}
-
-fn key_type(kind: model::KeyType) -> KeyType {
-    match kind {
-        model::KeyType::Integer => KeyType::Integer,
-        model::KeyType::String => KeyType::String,
-        model::KeyType::Binary => KeyType::Binary,
-    }
-}
-
-fn column_type(kind: model::ColumnType) -> ColumnType {
-    match kind {
-        model::ColumnType::Integer => ColumnType::Integer,
-        model::ColumnType::Double => ColumnType::Double,
-        model::ColumnType::Boolean => ColumnType::Boolean,
-        model::ColumnType::String => ColumnType::String,
-        model::ColumnType::Binary => ColumnType::Binary,
     }
 }
 

@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use super::super::shape;
-use super::super::shape::{page_bytes, reactions, size};
+use super::super::shape::{page_bytes, size};
 use super::super::{Caller, Shared, Started, Work, refusal};
 use crate::timeline::{Pinned, React, ReactionsOf};
 use crate::wire::messages::{pin, reaction};
@@ -17,20 +16,17 @@ pub(in super::super) fn react(
     caller: &Caller,
     request: reaction::Add,
 ) -> Started {
-    let reaction::Add {
-        timeline,
-        sequence,
-        reaction,
-        epoch,
-    } = request;
-    let wrap: fn(reaction::Reacted) -> Reply = Reply::ReactionAdd;
-    reacting(
-        shared,
-        caller,
-        (timeline, epoch),
-        (sequence, reaction, true),
-        wrap,
-    )
+    caller.user()?;
+    let queued = shared.timelines.react(React {
+        target: caller.target(Method::ReactionAdd, request.timeline, request.epoch),
+        sequence: request.sequence,
+        reaction: request.reaction,
+        adds: true,
+    });
+    Ok(Work::write(queued, |by_name| {
+        let reactions = Some(by_name.into());
+        Reply::ReactionAdd(reaction::Reacted { reactions })
+    }))
 }
 
 pub(in super::super) fn take_back(
@@ -38,49 +34,17 @@ pub(in super::super) fn take_back(
     caller: &Caller,
     request: reaction::Remove,
 ) -> Started {
-    let reaction::Remove {
-        timeline,
-        sequence,
-        reaction,
-        epoch,
-    } = request;
-    let wrap: fn(reaction::Reacted) -> Reply = Reply::ReactionRemove;
-    reacting(
-        shared,
-        caller,
-        (timeline, epoch),
-        (sequence, reaction, false),
-        wrap,
-    )
-}
-
-fn reacting(
-    shared: &Arc<Shared>,
-    caller: &Caller,
-    (timeline, epoch): (String, Option<String>),
-    (sequence, reaction, adds): (u64, String, bool),
-    reply: fn(reaction::Reacted) -> Reply,
-) -> Started {
     caller.user()?;
     let queued = shared.timelines.react(React {
-        target: caller.target(
-            match adds {
-                true => Method::ReactionAdd,
-                false => Method::ReactionRemove,
-            },
-            timeline,
-            epoch,
-        ),
-        sequence,
-        reaction,
-        adds,
+        target: caller.target(Method::ReactionRemove, request.timeline, request.epoch),
+        sequence: request.sequence,
+        reaction: request.reaction,
+        adds: false,
     });
-    Ok(Work::Write(Box::pin(async move {
-        let by_name = queued.await.map_err(refusal)?;
-        Ok(reply(reaction::Reacted {
-            reactions: Some(reactions(by_name)),
-        }))
-    })))
+    Ok(Work::write(queued, |by_name| {
+        let reactions = Some(by_name.into());
+        Reply::ReactionRemove(reaction::Reacted { reactions })
+    }))
 }
 
 pub(in super::super) fn reactions_of(
@@ -88,79 +52,43 @@ pub(in super::super) fn reactions_of(
     caller: &Caller,
     request: reaction::List,
 ) -> Work {
-    let reaction::List {
-        timeline,
-        sequence,
-        reaction,
-        after,
-        limit,
-        epoch,
-    } = request;
     let of = ReactionsOf {
-        target: caller.target(Method::ReactionList, timeline, epoch),
-        sequence,
-        reaction,
-        after,
-        limit: size(limit),
+        target: caller.target(Method::ReactionList, request.timeline, request.epoch),
+        sequence: request.sequence,
+        reaction: request.reaction,
+        after: request.after,
+        limit: size(request.limit),
         bytes_max: page_bytes(&shared.options.limits),
     };
     let timelines = shared.timelines.clone();
     Work::Read(Box::pin(async move {
-        let page = timelines.reactions(of).await.map_err(refusal)?;
-        Ok(Reply::ReactionList(reaction::Listed {
-            reactions: reactions(page.reactions),
-            next: page.next,
-        }))
+        let page = timelines.reactions(of).await;
+        page.map(Reply::ReactionList).map_err(refusal)
     }))
 }
 
 pub(in super::super) fn pin(shared: &Arc<Shared>, caller: &Caller, request: pin::Add) -> Work {
-    let pin::Add {
-        timeline,
-        sequence,
-        epoch,
-    } = request;
-    let target = caller.target(Method::PinAdd, timeline, epoch);
-    let queued = shared.timelines.pin(target, sequence, true);
-    Work::Write(Box::pin(async move {
-        let added = queued.await.map_err(refusal)?;
-        Ok(Reply::PinAdd(pin::Added { added }))
-    }))
+    let target = caller.target(Method::PinAdd, request.timeline, request.epoch);
+    let queued = shared.timelines.pin(target, request.sequence, true);
+    Work::write(queued, |added| Reply::PinAdd(pin::Added { added }))
 }
 
 pub(in super::super) fn unpin(shared: &Arc<Shared>, caller: &Caller, request: pin::Remove) -> Work {
-    let pin::Remove {
-        timeline,
-        sequence,
-        epoch,
-    } = request;
-    let target = caller.target(Method::PinRemove, timeline, epoch);
-    let queued = shared.timelines.pin(target, sequence, false);
-    Work::Write(Box::pin(async move {
-        let removed = queued.await.map_err(refusal)?;
-        Ok(Reply::PinRemove(pin::Removed { removed }))
-    }))
+    let target = caller.target(Method::PinRemove, request.timeline, request.epoch);
+    let queued = shared.timelines.pin(target, request.sequence, false);
+    Work::write(queued, |removed| Reply::PinRemove(pin::Removed { removed }))
 }
 
 pub(in super::super) fn pinned(shared: &Arc<Shared>, caller: &Caller, request: pin::List) -> Work {
-    let pin::List {
-        timeline,
-        after,
-        limit,
-        epoch,
-    } = request;
     let pinned = Pinned {
-        target: caller.target(Method::PinList, timeline, epoch),
-        after: after.unwrap_or(0),
-        limit: size(limit),
+        target: caller.target(Method::PinList, request.timeline, request.epoch),
+        after: request.after.unwrap_or(0),
+        limit: size(request.limit),
         bytes_max: page_bytes(&shared.options.limits),
     };
-    let (timelines, integers) = (shared.timelines.clone(), caller.integers);
+    let timelines = shared.timelines.clone();
     Work::Read(Box::pin(async move {
         let (messages, next) = timelines.pinned(pinned).await.map_err(refusal)?;
-        Ok(Reply::PinList(pin::Listed {
-            messages: shape::messages(messages, integers),
-            next,
-        }))
+        Ok(Reply::PinList(pin::Listed { messages, next }))
     }))
 }

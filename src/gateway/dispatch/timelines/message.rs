@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use super::super::shape;
-use super::super::shape::{entry_limits, page_bytes, size};
+use super::super::shape::{self, entry_limits, page_bytes, size};
 use super::super::{Caller, Outcome, Shared, Work, refusal};
 use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
 use crate::wire;
@@ -115,33 +114,21 @@ pub(in crate::gateway) fn append(
     caller: &Caller,
     request: message::Append,
 ) -> Appending {
-    let message::Append {
-        timeline,
-        entry,
-        message_id,
-        expect_head,
-        expires_in_ms,
-        deliver_at,
-        create,
-        epoch,
-    } = request;
     let prepared = shared.timelines.prepare(Append {
-        timeline,
+        timeline: request.timeline,
         asker: caller.asking(Method::MessageAppend),
         messages: vec![AppendOne {
-            entry: entry.columns.into_owned(),
-            message_id,
-            expires_in_ms,
-            deliver_at,
+            entry: request.entry.columns.into_owned(),
+            message_id: request.message_id,
+            expires_in_ms: request.expires_in_ms,
+            deliver_at: request.deliver_at,
         }],
-        expect_head,
-        create,
-        epoch,
+        expect_head: request.expect_head,
+        create: request.create,
+        epoch: request.epoch,
     });
-    Appending {
-        prepared,
-        asked: Asked::One,
-    }
+    let asked = Asked::One;
+    Appending { prepared, asked }
 }
 
 pub(in crate::gateway) fn append_all(
@@ -149,50 +136,31 @@ pub(in crate::gateway) fn append_all(
     caller: &Caller,
     request: message::AppendBatch,
 ) -> Appending {
-    let message::AppendBatch {
-        timeline,
-        messages,
-        expect_head,
-        create,
-        epoch,
-    } = request;
-    let messages = messages
-        .into_iter()
-        .map(|one| AppendOne {
-            entry: one.entry.columns.into_owned(),
-            message_id: one.message_id,
-            expires_in_ms: one.expires_in_ms,
-            deliver_at: None,
-        })
-        .collect();
+    let one = |one: message::BatchMessage| AppendOne {
+        entry: one.entry.columns.into_owned(),
+        message_id: one.message_id,
+        expires_in_ms: one.expires_in_ms,
+        deliver_at: None,
+    };
     let prepared = shared.timelines.prepare(Append {
-        timeline,
+        timeline: request.timeline,
         asker: caller.asking(Method::MessageAppendBatch),
-        messages,
-        expect_head,
-        create,
-        epoch,
+        messages: request.messages.into_iter().map(one).collect(),
+        expect_head: request.expect_head,
+        create: request.create,
+        epoch: request.epoch,
     });
-    Appending {
-        prepared,
-        asked: Asked::Batch,
-    }
+    let asked = Asked::Batch;
+    Appending { prepared, asked }
 }
 
 pub(in super::super) fn get(shared: &Arc<Shared>, caller: &Caller, request: message::Get) -> Work {
-    let (timelines, integers) = (shared.timelines.clone(), caller.integers);
-    let message::Get {
-        timeline,
-        sequence,
-        epoch,
-    } = request;
-    let target = caller.target(Method::MessageGet, timeline, epoch);
+    let timelines = shared.timelines.clone();
+    let target = caller.target(Method::MessageGet, request.timeline, request.epoch);
     Work::Read(Box::pin(async move {
-        let read = timelines.get_message(target, sequence).await;
+        let read = timelines.get_message(target, request.sequence).await;
         let message = read.map_err(refusal)?;
-        Ok(Reply::MessageGet(Box::new(message::Got {
-            message: shape::message(message, integers),
-        })))
+        Ok(Reply::MessageGet(Box::new(message::Got { message })))
     }))
 }
 
@@ -201,36 +169,23 @@ pub(in super::super) fn range(
     caller: &Caller,
     request: message::Range,
 ) -> Work {
-    let (shared, integers) = (Arc::clone(shared), caller.integers);
-    let asker = caller.asking(Method::MessageRange);
+    let shared = Arc::clone(shared);
+    let range = Range {
+        asker: caller.asking(Method::MessageRange),
+        timeline: request.timeline,
+        from: request.from,
+        to: request.to,
+        limit: size(request.limit),
+        bytes_max: page_bytes(&shared.options.limits),
+        backward: request.direction == message::Direction::Backward,
+        columns: request.columns,
+        epoch: request.epoch,
+    };
     Work::Read(Box::pin(async move {
-        let message::Range {
-            timeline,
-            from,
-            to,
-            limit,
-            direction,
-            columns,
-            epoch,
-        } = request;
-        let page = shared
-            .timelines
-            .range(Range {
-                asker,
-                timeline,
-                from,
-                to,
-                limit: size(limit),
-                bytes_max: page_bytes(&shared.options.limits),
-                backward: direction == message::Direction::Backward,
-                columns,
-                epoch,
-            })
-            .await
-            .map_err(refusal)?;
+        let page = shared.timelines.range(range).await.map_err(refusal)?;
         shared.metrics.pages.range.count(page.messages.len());
         Ok(Reply::MessageRange(message::Page {
-            messages: shape::messages(page.messages, integers),
+            messages: page.messages,
             next: page.next,
             head: page.head.head,
             floor: page.head.floor,
@@ -245,31 +200,19 @@ pub(in super::super) fn update(
     caller: &Caller,
     request: message::Update,
 ) -> Work {
-    let integers = caller.integers;
-    let message::Update {
-        timeline,
-        sequence,
-        set,
-        remove,
-        expect_change,
-        epoch,
-    } = request;
     let queued = shared.timelines.update_message(UpdateMessage {
         asker: caller.asking(Method::MessageUpdate),
-        timeline,
-        sequence,
-        set: set.put,
-        remove,
-        expect_change,
-        epoch,
+        timeline: request.timeline,
+        sequence: request.sequence,
+        set: request.set.put,
+        remove: request.remove,
+        expect_change: request.expect_change,
+        epoch: request.epoch,
         limits: entry_limits(&shared.options.limits),
     });
-    Work::Write(Box::pin(async move {
-        let message = queued.await.map_err(refusal)?;
-        Ok(Reply::MessageUpdate(Box::new(message::Got {
-            message: shape::message(message, integers),
-        })))
-    }))
+    Work::write(queued, |message| {
+        Reply::MessageUpdate(Box::new(message::Got { message }))
+    })
 }
 
 pub(in super::super) fn delete(
@@ -277,17 +220,11 @@ pub(in super::super) fn delete(
     caller: &Caller,
     request: message::Delete,
 ) -> Work {
-    let message::Delete {
-        timeline,
-        sequence,
-        epoch,
-    } = request;
-    let target = caller.target(Method::MessageDelete, timeline, epoch);
-    let queued = shared.timelines.delete_message(target, sequence);
-    Work::Write(Box::pin(async move {
-        let deleted = queued.await.map_err(refusal)?;
-        Ok(Reply::MessageDelete(message::Deleted { deleted }))
-    }))
+    let target = caller.target(Method::MessageDelete, request.timeline, request.epoch);
+    let queued = shared.timelines.delete_message(target, request.sequence);
+    Work::write(queued, |deleted| {
+        Reply::MessageDelete(message::Deleted { deleted })
+    })
 }
 
 pub(in super::super) fn recall(
@@ -295,17 +232,10 @@ pub(in super::super) fn recall(
     caller: &Caller,
     request: message::Recall,
 ) -> Work {
-    let message::Recall {
-        timeline,
-        sequence,
-        reason,
-        epoch,
-    } = request;
-    let target = caller.target(Method::MessageRecall, timeline, epoch);
-    let reason = reason.unwrap_or_default();
-    let queued = shared.timelines.recall_message(target, sequence, reason);
-    Work::Write(Box::pin(async move {
-        let deleted = queued.await.map_err(refusal)?;
-        Ok(Reply::MessageRecall(message::Deleted { deleted }))
-    }))
+    let target = caller.target(Method::MessageRecall, request.timeline, request.epoch);
+    let timelines = &shared.timelines;
+    let queued = timelines.recall_message(target, request.sequence, request.reason);
+    Work::write(queued, |deleted| {
+        Reply::MessageRecall(message::Deleted { deleted })
+    })
 }

@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use super::super::shape;
-use super::super::shape::{page_bytes, size};
+use super::super::shape::{self, page_bytes, size};
 use super::super::{Caller, Shared, Work, refusal};
 use crate::timeline::ListScheduled;
 use crate::wire::messages::schedule;
@@ -17,31 +16,20 @@ pub(in super::super) fn list(
     caller: &Caller,
     request: schedule::List,
 ) -> Work {
-    let shared = Arc::clone(shared);
-    let (asker, integers) = (caller.asking(Method::ScheduleList), caller.integers);
+    let list = ListScheduled {
+        timeline: request.timeline,
+        asker: caller.asking(Method::ScheduleList),
+        after: request.after,
+        limit: size(request.limit),
+        bytes_max: page_bytes(&shared.options.limits),
+        epoch: request.epoch,
+    };
+    let timelines = shared.timelines.clone();
     Work::Read(Box::pin(async move {
-        let schedule::List {
-            timeline,
-            after,
-            limit,
-            epoch,
-        } = request;
-        let (found, is_cut) = shared
-            .timelines
-            .scheduled(ListScheduled {
-                timeline,
-                asker,
-                after,
-                limit: size(limit),
-                bytes_max: page_bytes(&shared.options.limits),
-                epoch,
-            })
-            .await
-            .map_err(refusal)?;
+        let (found, is_cut) = timelines.scheduled(list).await.map_err(refusal)?;
         let last = found.last().map(|last| last.message_id.clone());
-        let shown = |one| shape::scheduled(one, integers);
         Ok(Reply::ScheduleList(schedule::Listed {
-            scheduled: found.into_iter().map(shown).collect(),
+            scheduled: found.into_iter().map(shape::scheduled).collect(),
             next: last.filter(|_| is_cut),
         }))
     }))
@@ -52,15 +40,9 @@ pub(in super::super) fn cancel(
     caller: &Caller,
     request: schedule::Cancel,
 ) -> Work {
-    let schedule::Cancel {
-        timeline,
-        scheduled,
-        epoch,
-    } = request;
-    let target = caller.target(Method::ScheduleCancel, timeline, epoch);
-    let queued = shared.timelines.cancel_scheduled(target, &scheduled);
-    Work::Write(Box::pin(async move {
-        queued.await.map_err(refusal)?;
-        Ok(Reply::ScheduleCancel(schedule::Cancelled {}))
-    }))
+    let target = caller.target(Method::ScheduleCancel, request.timeline, request.epoch);
+    let queued = shared
+        .timelines
+        .cancel_scheduled(target, &request.scheduled);
+    Work::write(queued, |_| Reply::ScheduleCancel(schedule::Cancelled {}))
 }

@@ -5,12 +5,10 @@
 
 use std::sync::Arc;
 
-use super::super::shape;
 use super::super::shape::{entry_limits, page_bytes, size};
 use super::super::{Caller, Shared, Work, refusal};
-use super::member::new_member;
 use crate::credentials::{SEALED, seal, unseal};
-use crate::timeline::{Behind, Create, Level, LevelEntry, List, Part, UpdateMeta};
+use crate::timeline::{Behind, Create, Level, LevelEntry, List, UpdateMeta};
 use crate::wire::timelines::{prefixes, timeline};
 use crate::wire::{Failure, Method, Reply};
 
@@ -22,36 +20,23 @@ pub(in super::super) fn create(
     caller: &Caller,
     request: timeline::Create,
 ) -> Work {
-    let timeline::Create {
-        timeline,
-        meta,
-        settings,
-        members,
-        epoch,
-    } = request;
-    let meta = meta.map(|meta| meta.columns.into_owned());
+    let meta = request.meta.map(|meta| meta.columns.into_owned());
     let queued = shared.timelines.create(Create {
-        target: caller.target(Method::TimelineCreate, timeline, epoch),
+        target: caller.target(Method::TimelineCreate, request.timeline, request.epoch),
         meta: meta.unwrap_or_default(),
-        settings: settings.map(shape::settings_patch).unwrap_or_default(),
-        members: members.into_iter().map(new_member).collect(),
+        settings: request.settings.unwrap_or_default(),
+        members: request.members,
         implicit: false,
     });
-    Work::Write(Box::pin(async move {
-        let (info, made) = queued.await.map_err(refusal)?;
-        let differs = made.differs.into_iter().map(|part| match part {
-            Part::Meta => timeline::Differs::Meta,
-            Part::Settings => timeline::Differs::Settings,
-            Part::Members => timeline::Differs::Members,
-        });
-        Ok(Reply::TimelineCreate(timeline::Created {
+    Work::write(queued, |(info, made)| {
+        Reply::TimelineCreate(timeline::Created {
             timeline: info.timeline,
-            epoch: info.head.epoch,
+            epoch: info.epoch,
             created: made.created,
             created_at: info.created_at,
-            differs: differs.collect(),
-        }))
-    }))
+            differs: made.differs,
+        })
+    })
 }
 
 pub(in super::super) fn configure(
@@ -59,31 +44,23 @@ pub(in super::super) fn configure(
     caller: &Caller,
     request: timeline::Configure,
 ) -> Work {
-    let timeline::Configure {
-        timeline,
-        settings,
-        expect_version,
-        epoch,
-    } = request;
-    let target = caller.target(Method::TimelineConfigure, timeline, epoch);
-    let patch = shape::settings_patch(settings);
-    let queued = shared.timelines.configure(target, patch, expect_version);
-    Work::Write(Box::pin(async move {
-        let configured = queued.await.map_err(refusal)?;
-        Ok(Reply::TimelineConfigure(timeline::Configured {
-            settings: shape::settings(&configured.settings),
+    let target = caller.target(Method::TimelineConfigure, request.timeline, request.epoch);
+    let (timelines, expected) = (&shared.timelines, request.expect_version);
+    let queued = timelines.configure(target, request.settings, expected);
+    Work::write(queued, |configured| {
+        Reply::TimelineConfigure(timeline::Configured {
+            settings: configured.settings.in_force(),
             version: configured.version,
-        }))
-    }))
+        })
+    })
 }
 
 pub(in super::super) fn get(shared: &Arc<Shared>, caller: &Caller, request: timeline::Get) -> Work {
-    let (timelines, integers) = (shared.timelines.clone(), caller.integers);
-    let timeline::Get { timeline, epoch } = request;
-    let target = caller.target(Method::TimelineGet, timeline, epoch);
+    let timelines = shared.timelines.clone();
+    let target = caller.target(Method::TimelineGet, request.timeline, request.epoch);
     Work::Read(Box::pin(async move {
         let info = timelines.get(target).await.map_err(refusal)?;
-        Ok(Reply::TimelineGet(Box::new(shape::info(info, integers))))
+        Ok(Reply::TimelineGet(Box::new(info)))
     }))
 }
 
@@ -92,35 +69,19 @@ pub(in super::super) fn update(
     caller: &Caller,
     request: timeline::Update,
 ) -> Work {
-    let integers = caller.integers;
-    let timeline::Update {
-        timeline,
-        meta,
-        expect_version,
-        epoch,
-    } = request;
     let queued = shared.timelines.update(UpdateMeta {
         asker: caller.asking(Method::TimelineUpdate),
-        timeline,
-        set: meta.put,
-        remove: meta.remove,
-        expect_version,
-        epoch,
+        timeline: request.timeline,
+        set: request.meta.put,
+        remove: request.meta.remove,
+        expect_version: request.expect_version,
+        epoch: request.epoch,
         limits: entry_limits(&shared.options.limits),
     });
-    Work::Write(Box::pin(async move {
-        let (meta, version) = queued.await.map_err(|error| {
-            let mut failure = refusal(error);
-            if failure.field.as_deref() == Some("entry") {
-                failure.field = Some("meta".to_owned());
-            }
-            failure
-        })?;
-        Ok(Reply::TimelineUpdate(timeline::Updated {
-            meta: Some(shape::entry(meta, integers)),
-            version,
-        }))
-    }))
+    Work::write_entry("meta", queued, |(meta, version)| {
+        let meta = Some(meta.into());
+        Reply::TimelineUpdate(timeline::Updated { meta, version })
+    })
 }
 
 pub(in super::super) fn delete(
@@ -128,14 +89,10 @@ pub(in super::super) fn delete(
     caller: &Caller,
     request: timeline::Delete,
 ) -> Work {
-    let timeline::Delete { timeline, epoch } = request;
-    let queued = shared
-        .timelines
-        .delete(caller.target(Method::TimelineDelete, timeline, epoch));
-    Work::Write(Box::pin(async move {
-        let deleted = queued.await.map_err(refusal)?;
-        Ok(Reply::TimelineDelete(timeline::Deleted { deleted }))
-    }))
+    let target = caller.target(Method::TimelineDelete, request.timeline, request.epoch);
+    Work::write(shared.timelines.delete(target), |deleted| {
+        Reply::TimelineDelete(timeline::Deleted { deleted })
+    })
 }
 
 pub(in super::super) fn trim(
@@ -143,18 +100,10 @@ pub(in super::super) fn trim(
     caller: &Caller,
     request: timeline::Trim,
 ) -> Work {
-    let timeline::Trim {
-        timeline,
-        before,
-        epoch,
-    } = request;
-    let queued = shared
-        .timelines
-        .trim(caller.target(Method::TimelineTrim, timeline, epoch), before);
-    Work::Write(Box::pin(async move {
-        let floor = queued.await.map_err(refusal)?;
-        Ok(Reply::TimelineTrim(timeline::Trimmed { floor }))
-    }))
+    let target = caller.target(Method::TimelineTrim, request.timeline, request.epoch);
+    Work::write(shared.timelines.trim(target, request.before), |floor| {
+        Reply::TimelineTrim(timeline::Trimmed { floor })
+    })
 }
 
 pub(in super::super) fn list(
@@ -162,37 +111,24 @@ pub(in super::super) fn list(
     caller: &Caller,
     request: timeline::List,
 ) -> Work {
-    let (shared, integers) = (Arc::clone(shared), caller.integers);
+    let shared = Arc::clone(shared);
     let asker = caller.asking(Method::TimelineList);
     Work::Read(Box::pin(async move {
-        let timeline::List {
-            prefix,
-            after,
-            limit,
-        } = request;
-        let after = unsealed(after.as_deref())?.or(after);
-        let listed = shared
-            .timelines
-            .list(List {
-                asker,
-                prefix: prefix.unwrap_or_default(),
-                after,
-                limit: size(limit),
-                bytes_max: page_bytes(&shared.options.limits),
-            })
-            .await
-            .map_err(refusal)?;
+        let list = List {
+            asker,
+            prefix: request.prefix.unwrap_or_default(),
+            after: unsealed(request.after.as_deref())?.or(request.after),
+            limit: size(request.limit),
+            bytes_max: page_bytes(&shared.options.limits),
+        };
+        let listed = shared.timelines.list(list).await.map_err(refusal)?;
         // Where no timeline is shown, this is the name of one that may be hidden.
         let next = match listed.timelines.is_empty() {
             true => listed.next.map(|next| seal(&next)),
             false => listed.next,
         };
         Ok(Reply::TimelineList(timeline::Listed {
-            timelines: listed
-                .timelines
-                .into_iter()
-                .map(|info| shape::info(info, integers))
-                .collect(),
+            timelines: listed.timelines,
             next,
         }))
     }))
@@ -206,22 +142,16 @@ pub(in super::super) fn prefixes(
     let shared = Arc::clone(shared);
     let asker = caller.asking(Method::TimelinePrefixes);
     Work::Read(Box::pin(async move {
-        let prefixes::Prefixes {
-            prefix,
-            delimiter,
-            after,
-            limit,
-        } = request;
-        let after = match unsealed(after.as_deref())? {
+        let after = match unsealed(request.after.as_deref())? {
             Some(name) => Some(Behind::Name(name)),
-            None => after.map(Behind::Entry),
+            None => request.after.map(Behind::Entry),
         };
         let level = Level {
             asker,
-            prefix: prefix.unwrap_or_default(),
-            delimiter: delimiter.unwrap_or_else(|| "/".to_owned()),
+            prefix: request.prefix.unwrap_or_default(),
+            delimiter: request.delimiter.unwrap_or_else(|| "/".to_owned()),
             after,
-            limit: size(limit),
+            limit: size(request.limit),
             bytes_max: page_bytes(&shared.options.limits),
         };
         let page = shared.timelines.level(level).await.map_err(refusal)?;

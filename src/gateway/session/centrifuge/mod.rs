@@ -320,7 +320,7 @@ impl Session {
             shared: Arc::clone(&self.shared),
             id,
             method: Some(method),
-            dialect: self.form.dialect,
+            voice: (self.form.dialect, self.form.integers),
             since: std::time::Instant::now(),
             pending,
         };

@@ -29,7 +29,7 @@ use crate::wire::centrifuge::{
     SubscribeResult, Ticket, Unsubscribe, check_channel,
 };
 use crate::wire::timelines::sync::Unsubscribed;
-use crate::wire::{self, Ended, Failure, Id, Integers, Method};
+use crate::wire::{self, Ended, Failure, Id, Method};
 
 impl Session {
     pub(super) fn subscribe(
@@ -151,7 +151,6 @@ impl Session {
             watch,
             asked: Asked {
                 asker: Arc::new(asker),
-                integers: Integers::Number,
                 limit: FIRST_PAGE,
                 create: true,
                 with: With::default(),

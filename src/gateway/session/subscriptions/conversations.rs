@@ -17,7 +17,7 @@ use crate::feed::Watch;
 use crate::gateway::Shared;
 use crate::gateway::dispatch::people::conversation;
 use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::dispatch::subscribe::{Asked, REWIND, lanes};
+use crate::gateway::dispatch::subscribe::{Asked, REWIND};
 use crate::gateway::dispatch::wait::too_many;
 use crate::gateway::dispatch::{Caller, Outcome};
 use crate::gateway::form::Form;
@@ -60,10 +60,9 @@ pub(in super::super) fn begin(
     subscriptions.conversations = Some(Box::new(Conversations {
         asked: Asked {
             asker: subscriptions.asker(caller),
-            integers: caller.integers,
             limit: request.limit,
             create: false,
-            with: lanes(&request.with),
+            with: request.with.iter().copied().collect(),
         },
         rewind: request
             .rewind
@@ -173,14 +172,12 @@ impl Subscriptions {
         removed.extend(hidden);
         if !shown.is_empty() || !removed.is_empty() {
             let user = conversations.asked.asker.user();
-            let shown = shown
-                .into_iter()
-                .map(|one| conversation::shown(one, user, form.integers));
+            let shown = shown.into_iter().map(|one| conversation::shown(one, user));
             let changed = push::ConversationChanged {
                 conversations: shown.collect(),
                 removed,
             };
-            outbox.push(form.dialect.push(&Push::ConversationChanged(changed)));
+            outbox.push(form.push(&Push::ConversationChanged(changed)));
         }
         if is_first || !wanted.is_empty() {
             let asked = conversations.asked.clone();

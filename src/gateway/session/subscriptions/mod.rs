@@ -313,12 +313,8 @@ impl Subscriptions {
     pub(super) fn end(&mut self, at: Opening, why: Ended, outbox: &mut Outbox, form: Form) {
         let Some(slot) = self.get(at) else { return };
         let why = match why {
-            Ended::Deleted => push::Ended::Deleted,
-            Ended::EpochChanged => push::Ended::EpochChanged,
-            Ended::TooOld => push::Ended::TooOld,
-            Ended::NotAMember if slot.is_followed => push::Ended::NotAMember,
-            Ended::NotAMember | Ended::Forbidden => push::Ended::Forbidden,
-            Ended::Unavailable => push::Ended::Unavailable,
+            Ended::NotAMember if !slot.is_followed => Ended::Forbidden,
+            other => other,
         };
         let name = Arc::clone(&slot.name);
         let epoch = slot.epoch().unwrap_or_default();

@@ -19,7 +19,7 @@ use crate::access::Asker;
 use crate::feed::Watch;
 use crate::gateway::Shared;
 use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::dispatch::subscribe::{Asked, Room, lanes, subscribe};
+use crate::gateway::dispatch::subscribe::{Asked, Room, subscribe};
 use crate::gateway::dispatch::wait::too_many;
 use crate::gateway::dispatch::{Caller, Outcome};
 use crate::gateway::form::Form;
@@ -59,7 +59,7 @@ impl Subscriptions {
         parts.retain(|part| part.at.is_none_or(|at| self.get(at).is_some()));
         let (many, opened) = one_frame((parts, rest));
         if !many.more || !many.timelines.is_empty() {
-            outbox.push(form.dialect.push(&Push::Subscribed(many)));
+            outbox.push(form.push(&Push::Subscribed(many)));
         }
         opened
     }
@@ -108,10 +108,9 @@ pub(in super::super) fn begin(
 ) -> Pending {
     let asked = Asked {
         asker: subscriptions.asker(caller),
-        integers: caller.integers,
         limit: request.limit,
         create: request.create,
-        with: lanes(&request.with),
+        with: request.with.iter().copied().collect(),
     };
     if request.conversations.is_some() {
         return conversations::begin(shared, caller, subscriptions, &request).into();
@@ -208,17 +207,12 @@ pub(in super::super) fn end(
     subscriptions: &mut Subscriptions,
     request: sync::Unsubscribe,
 ) -> Outcome {
-    let sync::Unsubscribe {
-        timeline,
-        timelines,
-        conversations,
-        epoch,
-    } = request;
-    if conversations.is_some() {
+    if request.conversations.is_some() {
         subscriptions.unfollow_all();
     }
-    for timeline in timeline.into_iter().chain(timelines.into_iter().flatten()) {
-        if let Err(actual) = subscriptions.close(&timeline, epoch.as_deref()) {
+    let many = request.timelines.into_iter().flatten();
+    for timeline in request.timeline.into_iter().chain(many) {
+        if let Err(actual) = subscriptions.close(&timeline, request.epoch.as_deref()) {
             return Err(Failure::new(Reason::EpochChanged).actual(Actual::Text(actual)));
         }
     }

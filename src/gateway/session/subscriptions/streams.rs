@@ -209,8 +209,8 @@ impl Streams {
         let count = group.changes.len() as u64;
         if count > 0 || !group.is_more && reader.has_moved() {
             reader.told();
-            let told = changes::told(number, &group, &stream.table, form.integers);
-            outbox.push(form.dialect.push(&Push::StreamChanges(told)));
+            let told = changes::told(number, &group, &stream.table);
+            outbox.push(form.push(&Push::StreamChanges(told)));
             metrics.follows.changes.increment(count);
             stream.position.clone_from(&group.position);
         }
@@ -240,7 +240,7 @@ impl Streams {
             position: std::mem::take(&mut stream.position),
             reopen: reason.reopen(),
         };
-        outbox.push(form.dialect.push(&Push::StreamEnded(ended)));
+        outbox.push(form.push(&Push::StreamEnded(ended)));
         self.metrics.follows.ended.increment(1);
         self.remove(number);
     }

@@ -193,7 +193,7 @@ fn what_is_no_messagepack_is_a_parse_error() {
     }
 }
 
-fn page(integers: Integers) -> Reply {
+fn page() -> Reply {
     let columns = vec![
         ("big".to_owned(), Value::Integer(1 << 53)),
         (
@@ -211,22 +211,17 @@ fn page(integers: Integers) -> Reply {
         sequence: 1,
         timestamp: 2,
         message_id: "m".into(),
-        entry: Some(entry(columns, integers)),
+        entry: Some(columns),
         ..Default::default()
     };
     Reply::MessageGet(Box::new(message::Got { message }))
 }
 
-fn entry(columns: Vec<(String, Value)>, integers: Integers) -> Entry<'static> {
-    Entry {
-        columns: columns.into(),
-        integers,
-    }
-}
-
 #[test]
 fn replies_in_every_encoding() {
-    let reply = |id: Id, integers, encoding| encoded(&id, Ok(&page(integers)), encoding);
+    let reply = |id: Id, integers: Integers, encoding| {
+        integers.written(|| encoded(&id, Ok(&page()), encoding))
+    };
     let json = reply(Id::Integer(1), Integers::Number, Encoding::Json);
     let entry = r#"{"big":9007199254740992,"bin":{"$binary":"AP8="},"dbl":1.0,"int":9007199254740991,"nest":[1.50,{"a":null}]}"#;
     let expected = format!(
@@ -332,7 +327,7 @@ proptest! {
     fn values_come_back_as_they_were(columns in any_columns(), text in any::<bool>(), pack in any::<bool>()) {
         let integers = if text { Integers::Text } else { Integers::Number };
         let encoding = if pack { Encoding::MessagePack } else { Encoding::Json };
-        let entry = entry(columns.clone(), integers);
+        let entry = Entry::from(columns.clone());
         let bytes_max = entry.encoded_bytes_max();
         let json_bytes = crate::model::json_bytes(&columns);
         #[derive(serde::Serialize)]
@@ -341,8 +336,10 @@ proptest! {
         struct Asked<'a> { jsonrpc: &'a str, id: i64, method: &'a str, params: Params<'a> }
         let asked = Asked { jsonrpc: "2.0", id: 1, method: "message.append", params: Params { timeline: "t", entry: &entry } };
         let (mut body, mut alone) = (Vec::new(), Vec::new());
-        super::encode::append(&mut body, &asked, encoding);
-        super::encode::append(&mut alone, &entry, encoding);
+        integers.written(|| {
+            super::encode::append(&mut body, &asked, encoding);
+            super::encode::append(&mut alone, &entry, encoding);
+        });
         prop_assert!(alone.len() <= bytes_max, "{} > {}", alone.len(), bytes_max);
         if !pack && !text {
             prop_assert_eq!(alone.len(), json_bytes);
@@ -379,7 +376,7 @@ proptest! {
 
     #[test]
     fn broken_requests_never_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(), columns in any_columns()) {
-        let entry = entry(columns, Integers::Number);
+        let entry = Entry::from(columns);
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "message.append_batch",
             "params": {"timeline": "t", "messages": [{"entry": entry, "message_id": "a"}]}});
         for encoding in [Encoding::Json, Encoding::MessagePack] {

@@ -2,10 +2,14 @@
 //!
 //! Owns: the rules of PROTOCOL's "Values" about what a value is. Promises: an [`Entry`] comes out sorted bytewise by
 //! name; `1` stays an integer, `1.0` a double; nested arrays and objects stay the text they were, made compact. Must
-//! not: check names, counts and sizes (`check.rs` does, with paths), or decode anything but JSON text: MessagePack is
-//! turned into that first.
+//! not: check names, counts and sizes (`wire/check.rs` does, with paths), or decode anything but JSON text: MessagePack
+//! is turned into that first.
+
+pub mod nested;
+mod schema;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 use base64::Engine as _;
@@ -16,11 +20,11 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-use super::nested;
+use super::{Value, json_text_bytes};
 use crate::decode;
-use crate::model::{Value, json_text_bytes};
+pub use schema::NAME;
 
-/// Names and values.
+/// Names and values; names are unique within an entry, sorted bytewise when they come out of the store.
 pub type Columns = Vec<(String, Value)>;
 
 /// The columns of a message, or the meta of a timeline.
@@ -28,8 +32,20 @@ pub type Columns = Vec<(String, Value)>;
 pub struct Entry<'a> {
     /// Names and values.
     pub columns: Cow<'a, [(String, Value)]>,
-    /// How big integers are written.
-    pub integers: Integers,
+}
+
+impl From<Columns> for Entry<'_> {
+    fn from(columns: Columns) -> Self {
+        let columns = Cow::Owned(columns);
+        Entry { columns }
+    }
+}
+
+impl<'a> From<&'a Columns> for Entry<'a> {
+    fn from(columns: &'a Columns) -> Self {
+        let columns = Cow::Borrowed(columns.as_slice());
+        Entry { columns }
+    }
 }
 
 impl Entry<'_> {
@@ -45,11 +61,8 @@ impl Entry<'_> {
             Value::Json(text) => text.len() * 3 + 5,
             other => other.json_bytes() + 5,
         };
-        8 + self
-            .columns
-            .iter()
-            .map(|(name, held)| json_text_bytes(name) + 5 + value(held))
-            .sum::<usize>()
+        let column = |(name, held): &(String, Value)| json_text_bytes(name) + 5 + value(held);
+        8 + self.columns.iter().map(column).sum::<usize>()
     }
 }
 
@@ -92,6 +105,21 @@ pub enum Integers {
     Text,
 }
 
+thread_local! {
+    /// How this thread writes them now.
+    static WRITTEN: Cell<Integers> = const { Cell::new(Integers::Number) };
+}
+
+impl Integers {
+    /// Encodes something in which big integers are written this way. What is encoded elsewhere has them as numbers.
+    pub fn written<R>(self, encode: impl FnOnce() -> R) -> R {
+        let before = WRITTEN.replace(self);
+        let encoded = encode();
+        WRITTEN.set(before);
+        encoded
+    }
+}
+
 /// Integers up to this, either way, are held exactly by a double.
 const SAFE_INTEGER: u64 = (1 << 53) - 1;
 
@@ -100,34 +128,30 @@ const SAFE_INTEGER: u64 = (1 << 53) - 1;
 pub struct OneValue<'a> {
     /// The value.
     pub value: Cow<'a, Value>,
-    /// How big integers are written.
-    pub integers: Integers,
 }
 
 impl Serialize for OneValue<'_> {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        Shown(&self.value, self.integers).serialize(into)
+        Shown(&self.value).serialize(into)
     }
 }
 
 impl<'de> Deserialize<'de> for OneValue<'_> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let Given(value) = Given::deserialize(from)?;
-        Ok(OneValue {
-            value: Cow::Owned(value),
-            integers: Integers::Number,
-        })
+        let value = Cow::Owned(value);
+        Ok(OneValue { value })
     }
 }
 
 /// A value on its way out.
-struct Shown<'a>(&'a Value, Integers);
+struct Shown<'a>(&'a Value);
 
 impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             Value::String(text) => into.serialize_str(text),
-            Value::Integer(number) if number.unsigned_abs() > SAFE_INTEGER => match self.1 {
+            Value::Integer(number) if number.unsigned_abs() > SAFE_INTEGER => match WRITTEN.get() {
                 Integers::Number => into.serialize_i64(*number),
                 Integers::Text => typed(into, "$integer", &number.to_string()),
             },
@@ -151,11 +175,33 @@ fn typed<S: Serializer>(into: S, name: &'static str, text: &str) -> Result<S::Ok
 
 impl Serialize for Entry<'_> {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        let mut map = into.serialize_map(Some(self.columns.len()))?;
-        for (name, value) in &*self.columns {
-            map.serialize_entry(name, &Shown(value, self.integers))?;
-        }
-        map.end()
+        serialize(&self.columns, into)
+    }
+}
+
+/// Writes columns as an entry: with [`deserialize`] for `#[serde(with = "entry")]`.
+pub fn serialize<S: Serializer>(columns: &[(String, Value)], into: S) -> Result<S::Ok, S::Error> {
+    into.collect_map(columns.iter().map(|(name, value)| (name, Shown(value))))
+}
+
+/// Reads columns from an entry; `null` counts as an empty one.
+pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Columns, D::Error> {
+    some::deserialize(from).map(Option::unwrap_or_default)
+}
+
+/// Columns that may be absent.
+pub mod some {
+    use super::*;
+
+    /// Writes those that are there.
+    pub fn serialize<S: Serializer>(entry: &Option<Columns>, into: S) -> Result<S::Ok, S::Error> {
+        entry.as_ref().map(Entry::from).serialize(into)
+    }
+
+    /// Reads those that are there.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Columns>, D::Error> {
+        let entry = Option::<Entry<'_>>::deserialize(from)?;
+        Ok(entry.map(|entry| entry.columns.into_owned()))
     }
 }
 
@@ -163,7 +209,7 @@ impl Serialize for Patch {
     fn serialize<S: Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
         let mut map = into.serialize_map(Some(self.put.len() + self.remove.len()))?;
         for (name, value) in &self.put {
-            map.serialize_entry(name, &Shown(value, Integers::Number))?;
+            map.serialize_entry(name, &Shown(value))?;
         }
         for name in &self.remove {
             map.serialize_entry(name, &())?;
@@ -188,10 +234,7 @@ impl<'de> Deserialize<'de> for Entry<'_> {
                     columns.push((name, map.next_value::<Given>()?.0));
                 }
                 sort(&mut columns);
-                Ok(Entry {
-                    columns: Cow::Owned(columns),
-                    integers: Integers::Number,
-                })
+                Ok(Entry::from(columns))
             }
         }
         from.deserialize_map(Columns)

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use crate::decode;
 
 /// Makes well-formed JSON text compact, and checks what JSON's grammar leaves open.
-pub(crate) fn compact(text: &str) -> Result<String, Cow<'static, str>> {
+pub fn compact(text: &str) -> Result<String, Cow<'static, str>> {
     let bytes = text.as_bytes();
     let mut compact = String::with_capacity(text.len());
     let mut at = 0;
@@ -82,7 +82,7 @@ fn number_end(text: &str, start: usize) -> Result<usize, Cow<'static, str>> {
 
 /// If an object's only name starts with `$`: that name, and the text of its value (`None` if the name is there more
 /// than once).
-pub(crate) fn only_dollar_name(text: &str) -> Option<(String, Option<&str>)> {
+pub fn only_dollar_name(text: &str) -> Option<(String, Option<&str>)> {
     // Nearly always decided by the first character of the first name; `\` might be an escaped `$`.
     let first = text[1..].trim_start();
     if !first.starts_with("\"$") && !first.starts_with("\"\\") {
@@ -123,7 +123,7 @@ impl<'de> Deserialize<'de> for Pairs<'de> {
 
 /// Writes nested JSON text: as it is into JSON, as arrays and maps into MessagePack. Text that is not JSON, which
 /// no decoder of ours lets in, goes out as a string, so that one bad value can't spoil a page.
-pub(crate) fn serialize<S: Serializer>(text: &str, into: S) -> Result<S::Ok, S::Error> {
+pub fn serialize<S: Serializer>(text: &str, into: S) -> Result<S::Ok, S::Error> {
     if into.is_human_readable() {
         match decode::from_str::<&RawValue>(text) {
             Ok(raw) => raw.serialize(into),

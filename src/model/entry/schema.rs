@@ -1,15 +1,18 @@
 //! JSON Schemas of what serde reads by hand: entries, patches, values.
 //!
 //! Owns: those three schemas. Promises: as strict as JSON Schema can say; byte lengths, 64 bits and duplicate names it
-//! can't. Must not: be used to check input; `check.rs` and `entry.rs` do.
+//! can't. Must not: be used to check input; `wire/check.rs` and this folder do.
 
 use std::borrow::Cow;
 
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::super::schema::rules;
-use super::entry::{Entry, OneValue, Patch};
+use super::{Entry, OneValue, Patch};
+
+/// The name of a column of an entry: not empty, not starting with `$` or `__`; without look-ahead, which not every
+/// validator has.
+pub const NAME: &str = "^([^$_]|_[^_]|_$)";
 
 impl JsonSchema for Entry<'_> {
     fn schema_name() -> Cow<'static, str> {
@@ -22,7 +25,7 @@ impl JsonSchema for Entry<'_> {
             "description": "Name to value. Names: 1 to 255 bytes, not starting with `$` or `__`.",
             "type": "object",
             "maxProperties": 128,
-            "propertyNames": { "pattern": rules::NAME, "maxLength": 255 },
+            "propertyNames": { "pattern": NAME, "maxLength": 255 },
             "additionalProperties": value,
         })
     }
@@ -39,7 +42,7 @@ impl JsonSchema for Patch {
             "description": "Name to its new value, or to `null`, which removes it. Names as in an entry.",
             "type": "object",
             "maxProperties": 128,
-            "propertyNames": { "pattern": rules::NAME, "maxLength": 255 },
+            "propertyNames": { "pattern": NAME, "maxLength": 255 },
             "additionalProperties": { "anyOf": [value, { "type": "null" }] },
         })
     }
