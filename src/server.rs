@@ -21,9 +21,9 @@ use crate::admin::Admin;
 use crate::config::{Config, ConfigError};
 use crate::feed::Feed;
 use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
-use crate::health::{Health, Observe};
+use crate::health::{Health, Scrape};
 use crate::ids::Clock;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Upkeep};
 use crate::partition::Partitions;
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
@@ -58,6 +58,7 @@ pub struct Server {
     admin: Arc<Admin>,
     tasks: TaskTracker,
     drain: Duration,
+    upkeep: Upkeep,
 }
 
 /// Why the server did not start; the text is one line for the operator.
@@ -71,6 +72,8 @@ pub enum StartError {
     Listen(SocketAddr, io::Error),
     /// The data directory can't be opened.
     Store(StoreFailure),
+    /// A thread can't be started.
+    Thread(io::Error),
     /// What a setting names can't be used.
     Setting(String),
     /// Credentials can't be judged as it is configured.
@@ -94,6 +97,7 @@ impl fmt::Display for StartError {
             StartError::Store(error) => write!(out, "{error}"),
             StartError::Setting(why) => write!(out, "{why}"),
             StartError::Auth(why) => write!(out, "[auth]: {why}"),
+            StartError::Thread(error) => write!(out, "cannot start a thread: {error}"),
         }
     }
 }
@@ -116,6 +120,7 @@ impl Server {
         config.check_exposure().map_err(StartError::Exposed)?;
         let certificate = config.certificate().map_err(StartError::Tls)?;
         let metrics = Arc::new(Metrics::default());
+        let upkeep = metrics.start_upkeep().map_err(StartError::Thread)?;
         // The socket first: a taken port is known before a large data directory is opened. Nobody is served before
         // `start` returns; early clients wait in the backlog.
         let listener = listen(config.listen, config.socket_send_bytes)
@@ -172,7 +177,7 @@ impl Server {
             &tasks,
         );
         show_limits(config, &metrics);
-        let observe: Observe = {
+        let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
             let tables = tables.clone();
             let clock = Arc::clone(&clock);
@@ -182,13 +187,12 @@ impl Server {
                 tables.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
-                metrics.observe();
+                metrics.render()
             })
         };
-        let admin = Arc::new(Admin::new(&metrics, Arc::clone(&observe)));
+        let admin = Arc::new(Admin::new(Arc::<_>::clone(&scrape)));
         let data = config.data.clone();
-        let settled = settled(config, &clock);
-        let health = Health::new(&partitions, (&metrics, observe), &clock, data, settled);
+        let health = Health::new(&partitions, scrape, &clock, data, settled(config, &clock));
         let (looking, stop) = (health.clone(), streams.clone());
         tasks.spawn(async move { stop.run_until_cancelled(looking.run()).await });
         let (saying, stop) = (say_what_the_clock_does(Arc::clone(&clock)), streams.clone());
@@ -229,6 +233,7 @@ impl Server {
             admin,
             tasks,
             drain,
+            upkeep,
         })
     }
 
@@ -264,6 +269,7 @@ impl Server {
         self.tasks.wait().await;
         // 5. What is committed goes into the image, and the files are closed.
         self.partitions.close().await;
+        drop(self.upkeep);
         tracing::info!("stopped");
     }
 }

@@ -119,7 +119,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("health", &["disk", "ids", "metrics", "model", "partition"]),
     ("wire", ZERO),
     ("gateway", SIX),
-    ("admin", &["gateway", "health", "metrics"]),
+    ("admin", &["gateway", "health"]),
 ];
 const ZERO: &[&str] = &["access", "decode", "ids", "ordered", "metrics", "model"];
 const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];

@@ -5,28 +5,24 @@
 
 mod files;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::gateway::{File, Pages};
-use crate::health::Observe;
-use crate::metrics::Metrics;
+use crate::health::Scrape;
 
 /// What the pages show. One per server.
 pub struct Admin {
     ready: AtomicBool,
-    metrics: Arc<Metrics>,
-    observe: Observe,
+    metrics: Scrape,
 }
 
 impl Admin {
-    /// Not ready yet.
+    /// Not ready yet. `metrics` brings gauges up to date and returns Prometheus' text; it may wait for the disk.
     #[must_use]
-    pub fn new(metrics: &Arc<Metrics>, observe: Observe) -> Admin {
+    pub fn new(metrics: Scrape) -> Admin {
         Admin {
             ready: AtomicBool::new(false),
-            metrics: Arc::clone(metrics),
-            observe,
+            metrics,
         }
     }
 
@@ -52,18 +48,19 @@ impl Pages for Admin {
     }
 
     fn metrics(&self) -> String {
-        (self.observe)();
-        self.metrics.render()
+        (self.metrics)()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
     fn a_server_that_is_not_ready_says_why() {
-        let admin = Admin::new(&Arc::default(), Arc::new(|| {}));
+        let admin = Admin::new(Arc::new(String::new));
         assert!(
             admin
                 .readiness(true)

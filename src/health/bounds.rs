@@ -4,8 +4,8 @@
 //! which a test holds. Must not: remember anything.
 
 use super::notices::{Found, Memory, Severity};
+use super::sample::{Line, Sample};
 use super::words::{count, span};
-use crate::metrics::{Line, Registry};
 
 use Severity::{Critical, Info, Warning};
 
@@ -24,7 +24,7 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    pub(super) fn found(&self, line: &Line) -> Found {
+    pub(super) fn found(&self, line: &Line<'_>) -> Found {
         let mut what = self.what.replace("{value}", &(self.unit)(line.value));
         for label in ["partition", "target", "webhook"] {
             let value = line.label(label).unwrap_or_default();
@@ -89,14 +89,14 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn found(&self, figures: &Registry) -> Vec<Found> {
-        let used = figures.each(self.metric);
-        let limit = |line: &Line| match line.label("partition") {
-            Some(partition) => figures.of(self.limit, "partition", partition),
-            None if self.of.is_empty() => figures.sum(self.limit),
-            None => figures.of(self.limit, "limit", self.of),
+    pub(super) fn found(&self, sample: &Sample<'_>) -> Vec<Found> {
+        let used = sample.each(self.metric).iter();
+        let limit = |line: &Line<'_>| match line.label("partition") {
+            Some(partition) => sample.of(self.limit, "partition", partition),
+            None if self.of.is_empty() => sample.sum(self.limit),
+            None => sample.of(self.limit, "limit", self.of),
         };
-        let shares = used.iter().filter_map(|line| {
+        let shares = used.filter_map(|line| {
             Some((line, line.value / limit(line))).filter(|(_, share)| share.is_finite())
         });
         let above = shares.filter(|(_, share)| *share > self.above);
@@ -144,7 +144,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    pub(super) fn found(&self, line: &Line, memory: &mut Memory, now: u64) -> Option<Found> {
+    pub(super) fn found(&self, line: &Line<'_>, memory: &mut Memory, now: u64) -> Option<Found> {
         let label = line.label(self.label).unwrap_or_default();
         let is_of = |start: &&str| label.starts_with(*start);
         if !self.values.is_empty() && !self.values.iter().any(is_of) {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::metrics::Registry;
+use super::sample::Sample;
 
 /// Time from one step to the next, ms.
 pub const STEP_MS: u64 = 5_000;
@@ -51,7 +51,7 @@ const FIGURES: [(&str, From); 20] = [
     ("relay_lag_s", Max("tideline_relay_lag_seconds")),
 ];
 /// The histogram that is kept: of one method, the time to acknowledgement.
-const APPEND: (&str, &str) = ("tideline_request_seconds", "message.append");
+const APPEND: (&str, &str) = ("tideline_request_seconds_bucket", "message.append");
 
 /// The figures of one time.
 struct Step {
@@ -68,8 +68,8 @@ struct Step {
 struct Before {
     elapsed_ms: u64,
     figures: [f64; FIGURES.len()],
-    /// By bucket.
-    appends: Vec<u64>,
+    /// By bucket of Prometheus, each with those below it.
+    appends: Vec<f64>,
 }
 
 impl Before {
@@ -84,8 +84,11 @@ impl Before {
                 *figure = (*figure - before).max(0.0) / seconds.max(1e-3);
             }
         }
-        let appends = self.appends.iter().zip(&before.appends);
-        let appends = appends.map(|(now, before)| now.saturating_sub(*before));
+        let before = before.appends.iter().copied().chain(std::iter::repeat(0.0));
+        let rose = self.appends.iter().zip(before);
+        let rose = rose.map(|(now, before)| (now - before).max(0.0) as u64);
+        let mut below = 0;
+        let appends = rose.map(|all| all.saturating_sub(std::mem::replace(&mut below, all)));
         (figures, appends.collect())
     }
 }
@@ -94,7 +97,7 @@ impl Before {
 pub(super) struct History {
     /// When step 0 was, ms.
     start: u64,
-    bounds: &'static [f64],
+    bounds: Vec<f64>,
     before: Option<Before>,
     steps: VecDeque<Step>,
 }
@@ -116,7 +119,7 @@ impl History {
     pub(super) fn new(start: u64) -> History {
         History {
             start,
-            bounds: &[],
+            bounds: Vec::new(),
             before: None,
             steps: VecDeque::new(),
         }
@@ -126,15 +129,15 @@ impl History {
     pub(super) fn push(
         &mut self,
         elapsed_ms: u64,
-        figures: &Registry,
+        sample: &Sample<'_>,
         (disk_free, room): (Option<u64>, Option<f64>),
     ) {
         let now = FIGURES.map(|(_, from)| match from {
-            Rate(name) | Sum(name) => figures.sum(name),
-            Max(name) => figures.max(name),
+            Rate(name) | Sum(name) => sample.sum(name),
+            Max(name) => sample.max(name),
             Given => disk_free.map_or(0.0, |bytes| bytes as f64),
         });
-        let (bounds, appends) = figures.buckets(APPEND.0, ("method", APPEND.1.into()));
+        let (bounds, appends) = buckets(sample);
         let now = Before {
             elapsed_ms,
             figures: now,
@@ -169,7 +172,7 @@ impl History {
         let mut past = Past {
             from: at(first),
             series: FIGURES.map(|(name, _)| (name, vec![None; many])).into(),
-            bounds: self.bounds.to_vec(),
+            bounds: self.bounds.clone(),
             appends: vec![None; many],
         };
         for step in kept() {
@@ -192,6 +195,23 @@ impl History {
     }
 }
 
+/// The bounds of the buckets of appends, and their counts, each with those below it.
+fn buckets(sample: &Sample<'_>) -> (Vec<f64>, Vec<f64>) {
+    let of = sample
+        .each(APPEND.0)
+        .iter()
+        .filter(|line| line.label("method") == Some(APPEND.1));
+    let mut buckets: Vec<(f64, f64)> = of
+        .filter_map(|line| Some((line.label("le")?.parse().ok()?, line.value)))
+        .collect();
+    buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let bounds = buckets.iter().map(|(bound, _)| *bound);
+    (
+        bounds.filter(|bound| bound.is_finite()).collect(),
+        buckets.iter().map(|(_, count)| *count).collect(),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -211,7 +231,8 @@ mod tests {
     }
 
     fn push(history: &mut History, metrics: &Metrics, elapsed_ms: u64) {
-        history.push(elapsed_ms, &metrics.registry, (Some(7), Some(7.0)));
+        let text = metrics.render();
+        history.push(elapsed_ms, &Sample::read(&text), (Some(7), Some(7.0)));
     }
 
     fn values(past: &Past, name: &str) -> Vec<Option<f64>> {

@@ -1,14 +1,15 @@
 //! How the server is: what is wrong, what there is on the disk, and the last hour in figures.
 //!
 //! Owns: a look at all figures every five seconds, and what is remembered of it. Promises: what it says is made from
-//! the figures that `/metrics` shows, so both say the same; however often somebody asks, it looks once a second at
-//! most, on a thread that may wait; a look that failed is the first of the notices. Must not: count anything itself, or
+//! the text that `/metrics` returns, so both say the same; however often somebody asks, it looks once a second at most,
+//! on a thread that may wait; a look that failed is the first of the notices. Must not: count anything itself, or
 //! outlive the process.
 
 mod bounds;
 mod history;
 mod notices;
 mod rules;
+mod sample;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -22,17 +23,17 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use crate::ids::Clock;
-use crate::metrics::Metrics;
 use crate::partition::Partitions;
 
 use history::History;
 pub use history::{Past, STEP_MS};
 use notices::Memory;
 pub use notices::{Notice, Severity};
+use sample::Sample;
 pub use storage::Storage;
 
-/// Brings all gauges up to date. May wait for the disk.
-pub type Observe = Arc<dyn Fn() + Send + Sync>;
+/// Returns Prometheus' text with all gauges up to date. May wait for the disk.
+pub type Scrape = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Knows how the server is. Cheap to clone.
 #[derive(Clone)]
@@ -42,8 +43,7 @@ pub struct Health {
 
 struct Inner {
     partitions: Partitions,
-    metrics: Arc<Metrics>,
-    observe: Observe,
+    scrape: Scrape,
     clock: Arc<Clock>,
     data: PathBuf,
     /// What is wrong as long as the server runs, from its settings.
@@ -73,7 +73,7 @@ impl Health {
     #[must_use]
     pub fn new(
         partitions: &Partitions,
-        (metrics, observe): (&Arc<Metrics>, Observe),
+        scrape: Scrape,
         clock: &Arc<Clock>,
         data: PathBuf,
         settled: Vec<Notice>,
@@ -86,8 +86,7 @@ impl Health {
         Health {
             inner: Arc::new(Inner {
                 partitions: partitions.clone(),
-                metrics: Arc::clone(metrics),
-                observe,
+                scrape,
                 clock: Arc::clone(clock),
                 data,
                 settled,
@@ -156,8 +155,8 @@ impl Inner {
     }
 
     fn look(&self, is_step: bool) -> Look {
-        (self.observe)();
-        let figures = &self.metrics.registry;
+        let text = (self.scrape)();
+        let sample = Sample::read(&text);
         let now = self.clock.now_ms();
         let doing = self
             .partitions
@@ -166,18 +165,18 @@ impl Inner {
         let doing: Vec<_> = doing.collect();
         // Readers of the history must not wait for the disk, so the lock is not held over this.
         let earlier = self.known().history.oldest_room();
-        let storage = storage::look(&self.data, figures, earlier, now);
+        let storage = storage::look(&self.data, &sample, earlier, now);
         let mut known = self.known();
         let Known { memory, history } = &mut *known;
         if is_step {
             let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
             history.push(
                 elapsed,
-                figures,
+                &sample,
                 (storage.disk_free, storage::room(&storage)),
             );
         }
-        let found = rules::find(figures, &doing, &storage, memory, now);
+        let found = rules::find(&sample, &doing, &storage, memory, now);
         let mut notices = memory.told(found, now);
         notices.extend(self.settled.iter().cloned());
         notices.sort_by_key(|notice| notice.severity);

@@ -7,17 +7,17 @@
 
 use super::bounds::{COUNTERS, GAUGES, MAKE_ROOM, SHARES};
 use super::notices::{Found, Memory, Severity};
+use super::sample::Sample;
 use super::storage::Storage;
 use super::words::{bytes, span};
 use crate::ids::PartitionId;
-use crate::metrics::Registry;
 use crate::partition::{Doing, State};
 
 use Severity::{Critical, Warning};
 
 /// All that is wrong at a moment.
 pub(super) fn find(
-    figures: &Registry,
+    sample: &Sample<'_>,
     partitions: &[(PartitionId, Doing)],
     storage: &Storage,
     memory: &mut Memory,
@@ -28,19 +28,21 @@ pub(super) fn find(
         found.extend(partition(*id, doing));
     }
     found.extend(disk(storage));
-    found.extend(certificate(figures, now));
-    found.extend(keys(figures, memory, now));
+    found.extend(certificate(sample, now));
+    found.extend(keys(sample, memory, now));
     for rule in GAUGES {
-        let mut lines = figures.each(rule.metric);
-        lines.retain(|line| line.value > rule.above);
-        found.extend(lines.iter().map(|line| rule.found(line)));
+        let above = sample
+            .each(rule.metric)
+            .iter()
+            .filter(|line| line.value > rule.above);
+        found.extend(above.map(|line| rule.found(line)));
     }
     for rule in SHARES {
-        found.extend(rule.found(figures));
+        found.extend(rule.found(sample));
     }
     for rule in COUNTERS {
-        for line in figures.each(rule.metric) {
-            found.extend(rule.found(&line, memory, now));
+        for line in sample.each(rule.metric) {
+            found.extend(rule.found(line, memory, now));
         }
     }
     found
@@ -128,8 +130,8 @@ fn disk(storage: &Storage) -> Option<Found> {
 
 pub(super) const DAY_S: u64 = 86_400;
 
-fn certificate(figures: &Registry, now: u64) -> Option<Found> {
-    let end = figures.max("tideline_certificate_end_seconds");
+fn certificate(sample: &Sample<'_>, now: u64) -> Option<Found> {
+    let end = sample.max("tideline_certificate_end_seconds");
     let left = end - now as f64 / 1e3;
     if end == 0.0 || left > 14.0 * DAY_S as f64 {
         return None;
@@ -167,16 +169,16 @@ fn certificate(figures: &Registry, now: u64) -> Option<Found> {
 }
 
 /// The last fetch of the issuer's keys failed.
-pub(super) fn keys(figures: &Registry, memory: &mut Memory, now: u64) -> Option<Found> {
+pub(super) fn keys(sample: &Sample<'_>, memory: &mut Memory, now: u64) -> Option<Found> {
     let mut fetched = |result| {
-        let value = figures.of("tideline_jwks_fetches_total", "result", result);
+        let value = sample.of("tideline_jwks_fetches_total", "result", result);
         memory.rose_at(&format!("jwks {result}"), value, now)
     };
     let (failed, ok) = (fetched("failed"), fetched("ok"));
     if failed <= ok {
         return None;
     }
-    let none = figures.max("tideline_jwks_keys") == 0.0;
+    let none = sample.max("tideline_jwks_keys") == 0.0;
     let (severity, what) = match none {
         true => (
             Critical,

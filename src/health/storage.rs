@@ -5,18 +5,18 @@
 
 use std::path::Path;
 
+use super::sample::Sample;
 use crate::disk;
-use crate::metrics::Registry;
 pub use crate::model::server::Storage;
 
 /// Of this moment. The room of earlier ones comes with its time, ms, the oldest first.
 pub(super) fn look(
     data: &Path,
-    figures: &Registry,
+    sample: &Sample<'_>,
     earlier: Option<(u64, f64)>,
     now: u64,
 ) -> Storage {
-    let sum = |name| figures.sum(name).max(0.0) as u64;
+    let sum = |name| sample.sum(name).max(0.0) as u64;
     let (used, dead) = (
         sum("tideline_image_used_bytes"),
         sum("tideline_image_dead_bytes"),

@@ -12,6 +12,7 @@ use super::notices::{
     Severity::{Critical, Warning},
 };
 use super::rules::{DAY_S, find, keys};
+use super::sample::Sample;
 use super::storage::Storage;
 use super::{FAILED, Health, Look};
 use crate::ids::{Clock, PartitionId, Position};
@@ -50,8 +51,11 @@ fn every_figure_of_a_rule_is_in_the_catalogue_with_its_labels() {
 /// Whether all of a group of metrics have a label.
 fn is_by(metric: &str, label: &str) -> bool {
     let metrics = everything();
-    let lines = metrics.registry.each(metric);
-    lines.iter().any(|line| line.label(label).is_some())
+    let text = metrics.render();
+    Sample::read(&text)
+        .each(metric)
+        .iter()
+        .any(|line| line.label(label).is_some())
 }
 
 fn everything() -> Arc<Metrics> {
@@ -102,8 +106,8 @@ fn told(
 ) -> Vec<String> {
     let mut memory = Memory::default();
     let mut look = |now: u64| {
-        let figures = &metrics.registry;
-        let found = find(figures, partitions, &storage, &mut memory, now);
+        let text = metrics.render();
+        let found = find(&Sample::read(&text), partitions, &storage, &mut memory, now);
         memory.told(found, now)
     };
     look(1_700_000_000_000);
@@ -255,7 +259,10 @@ fn keys_that_were_fetched_again_are_no_trouble() {
     let metrics = everything();
     let mut memory = Memory::default();
     let fetches = &metrics.access.jwks_fetches;
-    let mut look = |now: u64| keys(&metrics.registry, &mut memory, now).map(|found| found.severity);
+    let mut look = |now: u64| {
+        let text = metrics.render();
+        keys(&Sample::read(&text), &mut memory, now).map(|found| found.severity)
+    };
     assert_eq!(look(1), None);
     fetches.of(&["failed"]).increment(1);
     assert_eq!(look(2), Some(Critical));
@@ -275,17 +282,13 @@ async fn a_look_that_failed_says_so_and_keeps_what_was_known() {
     let partitions =
         Partitions::open(home.path(), Options::default(), rules, Arc::clone(&clock)).unwrap();
     let looks = AtomicU32::new(0);
-    let metrics = Arc::new(Metrics::default());
-    metrics.partition(0).log.bytes.count(7);
-    let panics = metrics.server.panics.clone();
-    let observe = move || match looks.fetch_add(1, Ordering::SeqCst) {
-        1 => panics.increment(1),
-        4 => {}
+    let scrape = move || match looks.fetch_add(1, Ordering::SeqCst) {
+        1 | 4 => "tideline_panics_total 1\ntideline_log_bytes 7\n".to_owned(),
         _ => panic!("this look fails"),
     };
     let health = Health::new(
         &partitions,
-        (&metrics, Arc::new(observe)),
+        Arc::new(scrape),
         &clock,
         home.path().to_owned(),
         Vec::new(),

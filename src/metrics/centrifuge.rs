@@ -2,7 +2,12 @@
 //!
 //! Owns: their texts. Promises: as `catalogue.rs`. Must not: have a label that a client sent.
 
+use ::metrics::Label;
+
+use super::Metric;
+use super::groups::line;
 use super::handles::{Counter, Gauge};
+use super::registry::Registry;
 
 groups! {
     "The Centrifuge dialect" by []

@@ -18,18 +18,15 @@ macro_rules! groups {
 
             impl $group {
                 const BY: &[&str] = &[$($by),*];
-                const METRICS: &[$crate::metrics::Metric] = &[
-                    $( $crate::metrics::groups::line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves), )+
+                const METRICS: &[Metric] = &[
+                    $( line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves), )+
                 ];
 
                 /// Binds all handles of the group, with these values of its labels.
-                pub(super) fn bind(
-                    registry: &$crate::metrics::Registry,
-                    by: &[$crate::metrics::registry::Label],
-                ) -> $group {
+                pub(super) fn bind(registry: &Registry, by: &[Label]) -> $group {
                     $group { $(
                         $field: registry.bind(
-                            &$crate::metrics::groups::line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves),
+                            &line::<$kind>($name, Self::BY, &[$($($label),+)?], $help, $moves),
                             by,
                         ),
                     )+ }
@@ -38,7 +35,7 @@ macro_rules! groups {
         )+
 
         /// The metrics by part of the server.
-        pub(super) const GROUPS: &[(&str, &[$crate::metrics::Metric])] = &[$( ($title, $group::METRICS), )+];
+        pub(super) const GROUPS: &[(&str, &[Metric])] = &[$( ($title, $group::METRICS), )+];
     };
 }
 

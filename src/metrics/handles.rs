@@ -4,26 +4,27 @@
 //! figure. Must not: know a metric by name.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
-use super::registry::{Bind, Figure, Label, Registry};
+use ::metrics::Label;
+
+use super::registry::{Bind, Registry};
 use super::{Kind, Metric};
 
 /// Counts events.
 #[derive(Clone, Debug)]
-pub struct Counter(Arc<Figure>);
+pub struct Counter(::metrics::Counter);
 
 impl Counter {
     /// So many more.
     pub fn increment(&self, by: u64) {
-        self.0.value.fetch_add(by, Relaxed);
+        self.0.increment(by);
     }
 }
 
-/// Counts seconds, with fractions.
+/// Counts seconds. The library's counters are whole numbers, so this is one of its gauges; `registry.rs` shows it as
+/// the counter that it is.
 #[derive(Clone, Debug)]
-pub struct Seconds(Gauge);
+pub struct Seconds(::metrics::Gauge);
 
 impl Seconds {
     /// So many by now.
@@ -34,28 +35,28 @@ impl Seconds {
 
 /// A figure that goes up and down.
 #[derive(Clone, Debug)]
-pub struct Gauge(Arc<Figure>);
+pub struct Gauge(::metrics::Gauge);
 
 impl Gauge {
     /// It is this much.
     pub fn set(&self, to: f64) {
-        self.0.value.store(to.to_bits(), Relaxed);
+        self.0.set(to);
     }
 
     /// It is this many; exact up to 2^53.
     #[allow(clippy::cast_precision_loss)] // a gauge
     pub fn count(&self, to: u64) {
-        self.set(to as f64);
+        self.0.set(to as f64);
     }
 
     /// More by so much.
     pub fn increment(&self, by: f64) {
-        self.0.add(by);
+        self.0.increment(by);
     }
 
     /// Less by so much.
     pub fn decrement(&self, by: f64) {
-        self.0.add(-by);
+        self.0.decrement(by);
     }
 
     /// More by `count` until the guard is dropped, also by a panic.
@@ -83,7 +84,7 @@ impl Drop for Held {
 
 /// Counts samples by size, in buckets.
 #[derive(Clone, Debug)]
-pub struct Histogram(Arc<Figure>);
+pub struct Histogram(::metrics::Histogram);
 
 impl Histogram {
     /// One sample, in the unit that the metric's name ends with.
@@ -114,7 +115,7 @@ impl<K: Bind> Family<K> {
         let names = self.metric.labels;
         assert_eq!(names.len(), values.len(), "a value for each label");
         let labels = names.iter().zip(values);
-        let labels = labels.map(|(name, value)| (*name, (*value).into()));
+        let labels = labels.map(|(name, value)| Label::from_static_parts(name, value));
         K::bind(&self.registry, &self.metric, labels.collect())
     }
 }
@@ -122,28 +123,28 @@ impl<K: Bind> Family<K> {
 impl Bind for Counter {
     const KIND: Kind = Kind::Counter;
     fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Counter {
-        Counter(registry.figure(metric, labels, false))
+        Counter(registry.counter(metric, labels))
     }
 }
 
 impl Bind for Seconds {
     const KIND: Kind = Kind::Counter;
     fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Seconds {
-        Seconds(Gauge::bind(registry, metric, labels))
+        Seconds(registry.gauge(metric, labels))
     }
 }
 
 impl Bind for Gauge {
     const KIND: Kind = Kind::Gauge;
     fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Gauge {
-        Gauge(registry.figure(metric, labels, true))
+        Gauge(registry.gauge(metric, labels))
     }
 }
 
 impl Bind for Histogram {
     const KIND: Kind = Kind::Histogram;
     fn bind(registry: &Registry, metric: &Metric, labels: Vec<Label>) -> Histogram {
-        Histogram(registry.figure(metric, labels, true))
+        Histogram(registry.histogram(metric, labels))
     }
 }
 

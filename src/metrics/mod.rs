@@ -19,7 +19,13 @@ mod reference;
 mod registry;
 mod tables;
 
+use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+use ::metrics::Label;
 
 pub use access::Access;
 pub use catalogue::*;
@@ -29,8 +35,7 @@ pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use process::Process;
 pub use reference::reference;
-use registry::Label;
-pub use registry::{Line, Registry};
+use registry::Registry;
 pub use tables::{Backfill, Follows, Reshapes, Streams, Transactions, Webhook};
 
 /// What a metric is.
@@ -70,8 +75,7 @@ pub struct Metric {
 /// All metrics of one server. Each layer is handed them in its options; a test that looks at figures makes its own.
 #[derive(Debug)]
 pub struct Metrics {
-    /// All of them, as they are now.
-    pub registry: Registry,
+    registry: Registry,
     /// Metrics by labels of their own.
     pub families: Families,
     /// Sizes of pages.
@@ -118,7 +122,7 @@ pub struct Partition {
 
 impl Default for Metrics {
     fn default() -> Metrics {
-        let registry = Registry::default();
+        let registry = Registry::new();
         let families = Families::bind(&registry, &[]);
         families.bind_known();
         let access = Access::bind(&registry, &[]);
@@ -148,7 +152,7 @@ impl Metrics {
     /// The metrics of the partition with this number.
     #[must_use]
     pub fn partition(self: &Arc<Metrics>, number: u16) -> Partition {
-        let by = [by_partition(number)];
+        let by = [Label::new(PARTITION, number.to_string())];
         Partition {
             commit: Commit::bind(&self.registry, &by),
             memtables: Memtables::bind(&self.registry, &by),
@@ -179,38 +183,39 @@ impl Metrics {
     /// The metrics of the feed's follower of a partition.
     #[must_use]
     pub fn follower(&self, number: u16) -> Follower {
-        Follower::bind(&self.registry, &[by_partition(number)])
+        Follower::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
     /// The metrics of what the relay derives from the partition with this number for a target.
     #[must_use]
     pub fn relay(&self, target: &'static str, number: u16) -> Relay {
-        let target = ("target", target.into());
-        Relay::bind(&self.registry, &[target, by_partition(number)])
+        let target = Label::from_static_parts("target", target);
+        let partition = Label::new(PARTITION, number.to_string());
+        Relay::bind(&self.registry, &[target, partition])
     }
 
     /// The metrics of the streams of tables in a partition.
     #[must_use]
     pub fn streams(&self, number: u16) -> Streams {
-        Streams::bind(&self.registry, &[by_partition(number)])
+        Streams::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
     /// The metrics of a webhook; its name is from the configuration.
     #[must_use]
     pub fn webhook(&self, name: &str) -> Webhook {
-        Webhook::bind(&self.registry, &[("webhook", name.to_owned().into())])
+        Webhook::bind(&self.registry, &[Label::new("webhook", name.to_owned())])
     }
 
     /// The metrics of the inboxes of a partition.
     #[must_use]
     pub fn inboxes(&self, number: u16) -> Inboxes {
-        Inboxes::bind(&self.registry, &[by_partition(number)])
+        Inboxes::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
     /// The metrics of the timer of a partition.
     #[must_use]
     pub fn timer(&self, number: u16) -> Timer {
-        Timer::bind(&self.registry, &[by_partition(number)])
+        Timer::bind(&self.registry, &[Label::new(PARTITION, number.to_string())])
     }
 
     /// Counts what was refused at a limit.
@@ -218,23 +223,41 @@ impl Metrics {
         self.families.refusals.of(&[limit]).increment(count);
     }
 
-    /// Brings the process's figures up to date, from some files of `/proc`.
-    pub fn observe(&self) {
-        self.process.observe();
-    }
-
-    /// The text in Prometheus' format.
+    /// The text in Prometheus' format. Reads some files of `/proc`, nothing else that could wait.
     #[must_use]
     pub fn render(&self) -> String {
+        self.process.observe();
         self.registry.render()
     }
+
+    /// Counts the waiting samples of histograms into their buckets.
+    pub fn upkeep(&self) {
+        self.registry.upkeep();
+    }
+
+    /// Starts a thread that does the upkeep each second, so that samples do not pile up without scrapes. It ends
+    /// when what is returned is dropped.
+    pub fn start_upkeep(self: &Arc<Metrics>) -> io::Result<Upkeep> {
+        let (stop, stopped) = sync_channel(0);
+        let metrics = Arc::clone(self);
+        Builder::new().name("metrics".to_owned()).spawn(move || {
+            while stopped.recv_timeout(UPKEEP) == Err(RecvTimeoutError::Timeout) {
+                metrics.upkeep();
+            }
+        })?;
+        Ok(Upkeep { _stop: stop })
+    }
+}
+
+/// The thread that [`Metrics::start_upkeep`] has started.
+#[derive(Debug)]
+pub struct Upkeep {
+    _stop: SyncSender<()>,
 }
 
 const PARTITION: &str = "partition";
-
-fn by_partition(number: u16) -> Label {
-    (PARTITION, number.to_string().into())
-}
+/// A sample takes 16 bytes until then: at a million a second 16 MB.
+const UPKEEP: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

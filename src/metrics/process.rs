@@ -3,7 +3,12 @@
 //! Owns: these metrics and when they are read. Promises: one that can't be read stays as it was. Must not: have a
 //! label.
 
+use ::metrics::Label;
+
+use super::Metric;
+use super::groups::line;
 use super::handles::{Gauge, Seconds};
+use super::registry::Registry;
 
 groups! {
     "Process" by []

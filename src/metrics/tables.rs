@@ -3,7 +3,12 @@
 //! Owns: the texts. Promises: a name is written here once; `docs/METRICS.md` is made from it. Must not: know how a
 //! handle is bound or shown.
 
+use ::metrics::Label;
+
+use super::Metric;
+use super::groups::line;
 use super::handles::{Counter, Gauge, Histogram};
+use super::registry::Registry;
 
 groups! {
     "Streams" by ["partition"]

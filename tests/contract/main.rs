@@ -6,5 +6,7 @@
 mod api;
 mod grafana;
 mod observe;
+#[path = "../own_process/mod.rs"]
+mod own_process;
 mod schemas;
 mod tablestore_proto;
