@@ -58,7 +58,7 @@ impl PolicyKey {
     fn to_value(&self) -> Value {
         let mut table = Table::new();
         table.insert("prefix".to_owned(), Value::String(self.prefix.clone()));
-        if let Ok(Value::Table(settings)) = Value::try_from(&self.settings) {
+        if let Ok(Value::Table(settings)) = Value::try_from(self.settings) {
             table.extend(settings);
         }
         let PolicyRights {

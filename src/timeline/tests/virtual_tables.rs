@@ -170,8 +170,9 @@ pub(super) fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
                 ("__reason", &message.reason),
             ];
             for (name, text) in said {
-                let text = text.clone().map(Value::String);
-                text.into_iter().for_each(|text| ours(name, text));
+                if let Some(text) = text {
+                    ours(name, Value::String(text.clone()));
+                }
             }
             message.edited_at.map(|at| ours("__edited_at", integer(at)));
             let sequence = KeyValue::Integer(message.sequence.cast_signed());
