@@ -31,7 +31,7 @@ impl Config {
         let settings = |config: &Config| -> Vec<_> {
             let policies = config.policy.iter();
             policies
-                .map(|one| (one.prefix.clone(), one.settings.clone()))
+                .map(|one| (one.prefix.clone(), one.settings))
                 .collect()
         };
         let only_rights = self.auth.is_some() && settings(self) == settings(started);

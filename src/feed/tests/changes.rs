@@ -455,7 +455,7 @@ impl Model {
                     self.make(at);
                 }
                 let create = timelines.create(Create::from(target(at, "")));
-                Some(async move { Some(create.await.unwrap().0.head.epoch) }.boxed())
+                Some(async move { Some(create.await.unwrap().0.epoch) }.boxed())
             }
             Step::Configure(at) => {
                 self.rooms.get(&at)?;

@@ -292,9 +292,7 @@ fn nobody_gives_or_takes_more_than_they_have() {
         };
         // As the creator, in the role of creators, she may set members and settings.
         let bob = member("bob", "owner");
-        let made = timelines
-            .create(create(&ann, vec![bob], only.clone()))
-            .await;
+        let made = timelines.create(create(&ann, vec![bob], only)).await;
         assert_eq!(said(made), "ok");
         let role = |user: &'static str| {
             let asked = timelines.member(target(&ann, "room/1", &[]), user.to_owned());

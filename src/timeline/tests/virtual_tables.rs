@@ -165,13 +165,11 @@ pub(super) fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
             {
                 ours("__reactions", Value::String(all.json_text()));
             }
-            let said = [
-                ("__recalled_by", &message.recalled_by),
-                ("__reason", &message.reason),
-            ];
-            for (name, text) in said {
-                let text = text.clone().map(Value::String);
-                text.into_iter().for_each(|text| ours(name, text));
+            if let Some(by) = &message.recalled_by {
+                ours("__recalled_by", Value::String(by.clone()));
+            }
+            if let Some(reason) = &message.reason {
+                ours("__reason", Value::String(reason.clone()));
             }
             message.edited_at.map(|at| ours("__edited_at", integer(at)));
             let sequence = KeyValue::Integer(message.sequence.cast_signed());
