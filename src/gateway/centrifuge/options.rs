@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::credentials::{Authority, ClientTokens, Connection, TokenRefused};
+use crate::wire::centrifuge::Code;
 
 /// How the dialect is served.
 pub struct Options {
@@ -178,6 +179,22 @@ impl Channels {
             None => Some(&self.plain),
             Some(_) if self.takes_any => Some(&self.plain),
             Some((namespace, _)) => self.namespaces.get(namespace),
+        }
+    }
+
+    /// The same of a channel of which this is asked; refuses what its options do not have.
+    pub(in crate::gateway) fn having(
+        &self,
+        what: Ask,
+        channel: &str,
+    ) -> Result<&ChannelOptions, Code> {
+        if channel.is_empty() {
+            return Err(Code::BadRequest);
+        }
+        let options = self.of(channel).ok_or(Code::UnknownChannel)?;
+        match what {
+            Ask::Presence if !options.presence => Err(Code::NotAvailable),
+            _ => Ok(options),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::channels::GRACE_MS;
+use super::connect::VERSION;
 use super::refused::Refused;
 use super::stand::ttl;
 use super::{Centrifuge, Session};
@@ -81,7 +82,7 @@ impl Session {
         let reply = Reply {
             refresh: Some(RefreshResult {
                 client,
-                version: concat!("Tideline ", env!("CARGO_PKG_VERSION")).to_owned(),
+                version: VERSION.to_owned(),
                 expires,
                 ttl,
             }),
@@ -98,7 +99,7 @@ impl Session {
         request: SubRefreshRequest,
     ) -> Result<(), Refused> {
         let SubRefreshRequest { channel, token } = request;
-        if channel.is_empty() || token.is_empty() {
+        if token.is_empty() {
             return Err(Refused::End(Disconnect::BAD_REQUEST));
         }
         let now_ms = self.shared.clock.now_ms();
@@ -124,7 +125,7 @@ impl Session {
         let expires_at = match renewed {
             Ok(expires_at) => expires_at,
             Err(TokenRefused::Expired) => {
-                self.reply(id, Method::SessionRenew, Reply::refused(try_another()));
+                self.refuse(id, Code::TokenExpired.reason(), try_another());
                 return Ok(());
             }
             Err(why) => return Err(why.into()),

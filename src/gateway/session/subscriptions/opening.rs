@@ -88,7 +88,6 @@ impl Subscriptions {
 impl Session {
     /// What waited for an answer may begin.
     pub(in super::super) fn answered(&mut self, mut opened: Opened) {
-        self.settled(std::mem::take(&mut opened.settled));
         for (number, reader) in opened.streams.drain(..) {
             self.streams.opened(number, reader);
         }

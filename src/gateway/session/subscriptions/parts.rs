@@ -14,7 +14,6 @@ use crate::gateway::Shared;
 use crate::gateway::dispatch::shape::page_bytes;
 use crate::gateway::dispatch::subscribe::{Asked, Room, quietly, subscribe};
 use crate::wire::Reason;
-use crate::wire::centrifuge::Publication;
 use crate::wire::timelines::sync::{Start, SubscribedOne};
 
 /// A look at the store that a subscription needs.
@@ -40,35 +39,23 @@ pub(in super::super) struct Opened {
     pub(in super::super) rest: Option<Box<Rest>>,
     /// Streams of changes that waited for it; without a reader it was refused.
     pub(in super::super) streams: Vec<(u64, Option<Box<ChangeReader>>)>,
-    /// Commands of the Centrifuge dialect that others wait for.
-    pub(in super::super) settled: Vec<Settled>,
 }
 
-/// A command of the Centrifuge dialect that is answered.
-pub(in super::super) enum Settled {
-    /// The first one.
-    Connected,
-    /// A subscribe. `None` = it is refused; `Some(Some(_))`: the client gets a push that it is subscribed.
-    Channel {
-        at: Opening,
-        channel: Arc<str>,
-        stand: Option<Option<Stand>>,
-    },
+/// What a command of the Centrifuge dialect has come to.
+pub(in super::super) struct Answered {
+    /// `None` = the client has not asked for it.
+    pub(in super::super) answer: Option<Bytes>,
+    pub(in super::super) channels: Vec<OpenedChannel>,
 }
 
-/// Where a client of the Centrifuge dialect stands in a channel.
-#[derive(Default)]
-pub(in super::super) struct Stand {
-    pub(in super::super) epoch: String,
-    pub(in super::super) head: u64,
-    /// The position that it came with.
-    pub(in super::super) asked_from: Option<u64>,
-    /// Everything behind that position comes.
-    pub(in super::super) is_recovered: bool,
-    /// The first of it.
-    pub(in super::super) publications: Vec<Publication>,
-    /// What the client gets besides.
-    pub(in super::super) data: Bytes,
+/// A channel that such a command was to subscribe to.
+pub(in super::super) struct OpenedChannel {
+    pub(in super::super) at: Opening,
+    pub(in super::super) name: Arc<str>,
+    /// `None` = it is refused.
+    pub(in super::super) subscription: Option<Subscription>,
+    /// What tells the client of it, if it has not asked for it.
+    pub(in super::super) push: Option<Bytes>,
 }
 
 /// Timelines that were subscribed together and are not read yet.
