@@ -83,6 +83,13 @@ impl Dialect for Centrifuge {
             return;
         };
         let reply = match answer {
+            // As bytes it would be read once more on its way into the frame.
+            Ok(answer) if has_result && self.encoding == Encoding::Json => {
+                out.extend(format!(r#"{{"id":{id},"rpc":{{"data":"#).as_bytes());
+                serde_json::to_writer(&mut *out, answer).expect("a result, into memory");
+                out.extend(b"}}");
+                return;
+            }
             Ok(answer) if has_result => {
                 let text = serde_json::to_vec(answer).expect("a result, into memory");
                 Reply {

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::clock::not_over;
 use super::refused::Refused;
 use super::stand::{Placed, open, ttl};
 use super::subscribe::CHANNELS_MAX;
@@ -80,9 +79,7 @@ impl Session {
         let options = Arc::clone(&self.own().options);
         let authority = self.shared.door.as_ref().map(|door| &*door.authority);
         let judged = options.connection(token, authority, now_ms);
-        let connection = judged.map_err(Refused::to_connect)?;
-        not_over(connection.expires_at, now_ms)?;
-        Ok(connection)
+        judged.map_err(Refused::to_connect)
     }
 
     /// What the server subscribes a client to, and where the client is there.

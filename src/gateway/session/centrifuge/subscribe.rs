@@ -11,12 +11,11 @@ use bytes::Bytes;
 use super::super::subscriptions::deltas::Deltas;
 use super::super::subscriptions::parts::OpenedChannel;
 use super::channels::Channel;
-use super::clock::not_over;
 use super::refused::Refused;
 use super::stand::{FIRST_PAGE, Placed, open, ttl};
 use super::{Session, Stage};
 use crate::access::Asker;
-use crate::credentials::{ChannelClaim, Subscriber};
+use crate::credentials::{ChannelClaim, Subscriber, Subscription, TokenRefused};
 use crate::feed::With;
 use crate::gateway::centrifuge::hub::{Member, Order, Wish};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
@@ -92,20 +91,28 @@ impl Session {
             let claim = ChannelClaim::default();
             return Ok((described(of_channel, Some(request), &claim, None), asker));
         }
-        let (user, client) = (own.user().to_owned(), own.client());
+        let shown = self.shown_for(channel, &request.token)?;
+        let described = described(of_channel, Some(request), &shown.claim, shown.expires_at);
+        Ok((described, self.believed_in(channel)))
+    }
+
+    /// Judges a token to subscribe with.
+    pub(super) fn shown_for(
+        &mut self,
+        channel: &str,
+        token: &str,
+    ) -> Result<Subscription, TokenRefused> {
+        let shared = Arc::clone(&self.shared);
+        let authority = shared.door.as_ref().map(|door| &*door.authority);
+        let own = self.own();
         let subscriber = Subscriber {
-            user: &user,
-            client: &client,
+            user: own.user(),
+            client: &own.client(),
             channel,
         };
-        let (now_ms, shared) = (self.shared.clock.now_ms(), &self.shared);
-        let authority = shared.door.as_ref().map(|door| &*door.authority);
-        let tokens = &options.tokens;
-        let shown = tokens.subscription(&request.token, subscriber, authority, now_ms)?;
-        let expires_at = shown.expires_at.filter(|_| !options.insecure);
-        not_over(expires_at, now_ms)?;
-        let described = described(of_channel, Some(request), &shown.claim, expires_at);
-        Ok((described, self.believed_in(channel)))
+        let now_ms = shared.clock.now_ms();
+        own.options
+            .subscription(token, subscriber, authority, now_ms)
     }
 
     /// Takes a place for a channel and watches it.
