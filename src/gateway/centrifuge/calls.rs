@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::super::Shared;
 use super::super::dispatch::shape::{self, page_bytes, size};
 use crate::access::{Asker, Rights};
-use crate::timeline::{Append, AppendOne, Error, Page, Range, Target};
+use crate::timeline::{Append, AppendOne, Error, Range, Target};
 use crate::wire::centrifuge::{
     Code, HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult, Published,
     StreamPosition, shown,
@@ -23,7 +23,7 @@ pub(in crate::gateway) fn append(
     channel: &str,
     published: Published,
 ) -> Result<Append, Failure> {
-    let (entry, message_id) = published.to_append(channel, &shared.options.limits)?;
+    let (entry, message_id) = published.entry(channel, &shared.options.limits)?;
     Ok(Append {
         timeline: channel.to_owned(),
         asker: asker.needing(Method::MessageAppend.needs().rights()),
@@ -170,11 +170,7 @@ pub(in crate::gateway) async fn history(
         if is_missing && was_being_made(shared, asker, &asked.channel).await {
             page = read().await;
         }
-        let Page {
-            messages,
-            next,
-            head,
-        } = match page {
+        let page = match page {
             // Nothing was published there yet; a history that is named is gone.
             Err(Error::TimelineNotFound) if since.epoch.is_empty() => return Ok(result),
             Err(Error::TimelineNotFound) => return Err(Code::Unrecoverable),
@@ -184,11 +180,11 @@ pub(in crate::gateway) async fn history(
             }
             Ok(page) => page,
         };
-        (result.epoch, result.offset) = (head.epoch, head.head);
+        (result.epoch, result.offset) = (page.head.epoch, page.head.head);
         if is_over {
             return Ok(result);
         }
-        for message in messages {
+        for message in page.messages {
             if result.publications.len() == wanted {
                 break;
             }
@@ -202,7 +198,7 @@ pub(in crate::gateway) async fn history(
         page_limit = (2 * page_limit).min(page_max);
         // Messages of which nothing is left to show do not count.
         let is_full = result.publications.len() >= wanted || bytes < NEXT_BYTES;
-        match next {
+        match page.next {
             Some(next) if !is_full || result.publications.is_empty() => from = Some(next),
             _ => return Ok(result),
         }

@@ -14,9 +14,9 @@ use super::answer::{self, Begun, Finished};
 use super::subscriptions::parts::Opened;
 use crate::wire::{Dialect, Incoming, Together};
 
-/// What a batch came to.
+/// What a batch came to, or one command of the Centrifuge dialect.
 pub(super) struct Batch {
-    /// `None` if all calls were notifications.
+    /// `None` if nobody is to be answered.
     pub(super) reply: Option<Bytes>,
     /// Subscriptions whose pushes may begin after the reply.
     pub(super) opened: Vec<Opened>,

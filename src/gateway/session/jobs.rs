@@ -22,7 +22,7 @@ use super::appends::{Bundle, Gathered};
 use super::batch::Batch;
 use super::subscriptions::anew::Decisions;
 use super::subscriptions::own_side::Looking;
-use super::subscriptions::parts::{Answered, Fetch, Opened, Opening, Part, Rest};
+use super::subscriptions::parts::{Fetch, Opened, Opening, Part, Rest};
 use super::subscriptions::steps::{Step, Stepping};
 use crate::bounds::Share;
 use crate::feed::{Next, Pull};
@@ -64,8 +64,6 @@ enum Kind {
     One(Begun),
     Appends(Bundle),
     Many(BoxFuture<'static, Batch>),
-    /// Of the Centrifuge dialect.
-    Command(BoxFuture<'static, Answered>),
     Fetch(Option<Next>, Opening, BoxFuture<'static, Pull>),
     Open(BoxFuture<'static, Filled>),
     Look(Opening, Looking),
@@ -81,7 +79,6 @@ enum Done {
     One(Option<Bytes>, Opened, Cost),
     Appends(Vec<Bytes>, Cost),
     Many(Batch, Cost),
-    Command(Answered, Cost),
     Fetched(Opening, Next, Pull),
     Filled(Filled),
     Looked(Opening, Result<OwnSide, Error>),
@@ -108,10 +105,6 @@ impl Future for Job {
                 .as_mut()
                 .poll(context)
                 .map(|batch| Done::Many(batch, *cost)),
-            Kind::Command(work) => work
-                .as_mut()
-                .poll(context)
-                .map(|answered| Done::Command(answered, *cost)),
             Kind::Fetch(next, at, pull) => {
                 let pull = ready!(pull.as_mut().poll(context));
                 let next = next.take().unwrap_or(Next::CaughtUp);
@@ -211,15 +204,6 @@ impl Jobs {
         cost: Cost,
     ) {
         self.add(shared, Kind::Many(batch), cost);
-    }
-
-    pub(super) fn command(
-        &mut self,
-        shared: &Arc<Shared>,
-        work: BoxFuture<'static, Answered>,
-        cost: Cost,
-    ) {
-        self.add(shared, Kind::Command(work), cost);
     }
 
     fn add(&mut self, shared: &Arc<Shared>, work: Kind, cost: Cost) {
@@ -349,10 +333,6 @@ impl Session {
                     self.jobs.finished(cost);
                     reply.into_iter().for_each(|reply| self.send(reply));
                     opened.into_iter().for_each(|opened| self.answered(opened));
-                }
-                Done::Command(answered, cost) => {
-                    self.jobs.finished(cost);
-                    self.command_done(answered);
                 }
                 Done::Fetched(at, next, pull) => {
                     self.jobs.fetches -= 1;

@@ -46,7 +46,8 @@ macro_rules! messages {
         messages! { @field $to $fields $about $prost
             [deserialize_with = "crate::wire::params::or_default", skip_serializing_if = $skip] $($rest)* }
     };
-    (@field $to:tt [$($fields:tt)*] [$($about:tt)*] [$($prost:tt)*] [$($serde:tt)*] $name:ident $type:ty; $($rest:tt)*) => {
+    (@field $to:tt [$($fields:tt)*] [$($about:tt)*] [$($prost:tt)*] [$($serde:tt)*]
+        $name:ident $type:ty; $($rest:tt)*) => {
         messages! { @row $to [$($fields)* $($about)* #[prost($($prost)*)] #[serde($($serde)*)]
             pub(crate) $name: $type,] $($rest)* }
     };

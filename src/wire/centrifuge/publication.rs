@@ -44,7 +44,7 @@ pub(crate) struct Published {
 
 impl Published {
     /// The columns of its message, and the message ID. Refuses what could not be appended as an entry.
-    pub(crate) fn to_append(
+    pub(crate) fn entry(
         self,
         channel: &str,
         limits: &Limits,

@@ -135,7 +135,7 @@ fn stored(data: &[u8]) -> Message<'static> {
         ..Published::default()
     };
     let limits = &crate::wire::Limits::DEFAULT;
-    let (columns, message_id) = published.to_append("room", limits).unwrap();
+    let (columns, message_id) = published.entry("room", limits).unwrap();
     Message {
         sequence: 9,
         message_id: message_id.unwrap().into(),

@@ -24,8 +24,9 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::answer::{Cost, Weight};
+use super::batch::Batch;
 use super::login::Entered;
-use super::subscriptions::parts::{Answered, OpenedChannel};
+use super::subscriptions::parts::{Opened, OpenedChannel};
 use super::{Draining, End, Session};
 use crate::access::Asker;
 use crate::gateway::Shared;
@@ -327,25 +328,31 @@ impl Session {
             let refused = result.as_ref().err().map(|code| code.reason());
             count(&shared, Some(method), refused, since.elapsed());
             let reply = result.unwrap_or_else(Reply::refused);
-            let answer = (id > 0).then(|| encoding.frame([&Reply { id, ..reply }]));
-            Answered { answer, channels }
+            let opened = Opened {
+                channels,
+                ..Opened::default()
+            };
+            Batch {
+                reply: (id > 0).then(|| encoding.frame([&Reply { id, ..reply }])),
+                opened: vec![opened],
+            }
         };
         let cost = Cost {
             calls: 1,
             bytes,
             weight,
         };
-        self.jobs.command(&self.shared, work.boxed(), cost);
+        self.jobs.many(&self.shared, work.boxed(), cost);
     }
 
-    /// A command is done: it is answered, and what waited for its answer may begin.
-    pub(super) fn command_done(&mut self, Answered { answer, channels }: Answered) {
-        answer.into_iter().for_each(|answer| self.send(answer));
+    /// A command was answered, and what waited for its answer may begin.
+    pub(super) fn channels_opened(&mut self, channels: Vec<OpenedChannel>) {
         channels
             .into_iter()
             .for_each(|channel| self.opened(channel));
         // Nothing else begins before the connect is answered.
-        if self.own().stage == Stage::Connecting {
+        let own = self.centrifuge.as_ref();
+        if own.is_some_and(|own| own.stage == Stage::Connecting) {
             self.connected();
         }
     }

@@ -80,12 +80,10 @@ async fn follow(
         },
         ..SubscribeResult::default()
     };
+    let epoch = position.as_ref().map(|position| position.epoch.clone());
     let start = Start {
         after: asked_from,
-        epoch: position
-            .as_ref()
-            .map(|position| position.epoch.clone())
-            .filter(|epoch| !epoch.is_empty()),
+        epoch: epoch.filter(|epoch| !epoch.is_empty()),
         ..Start::default()
     };
     let name = Arc::clone(watch.timeline());

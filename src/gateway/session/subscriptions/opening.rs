@@ -88,6 +88,7 @@ impl Subscriptions {
 impl Session {
     /// What waited for an answer may begin.
     pub(in super::super) fn answered(&mut self, mut opened: Opened) {
+        self.channels_opened(std::mem::take(&mut opened.channels));
         for (number, reader) in opened.streams.drain(..) {
             self.streams.opened(number, reader);
         }

@@ -39,16 +39,11 @@ pub(in super::super) struct Opened {
     pub(in super::super) rest: Option<Box<Rest>>,
     /// Streams of changes that waited for it; without a reader it was refused.
     pub(in super::super) streams: Vec<(u64, Option<Box<ChangeReader>>)>,
-}
-
-/// What a command of the Centrifuge dialect has come to.
-pub(in super::super) struct Answered {
-    /// `None` = the client has not asked for it.
-    pub(in super::super) answer: Option<Bytes>,
+    /// Channels of the Centrifuge dialect.
     pub(in super::super) channels: Vec<OpenedChannel>,
 }
 
-/// A channel that such a command was to subscribe to.
+/// A channel that a command of the Centrifuge dialect was to subscribe to.
 pub(in super::super) struct OpenedChannel {
     pub(in super::super) at: Opening,
     pub(in super::super) name: Arc<str>,
