@@ -4,10 +4,7 @@
 //! from a frame to calls, from answers and pushes to bytes, and which pushes have the same bytes. Promises: a session
 //! treats all dialects alike; ids, envelopes and batches are matters of the dialect. Must not: know any dialect.
 
-use std::any::Any;
 use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -124,45 +121,15 @@ pub enum Id {
     Unsigned(u64),
     /// Text.
     Text(String),
-    /// Whatever a dialect keeps with a call until it is answered.
+    /// A number in a dialect that answers some calls without their result.
     #[serde(skip)]
     #[schemars(skip)]
-    Ticket(Ticket),
-}
-
-impl Id {
-    /// What the dialect keeps with the call.
-    #[must_use]
-    pub fn ticket<T: Any>(&self) -> Option<&T> {
-        match self {
-            Id::Ticket(Ticket(kept)) => kept.downcast_ref(),
-            _ => None,
-        }
-    }
-}
-
-/// What a dialect keeps with a call until it is answered. It equals itself only.
-#[derive(Clone)]
-pub struct Ticket(pub Arc<dyn Any + Send + Sync>);
-
-impl fmt::Debug for Ticket {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("Ticket")
-    }
-}
-
-impl PartialEq for Ticket {
-    fn eq(&self, other: &Ticket) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for Ticket {}
-
-impl Hash for Ticket {
-    fn hash<H: Hasher>(&self, into: &mut H) {
-        Arc::as_ptr(&self.0).cast::<()>().hash(into);
-    }
+    Numbered {
+        /// The number.
+        id: u32,
+        /// Whether the answer has the result in it.
+        has_result: bool,
+    },
 }
 
 impl dyn Dialect {

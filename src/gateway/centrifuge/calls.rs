@@ -4,30 +4,17 @@
 //! a publication has all columns that its readers need. Must not: decide rights; each caller of these functions has an
 //! asker.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use bytes::Bytes;
 
 use super::super::Shared;
 use super::super::dispatch::shape::{self, page_bytes, size};
 use crate::access::{Asker, Rights};
-use crate::timeline::{Append, AppendOne, Error, Page, Range, Target};
+use crate::timeline::{Append, AppendOne, Error, Range, Target};
 use crate::wire::centrifuge::{
-    self, ClientInfo, Code, HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult,
+    Code, HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult, Published,
     StreamPosition, shown,
 };
 use crate::wire::{Failure, Method};
-
-/// What is published besides the bytes.
-#[derive(Clone, Debug, Default)]
-pub(in crate::gateway) struct Published {
-    pub(in crate::gateway) data: Bytes,
-    pub(in crate::gateway) info: ClientInfo,
-    pub(in crate::gateway) tags: BTreeMap<String, String>,
-    /// `None` = the server makes one.
-    pub(in crate::gateway) message_id: Option<String>,
-}
 
 /// The append that a publication is.
 pub(in crate::gateway) fn append(
@@ -36,20 +23,12 @@ pub(in crate::gateway) fn append(
     channel: &str,
     published: Published,
 ) -> Result<Append, Failure> {
-    let limits = &shared.options.limits;
-    let Published {
-        data,
-        info,
-        tags,
-        message_id,
-    } = published;
-    let columns = centrifuge::columns(&data, &info, &tags, limits.value_depth_max());
-    centrifuge::check_append(channel, &columns, message_id.as_deref(), limits)?;
+    let (entry, message_id) = published.entry(channel, &shared.options.limits)?;
     Ok(Append {
         timeline: channel.to_owned(),
         asker: asker.needing(Method::MessageAppend.needs().rights()),
         messages: vec![AppendOne {
-            entry: columns,
+            entry,
             message_id,
             expires_in_ms: None,
             deliver_at: None,
@@ -153,11 +132,12 @@ pub(in crate::gateway) async fn history(
     asker: &Asker,
     asked: HistoryRequest,
 ) -> Result<HistoryResult, Code> {
-    if asked.reverse && asked.since_is_before_all() {
-        return Err(Code::BadRequest);
-    }
     let has_since = asked.since.is_some();
     let since = asked.since.unwrap_or_default();
+    // Nothing is before all.
+    if asked.reverse && has_since && since.offset == 0 {
+        return Err(Code::BadRequest);
+    }
     let limits = &shared.options.limits;
     let page_max = size(limits.page_messages_max);
     let wanted = usize::try_from(asked.limit).map_or(page_max, |limit| limit.min(page_max));
@@ -190,11 +170,7 @@ pub(in crate::gateway) async fn history(
         if is_missing && was_being_made(shared, asker, &asked.channel).await {
             page = read().await;
         }
-        let Page {
-            messages,
-            next,
-            head,
-        } = match page {
+        let page = match page {
             // Nothing was published there yet; a history that is named is gone.
             Err(Error::TimelineNotFound) if since.epoch.is_empty() => return Ok(result),
             Err(Error::TimelineNotFound) => return Err(Code::Unrecoverable),
@@ -204,11 +180,11 @@ pub(in crate::gateway) async fn history(
             }
             Ok(page) => page,
         };
-        (result.epoch, result.offset) = (head.epoch, head.head);
+        (result.epoch, result.offset) = (page.head.epoch, page.head.head);
         if is_over {
             return Ok(result);
         }
-        for message in messages {
+        for message in page.messages {
             if result.publications.len() == wanted {
                 break;
             }
@@ -221,7 +197,7 @@ pub(in crate::gateway) async fn history(
         page_limit = (2 * page_limit).min(page_max);
         // Messages of which nothing is left to show do not count.
         let is_full = result.publications.len() >= wanted || bytes < NEXT_BYTES;
-        match next {
+        match page.next {
             Some(next) if !is_full || result.publications.is_empty() => from = Some(next),
             _ => return Ok(result),
         }

@@ -7,7 +7,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::credentials::{Authority, ClientTokens, Connection, TokenRefused};
+use crate::credentials::{
+    Authority, ClientTokens, Connection, Subscriber, Subscription, TokenRefused,
+};
+use crate::wire::centrifuge::Code;
 
 /// How the dialect is served.
 pub struct Options {
@@ -146,7 +149,7 @@ impl Options {
         is_for && is_given && (!user.is_empty() || allow.anonymous)
     }
 
-    /// Judges a token to connect with. Where everybody may do everything, its end does not count.
+    /// Judges a token to connect with.
     pub fn connection(
         &self,
         token: &str,
@@ -154,10 +157,31 @@ impl Options {
         now_ms: u64,
     ) -> Result<Connection, TokenRefused> {
         let mut connection = self.tokens.connection(token, authority, now_ms)?;
-        if self.insecure {
-            connection.expires_at = None;
-        }
+        connection.expires_at = self.end(connection.expires_at, now_ms)?;
         Ok(connection)
+    }
+
+    /// Judges a token to subscribe with.
+    pub fn subscription(
+        &self,
+        token: &str,
+        subscriber: Subscriber<'_>,
+        authority: Option<&Authority>,
+        now_ms: u64,
+    ) -> Result<Subscription, TokenRefused> {
+        let tokens = &self.tokens;
+        let mut subscription = tokens.subscription(token, subscriber, authority, now_ms)?;
+        subscription.expires_at = self.end(subscription.expires_at, now_ms)?;
+        Ok(subscription)
+    }
+
+    /// When what a token gives ends, ms; refuses what would end at once. Where everybody may do everything, the end
+    /// does not count.
+    fn end(&self, expires_at: Option<u64>, now_ms: u64) -> Result<Option<u64>, TokenRefused> {
+        match expires_at.filter(|_| !self.insecure) {
+            Some(at) if at <= now_ms => Err(TokenRefused::Expired),
+            at => Ok(at),
+        }
     }
 }
 
@@ -178,6 +202,22 @@ impl Channels {
             None => Some(&self.plain),
             Some(_) if self.takes_any => Some(&self.plain),
             Some((namespace, _)) => self.namespaces.get(namespace),
+        }
+    }
+
+    /// The same of a channel of which this is asked; refuses what its options do not have.
+    pub(in crate::gateway) fn having(
+        &self,
+        what: Ask,
+        channel: &str,
+    ) -> Result<&ChannelOptions, Code> {
+        if channel.is_empty() {
+            return Err(Code::BadRequest);
+        }
+        let options = self.of(channel).ok_or(Code::UnknownChannel)?;
+        match what {
+            Ask::Presence if !options.presence => Err(Code::NotAvailable),
+            _ => Ok(options),
         }
     }
 }

@@ -197,12 +197,21 @@ impl Jobs {
             true => Weight::Page,
             false => Weight::Light,
         };
-        let counted = shared.metrics.gateway.in_flight.hold(1);
         let answered = batch::all(begun, together);
         let answered = answered.map(|(reply, opened)| Done::Answered(reply, opened));
-        let (kind, cost) = (Kind::Boxed(answered.boxed()), (calls, bytes, weight));
+        self.boxed(shared, (calls, bytes, weight), answered.boxed());
+    }
+
+    /// Takes calls that are answered by one future; the cost as in [`Job::new`].
+    pub(super) fn boxed(
+        &mut self,
+        shared: &Shared,
+        cost: (usize, usize, Weight),
+        answered: BoxFuture<'static, Done>,
+    ) {
+        let counted = shared.metrics.gateway.in_flight.hold(1);
         let inside = self.inside.as_ref();
-        self.add(Job::new(kind, cost, Some(counted), inside));
+        self.add(Job::new(Kind::Boxed(answered), cost, Some(counted), inside));
     }
 
     /// Does something that no call waits for.

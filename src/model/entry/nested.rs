@@ -16,8 +16,19 @@ use crate::decode;
 
 /// Makes well-formed JSON text compact, and checks what JSON's grammar leaves open.
 pub fn compact(text: &str) -> Result<String, Cow<'static, str>> {
-    let bytes = text.as_bytes();
     let mut compact = String::with_capacity(text.len());
+    pieces(text, |piece| compact.push_str(piece))?;
+    Ok(compact)
+}
+
+/// Checks the same of well-formed JSON text.
+pub fn check(text: &str) -> Result<(), Cow<'static, str>> {
+    pieces(text, |_| ())
+}
+
+/// All of a text but the space between its parts.
+fn pieces<'t>(text: &'t str, mut each: impl FnMut(&'t str)) -> Result<(), Cow<'static, str>> {
+    let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         let end = match byte {
@@ -29,10 +40,10 @@ pub fn compact(text: &str) -> Result<String, Cow<'static, str>> {
             b'-' | b'0'..=b'9' => number_end(text, at)?,
             _ => at + 1,
         };
-        compact.push_str(&text[at..end]);
+        each(&text[at..end]);
         at = end;
     }
-    Ok(compact)
+    Ok(())
 }
 
 /// Where the string that begins at `start` ends, past its quote.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::codes::Code;
@@ -36,21 +36,21 @@ pub(crate) enum ApiMethod {
     Rpc,
 }
 
-/// All of them but `batch`, by name.
+/// All of them but `batch`, by name, and in the order of the numbers by which older back ends know them.
 const METHODS: &[(&str, ApiMethod)] = &[
     ("publish", ApiMethod::Publish),
     ("broadcast", ApiMethod::Broadcast),
-    ("history", ApiMethod::History),
-    ("history_remove", ApiMethod::HistoryRemove),
-    ("presence", ApiMethod::Presence),
-    ("presence_stats", ApiMethod::PresenceStats),
-    ("subscribe", ApiMethod::Subscribe),
     ("unsubscribe", ApiMethod::Unsubscribe),
     ("disconnect", ApiMethod::Disconnect),
-    ("refresh", ApiMethod::Refresh),
+    ("presence", ApiMethod::Presence),
+    ("presence_stats", ApiMethod::PresenceStats),
+    ("history", ApiMethod::History),
+    ("history_remove", ApiMethod::HistoryRemove),
     ("channels", ApiMethod::Channels),
     ("info", ApiMethod::Info),
     ("rpc", ApiMethod::Rpc),
+    ("subscribe", ApiMethod::Subscribe),
+    ("refresh", ApiMethod::Refresh),
 ];
 
 impl ApiMethod {
@@ -90,25 +90,35 @@ pub(crate) struct Publish {
 impl Publish {
     /// What is published.
     pub(crate) fn data(&self) -> Result<Bytes, Code> {
-        match bytes_of(&self.data, &self.b64data)? {
-            data if data.is_empty() => Err(Code::BadRequest),
-            data => Ok(data),
-        }
+        bytes_of(&self.data, &self.b64data)?.ok_or(Code::BadRequest)
+    }
+
+    /// Whether that came as JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.b64data.is_empty()
     }
 }
 
-/// `subscribe`.
+/// The connections that a request is about: those of a user, or one that is named by its client or session.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiSubscribe {
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) channel: String,
+pub(crate) struct Meant {
     #[serde(deserialize_with = "or_default")]
     pub(crate) user: String,
     #[serde(deserialize_with = "or_default")]
     pub(crate) client: String,
     #[serde(deserialize_with = "or_default")]
     pub(crate) session: String,
+}
+
+/// `subscribe`; `O`: what is otherwise than the channel's options say.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, bound = "O: Deserialize<'de> + Default")]
+pub(crate) struct ApiSubscribe<O> {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) channel: String,
+    #[serde(flatten)]
+    pub(crate) meant: Meant,
     #[serde(with = "payload")]
     info: Bytes,
     #[serde(deserialize_with = "or_default")]
@@ -122,62 +132,37 @@ pub(crate) struct ApiSubscribe {
     pub(crate) expire_at: i64,
     pub(crate) recover_since: Option<StreamPosition>,
     #[serde(rename = "override", deserialize_with = "or_default")]
-    pub(crate) overrides: ApiOverrides,
+    pub(crate) overrides: O,
 }
 
-impl ApiSubscribe {
+impl<O> ApiSubscribe<O> {
     /// What others see of the subscriber.
     pub(crate) fn info(&self) -> Result<Option<Bytes>, Code> {
-        let info = bytes_of(&self.info, &self.b64info)?;
-        Ok(Some(info).filter(|info| !info.is_empty()))
+        bytes_of(&self.info, &self.b64info)
     }
 
     /// What the subscriber is told.
     pub(crate) fn data(&self) -> Result<Option<Bytes>, Code> {
-        let data = bytes_of(&self.data, &self.b64data)?;
-        Ok(Some(data).filter(|data| !data.is_empty()))
+        bytes_of(&self.data, &self.b64data)
     }
 }
 
-/// Options of the channel that are otherwise for one subscriber.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ApiOverrides {
-    pub(crate) presence: Option<BoolValue>,
-    pub(crate) join_leave: Option<BoolValue>,
-    pub(crate) force_push_join_leave: Option<BoolValue>,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct BoolValue {
-    pub(crate) value: bool,
-}
-
-/// `unsubscribe`, and what names connections in other requests.
+/// `unsubscribe`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ApiUnsubscribe {
     #[serde(deserialize_with = "or_default")]
     pub(crate) channel: String,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) user: String,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) client: String,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) session: String,
+    #[serde(flatten)]
+    pub(crate) meant: Meant,
 }
 
 /// `disconnect`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ApiDisconnect {
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) user: String,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) client: String,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) session: String,
+    #[serde(flatten)]
+    pub(crate) meant: Meant,
     /// Clients that stay.
     #[serde(deserialize_with = "or_default")]
     pub(crate) whitelist: Vec<String>,
@@ -209,12 +194,8 @@ const REASON_BYTES_MAX: usize = 123;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ApiRefresh {
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) user: String,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) client: String,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) session: String,
+    #[serde(flatten)]
+    pub(crate) meant: Meant,
     #[serde(deserialize_with = "or_default")]
     pub(crate) expired: bool,
     /// Seconds since 1970; 0 = never.
@@ -222,14 +203,6 @@ pub(crate) struct ApiRefresh {
     pub(crate) expire_at: i64,
     #[serde(with = "payload")]
     pub(crate) info: Bytes,
-}
-
-/// `history`, `history_remove`, `presence` and `presence_stats`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct ApiChannel {
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) channel: String,
 }
 
 /// `channels`.
@@ -297,52 +270,27 @@ impl ApiLine<'_> {
     pub(crate) fn method(&self) -> Option<ApiMethod> {
         match &self.method {
             None => Some(ApiMethod::Publish),
-            Some(LineMethod::Number(number)) => NUMBERED.get(*number).copied(),
+            Some(LineMethod::Number(number)) => METHODS.get(*number).map(|(_, method)| *method),
             Some(LineMethod::Name(name)) => ApiMethod::of(&name.to_ascii_lowercase()),
         }
     }
 }
 
-/// The methods by the numbers that older back ends know.
-const NUMBERED: &[ApiMethod] = &[
-    ApiMethod::Publish,
-    ApiMethod::Broadcast,
-    ApiMethod::Unsubscribe,
-    ApiMethod::Disconnect,
-    ApiMethod::Presence,
-    ApiMethod::PresenceStats,
-    ApiMethod::History,
-    ApiMethod::HistoryRemove,
-    ApiMethod::Channels,
-    ApiMethod::Info,
-    ApiMethod::Rpc,
-    ApiMethod::Subscribe,
-    ApiMethod::Refresh,
-];
-
-/// Why a request is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct ApiError {
-    pub(crate) code: u32,
-    pub(crate) message: String,
-}
-
-impl From<Code> for ApiError {
-    fn from(code: Code) -> ApiError {
-        let error = Error::from(code);
-        ApiError {
-            code: error.code,
-            message: error.message,
+impl Error {
+    /// The same without what only clients are told.
+    pub(crate) fn for_back_ends(self) -> Error {
+        Error {
+            temporary: false,
+            ..self
         }
     }
-}
 
-impl ApiError {
     /// The idempotency key was taken by another publication.
-    pub(crate) fn conflict() -> ApiError {
-        ApiError {
+    pub(crate) fn conflict() -> Error {
+        Error {
             code: 113,
             message: "conflict".to_owned(),
+            temporary: false,
         }
     }
 
@@ -363,15 +311,16 @@ impl ApiError {
     }
 }
 
-/// Bytes in base64, else JSON.
-fn bytes_of(json: &Bytes, base64: &str) -> Result<Bytes, Code> {
-    match base64.is_empty() {
-        true => Ok(json.clone()),
+/// Bytes in base64, else JSON; `None` = there are none.
+fn bytes_of(json: &Bytes, base64: &str) -> Result<Option<Bytes>, Code> {
+    let bytes = match base64.is_empty() {
+        true => json.clone(),
         false => STANDARD
             .decode(base64)
-            .map(Bytes::from)
-            .map_err(|_| Code::BadRequest),
-    }
+            .map_err(|_| Code::BadRequest)?
+            .into(),
+    };
+    Ok(Some(bytes).filter(|bytes| !bytes.is_empty()))
 }
 
 #[cfg(test)]
@@ -439,8 +388,8 @@ mod tests {
             (Code::Unrecoverable, 416),
             (Code::PermissionDenied, 403),
         ] {
-            assert_eq!(ApiError::from(code).status(), status);
+            assert_eq!(Error::from(code).status(), status);
         }
-        assert_eq!(ApiError::conflict().status(), 409);
+        assert_eq!(Error::conflict().status(), 409);
     }
 }

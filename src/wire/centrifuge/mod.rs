@@ -11,13 +11,12 @@ mod deltas;
 mod emulation;
 mod fossil;
 mod framing;
+mod messages;
 mod payload;
 mod publication;
 mod replies;
 #[cfg(test)]
 mod tests;
-
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -33,7 +32,7 @@ pub(crate) use commands::*;
 pub(crate) use deltas::{FOSSIL, push as deltas};
 pub(crate) use emulation::EmulationRequest;
 pub(crate) use framing::{Commands, ENCODINGS, Encoding};
-pub(crate) use publication::{ANONYMOUS, check_append, check_channel, columns, message_id, shown};
+pub(crate) use publication::{ANONYMOUS, Published, check_channel, message_id, shown};
 pub(crate) use replies::*;
 
 /// The protocol in one encoding.
@@ -64,75 +63,6 @@ impl Centrifuge {
     }
 }
 
-/// What is kept with a command until it is answered.
-#[derive(Debug)]
-pub(crate) struct Ticket {
-    id: u32,
-    answer: Answer,
-}
-
-#[derive(Debug)]
-enum Answer {
-    /// `{}`, if it is taken.
-    Publish,
-    /// The native answer.
-    Rpc,
-    /// What was put here.
-    Own(Mutex<Option<Reply>>),
-}
-
-impl Ticket {
-    pub(crate) fn publish(id: u32) -> Arc<Ticket> {
-        let answer = Answer::Publish;
-        Arc::new(Ticket { id, answer })
-    }
-
-    pub(crate) fn rpc(id: u32) -> Arc<Ticket> {
-        let answer = Answer::Rpc;
-        Arc::new(Ticket { id, answer })
-    }
-
-    /// For an answer that is given by [`Ticket::give`].
-    pub(crate) fn own(id: u32) -> Arc<Ticket> {
-        let answer = Answer::Own(Mutex::default());
-        Arc::new(Ticket { id, answer })
-    }
-
-    /// The answer; its id is this command's.
-    pub(crate) fn give(&self, reply: Reply) {
-        if let Answer::Own(place) = &self.answer {
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(reply);
-        }
-    }
-
-    fn reply(&self, answer: Result<&methods::Reply, &Failure>) -> Reply {
-        let reply = match (&self.answer, answer) {
-            (Answer::Own(place), _) => {
-                let given = place.lock().unwrap_or_else(PoisonError::into_inner).take();
-                given.unwrap_or_else(|| Reply::refused(Code::Internal))
-            }
-            (Answer::Publish, Ok(_)) => Reply {
-                publish: Some(Empty {}),
-                ..Reply::default()
-            },
-            (Answer::Publish, Err(failure)) => Reply::refused(Code::of(failure.reason)),
-            (Answer::Rpc, Ok(answer)) => {
-                let text = serde_json::to_vec(answer).expect("a result, into memory");
-                let data = Bytes::from(text);
-                Reply {
-                    rpc: Some(RpcResult { data }),
-                    ..Reply::default()
-                }
-            }
-            (Answer::Rpc, Err(failure)) => Reply::refused(rpc_error(failure)),
-        };
-        Reply {
-            id: self.id,
-            ..reply
-        }
-    }
-}
-
 impl Dialect for Centrifuge {
     fn subprotocol(&self) -> &'static str {
         match self.encoding {
@@ -149,9 +79,32 @@ impl Dialect for Centrifuge {
     }
 
     fn answer(&self, out: &mut Vec<u8>, id: &Id, answer: Result<&methods::Reply, &Failure>) {
-        if let Some(ticket) = id.ticket::<Ticket>() {
-            self.encoding.append(out, &ticket.reply(answer), true);
-        }
+        let Id::Numbered { id, has_result } = *id else {
+            return;
+        };
+        let reply = match answer {
+            // As bytes it would be read once more on its way into the frame.
+            Ok(answer) if has_result && self.encoding == Encoding::Json => {
+                out.extend(format!(r#"{{"id":{id},"rpc":{{"data":"#).as_bytes());
+                serde_json::to_writer(&mut *out, answer).expect("a result, into memory");
+                out.extend(b"}}");
+                return;
+            }
+            Ok(answer) if has_result => {
+                let text = serde_json::to_vec(answer).expect("a result, into memory");
+                Reply {
+                    rpc: Some(RpcResult { data: text.into() }),
+                    ..Reply::default()
+                }
+            }
+            Ok(_) => Reply {
+                publish: Some(Empty {}),
+                ..Reply::default()
+            },
+            Err(failure) if has_result => Reply::refused(rpc_error(failure)),
+            Err(failure) => Reply::refused(Code::of(failure.reason)),
+        };
+        self.encoding.append(out, &Reply { id, ..reply }, true);
     }
 
     fn push(&self, push: &push::Push<'_>) -> Bytes {

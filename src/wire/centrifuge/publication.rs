@@ -11,7 +11,7 @@ use bytes::Bytes;
 use super::super::messages::entry::{Columns, Entry};
 use super::super::messages::message::Message;
 use super::super::messages::nested;
-use super::payload::json_text;
+use super::payload;
 use super::replies::{ClientInfo, Publication};
 use crate::decode;
 use crate::model::Value;
@@ -29,51 +29,60 @@ const TAGS_COLUMN: &str = "publication_tags";
 /// What message IDs of a client's publications begin with.
 const BY_CLIENT: &str = "cf:";
 
-/// The columns of a publication. JSON text of at most this depth is kept as JSON.
-pub(crate) fn columns(
-    data: &Bytes,
-    info: &ClientInfo,
-    tags: &BTreeMap<String, String>,
-    depth_max: u64,
-) -> Columns {
-    let mut columns = vec![(COLUMN.to_owned(), value(data, depth_max))];
-    if !(info.conn_info.is_empty() && info.chan_info.is_empty()) {
-        let shown = ClientInfo {
-            user: String::new(),
-            client: String::new(),
-            ..info.clone()
-        };
-        let text = serde_json::to_vec(&shown).expect("texts, into memory");
-        columns.push((INFO_COLUMN.to_owned(), value(&text.into(), depth_max)));
+/// What is published.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) data: Bytes,
+    /// The data came as JSON, on one line.
+    pub(crate) is_json: bool,
+    pub(crate) info: ClientInfo,
+    pub(crate) tags: BTreeMap<String, String>,
+    /// `None` = the server makes one.
+    pub(crate) message_id: Option<String>,
+}
+
+impl Published {
+    /// The columns of its message, and the message ID. Refuses what could not be appended as an entry.
+    pub(crate) fn entry(
+        self,
+        channel: &str,
+        limits: &Limits,
+    ) -> Result<(Columns, Option<String>), Failure> {
+        let depth_max = limits.value_depth_max();
+        let data = value(self.data, self.is_json, depth_max);
+        let mut columns = vec![(COLUMN.to_owned(), data)];
+        if !(self.info.conn_info.is_empty() && self.info.chan_info.is_empty()) {
+            let shown = ClientInfo {
+                user: String::new(),
+                client: String::new(),
+                ..self.info
+            };
+            let text = serde_json::to_vec(&shown).expect("texts, into memory");
+            columns.push((INFO_COLUMN.to_owned(), value(text.into(), true, depth_max)));
+        }
+        if !self.tags.is_empty() {
+            let text = serde_json::to_string(&self.tags).expect("a map of texts, into memory");
+            columns.push((TAGS_COLUMN.to_owned(), Value::Json(text)));
+        }
+        check::timeline_to_write(channel)?;
+        let message_id = self.message_id;
+        check::message_id(|| "idempotency_key".to_owned(), message_id.as_deref())?;
+        check::entry("data", &Entry::from(&columns), limits)?;
+        Ok((columns, message_id))
     }
-    if !tags.is_empty() {
-        let text = serde_json::to_string(tags).expect("a map of texts, into memory");
-        columns.push((TAGS_COLUMN.to_owned(), Value::Json(text)));
-    }
-    columns
 }
 
 /// JSON for native readers, where they can take it as it is: on one line, not deep, and nothing that they would refuse.
-fn value(data: &Bytes, depth_max: u64) -> Value {
-    let is_line = !data.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
-    let text = Some(data).filter(|_| is_line);
-    let text = text.and_then(|data| json_text(data, depth_max));
-    match text.filter(|text| text.len() == data.len()) {
-        Some(text) if nested::compact(text).is_ok() => Value::Json(text.to_owned()),
-        _ => Value::Binary(data.clone()),
+fn value(data: Bytes, is_json: bool, depth_max: u64) -> Value {
+    let is_line = match is_json {
+        true => decode::deeper_than(depth_max, &data).is_none(),
+        false => payload::is_line(&data, depth_max),
+    };
+    let text = std::str::from_utf8(&data).ok().filter(|_| is_line);
+    match text.is_some_and(|text| nested::check(text).is_ok()) {
+        true => Value::Json(String::from_utf8(data.into()).expect("just looked at")),
+        false => Value::Binary(data),
     }
-}
-
-/// Refuses what could not be appended as an entry.
-pub(crate) fn check_append(
-    channel: &str,
-    columns: &Columns,
-    message_id: Option<&str>,
-    limits: &Limits,
-) -> Result<(), Failure> {
-    check::timeline_to_write(channel)?;
-    check::message_id(|| "idempotency_key".to_owned(), message_id)?;
-    check::entry("data", &Entry::from(columns), limits).map(drop)
 }
 
 /// Refuses what could not be a timeline.

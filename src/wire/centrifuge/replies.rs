@@ -1,59 +1,154 @@
 //! What the server says: replies and pushes.
 //!
-//! Owns: field numbers and names of what goes out. Promises: the same struct is written as JSON and as protobuf;
-//! defaults are left out, except where SDKs look for a field in any case. Must not: decide anything.
+//! Owns: field numbers and names of what goes out. Promises: what SDKs look for in any case is `required`. Must not:
+//! decide anything.
 
-use std::collections::BTreeMap;
+use super::messages::messages;
 
-use bytes::Bytes;
-use prost::Message;
-use serde::{Deserialize, Serialize};
+messages! {
+    /// An answer, or without an id a push. With nothing in it: a ping.
+    message Reply {
+        uint32 id = 1;
+        optional Error error = 2;
+        optional Push push = 4;
+        optional ConnectResult connect = 5;
+        optional SubscribeResult subscribe = 6;
+        optional Empty unsubscribe = 7;
+        optional Empty publish = 8;
+        optional PresenceResult presence = 9;
+        optional PresenceStatsResult presence_stats = 10;
+        optional HistoryResult history = 11;
+        optional RpcResult rpc = 13;
+        optional RefreshResult refresh = 14;
+        optional SubRefreshResult sub_refresh = 15;
+    }
 
-use super::payload::{self, is_default};
+    /// What is said in place of a result. A request that is taken and has no result to speak of gets one of these, too.
+    message Empty {}
 
-/// An answer, or without an id a push. With nothing in it: a ping.
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Reply {
-    #[prost(uint32, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) id: u32,
-    #[prost(message, optional, tag = "2")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<Error>,
-    #[prost(message, optional, tag = "4")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) push: Option<Push>,
-    #[prost(message, optional, tag = "5")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) connect: Option<ConnectResult>,
-    #[prost(message, optional, tag = "6")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) subscribe: Option<SubscribeResult>,
-    #[prost(message, optional, tag = "7")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) unsubscribe: Option<Empty>,
-    #[prost(message, optional, tag = "8")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) publish: Option<Empty>,
-    #[prost(message, optional, tag = "9")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) presence: Option<PresenceResult>,
-    #[prost(message, optional, tag = "10")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) presence_stats: Option<PresenceStatsResult>,
-    #[prost(message, optional, tag = "11")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) history: Option<HistoryResult>,
-    #[prost(message, optional, tag = "13")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rpc: Option<RpcResult>,
-    #[prost(message, optional, tag = "14")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) refresh: Option<RefreshResult>,
-    #[prost(message, optional, tag = "15")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) sub_refresh: Option<SubRefreshResult>,
+    message Error {
+        required uint32 code = 1;
+        /// Never empty.
+        required string message = 2;
+        bool temporary = 3;
+    }
+
+    message ConnectResult {
+        required string client = 1;
+        string version = 2;
+        bool expires = 3;
+        /// Seconds.
+        uint32 ttl = 4;
+        map<string, SubscribeResult> subs = 6;
+        /// Seconds between two pings.
+        uint32 ping = 7;
+        bool pong = 8;
+        string session = 9;
+        string node = 10;
+    }
+
+    message SubscribeResult {
+        bool expires = 1;
+        uint32 ttl = 2;
+        bool recoverable = 3;
+        string epoch = 6;
+        repeated Publication publications = 7;
+        bool recovered = 8;
+        /// Where the client is before `publications`.
+        uint64 offset = 9;
+        bool positioned = 10;
+        bytes data = 11;
+        bool was_recovering = 12;
+        bool delta = 13;
+    }
+
+    message Publication {
+        bytes data = 4;
+        optional ClientInfo info = 5;
+        uint64 offset = 6;
+        map<string, string> tags = 7;
+        /// `data` is a delta.
+        bool delta = 8;
+    }
+
+    message ClientInfo {
+        required string user = 1;
+        required string client = 2;
+        bytes conn_info = 3;
+        bytes chan_info = 4;
+    }
+
+    message PresenceResult {
+        required map<string, ClientInfo> presence = 1;
+    }
+
+    message PresenceStatsResult {
+        required uint32 num_clients = 1;
+        required uint32 num_users = 2;
+    }
+
+    message HistoryResult {
+        required repeated Publication publications = 1;
+        required string epoch = 2;
+        /// Of the newest publication, whichever were asked for.
+        required uint64 offset = 3;
+    }
+
+    message RpcResult {
+        bytes data = 1;
+    }
+
+    message RefreshResult {
+        string client = 1;
+        string version = 2;
+        bool expires = 3;
+        uint32 ttl = 4;
+    }
+
+    message SubRefreshResult {
+        bool expires = 1;
+        uint32 ttl = 2;
+    }
+
+    message Push {
+        string channel = 2;
+        /// `pub`, which is a word of Rust.
+        #[serde(rename = "pub")]
+        optional Publication publication = 4;
+        optional Passing join = 5;
+        optional Passing leave = 6;
+        optional Unsubscribe unsubscribe = 7;
+        optional Subscribe subscribe = 9;
+        /// What on a WebSocket its close says.
+        optional Closing disconnect = 11;
+    }
+
+    /// Why the server closes.
+    message Closing {
+        required uint32 code = 1;
+        /// Never empty.
+        required string reason = 2;
+    }
+
+    /// Who came or went.
+    message Passing {
+        optional ClientInfo info = 1;
+    }
+
+    message Unsubscribe {
+        required uint32 code = 2;
+        /// Never empty.
+        required string reason = 3;
+    }
+
+    /// The server has subscribed the client.
+    message Subscribe {
+        bool recoverable = 1;
+        string epoch = 4;
+        uint64 offset = 5;
+        bool positioned = 6;
+        bytes data = 7;
+    }
 }
 
 impl Reply {
@@ -72,275 +167,4 @@ impl Reply {
             ..Reply::default()
         }
     }
-}
-
-/// What is said in place of a result. A request that is taken and has no result to speak of gets one of these, too.
-#[derive(Clone, Copy, PartialEq, Message, Serialize, Deserialize)]
-pub(crate) struct Empty {}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Error {
-    #[prost(uint32, tag = "1")]
-    pub(crate) code: u32,
-    /// Never empty.
-    #[prost(string, tag = "2")]
-    pub(crate) message: String,
-    #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) temporary: bool,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct ConnectResult {
-    #[prost(string, tag = "1")]
-    pub(crate) client: String,
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) version: String,
-    #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) expires: bool,
-    /// Seconds.
-    #[prost(uint32, tag = "4")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) ttl: u32,
-    #[prost(bytes = "bytes", tag = "5")]
-    #[serde(with = "payload", skip_serializing_if = "is_default")]
-    pub(crate) data: Bytes,
-    #[prost(btree_map = "string, message", tag = "6")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) subs: BTreeMap<String, SubscribeResult>,
-    /// Seconds between two pings.
-    #[prost(uint32, tag = "7")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) ping: u32,
-    #[prost(bool, tag = "8")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) pong: bool,
-    #[prost(string, tag = "9")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) session: String,
-    #[prost(string, tag = "10")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) node: String,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct SubscribeResult {
-    #[prost(bool, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) expires: bool,
-    #[prost(uint32, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) ttl: u32,
-    #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) recoverable: bool,
-    #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) epoch: String,
-    #[prost(message, repeated, tag = "7")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) publications: Vec<Publication>,
-    #[prost(bool, tag = "8")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) recovered: bool,
-    /// Where the client is before `publications`.
-    #[prost(uint64, tag = "9")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) offset: u64,
-    #[prost(bool, tag = "10")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) positioned: bool,
-    #[prost(bytes = "bytes", tag = "11")]
-    #[serde(with = "payload", skip_serializing_if = "is_default")]
-    pub(crate) data: Bytes,
-    #[prost(bool, tag = "12")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) was_recovering: bool,
-    #[prost(bool, tag = "13")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) delta: bool,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Publication {
-    #[prost(bytes = "bytes", tag = "4")]
-    #[serde(with = "payload", skip_serializing_if = "is_default")]
-    pub(crate) data: Bytes,
-    #[prost(message, optional, tag = "5")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) info: Option<ClientInfo>,
-    #[prost(uint64, tag = "6")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) offset: u64,
-    #[prost(btree_map = "string, string", tag = "7")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) tags: BTreeMap<String, String>,
-    /// `data` is a delta.
-    #[prost(bool, tag = "8")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) delta: bool,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct ClientInfo {
-    #[prost(string, tag = "1")]
-    pub(crate) user: String,
-    #[prost(string, tag = "2")]
-    pub(crate) client: String,
-    #[prost(bytes = "bytes", tag = "3")]
-    #[serde(with = "payload", skip_serializing_if = "is_default")]
-    pub(crate) conn_info: Bytes,
-    #[prost(bytes = "bytes", tag = "4")]
-    #[serde(with = "payload", skip_serializing_if = "is_default")]
-    pub(crate) chan_info: Bytes,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct PresenceResult {
-    #[prost(btree_map = "string, message", tag = "1")]
-    pub(crate) presence: BTreeMap<String, ClientInfo>,
-}
-
-#[derive(Clone, Copy, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct PresenceStatsResult {
-    #[prost(uint32, tag = "1")]
-    pub(crate) num_clients: u32,
-    #[prost(uint32, tag = "2")]
-    pub(crate) num_users: u32,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct HistoryResult {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) publications: Vec<Publication>,
-    #[prost(string, tag = "2")]
-    pub(crate) epoch: String,
-    /// Of the newest publication, whichever were asked for.
-    #[prost(uint64, tag = "3")]
-    pub(crate) offset: u64,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct RpcResult {
-    #[prost(bytes = "bytes", tag = "1")]
-    #[serde(with = "payload", skip_serializing_if = "is_default")]
-    pub(crate) data: Bytes,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct RefreshResult {
-    #[prost(string, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) client: String,
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) version: String,
-    #[prost(bool, tag = "3")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) expires: bool,
-    #[prost(uint32, tag = "4")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) ttl: u32,
-}
-
-#[derive(Clone, Copy, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct SubRefreshResult {
-    #[prost(bool, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) expires: bool,
-    #[prost(uint32, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) ttl: u32,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Push {
-    #[prost(string, tag = "2")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) channel: String,
-    /// `pub`, which is a word of Rust.
-    #[prost(message, optional, tag = "4")]
-    #[serde(rename = "pub", skip_serializing_if = "Option::is_none")]
-    pub(crate) publication: Option<Publication>,
-    #[prost(message, optional, tag = "5")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) join: Option<Passing>,
-    #[prost(message, optional, tag = "6")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) leave: Option<Passing>,
-    #[prost(message, optional, tag = "7")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) unsubscribe: Option<Unsubscribe>,
-    #[prost(message, optional, tag = "9")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) subscribe: Option<Subscribe>,
-    /// What on a WebSocket its close says.
-    #[prost(message, optional, tag = "11")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) disconnect: Option<Closing>,
-}
-
-/// Why the server closes.
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Closing {
-    #[prost(uint32, tag = "1")]
-    pub(crate) code: u32,
-    /// Never empty.
-    #[prost(string, tag = "2")]
-    pub(crate) reason: String,
-}
-
-/// Who came or went.
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Passing {
-    #[prost(message, optional, tag = "1")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) info: Option<ClientInfo>,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Unsubscribe {
-    #[prost(uint32, tag = "2")]
-    pub(crate) code: u32,
-    /// Never empty.
-    #[prost(string, tag = "3")]
-    pub(crate) reason: String,
-}
-
-/// The server has subscribed the client.
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Subscribe {
-    #[prost(bool, tag = "1")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) recoverable: bool,
-    #[prost(string, tag = "4")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) epoch: String,
-    #[prost(uint64, tag = "5")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) offset: u64,
-    #[prost(bool, tag = "6")]
-    #[serde(skip_serializing_if = "is_default")]
-    pub(crate) positioned: bool,
-    #[prost(bytes = "bytes", tag = "7")]
-    #[serde(with = "payload", skip_serializing_if = "is_default")]
-    pub(crate) data: Bytes,
 }

@@ -127,19 +127,18 @@ fn stored(data: &[u8]) -> Message {
         conn_info: Bytes::from_static(br#"{"name": "Ann"}"#),
         ..ClientInfo::default()
     };
-    let tags = BTreeMap::from([("k".to_owned(), "v".to_owned())]);
-    let columns = columns(&Bytes::copy_from_slice(data), &info, &tags, 32);
-    let message_id = message_id("6f3c26bc-4b43-4c0f-8a3b-1d7b2f4c9e10", 7);
-    check_append(
-        "room",
-        &columns,
-        Some(&message_id),
-        &crate::wire::Limits::DEFAULT,
-    )
-    .unwrap();
+    let published = Published {
+        data: Bytes::copy_from_slice(data),
+        info,
+        tags: BTreeMap::from([("k".to_owned(), "v".to_owned())]),
+        message_id: Some(message_id("6f3c26bc-4b43-4c0f-8a3b-1d7b2f4c9e10", 7)),
+        ..Published::default()
+    };
+    let limits = &crate::wire::Limits::DEFAULT;
+    let (columns, message_id) = published.entry("room", limits).unwrap();
     Message {
         sequence: 9,
-        message_id,
+        message_id: message_id.unwrap(),
         sender: "ann".to_owned(),
         entry: Some(columns),
         ..Message::default()
@@ -263,21 +262,15 @@ prop_compose! {
 }
 
 fn subscribe() -> impl Strategy<Value = SubscribeRequest> {
-    let subscribe = (
-        ".{0,9}",
-        any::<(bool, u64, bool, i64, i32)>(),
-        payload(),
-        ".{0,5}",
-    );
+    let subscribe = (".{0,9}", any::<(bool, u64, bool, i64, i32)>(), ".{0,5}");
     subscribe.prop_map(
-        |(channel, (recover, offset, join_leave, flag, kind), data, epoch)| SubscribeRequest {
+        |(channel, (recover, offset, join_leave, flag, kind), epoch)| SubscribeRequest {
             channel,
             recover,
             offset,
             join_leave,
             flag,
             kind,
-            data,
             epoch,
             ..SubscribeRequest::default()
         },
@@ -303,15 +296,9 @@ fn command() -> impl Strategy<Value = Command> {
     );
     let connect = (
         ".{0,9}",
-        payload(),
         prop::collection::btree_map("[a-z]{1,3}", subscribe(), 0..3),
     );
-    let connect = connect.prop_map(|(token, data, subs)| ConnectRequest {
-        token,
-        data,
-        subs,
-        ..ConnectRequest::default()
-    });
+    let connect = connect.prop_map(|(token, subs)| ConnectRequest { token, subs });
     let rpc = (".{0,9}", payload()).prop_map(|(method, data)| RpcRequest { method, data });
     (
         any::<u32>(),

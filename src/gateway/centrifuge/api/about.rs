@@ -7,8 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::json;
 
-use super::outcome::result;
-use super::{Backend, Outcome};
+use super::{Backend, Found, Outcome};
 use crate::access::Right;
 use crate::gateway::dispatch::shape::size;
 use crate::gateway::session::centrifuge::NODE;
@@ -29,7 +28,7 @@ pub(super) fn channels(asked: &ApiChannels, backend: &Backend) -> Outcome {
         bytes = rest.ok_or(Code::LimitExceeded)?;
         channels.insert(name.as_ref().to_owned(), json!({ "num_clients": clients }));
     }
-    result(&json!({ "channels": channels }))
+    Ok(Found::About(json!({ "channels": channels })))
 }
 
 /// Of an answer, for each channel besides its name.
@@ -42,7 +41,7 @@ pub(super) fn info(backend: &Backend) -> Outcome {
     let channels = backend.shared.hub.channels();
     let users: HashSet<&str> = clients.iter().map(|client| &*client.user).collect();
     let subscriptions: usize = channels.iter().map(|(_, clients)| clients).sum();
-    result(&json!({ "nodes": [{
+    Ok(Found::About(json!({ "nodes": [{
         "uid": NODE,
         "name": "tideline",
         "version": env!("CARGO_PKG_VERSION"),
@@ -51,7 +50,7 @@ pub(super) fn info(backend: &Backend) -> Outcome {
         "num_channels": channels.len(),
         "num_subs": subscriptions,
         "uptime": backend.shared.began.elapsed().as_secs(),
-    }] }))
+    }] })))
 }
 
 /// Whether a name is of a pattern, in which `*` is any text and `?` any character.

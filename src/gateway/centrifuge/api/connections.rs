@@ -6,103 +6,79 @@
 use std::sync::Arc;
 
 use super::super::super::dispatch::audit::who;
+use super::super::Ask;
 use super::super::hub::{Client, Order, Wish};
-use super::outcome::done;
-use super::{Backend, Outcome};
+use super::{Backend, Error, Found, Outcome};
 use crate::access::Right;
 use crate::credentials::{ChannelClaim, Overrides};
 use crate::wire::centrifuge::{
-    ApiDisconnect, ApiRefresh, ApiSubscribe, ApiUnsubscribe, BoolValue, Code, Disconnect,
+    ApiDisconnect, ApiRefresh, ApiSubscribe, ApiUnsubscribe, Code, Disconnect, Meant,
     SubscribeRequest,
 };
 
-/// Which connections are meant. Without a user one that is named by its client or session.
-struct Meant<'m> {
-    user: &'m str,
-    client: &'m str,
-    session: &'m str,
+fn is_meant(meant: &Meant, client: &Client) -> bool {
+    let is_named = !meant.client.is_empty() || !meant.session.is_empty();
+    let is_users = *client.user == *meant.user || (meant.user.is_empty() && is_named);
+    let is_client = meant.client.is_empty() || *client.id == *meant.client;
+    let session = client.emulated.as_deref();
+    is_users && is_client && (meant.session.is_empty() || session == Some(&meant.session))
 }
 
-impl Meant<'_> {
-    fn has(&self, client: &Client) -> bool {
-        let is_named = !self.client.is_empty() || !self.session.is_empty();
-        let is_users = *client.user == *self.user || (self.user.is_empty() && is_named);
-        let is_client = self.client.is_empty() || *client.id == *self.client;
-        let session = client.emulated.as_deref();
-        is_users && is_client && (self.session.is_empty() || session == Some(self.session))
-    }
-
-    /// The connections that are meant, if the caller may send them orders.
-    fn find(
-        &self,
-        method: &'static str,
-        channel: &str,
-        backend: &Backend,
-    ) -> Result<Vec<Arc<Client>>, super::ApiError> {
-        backend.check(Right::Admin)?;
-        let mut found = backend.shared.hub.clients();
-        found.retain(|client| self.has(client));
-        let claim = backend.asker().claim();
-        let by = claim.map_or_else(|| "http_api.key".to_owned(), |claim| who(claim.identity()));
-        let from = backend.caller.address.map(tracing::field::display);
-        tracing::info!(
-            target: "audit",
-            by, from, method, channel, user = self.user, client = self.client, connections = found.len()
-        );
-        Ok(found)
-    }
+/// The connections that are meant, if the caller may send them orders.
+fn find(
+    meant: &Meant,
+    method: &'static str,
+    channel: &str,
+    backend: &Backend,
+) -> Result<Vec<Arc<Client>>, Error> {
+    backend.check(Right::Admin)?;
+    let mut found = backend.shared.hub.clients();
+    found.retain(|client| is_meant(meant, client));
+    let claim = backend.asker().claim();
+    let by = claim.map_or_else(|| "http_api.key".to_owned(), |claim| who(claim.identity()));
+    let from = backend.caller.address.map(tracing::field::display);
+    tracing::info!(
+        target: "audit",
+        by, from, method, channel, user = meant.user, client = meant.client, connections = found.len()
+    );
+    Ok(found)
 }
 
 /// Has connections subscribed by the server.
-pub(super) fn subscribe(asked: &ApiSubscribe, backend: &Backend) -> Outcome {
-    backend.options_of(&asked.channel)?;
-    let value = |one: Option<BoolValue>| one.map(|one| one.value);
+pub(super) fn subscribe(asked: ApiSubscribe<Overrides>, backend: &Backend) -> Outcome {
+    backend.has(Ask::Subscribe, &asked.channel)?;
+    let claim = ChannelClaim {
+        info: asked.info()?,
+        data: asked.data()?,
+        overrides: asked.overrides,
+    };
     let wish = Wish {
-        channel: asked.channel.clone(),
-        claim: ChannelClaim {
-            info: asked.info()?,
-            data: asked.data()?,
-            overrides: Overrides {
-                presence: value(asked.overrides.presence),
-                join_leave: value(asked.overrides.join_leave),
-                force_push_join_leave: value(asked.overrides.force_push_join_leave),
-            },
-        },
+        channel: asked.channel,
+        claim,
         expires_at: at_ms(asked.expire_at),
-        position: asked.recover_since.as_ref().map(|since| SubscribeRequest {
-            channel: asked.channel.clone(),
+        position: asked.recover_since.map(|since| SubscribeRequest {
             recover: true,
-            epoch: since.epoch.clone(),
+            epoch: since.epoch,
             offset: since.offset,
             ..SubscribeRequest::default()
         }),
         is_of_token: false,
     };
-    let meant = Meant {
-        user: &asked.user,
-        client: &asked.client,
-        session: &asked.session,
-    };
-    for client in meant.find("subscribe", &asked.channel, backend)? {
+    for client in find(&asked.meant, "subscribe", &wish.channel, backend)? {
         client.order(Order::Subscribe(Box::new(wish.clone())));
     }
-    done()
+    Ok(Found::Done {})
 }
 
 /// Ends subscriptions.
-pub(super) fn unsubscribe(asked: ApiUnsubscribe, backend: &Backend) -> Outcome {
+pub(super) fn unsubscribe(asked: &ApiUnsubscribe, backend: &Backend) -> Outcome {
     if asked.channel.is_empty() {
         return Err(Code::BadRequest.into());
     }
-    let meant = Meant {
-        user: &asked.user,
-        client: &asked.client,
-        session: &asked.session,
-    };
-    for client in meant.find("unsubscribe", &asked.channel, backend)? {
+    for client in find(&asked.meant, "unsubscribe", &asked.channel, backend)? {
         client.order(Order::Unsubscribe(asked.channel.clone()));
     }
-    done()
+    Ok(Found::Done {})
 }
 
 /// Closes connections.
@@ -115,27 +91,17 @@ pub(super) fn disconnect(asked: &ApiDisconnect, backend: &Backend) -> Outcome {
         },
         Some(_) => return Err(Code::BadRequest.into()),
     };
-    let meant = Meant {
-        user: &asked.user,
-        client: &asked.client,
-        session: &asked.session,
-    };
-    for client in meant.find("disconnect", "", backend)? {
+    for client in find(&asked.meant, "disconnect", "", backend)? {
         if !asked.whitelist.iter().any(|stays| *client.id == **stays) {
             client.order(Order::Disconnect(close.clone()));
         }
     }
-    done()
+    Ok(Found::Done {})
 }
 
 /// Has connections end at another time.
 pub(super) fn refresh(asked: &ApiRefresh, backend: &Backend) -> Outcome {
-    let meant = Meant {
-        user: &asked.user,
-        client: &asked.client,
-        session: &asked.session,
-    };
-    for client in meant.find("refresh", "", backend)? {
+    for client in find(&asked.meant, "refresh", "", backend)? {
         client.order(match asked.expired {
             true => Order::Expire,
             false => Order::Refresh {
@@ -144,7 +110,7 @@ pub(super) fn refresh(asked: &ApiRefresh, backend: &Backend) -> Outcome {
             },
         });
     }
-    done()
+    Ok(Found::Done {})
 }
 
 /// Seconds since 1970 in ms; not above 0, it is never.

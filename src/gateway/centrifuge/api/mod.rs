@@ -6,7 +6,6 @@
 
 mod about;
 mod connections;
-mod outcome;
 mod perform;
 mod several;
 
@@ -15,8 +14,8 @@ use std::sync::Arc;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::{Method as HttpMethod, Request, StatusCode};
-use serde::Serialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use subtle::ConstantTimeEq as _;
 
 use super::super::Shared;
@@ -26,12 +25,15 @@ use super::super::entrance::door;
 use super::super::entrance::door::Visitor;
 use super::super::http::body;
 use super::super::http::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
-use super::{ChannelOptions, Options};
+use super::{Ask, Options};
 use crate::access::{Asker, Right};
 use crate::bounds::Holder;
 use crate::credentials::Shown;
-use crate::wire::Failure;
-use crate::wire::centrifuge::{ApiError, ApiMethod, Code};
+use crate::decode;
+use crate::wire::centrifuge::{
+    ApiMethod, Code, Error, HistoryResult, PresenceResult, PresenceStatsResult, StreamPosition,
+};
+use crate::wire::{Failure, Reason, Reply};
 
 /// The caller, and what it calls.
 struct Backend {
@@ -44,19 +46,33 @@ struct Backend {
 }
 
 /// What a call comes to.
-type Outcome = Result<Box<RawValue>, ApiError>;
+type Outcome = Result<Found, Error>;
+
+/// What was found, or done.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Found {
+    Done {},
+    Published(StreamPosition),
+    Broadcast { responses: Vec<Said> },
+    History(HistoryResult),
+    Presence(PresenceResult),
+    PresenceStats(PresenceStatsResult),
+    Rpc { data: Box<Reply> },
+    About(Value),
+}
 
 /// The answer to one call.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {
-    Result(Box<RawValue>),
-    Error(ApiError),
+    Result(Found),
+    Error(Error),
 }
 
 impl From<Outcome> for Said {
     fn from(outcome: Outcome) -> Said {
-        outcome.map_or_else(Said::Error, Said::Result)
+        outcome.map_or_else(|error| Said::Error(error.for_back_ends()), Said::Result)
     }
 }
 
@@ -134,19 +150,19 @@ async fn one(method: ApiMethod, text: &str, backend: &Backend, by_status: bool) 
         };
     }
     match perform::perform(method, text, backend).await {
-        Err(error) if by_status => transported(&error),
-        outcome => encode(&Said::from(outcome), perform::writes(method), backend),
+        Err(error) if by_status => transported(&error.for_back_ends()),
+        outcome => encode(&outcome.into(), perform::writes(method), backend),
     }
 }
 
 impl Backend {
     /// A command of so many bytes may begin.
-    fn begins(&self, bytes: usize) -> Result<(), ApiError> {
-        self.admitted.begins(bytes).map_err(|why| ended(&why))
+    fn begins(&self, bytes: usize) -> Result<(), Error> {
+        self.admitted.begins(bytes).map_err(|why| refused(&why))
     }
 
     /// Whether a right about the server as a whole is given.
-    fn check(&self, right: Right) -> Result<(), ApiError> {
+    fn check(&self, right: Right) -> Result<(), Error> {
         match self.caller.may(right) {
             true => Ok(()),
             false => Err(Code::PermissionDenied.into()),
@@ -162,19 +178,24 @@ impl Backend {
         self.shared.per_client.holder(self.asker())
     }
 
-    /// The options of a channel that is named and whose namespace there is.
-    fn options_of(&self, channel: &str) -> Result<&ChannelOptions, ApiError> {
-        if channel.is_empty() {
-            return Err(Code::BadRequest.into());
-        }
-        let found = self.options.channels.of(channel);
-        found.ok_or_else(|| Code::UnknownChannel.into())
+    /// Refuses what the options of a channel do not have.
+    fn has(&self, what: Ask, channel: &str) -> Result<(), Error> {
+        self.options.channels.having(what, channel)?;
+        Ok(())
     }
 }
 
-/// The answer to a command that must not begin, or not go on.
-fn ended(why: &Failure) -> ApiError {
-    Code::of(why.reason).into()
+/// The answer to a command that must not begin, not go on, or can't be done.
+fn refused(failure: &Failure) -> Error {
+    match failure.reason {
+        Reason::MessageIdConflict => Error::conflict(),
+        reason => Code::of(reason).into(),
+    }
+}
+
+/// From the text of a call to its request.
+fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
+    decode::from_str(text).map_err(|_| Code::BadRequest.into())
 }
 
 /// The caller, by the key that it shows.
@@ -250,7 +271,7 @@ fn unauthorized() -> Answer {
 }
 
 /// An error as an HTTP status, for callers that ask for one.
-fn transported(error: &ApiError) -> Answer {
+fn transported(error: &Error) -> Answer {
     let status = StatusCode::from_u16(error.status());
     let body = serde_json::to_vec(error).unwrap_or_default();
     full(
@@ -260,7 +281,7 @@ fn transported(error: &ApiError) -> Answer {
     )
 }
 
-fn encode(said: &impl Serialize, writes: bool, backend: &Backend) -> Answer {
+fn encode(said: &Said, writes: bool, backend: &Backend) -> Answer {
     let shared = &backend.shared;
     let Ok(body) = serde_json::to_vec(said) else {
         return say(StatusCode::INTERNAL_SERVER_ERROR, "the answer is no JSON");

@@ -8,19 +8,16 @@ use std::time::Instant;
 use futures_util::future::ready;
 use futures_util::stream::FuturesOrdered;
 use futures_util::{FutureExt as _, StreamExt as _};
-use serde::Serialize;
-use serde_json::json;
 
 use super::super::super::dispatch::shape::size;
 use super::super::super::dispatch::{Work, call, refusal};
-use super::super::calls::{self, Published};
-use super::outcome::{done, read, result};
-use super::{Backend, Outcome, Said, about, connections, ended};
+use super::super::{Ask, calls};
+use super::{Backend, Found, Outcome, Said, about, connections, read, refused};
 use crate::access::{Right, Rights};
 use crate::gateway::entrance::admitted::Does;
-use crate::timeline::{Error, Target};
+use crate::timeline::{Error as TimelineError, Target};
 use crate::wire::centrifuge::{
-    ApiChannel, ApiError, ApiMethod, ApiRpc, ClientInfo, Code, HistoryRequest, Publish, rpc_error,
+    ApiMethod, ApiRpc, ChannelRequest, Code, Error, HistoryRequest, Publish, Published, rpc_error,
 };
 use crate::wire::jsonrpc::by_name;
 use crate::wire::{Failure, Method, Needs, Reason};
@@ -46,7 +43,7 @@ pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend) ->
     };
     let work = Box::pin(one(method, text, backend));
     let done = backend.admitted.perform(does, work);
-    let outcome = done.await.unwrap_or_else(|why| Err(ended(&why)));
+    let outcome = done.await.unwrap_or_else(|why| Err(refused(&why)));
     let native = match method {
         ApiMethod::Publish | ApiMethod::Broadcast => Some(Method::MessageAppend),
         ApiMethod::History => Some(Method::MessageRange),
@@ -76,21 +73,14 @@ async fn one(method: ApiMethod, text: &str, backend: &Backend) -> Outcome {
         ApiMethod::HistoryRemove => remove(read(text)?, backend).await,
         ApiMethod::Presence => presence(&read(text)?, backend).await,
         ApiMethod::PresenceStats => presence_stats(&read(text)?, backend).await,
-        ApiMethod::Subscribe => connections::subscribe(&read(text)?, backend),
-        ApiMethod::Unsubscribe => connections::unsubscribe(read(text)?, backend),
+        ApiMethod::Subscribe => connections::subscribe(read(text)?, backend),
+        ApiMethod::Unsubscribe => connections::unsubscribe(&read(text)?, backend),
         ApiMethod::Disconnect => connections::disconnect(&read(text)?, backend),
         ApiMethod::Refresh => connections::refresh(&read(text)?, backend),
         ApiMethod::Channels => about::channels(&read(text)?, backend),
         ApiMethod::Info => about::info(backend),
         // It has a way of its own.
         ApiMethod::Rpc => Err(Code::MethodNotFound.into()),
-    }
-}
-
-fn refused(failure: &Failure) -> ApiError {
-    match failure.reason {
-        Reason::MessageIdConflict => ApiError::conflict(),
-        reason => Code::of(reason).into(),
     }
 }
 
@@ -133,13 +123,7 @@ async fn broadcast(publish: Publish, backend: &Backend) -> Outcome {
             None => break,
         }
     }
-    result(&Responses { responses })
-}
-
-/// What a broadcast came to.
-#[derive(Serialize)]
-struct Responses {
-    responses: Vec<Said>,
+    Ok(Found::Broadcast { responses })
 }
 
 async fn to_one(
@@ -148,7 +132,7 @@ async fn to_one(
     data: &bytes::Bytes,
     backend: &Backend,
 ) -> Outcome {
-    backend.options_of(channel)?;
+    backend.has(Ask::Publish, channel)?;
     // Which publication is the newest is what the channel's order says.
     if publish.version > 0 {
         return Err(Code::NotAvailable.into());
@@ -156,24 +140,24 @@ async fn to_one(
     let key = &publish.idempotency_key;
     let published = Published {
         data: data.clone(),
-        info: ClientInfo::default(),
+        is_json: publish.is_json(),
         tags: publish.tags.clone(),
         message_id: Some(key.clone()).filter(|key| !key.is_empty()),
+        ..Published::default()
     };
     let position = calls::publish(&backend.shared, backend.asker(), channel, published).await;
-    let position = position.map_err(|failure| refused(&failure))?;
-    result(&json!({ "offset": position.offset, "epoch": position.epoch }))
+    position.map(Found::Published).map_err(|why| refused(&why))
 }
 
 async fn history(asked: HistoryRequest, backend: &Backend) -> Outcome {
-    backend.options_of(&asked.channel)?;
-    let read = calls::history(&backend.shared, backend.asker(), asked).await?;
-    result(&read)
+    backend.has(Ask::History, &asked.channel)?;
+    let found = calls::history(&backend.shared, backend.asker(), asked).await?;
+    Ok(Found::History(found))
 }
 
 /// Drops what there is; position and epoch stay.
-async fn remove(asked: ApiChannel, backend: &Backend) -> Outcome {
-    backend.options_of(&asked.channel)?;
+async fn remove(asked: ChannelRequest, backend: &Backend) -> Outcome {
+    backend.has(Ask::History, &asked.channel)?;
     let fail = |error| refused(&refusal(error));
     let head = backend
         .shared
@@ -192,31 +176,24 @@ async fn remove(asked: ApiChannel, backend: &Backend) -> Outcome {
     };
     let before = head.map_or(1, |head| head.head + 1);
     match backend.shared.timelines.trim(target, before).await {
-        Err(Error::TimelineNotFound) if may_know => done(),
+        Err(TimelineError::TimelineNotFound) if may_know => Ok(Found::Done {}),
         Err(error) => Err(fail(error)),
-        Ok(_) => done(),
+        Ok(_) => Ok(Found::Done {}),
     }
 }
 
-/// Refuses if the options of a channel keep no presence.
-fn check_presence(channel: &str, backend: &Backend) -> Result<(), ApiError> {
-    match backend.options_of(channel)?.presence {
-        true => Ok(()),
-        false => Err(Code::NotAvailable.into()),
-    }
-}
-
-async fn presence(asked: &ApiChannel, backend: &Backend) -> Outcome {
-    check_presence(&asked.channel, backend)?;
+async fn presence(asked: &ChannelRequest, backend: &Backend) -> Outcome {
+    backend.has(Ask::Presence, &asked.channel)?;
     let (shared, asker) = (&backend.shared, backend.asker());
     let bytes_max = size(shared.options.limits.outbound_frame_bytes_max);
-    result(&calls::presence(shared, asker, &asked.channel, bytes_max).await?)
+    let found = calls::presence(shared, asker, &asked.channel, bytes_max).await?;
+    Ok(Found::Presence(found))
 }
 
-async fn presence_stats(asked: &ApiChannel, backend: &Backend) -> Outcome {
-    check_presence(&asked.channel, backend)?;
-    let (shared, asker) = (&backend.shared, backend.asker());
-    result(&calls::presence_stats(shared, asker, &asked.channel).await?)
+async fn presence_stats(asked: &ChannelRequest, backend: &Backend) -> Outcome {
+    backend.has(Ask::Presence, &asked.channel)?;
+    let found = calls::presence_stats(&backend.shared, backend.asker(), &asked.channel).await?;
+    Ok(Found::PresenceStats(found))
 }
 
 /// A call of the native protocol.
@@ -242,13 +219,14 @@ async fn rpc(asked: &ApiRpc, backend: &Backend) -> Outcome {
         }
     };
     let done = backend.admitted.perform(does, Box::pin(work)).await;
-    let answered = done.map_err(|why| ended(&why))?;
+    let answered = done.map_err(|why| refused(&why))?;
     let counted = answered.as_ref().map(drop);
     shared
         .counters
         .count(Some(method), counted, began.elapsed());
     let answer = answered.map_err(|failure| rpc_refused(&failure))?;
-    result(&json!({ "data": answer }))
+    let data = Box::new(answer);
+    Ok(Found::Rpc { data })
 }
 
 /// Whether a method is about a timeline that it names, and not about a table, a session or the server.
@@ -264,14 +242,10 @@ fn is_of_channels(method: Method) -> bool {
     }
 }
 
-fn rpc_refused(failure: &Failure) -> ApiError {
-    if failure.reason == Reason::MethodNotFound {
-        return Code::MethodNotFound.into();
-    }
-    let error = rpc_error(failure);
-    ApiError {
-        code: error.code,
-        message: error.message,
+fn rpc_refused(failure: &Failure) -> Error {
+    match failure.reason {
+        Reason::MethodNotFound => Code::MethodNotFound.into(),
+        _ => rpc_error(failure),
     }
 }
 

@@ -20,13 +20,12 @@ use serde::Serialize;
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-use super::outcome::read;
-use super::{Backend, JSON, Outcome, Said, perform};
+use super::{Backend, JSON, Said, perform, read};
 use crate::decode;
 use crate::gateway::http::body::Body;
 use crate::gateway::http::patience::Owed;
 use crate::gateway::http::respond::{Answer, Content, counted};
-use crate::wire::centrifuge::{ApiBatch, ApiCommand, ApiError, ApiLine, ApiMethod, Code};
+use crate::wire::centrifuge::{ApiBatch, ApiCommand, ApiLine, ApiMethod, Code};
 
 /// How commands and answers are put together.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,7 +123,7 @@ pub(super) fn answer(
 struct Done {
     id: u32,
     method: Option<ApiMethod>,
-    outcome: Outcome,
+    said: Said,
 }
 
 impl Several {
@@ -140,16 +139,18 @@ impl Several {
             let text = &self.body.bytes[start as usize..end as usize];
             let text = std::str::from_utf8(text).unwrap_or_default();
             let mut done = self.backend.command(self.shape, text).await;
-            let bytes = done.outcome.as_ref().map_or(0, |result| result.get().len());
-            if !unread.resize(bytes) {
+            let mut encoded = done.encode(self.shape);
+            if !unread.resize(encoded.len()) {
                 self.backend.shared.answers.refuse();
                 // The back end must learn what a write has done.
-                match done.method.is_some_and(perform::writes) {
-                    true => unread.force(bytes),
-                    false => done.outcome = Err(Code::Internal.into()),
+                if done.method.is_some_and(perform::writes) {
+                    unread.force(encoded.len());
+                } else {
+                    done.said = Err(Code::Internal.into()).into();
+                    encoded = done.encode(self.shape);
                 }
             }
-            piece.extend(done.encode(self.shape));
+            piece.extend(encoded);
         }
         if self.commands.len() == 0 {
             piece.extend(self.shape.end());
@@ -175,42 +176,33 @@ impl Backend {
                 )
             }),
         };
-        let (id, method, params) = match named {
-            Ok(named) => named,
-            Err(error) => return Done::refused(error),
-        };
-        let outcome = match (self.begins(text.len()), method) {
-            (Err(error), _) => Err(error),
-            (Ok(()), Some(method)) => perform::perform(method, params, self).await,
-            (Ok(()), None) => Err(Code::MethodNotFound.into()),
+        let (id, method, outcome) = match named {
+            Err(error) => (0, None, Err(error)),
+            Ok((id, method, params)) => {
+                let outcome = match (self.begins(text.len()), method) {
+                    (Err(error), _) => Err(error),
+                    (Ok(()), Some(method)) => perform::perform(method, params, self).await,
+                    (Ok(()), None) => Err(Code::MethodNotFound.into()),
+                };
+                (id, method, outcome)
+            }
         };
         Done {
             id,
             method,
-            outcome,
+            said: outcome.into(),
         }
     }
 }
 
 impl Done {
-    fn refused(error: ApiError) -> Done {
-        Done {
-            id: 0,
-            method: None,
-            outcome: Err(error),
-        }
-    }
-
-    fn encode(self, shape: Shape) -> Vec<u8> {
-        let encoded = match (shape, self.outcome, self.method) {
-            (Shape::Batch, Ok(result), Some(method)) => {
-                serde_json::to_vec(&BTreeMap::from([(method.name(), result)]))
+    fn encode(&self, shape: Shape) -> Vec<u8> {
+        let encoded = match (shape, &self.said, self.method) {
+            (Shape::Batch, Said::Result(found), Some(method)) => {
+                serde_json::to_vec(&BTreeMap::from([(method.name(), found)]))
             }
-            (Shape::Batch, outcome, _) => serde_json::to_vec(&Said::from(outcome)),
-            (Shape::Lines, outcome, _) => serde_json::to_vec(&LineSaid {
-                id: self.id,
-                said: outcome.into(),
-            }),
+            (Shape::Batch, said, _) => serde_json::to_vec(said),
+            (Shape::Lines, said, _) => serde_json::to_vec(&LineSaid { id: self.id, said }),
         };
         encoded.unwrap_or_default()
     }
@@ -218,11 +210,11 @@ impl Done {
 
 /// The answer to a line.
 #[derive(Serialize)]
-struct LineSaid {
+struct LineSaid<'d> {
     #[serde(skip_serializing_if = "is_none")]
     id: u32,
     #[serde(flatten)]
-    said: Said,
+    said: &'d Said,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde asks for it

@@ -9,21 +9,20 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::refused::Refused;
-use super::subscribe::taken;
 use super::{Centrifuge, Session};
 use crate::access::{Asker, Membership, Right, Rights};
-use crate::gateway::centrifuge::calls::{self, Published};
-use crate::gateway::centrifuge::{Ask, ChannelOptions};
-use crate::gateway::dispatch::Work;
+use crate::gateway::Shared;
+use crate::gateway::centrifuge::{Ask, calls};
 use crate::gateway::dispatch::shape::page_bytes;
 use crate::gateway::dispatch::timelines::message::{Appending, Asked};
 use crate::gateway::entrance::door::Door;
-use crate::timeline::DIRECT;
+use crate::gateway::session::answer::Weight;
+use crate::timeline::{Append, DIRECT};
 use crate::wire::centrifuge::{
-    ClientInfo, Code, Disconnect, HistoryRequest, PublishRequest, Reply, RpcRequest, Ticket,
-    message_id, rpc_error,
+    ClientInfo, Code, Encoding, HistoryRequest, PublishRequest, Published, Reply, RpcRequest,
+    message_id,
 };
-use crate::wire::{self, Call, Failure, Id, Method, Request, jsonrpc};
+use crate::wire::{Call, Id, Method, Reason, Request, jsonrpc};
 
 impl Session {
     /// The asker for something of a channel: the believed one where the options of this dialect allow it, else the one
@@ -66,12 +65,11 @@ impl Session {
         rights.has(Right::Create) || !self.shared.door.as_ref().is_some_and(has_policy)
     }
 
-    fn options_of(&mut self, channel: &str) -> Result<ChannelOptions, Refused> {
-        if channel.is_empty() {
-            return Err(Refused::End(Disconnect::BAD_REQUEST));
-        }
-        let found = self.own().options.channels.of(channel).copied();
-        Ok(found.ok_or(Code::UnknownChannel)?)
+    /// Who asks this of a channel, if its options have that.
+    fn asking(&mut self, what: Ask, channel: &str) -> Result<(Arc<Shared>, Asker), Refused> {
+        self.own().options.channels.having(what, channel)?;
+        let asker = self.asker_for(what, channel)?;
+        Ok((Arc::clone(&self.shared), asker))
     }
 
     pub(super) fn publish(
@@ -80,42 +78,46 @@ impl Session {
         request: PublishRequest,
         bytes: usize,
     ) -> Result<(), Refused> {
-        self.options_of(&request.channel)?;
         let append = self.publication(request)?;
         let appending = Appending {
             prepared: self.shared.timelines.prepare(append),
             asked: Asked::One,
         };
-        let id = Id::Ticket(wire::Ticket(Ticket::publish(id)));
-        if self.jobs.append(Some(id), appending, bytes) {
+        let has_result = false;
+        if self
+            .jobs
+            .append(Some(Id::Numbered { id, has_result }), appending, bytes)
+        {
             self.submit_appends();
         }
         Ok(())
     }
 
-    fn publication(&mut self, request: PublishRequest) -> Result<crate::timeline::Append, Code> {
+    fn publication(&mut self, request: PublishRequest) -> Result<Append, Refused> {
         let PublishRequest {
             channel,
             data,
             kind,
         } = request;
+        self.own().options.channels.having(Ask::Publish, &channel)?;
         if kind != 0 {
-            return Err(Code::NotAvailable);
+            return Err(Code::NotAvailable.into());
         }
         if data.is_empty() {
-            return Err(Code::BadRequest);
+            return Err(Code::BadRequest.into());
         }
         let asker = self.asker_for(Ask::Publish, &channel)?;
         let own = self.own();
         own.published += 1;
         let published = Published {
             data,
+            is_json: own.encoding == Encoding::Json,
             info: own.info_in(&channel),
             message_id: Some(message_id(&own.client(), own.published)),
             ..Published::default()
         };
-        calls::append(&self.shared, &asker, &channel, published)
-            .map_err(|failure| Code::of(failure.reason))
+        let append = calls::append(&self.shared, &asker, &channel, published);
+        Ok(append.map_err(|failure| Code::of(failure.reason))?)
     }
 
     pub(super) fn history(
@@ -124,17 +126,14 @@ impl Session {
         request: HistoryRequest,
         bytes: usize,
     ) -> Result<(), Refused> {
-        self.options_of(&request.channel)?;
-        let asker = self.asker_for(Ask::History, &request.channel)?;
-        let shared = Arc::clone(&self.shared);
-        let read = async move {
-            let history = calls::history(&shared, &asker, request).await;
-            history.map(|history| Reply {
+        let (shared, asker) = self.asking(Ask::History, &request.channel)?;
+        self.read(id, Method::MessageRange, bytes, async move {
+            let history = calls::history(&shared, &asker, request).await?;
+            Ok(Reply {
                 history: Some(history),
                 ..Reply::default()
             })
-        };
-        self.reply_with(id, Method::MessageRange, bytes, read);
+        });
         Ok(())
     }
 
@@ -144,17 +143,15 @@ impl Session {
         channel: String,
         bytes: usize,
     ) -> Result<(), Refused> {
-        let asker = self.asker_for_presence(&channel)?;
-        let shared = Arc::clone(&self.shared);
-        let read = async move {
+        let (shared, asker) = self.asking(Ask::Presence, &channel)?;
+        self.read(id, Method::PresenceGet, bytes, async move {
             let bytes_max = page_bytes(&shared.options.limits);
-            let presence = calls::presence(&shared, &asker, &channel, bytes_max).await;
-            presence.map(|presence| Reply {
+            let presence = calls::presence(&shared, &asker, &channel, bytes_max).await?;
+            Ok(Reply {
                 presence: Some(presence),
                 ..Reply::default()
             })
-        };
-        self.reply_with(id, Method::PresenceGet, bytes, read);
+        });
         Ok(())
     }
 
@@ -164,47 +161,26 @@ impl Session {
         channel: String,
         bytes: usize,
     ) -> Result<(), Refused> {
-        let asker = self.asker_for_presence(&channel)?;
-        let shared = Arc::clone(&self.shared);
-        let read = async move {
-            let stats = calls::presence_stats(&shared, &asker, &channel).await;
-            stats.map(|stats| Reply {
+        let (shared, asker) = self.asking(Ask::Presence, &channel)?;
+        self.read(id, Method::PresenceGet, bytes, async move {
+            let stats = calls::presence_stats(&shared, &asker, &channel).await?;
+            Ok(Reply {
                 presence_stats: Some(stats),
                 ..Reply::default()
             })
-        };
-        self.reply_with(id, Method::PresenceGet, bytes, read);
+        });
         Ok(())
     }
 
-    /// The asker for the presence of a channel, if the options keep it.
-    fn asker_for_presence(&mut self, channel: &str) -> Result<Asker, Refused> {
-        if !self.options_of(channel)?.presence {
-            return Err(Code::NotAvailable.into());
-        }
-        Ok(self.asker_for(Ask::Presence, channel)?)
-    }
-
-    /// Begins a read for a command that came in so many bytes; its outcome is the answer.
-    fn reply_with(
+    fn read(
         &mut self,
         id: u32,
         method: Method,
         bytes: usize,
         read: impl Future<Output = Result<Reply, Code>> + Send + 'static,
     ) {
-        let ticket = Ticket::own(id);
-        let answer = Arc::clone(&ticket);
-        let work = read.map(move |read| {
-            let (reply, outcome) = match read {
-                Ok(reply) => (reply, taken()),
-                Err(code) => (Reply::refused(code), Err(Failure::new(code.reason()))),
-            };
-            answer.give(reply);
-            outcome
-        });
-        let id = Id::Ticket(wire::Ticket(ticket));
-        self.begun(Some(id), method, Work::Read(work.boxed()).into(), bytes);
+        let read = read.map(|read| (read, Vec::new()));
+        self.begin_command(id, method, (bytes, Weight::Page), read);
     }
 
     /// Calls the native method of a name.
@@ -216,29 +192,21 @@ impl Session {
         };
         let request = jsonrpc::by_name(&method, params, &self.shared.options.limits);
         let request = request.and_then(|request| match is_of_native_sessions(&request) {
-            true => Err(wire::Reason::MethodNotFound.into()),
+            true => Err(Reason::MethodNotFound.into()),
             false => Ok(request),
         });
         // Where rights are decided, a client that has shown no credential has none.
         let is_known = self.shared.door.is_none() || self.caller.asker.claim().is_some();
-        match request {
-            Ok(request) if is_known => {
-                let call = Call {
-                    id: Some(Id::Ticket(wire::Ticket(Ticket::rpc(id)))),
-                    method: Some(request.method()),
-                    request: Ok(request),
-                };
-                self.one(call, bytes);
-            }
-            Ok(_) => return Err(Code::PermissionDenied.into()),
-            Err(failure) => {
-                let method = Method::from_name(&method);
-                let none = std::time::Duration::ZERO;
-                self.shared.counters.count(method, Err(&failure), none);
-                let reply = Reply::refused(rpc_error(&failure));
-                self.say(Reply { id, ..reply });
-            }
+        if request.is_ok() && !is_known {
+            return Err(Code::PermissionDenied.into());
         }
+        let has_result = true;
+        let call = Call {
+            id: Some(Id::Numbered { id, has_result }),
+            method: request.as_ref().ok().map(Request::method),
+            request,
+        };
+        self.one(call, bytes);
         Ok(())
     }
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::channels::GRACE_MS;
+use super::connect::VERSION;
 use super::refused::Refused;
 use super::stand::ttl;
 use super::{Centrifuge, Session};
-use crate::credentials::{Subscriber, TokenRefused};
+use crate::credentials::TokenRefused;
 use crate::gateway::dispatch::server::session::{is_same_caller, take};
 use crate::wire::centrifuge::{
     Code, Disconnect, Error, RefreshRequest, RefreshResult, Reply, SubRefreshRequest,
@@ -81,7 +82,7 @@ impl Session {
         let reply = Reply {
             refresh: Some(RefreshResult {
                 client,
-                version: concat!("Tideline ", env!("CARGO_PKG_VERSION")).to_owned(),
+                version: VERSION.to_owned(),
                 expires,
                 ttl,
             }),
@@ -98,39 +99,22 @@ impl Session {
         request: SubRefreshRequest,
     ) -> Result<(), Refused> {
         let SubRefreshRequest { channel, token } = request;
-        if channel.is_empty() || token.is_empty() {
+        if token.is_empty() {
             return Err(Refused::End(Disconnect::BAD_REQUEST));
         }
-        let now_ms = self.shared.clock.now_ms();
-        let shared = Arc::clone(&self.shared);
-        let authority = shared.door.as_ref().map(|door| &*door.authority);
-        let own = self.own();
-        if !own.channels.is_open(&channel) {
+        if !self.own().channels.is_open(&channel) {
             return Err(Code::PermissionDenied.into());
         }
-        let client = own.client();
-        let subscriber = Subscriber {
-            user: own.user(),
-            client: &client,
-            channel: &channel,
-        };
-        let options = Arc::clone(&own.options);
-        let tokens = &options.tokens;
-        let shown = tokens.subscription(&token, subscriber, authority, now_ms);
-        let renewed = shown.and_then(|shown| {
-            let expires_at = shown.expires_at.filter(|_| !options.insecure);
-            not_over(expires_at, now_ms).map(|()| expires_at)
-        });
-        let expires_at = match renewed {
-            Ok(expires_at) => expires_at,
+        let expires_at = match self.shown_for(&channel, &token) {
+            Ok(shown) => shown.expires_at,
             Err(TokenRefused::Expired) => {
-                self.reply(id, Method::SessionRenew, Reply::refused(try_another()));
+                self.refuse(id, Code::TokenExpired.reason(), try_another());
                 return Ok(());
             }
             Err(why) => return Err(why.into()),
         };
         self.own().channels.renew(&channel, expires_at);
-        let (expires, ttl) = ttl(&shared, expires_at);
+        let (expires, ttl) = ttl(&self.shared, expires_at);
         let reply = Reply {
             sub_refresh: Some(SubRefreshResult { expires, ttl }),
             ..Reply::default()
@@ -162,14 +146,6 @@ fn try_another() -> Error {
     Error {
         temporary: true,
         ..Code::TokenExpired.into()
-    }
-}
-
-/// Refuses what would end at once.
-pub(super) fn not_over(expires_at: Option<u64>, now_ms: u64) -> Result<(), TokenRefused> {
-    match expires_at.is_some_and(|at| at <= now_ms) {
-        true => Err(TokenRefused::Expired),
-        false => Ok(()),
     }
 }
 

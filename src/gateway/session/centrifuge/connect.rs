@@ -7,26 +7,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
-use super::super::subscriptions::parts::Opened;
-use super::clock::not_over;
 use super::refused::Refused;
-use super::stand::{Ticketed, open, ttl};
-use super::subscribe::{CHANNELS_MAX, described, taken};
+use super::stand::{Placed, open, ttl};
+use super::subscribe::CHANNELS_MAX;
 use super::{Session, Stage};
 use crate::credentials::{ChannelClaim, Connection};
 use crate::gateway::centrifuge::hub::{Order, Wish};
 use crate::gateway::limits::Places;
-use crate::gateway::session::answer::{Pending, Weight};
+use crate::gateway::session::answer::Weight;
 use crate::gateway::session::login::Login;
 use crate::gateway::session::{peer, random, unasked_for};
+use crate::wire::Method;
 use crate::wire::centrifuge::{
     ANONYMOUS, Code, ConnectRequest, ConnectResult, Disconnect, Reply, SubscribeRequest,
-    SubscribeResult, Ticket,
 };
-use crate::wire::{self, Id, Method};
 
 impl Session {
     pub(super) fn connect(
@@ -52,20 +48,8 @@ impl Session {
         }
         self.own().stage = Stage::Connecting;
         self.is_of_caller();
-        let own = self.own();
-        let options = Arc::clone(&own.options);
-        let mut opening = Vec::new();
-        for wish in wishes {
-            let Some(of_channel) = options.channels.of(&wish.channel) else {
-                continue;
-            };
-            let mut channel = described(of_channel, None, &wish.claim, None);
-            (channel.is_server_side, channel.is_of_token) = (true, wish.is_of_token);
-            let asker = self.believed_in(&wish.channel);
-            let mut ticketed = self.place(wish.channel, channel, asker, wish.position);
-            ticketed.data = wish.claim.data.unwrap_or_default();
-            opening.push(ticketed);
-        }
+        let place = |wish| self.place_wish(wish);
+        let opening = wishes.into_iter().filter_map(place).collect();
         let result = self.connect_result();
         self.begin_connect(id, result, opening, bytes);
         Ok(())
@@ -95,9 +79,7 @@ impl Session {
         let options = Arc::clone(&self.own().options);
         let authority = self.shared.door.as_ref().map(|door| &*door.authority);
         let judged = options.connection(token, authority, now_ms);
-        let connection = judged.map_err(Refused::to_connect)?;
-        not_over(connection.expires_at, now_ms)?;
-        Ok(connection)
+        judged.map_err(Refused::to_connect)
     }
 
     /// What the server subscribes a client to, and where the client is there.
@@ -218,7 +200,7 @@ impl Session {
         let emulated = own.emulated.clone();
         ConnectResult {
             client: own.client().as_ref().to_owned(),
-            version: concat!("Tideline ", env!("CARGO_PKG_VERSION")).to_owned(),
+            version: VERSION.to_owned(),
             expires,
             ttl,
             ping: u32::try_from(heartbeat.as_secs())
@@ -238,44 +220,32 @@ impl Session {
         &mut self,
         id: u32,
         mut result: ConnectResult,
-        opening: Vec<Ticketed>,
+        opening: Vec<Placed>,
         bytes: usize,
     ) {
-        let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
-        let (mailbox, answer) = (Arc::clone(&self.subscriptions.mailbox), Arc::clone(&ticket));
+        let shared = Arc::clone(&self.shared);
+        let mailbox = Arc::clone(&self.subscriptions.mailbox);
         let work = async move {
-            let mut opened = Vec::new();
+            let mut channels = Vec::new();
             let mut room = PUBLICATIONS_MAX;
-            for mut ticketed in opening {
-                let (at, name) = (ticketed.at, Arc::clone(ticketed.watch.timeline()));
-                ticketed.asked.limit = room;
-                let (stand, subscription) = match open(&shared, &mailbox, ticketed).await {
-                    Ok((stand, subscription)) => {
-                        room = room.saturating_sub(stand.publications.len() as u64).max(1);
-                        let channel = name.as_ref().to_owned();
-                        result.subs.insert(channel, SubscribeResult::from(stand));
-                        (Some(None), Some(subscription))
-                    }
-                    // The client sees that it has no such subscription.
-                    Err(_) => (None, None),
-                };
-                opened.push(Opened::Channel {
-                    at,
-                    channel: name,
-                    stand,
-                });
-                opened.push(Opened::Place(at, subscription));
+            for mut placed in opening {
+                placed.asked.limit = room;
+                let (stands, opened) = open(&shared, &mailbox, placed).await;
+                // Of one that is refused the client sees that it has no such subscription.
+                if let Ok(stands) = stands {
+                    room = room.saturating_sub(stands.publications.len() as u64).max(1);
+                    let channel = opened.name.as_ref().to_owned();
+                    result.subs.insert(channel, stands);
+                }
+                channels.push(opened);
             }
-            opened.push(Opened::Connected);
-            answer.give(Reply {
+            let reply = Reply {
                 connect: Some(result),
                 ..Reply::default()
-            });
-            (taken(), opened)
+            };
+            (Ok(reply), channels)
         };
-        let id = Id::Ticket(wire::Ticket(ticket));
-        let pending = Pending::Opening(Weight::Page, work.boxed());
-        self.begun(Some(id), Method::SessionOpen, pending, bytes);
+        self.begin_command(id, Method::SessionOpen, (bytes, Weight::Page), work);
     }
 
     /// The connect was answered.
@@ -305,5 +275,6 @@ impl super::Centrifuge {
 /// Publications of all subscriptions together in the answer.
 const PUBLICATIONS_MAX: u64 = 100;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+pub(super) const VERSION: &str = concat!("Tideline ", env!("CARGO_PKG_VERSION"));
 /// The name of the one server that there is.
 pub(in crate::gateway) const NODE: &str = "tideline";

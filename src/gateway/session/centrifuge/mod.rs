@@ -16,21 +16,26 @@ mod subscribe;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::answer::{Begun, Pending};
+use super::answer::Weight;
+use super::jobs::Done;
 use super::login::Entered;
+use super::subscriptions::parts::{Opened, OpenedChannel};
 use super::{Draining, End, Session};
 use crate::access::Asker;
+use crate::gateway::Shared;
 use crate::gateway::centrifuge::Options;
 use crate::gateway::centrifuge::hub::Registered;
-use crate::wire::centrifuge::{ANONYMOUS, Code, Command, Commands, Disconnect, Encoding, Reply};
-use crate::wire::{Failure, Id, Method};
+use crate::wire::centrifuge::{
+    ANONYMOUS, Code, Command, Commands, Disconnect, Encoding, Error, Reply,
+};
+use crate::wire::{Failure, Method, Reason};
 use channels::Channels;
 pub(in super::super) use connect::NODE;
 use refused::Refused;
@@ -219,21 +224,21 @@ impl Session {
         match self.perform(command, bytes) {
             Ok(()) => Ok(()),
             Err(Refused::Answer(code)) => {
-                self.refuse(id, code);
+                self.refuse(id, code.reason(), code);
                 Ok(())
             }
             Err(Refused::End(why)) => Err(End::Disconnect(why)),
         }
     }
 
-    fn perform(&mut self, command: Command, bytes: usize) -> Result<(), Refused> {
+    fn perform(&mut self, mut command: Command, bytes: usize) -> Result<(), Refused> {
         let bad_request = Err(Refused::End(Disconnect::BAD_REQUEST));
         if command == Command::default() {
             // A pong: a sign of life, as every frame.
             return Ok(());
         }
         let id = command.id;
-        match (self.own().stage, command.connect) {
+        match (self.own().stage, command.connect.take()) {
             (Stage::New, Some(connect)) if id > 0 => return self.connect(id, connect, bytes),
             (Stage::Connected, None) => {}
             _ => return bad_request,
@@ -251,6 +256,9 @@ impl Session {
         }
         let rated = self.rated(bytes);
         rated.map_err(|failure| Code::of(failure.reason))?;
+        if command.channel().is_some_and(str::is_empty) {
+            return bad_request;
+        }
         if let Some(subscribe) = command.subscribe {
             self.subscribe(id, subscribe, bytes)
         } else if let Some(refresh) = command.refresh {
@@ -258,7 +266,8 @@ impl Session {
         } else if let Some(refresh) = command.sub_refresh {
             self.refresh_subscription(id, refresh)
         } else if let Some(unsubscribe) = command.unsubscribe {
-            self.unsubscribe(id, &unsubscribe.channel)
+            self.unsubscribe(id, &unsubscribe.channel);
+            Ok(())
         } else if let Some(publish) = command.publish {
             self.publish(id, publish, bytes)
         } else if let Some(presence) = command.presence {
@@ -288,24 +297,14 @@ impl Session {
 
     /// Answers at once.
     fn reply(&mut self, id: u32, method: Method, reply: Reply) {
-        let refused = reply
-            .error
-            .as_ref()
-            .map(|_| Failure::new(Code::BadRequest.reason()));
-        let result = refused.as_ref().map_or(Ok(()), Err);
-        self.shared
-            .counters
-            .count(Some(method), result, Duration::ZERO);
+        count(&self.shared, Some(method), None, time::Duration::ZERO);
         self.say(Reply { id, ..reply });
     }
 
     /// Refuses at once.
-    fn refuse(&mut self, id: u32, code: Code) {
-        let failure = Failure::new(code.reason());
-        self.shared
-            .counters
-            .count(None, Err(&failure), Duration::ZERO);
-        let reply = Reply::refused(code);
+    fn refuse(&mut self, id: u32, counted: Reason, error: impl Into<Error>) {
+        count(&self.shared, None, Some(counted), time::Duration::ZERO);
+        let reply = Reply::refused(error);
         self.say(Reply { id, ..reply });
     }
 
@@ -314,18 +313,46 @@ impl Session {
         self.send(frame);
     }
 
-    /// Takes a command that has begun as a call, and came in so many bytes.
-    fn begun(&mut self, id: Option<Id>, method: Method, pending: Pending, bytes: usize) {
-        let begun = Begun {
-            shared: Arc::clone(&self.shared),
-            id,
-            method: Some(method),
-            voice: (self.form.dialect, self.form.integers),
-            since: std::time::Instant::now(),
-            pending,
+    /// Begins the work of a command that came in so many bytes; with the ID 0 of one that the server gives itself.
+    fn begin_command(
+        &mut self,
+        id: u32,
+        method: Method,
+        (bytes, weight): (usize, Weight),
+        work: impl Future<Output = (Result<Reply, Code>, Vec<OpenedChannel>)> + Send + 'static,
+    ) {
+        let (shared, encoding) = (Arc::clone(&self.shared), self.own().encoding);
+        let since = time::Instant::now();
+        let work = async move {
+            let (result, channels) = work.await;
+            let refused = result.as_ref().err().map(|code| code.reason());
+            count(&shared, Some(method), refused, since.elapsed());
+            let reply = result.unwrap_or_else(Reply::refused);
+            let reply = (id > 0).then(|| encoding.frame([&Reply { id, ..reply }]));
+            Done::Answered(reply, vec![Opened::Command(channels)])
         };
-        self.jobs.call(begun, bytes);
+        let cost = (1, bytes, weight);
+        self.jobs.boxed(&self.shared, cost, work.boxed());
     }
+
+    /// A command was answered, and what waited for its answer may begin.
+    pub(super) fn channels_opened(&mut self, channels: Vec<OpenedChannel>) {
+        channels
+            .into_iter()
+            .for_each(|channel| self.opened(channel));
+        // Nothing else begins before the connect is answered.
+        let own = self.centrifuge.as_ref();
+        if own.is_some_and(|own| own.stage == Stage::Connecting) {
+            self.connected();
+        }
+    }
+}
+
+/// Counts the answer to a command.
+fn count(shared: &Shared, method: Option<Method>, refused: Option<Reason>, took: time::Duration) {
+    let refused = refused.map(Failure::new);
+    let result = refused.as_ref().map_or(Ok(()), Err);
+    shared.counters.count(method, result, took);
 }
 
 /// Commands begun in one step; others want their turn.

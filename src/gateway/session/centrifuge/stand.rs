@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::subscriptions::parts::{Opening, Stand};
+use super::super::subscriptions::parts::{OpenedChannel, Opening};
 use crate::feed::{Mailbox, Subscription, Watch};
 use crate::gateway::Shared;
 use crate::gateway::dispatch::subscribe::{Asked, Room, making, quietly, subscribe};
@@ -15,8 +15,8 @@ use crate::wire::Failure;
 use crate::wire::centrifuge::{Code, SubscribeRequest, SubscribeResult, shown};
 use crate::wire::timelines::sync::{Start, State, Subscribed};
 
-/// What a subscription is opened with.
-pub(super) struct Ticketed {
+/// A channel that has its place and is to be opened.
+pub(super) struct Placed {
     pub(super) at: Opening,
     pub(super) watch: Watch,
     pub(super) asked: Asked,
@@ -38,26 +38,52 @@ pub(super) fn ttl(shared: &Shared, expires_at: Option<u64>) -> (bool, u32) {
 pub(super) async fn open(
     shared: &Shared,
     mailbox: &Arc<Mailbox>,
-    ticketed: Ticketed,
-) -> Result<(Stand, Subscription), Code> {
-    let Ticketed {
+    placed: Placed,
+) -> (Result<SubscribeResult, Code>, OpenedChannel) {
+    let (at, name) = (placed.at, Arc::clone(placed.watch.timeline()));
+    let (result, subscription) = match follow(shared, mailbox, placed).await {
+        Ok((result, subscription)) => (Ok(result), Some(subscription)),
+        Err(code) => (Err(code), None),
+    };
+    let opened = OpenedChannel {
+        at,
+        name,
+        subscription,
+        push: None,
+    };
+    (result, opened)
+}
+
+async fn follow(
+    shared: &Shared,
+    mailbox: &Arc<Mailbox>,
+    placed: Placed,
+) -> Result<(SubscribeResult, Subscription), Code> {
+    let Placed {
         at,
         watch,
         asked,
         position,
         data,
-    } = ticketed;
-    let mut stand = Stand {
-        data,
-        asked_from: position.as_ref().map(|position| position.offset),
-        ..Stand::default()
+    } = placed;
+    let asked_from = position.as_ref().map(|position| position.offset);
+    let stands = |epoch: String, head, recovered_from: Option<u64>| SubscribeResult {
+        recoverable: true,
+        positioned: true,
+        epoch,
+        was_recovering: asked_from.is_some(),
+        recovered: recovered_from.is_some(),
+        offset: recovered_from.unwrap_or(head),
+        data: match data.is_empty() {
+            true => format!(r#"{{"head":{head}}}"#).into(),
+            false => data.clone(),
+        },
+        ..SubscribeResult::default()
     };
+    let epoch = position.as_ref().map(|position| position.epoch.clone());
     let start = Start {
-        after: stand.asked_from,
-        epoch: position
-            .as_ref()
-            .map(|position| position.epoch.clone())
-            .filter(|epoch| !epoch.is_empty()),
+        after: asked_from,
+        epoch: epoch.filter(|epoch| !epoch.is_empty()),
         ..Start::default()
     };
     let name = Arc::clone(watch.timeline());
@@ -69,10 +95,13 @@ pub(super) async fn open(
     }
     let watch = match begun {
         Ok(subscription) => {
-            stand.epoch = subscription.cursor().epoch.as_ref().to_owned();
-            stand.head = subscription.cursor().sequence;
-            stand.is_recovered = position.is_some();
-            return Ok((stand, subscription));
+            let cursor = subscription.cursor();
+            let result = stands(
+                cursor.epoch.as_ref().to_owned(),
+                cursor.sequence,
+                asked_from,
+            );
+            return Ok((result, subscription));
         }
         Err(watch) => watch,
     };
@@ -84,10 +113,11 @@ pub(super) async fn open(
     let first = subscribe(shared, &asked, start, watch, room).await;
     let (first, subscription) = first.map_err(code)?;
     if let (State::Ok, Some(subscription)) = (first.state, subscription) {
-        stand.is_recovered = position.is_some();
-        stand.publications = first.messages.iter().filter_map(shown).collect();
-        (stand.epoch, stand.head) = (first.epoch, first.head);
-        return Ok((stand, subscription));
+        let result = SubscribeResult {
+            publications: first.messages.iter().filter_map(shown).collect(),
+            ..stands(first.epoch, first.head, asked_from)
+        };
+        return Ok((result, subscription));
     }
     if position.is_some_and(|position| position.refuses_unrecoverable()) {
         return Err(Code::Unrecoverable);
@@ -95,34 +125,9 @@ pub(super) async fn open(
     // From now on. It may be deleted once more meanwhile, and then it is as if nothing could be read.
     let watch = shared.feed.watch(&name, mailbox, at.slot);
     let anew = subscribe(shared, &asked, Start::default(), watch, room).await;
-    match anew.map_err(code)? {
-        (Subscribed { epoch, head, .. }, Some(subscription)) => {
-            (stand.epoch, stand.head) = (epoch, head);
-            Ok((stand, subscription))
-        }
-        (_, None) => Err(Code::Internal),
-    }
-}
-
-impl From<Stand> for SubscribeResult {
-    fn from(stand: Stand) -> SubscribeResult {
-        let data = match stand.data.is_empty() {
-            true => Bytes::from(format!(r#"{{"head":{}}}"#, stand.head)),
-            false => stand.data,
-        };
-        let recovered_from = stand.asked_from.filter(|_| stand.is_recovered);
-        SubscribeResult {
-            recoverable: true,
-            positioned: true,
-            epoch: stand.epoch,
-            publications: stand.publications,
-            was_recovering: stand.asked_from.is_some(),
-            recovered: stand.is_recovered,
-            offset: recovered_from.unwrap_or(stand.head),
-            data,
-            ..SubscribeResult::default()
-        }
-    }
+    let (Subscribed { epoch, head, .. }, subscription) = anew.map_err(code)?;
+    let subscription = subscription.ok_or(Code::Internal)?;
+    Ok((stands(epoch, head, None), subscription))
 }
 
 /// Publications in the reply; the rest comes as pushes.

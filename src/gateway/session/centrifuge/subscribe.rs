@@ -7,29 +7,25 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 
 use super::super::subscriptions::deltas::Deltas;
-use super::super::subscriptions::parts::{Opened, Opening, Stand};
+use super::super::subscriptions::parts::OpenedChannel;
 use super::channels::Channel;
-use super::clock::not_over;
 use super::refused::Refused;
-use super::stand::{FIRST_PAGE, Ticketed, open, ttl};
+use super::stand::{FIRST_PAGE, Placed, open, ttl};
 use super::{Session, Stage};
 use crate::access::Asker;
-use crate::credentials::{ChannelClaim, Subscriber};
+use crate::credentials::{ChannelClaim, Subscriber, Subscription, TokenRefused};
 use crate::feed::With;
 use crate::gateway::centrifuge::hub::{Member, Order, Wish};
 use crate::gateway::centrifuge::{Ask, ChannelOptions};
-use crate::gateway::dispatch::Outcome;
 use crate::gateway::dispatch::subscribe::Asked;
-use crate::gateway::session::answer::{Pending, Weight};
+use crate::gateway::session::answer::Weight;
 use crate::wire::centrifuge::{
     ClientInfo, Code, Disconnect, Empty, FOSSIL, Push, Reply, Subscribe, SubscribeRequest,
-    SubscribeResult, Ticket, Unsubscribe, check_channel,
+    Unsubscribe, check_channel,
 };
-use crate::wire::timelines::sync::Unsubscribed;
-use crate::wire::{self, Ended, Failure, Id, Method};
+use crate::wire::{Ended, Method};
 
 impl Session {
     pub(super) fn subscribe(
@@ -45,47 +41,30 @@ impl Session {
             true => Weight::Page,
             false => Weight::Light,
         };
-        let ticketed = self.place(request.channel.clone(), channel, asker, Some(request));
-        let (shared, ticket) = (Arc::clone(&self.shared), Ticket::own(id));
-        let (mailbox, answer) = (Arc::clone(&self.subscriptions.mailbox), Arc::clone(&ticket));
+        let placed = self.place(request.channel.clone(), channel, asker, Some(request));
+        let shared = Arc::clone(&self.shared);
+        let mailbox = Arc::clone(&self.subscriptions.mailbox);
         let work = async move {
-            let (at, name) = (ticketed.at, Arc::clone(ticketed.watch.timeline()));
-            let opened = open(&shared, &mailbox, ticketed).await;
-            let (reply, outcome, subscription) = match opened {
-                Ok((stand, subscription)) => {
-                    let mut result = SubscribeResult::from(stand);
-                    (result.expires, result.ttl) = ttl(&shared, expires_at);
-                    if deltas {
-                        result.take_deltas(encoding);
-                    }
-                    let reply = Reply {
-                        subscribe: Some(result),
-                        ..Reply::default()
-                    };
-                    (reply, taken(), Some(subscription))
+            let (result, opened) = open(&shared, &mailbox, placed).await;
+            let reply = result.map(|mut result| {
+                (result.expires, result.ttl) = ttl(&shared, expires_at);
+                if deltas {
+                    result.take_deltas(encoding);
                 }
-                Err(code) => (Reply::refused(code), Err(Failure::new(code.reason())), None),
-            };
-            answer.give(reply);
-            let channel = Opened::Channel {
-                at,
-                channel: name,
-                stand: subscription.is_some().then_some(None),
-            };
-            (outcome, vec![channel, Opened::Place(at, subscription)])
+                Reply {
+                    subscribe: Some(result),
+                    ..Reply::default()
+                }
+            });
+            (reply, vec![opened])
         };
-        let id = Id::Ticket(wire::Ticket(ticket));
-        let pending = Pending::Opening(weight, work.boxed());
-        self.begun(Some(id), Method::Subscribe, pending, bytes);
+        self.begin_command(id, Method::Subscribe, (bytes, weight), work);
         Ok(())
     }
 
     /// Whether a client may subscribe, and as which asker.
     fn admit_channel(&mut self, request: &SubscribeRequest) -> Result<(Channel, Asker), Refused> {
         let channel = &request.channel;
-        if channel.is_empty() {
-            return Err(Refused::End(Disconnect::BAD_REQUEST));
-        }
         check_channel(channel).map_err(|_| Code::BadRequest)?;
         if request.kind != 0 {
             return Err(Code::NotAvailable.into());
@@ -112,20 +91,28 @@ impl Session {
             let claim = ChannelClaim::default();
             return Ok((described(of_channel, Some(request), &claim, None), asker));
         }
-        let (user, client) = (own.user().to_owned(), own.client());
+        let shown = self.shown_for(channel, &request.token)?;
+        let described = described(of_channel, Some(request), &shown.claim, shown.expires_at);
+        Ok((described, self.believed_in(channel)))
+    }
+
+    /// Judges a token to subscribe with.
+    pub(super) fn shown_for(
+        &mut self,
+        channel: &str,
+        token: &str,
+    ) -> Result<Subscription, TokenRefused> {
+        let shared = Arc::clone(&self.shared);
+        let authority = shared.door.as_ref().map(|door| &*door.authority);
+        let own = self.own();
         let subscriber = Subscriber {
-            user: &user,
-            client: &client,
+            user: own.user(),
+            client: &own.client(),
             channel,
         };
-        let (now_ms, shared) = (self.shared.clock.now_ms(), &self.shared);
-        let authority = shared.door.as_ref().map(|door| &*door.authority);
-        let tokens = &options.tokens;
-        let shown = tokens.subscription(&request.token, subscriber, authority, now_ms)?;
-        let expires_at = shown.expires_at.filter(|_| !options.insecure);
-        not_over(expires_at, now_ms)?;
-        let described = described(of_channel, Some(request), &shown.claim, expires_at);
-        Ok((described, self.believed_in(channel)))
+        let now_ms = shared.clock.now_ms();
+        own.options
+            .subscription(token, subscriber, authority, now_ms)
     }
 
     /// Takes a place for a channel and watches it.
@@ -135,7 +122,7 @@ impl Session {
         mut channel: Channel,
         asker: Asker,
         position: Option<SubscribeRequest>,
-    ) -> Ticketed {
+    ) -> Placed {
         let asker = asker.needing(Method::Subscribe.needs().rights());
         let (at, watch) = self.subscriptions.open(&self.shared.feed, &name);
         let name = Arc::clone(watch.timeline());
@@ -146,7 +133,7 @@ impl Session {
         }
         channel.at = at;
         self.own().channels.insert(name, channel);
-        Ticketed {
+        Placed {
             at,
             watch,
             asked: Asked {
@@ -160,39 +147,39 @@ impl Session {
         }
     }
 
-    /// A channel's subscribe is answered. `Some` = the channel is open; `Some(Some(_))` = the server has subscribed the
-    /// client, which gets a push that says so.
-    pub(in super::super) fn opened(
-        &mut self,
-        at: Opening,
-        name: &Arc<str>,
-        stand: Option<Option<Stand>>,
-    ) {
+    /// Takes a place for a channel that the server subscribes the client to; `None` = there is no such namespace.
+    pub(super) fn place_wish(&mut self, wish: Wish) -> Option<Placed> {
+        let of_channel = self.own().options.channels.of(&wish.channel)?;
+        let mut channel = described(of_channel, None, &wish.claim, wish.expires_at);
+        (channel.is_server_side, channel.is_of_token) = (true, wish.is_of_token);
+        let asker = self.believed_in(&wish.channel);
+        let mut placed = self.place(wish.channel, channel, asker, wish.position);
+        placed.data = wish.claim.data.unwrap_or_default();
+        Some(placed)
+    }
+
+    /// The work on a channel's subscribe is done.
+    pub(super) fn opened(&mut self, opened: OpenedChannel) {
+        let OpenedChannel {
+            at,
+            name,
+            subscription,
+            push,
+        } = opened;
+        let is_refused = subscription.is_none();
+        self.subscriptions.opened(at, subscription);
         let own = self.own();
-        if own.channels.at(name, at).is_none() {
+        if own.channels.at(&name, at).is_none() {
             return;
         }
-        let Some(stand) = stand else {
-            own.channels.remove(name);
+        if is_refused {
+            own.channels.remove(&name);
             return;
-        };
-        let Some(channel) = own.channels.open(name).cloned() else {
-            return;
-        };
-        if let Some(stand) = stand {
-            let result = SubscribeResult::from(stand);
-            self.say(Reply::of(Push {
-                channel: name.as_ref().to_owned(),
-                subscribe: Some(Subscribe {
-                    recoverable: result.recoverable,
-                    epoch: result.epoch,
-                    offset: result.offset,
-                    positioned: result.positioned,
-                    data: result.data,
-                }),
-                ..Push::default()
-            }));
         }
+        let Some(channel) = own.channels.open(&name).cloned() else {
+            return;
+        };
+        push.into_iter().for_each(|push| self.send(push));
         let Some(registered) = &mut self.own().registered else {
             return;
         };
@@ -207,20 +194,16 @@ impl Session {
             is_told: channel.is_told,
             hears: channel.hears,
         };
-        registered.join(name, member);
+        registered.join(&name, member);
     }
 
-    pub(super) fn unsubscribe(&mut self, id: u32, channel: &str) -> Result<(), Refused> {
-        if channel.is_empty() {
-            return Err(Refused::End(Disconnect::BAD_REQUEST));
-        }
+    pub(super) fn unsubscribe(&mut self, id: u32, channel: &str) {
         self.leave(channel);
         let reply = Reply {
             unsubscribe: Some(Empty {}),
             ..Reply::default()
         };
         self.reply(id, Method::Unsubscribe, reply);
-        Ok(())
     }
 
     /// Ends a subscription; whether there was one.
@@ -265,40 +248,34 @@ impl Session {
     /// Makes a subscription that the server wishes, if the client has none.
     pub(super) fn make(&mut self, wish: Wish) {
         let own = self.own();
-        let options = Arc::clone(&own.options);
-        let Some(of_channel) = options.channels.of(&wish.channel) else {
-            return;
-        };
         let is_there = own.channels.get(&wish.channel).is_some();
         if is_there || own.channels.len() >= CHANNELS_MAX || own.stage != Stage::Connected {
             return;
         }
-        let mut channel = described(of_channel, None, &wish.claim, wish.expires_at);
-        (channel.is_server_side, channel.is_of_token) = (true, wish.is_of_token);
-        let asker = self.believed_in(&wish.channel);
-        let mut ticketed = self.place(wish.channel, channel, asker, wish.position);
-        ticketed.data = wish.claim.data.unwrap_or_default();
-        let shared = Arc::clone(&self.shared);
+        let Some(placed) = self.place_wish(wish) else {
+            return;
+        };
+        let (shared, encoding) = (Arc::clone(&self.shared), self.own().encoding);
         let mailbox = Arc::clone(&self.subscriptions.mailbox);
         let work = async move {
-            let (at, name) = (ticketed.at, Arc::clone(ticketed.watch.timeline()));
-            let opened = open(&shared, &mailbox, ticketed).await;
-            let outcome = opened
-                .as_ref()
-                .map_or_else(|code| Err(Failure::new(code.reason())), |_| taken());
-            let (stand, subscription) = match opened {
-                Ok((stand, subscription)) => (Some(Some(stand)), Some(subscription)),
-                Err(_) => (None, None),
-            };
-            let channel = Opened::Channel {
-                at,
-                channel: name,
-                stand,
-            };
-            (outcome, vec![channel, Opened::Place(at, subscription)])
+            let (result, mut opened) = open(&shared, &mailbox, placed).await;
+            let pushed = result.map(|result| {
+                Reply::of(Push {
+                    channel: opened.name.as_ref().to_owned(),
+                    subscribe: Some(Subscribe {
+                        recoverable: result.recoverable,
+                        epoch: result.epoch,
+                        offset: result.offset,
+                        positioned: result.positioned,
+                        data: result.data,
+                    }),
+                    ..Push::default()
+                })
+            });
+            opened.push = pushed.as_ref().ok().map(|push| encoding.frame([push]));
+            (pushed, vec![opened])
         };
-        let pending = Pending::Opening(Weight::Light, work.boxed());
-        self.begun(None, Method::Subscribe, pending, 0);
+        self.begin_command(0, Method::Subscribe, (0, Weight::Light), work);
     }
 }
 
@@ -322,11 +299,6 @@ pub(super) fn described(
         deltas: options.deltas && asked.is_some_and(|asked| asked.delta == FOSSIL),
         ..Channel::default()
     }
-}
-
-/// The outcome of what was taken, for the counters.
-pub(super) fn taken() -> Outcome {
-    Ok(wire::Reply::Unsubscribe(Unsubscribed {}))
 }
 
 /// Channels of one connection: SDKs subscribe to all that they have in their first frame.

@@ -89,8 +89,7 @@ impl Session {
                 Opened::Place(at, subscription) => self.subscriptions.opened(at, subscription),
                 Opened::Rest(rest) => self.subscriptions.rests.push_back(rest),
                 Opened::Stream(number, reader) => self.streams.opened(number, reader),
-                Opened::Connected => self.connected(),
-                Opened::Channel { at, channel, stand } => self.opened(at, &channel, stand),
+                Opened::Command(channels) => self.channels_opened(channels),
             }
         }
     }

@@ -13,7 +13,6 @@ use crate::gateway::Shared;
 use crate::gateway::dispatch::shape::page_bytes;
 use crate::gateway::dispatch::subscribe::{Asked, Room, quietly, subscribe};
 use crate::wire::Reason;
-use crate::wire::centrifuge::Publication;
 use crate::wire::timelines::sync::{Start, SubscribedOne};
 
 /// Names a place for a subscription; the generation differs from that of later ones in the same slot.
@@ -31,30 +30,18 @@ pub(in super::super) enum Opened {
     Rest(Box<Rest>),
     /// A stream of changes; without a reader it was refused.
     Stream(u64, Option<Box<ChangeReader>>),
-    /// The first command of the Centrifuge dialect.
-    Connected,
-    /// A subscribe of that dialect. `None` = it is refused; `Some(Some(_))`: the client gets a push that it is
-    /// subscribed.
-    Channel {
-        at: Opening,
-        channel: Arc<str>,
-        stand: Option<Option<Stand>>,
-    },
+    /// The channels of a command of the Centrifuge dialect.
+    Command(Vec<OpenedChannel>),
 }
 
-/// Where a client of the Centrifuge dialect stands in a channel.
-#[derive(Default)]
-pub(in super::super) struct Stand {
-    pub(in super::super) epoch: String,
-    pub(in super::super) head: u64,
-    /// The position that it came with.
-    pub(in super::super) asked_from: Option<u64>,
-    /// Everything behind that position comes.
-    pub(in super::super) is_recovered: bool,
-    /// The first of it.
-    pub(in super::super) publications: Vec<Publication>,
-    /// What the client gets besides.
-    pub(in super::super) data: Bytes,
+/// A channel that a command of the Centrifuge dialect was to subscribe to.
+pub(in super::super) struct OpenedChannel {
+    pub(in super::super) at: Opening,
+    pub(in super::super) name: Arc<str>,
+    /// `None` = it is refused.
+    pub(in super::super) subscription: Option<Subscription>,
+    /// What tells the client of it, if it has not asked for it.
+    pub(in super::super) push: Option<Bytes>,
 }
 
 /// Timelines that were subscribed together and are not read yet.
