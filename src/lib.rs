@@ -1,38 +1,22 @@
 //! Tideline: timelines on a commit log, behind a WebSocket gateway.
 //!
-//! The modules are layers; ARCHITECTURE.md has the table and `tests/tidy.rs` holds it. docs/INTERNALS.md has the ways
-//! of calls through them in detail.
+//! The layers are crates, one above the other; ARCHITECTURE.md shows them, Cargo holds them. Here they come together:
+//! the configuration, the server's start and end, the commands. docs/INTERNALS.md has the ways of calls in detail.
 
-pub mod access;
+pub use tideline_base::{
+    bounds, decode, disk, faults, ids, journal, metrics, ordered, secret, tls,
+};
+pub use tideline_gateway as gateway;
+pub use tideline_gateway::{credentials, health, webhook};
+pub use tideline_model as model;
+pub use tideline_model::access;
+pub use tideline_store::partition;
+pub use tideline_table as table;
+pub use tideline_timelines::{feed, people, relay, reshape, timeline, timers};
+pub use tideline_wire as wire;
+
 pub mod admin;
-pub mod bounds;
 pub mod commands;
 pub mod config;
-pub mod credentials;
-mod decode;
-mod disk;
-mod entry;
-mod faults;
-pub mod feed;
-pub mod gateway;
-pub mod health;
-pub mod ids;
-mod image;
-pub mod journal;
-mod log;
-pub mod metrics;
-pub mod model;
-mod ordered;
-pub mod partition;
-pub mod people;
-pub mod relay;
-pub mod reshape;
-pub mod secret;
+mod data_directory;
 pub mod server;
-pub mod store;
-pub mod table;
-pub mod timeline;
-pub mod timers;
-pub mod tls;
-pub mod webhook;
-pub mod wire;

@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
 use crate::config::{Config, ConfigError};
+use crate::data_directory::{Store, StoreFailure, fit_partitions, partitions_of};
 use crate::feed::Feed;
 use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::health::{Health, Scrape};
@@ -28,7 +29,6 @@ use crate::partition::Partitions;
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::reshape::Reshaper;
-use crate::store::{Store, StoreFailure, fit_partitions, partitions_of};
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;

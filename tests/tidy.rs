@@ -730,9 +730,9 @@ fn unsafe_and_printing_stay_in_their_places() {
     let mut breaches = Vec::new();
     for file in rust_files("src").into_iter().chain(rust_files("load")) {
         for (number, code) in file.code() {
-            if has_word(code, "unsafe") && !file.path.starts_with("src/image/") {
+            if has_word(code, "unsafe") && !file.path.starts_with("src/store/image/") {
                 breaches.push(format!(
-                    "{}:{number}: unsafe outside of src/image/",
+                    "{}:{number}: unsafe outside of src/store/image/",
                     file.path
                 ));
             }
@@ -747,7 +747,11 @@ fn unsafe_and_printing_stay_in_their_places() {
 }
 
 /// The files of what writes the log, and of what is read under locks.
-const QUIET: &[&str] = &["src/ids.rs", "src/journal.rs", "src/metrics/"];
+const QUIET: &[&str] = &[
+    "src/base/ids.rs",
+    "src/base/journal.rs",
+    "src/base/metrics/",
+];
 
 #[test]
 fn nothing_is_logged_or_waited_for_under_a_lock() {
@@ -831,7 +835,7 @@ fn documents_name_files_that_exist() {
                 let ours = ["src/", "load/", "tests/", "schemas/", "grafana/", ".ci/"];
                 let plain = !quoted.contains([' ', '*', '<', '{', '…']);
                 if plain && ours.iter().any(|folder| quoted.starts_with(folder)) {
-                    // `src/log/frame.rs:20` and `src/log/frame.rs::encode` are a file and a place in it.
+                    // `src/store/log/frame.rs:20` and `src/store/log/frame.rs::encode` are a file and a place in it.
                     let file = quoted.split(':').next().unwrap_or(quoted);
                     if !root().join(file).exists() {
                         breaches.push(format!("{document}:{}: {file}", number + 1));
@@ -913,9 +917,12 @@ fn files_of_users_are_none_of_our_business() {
 #[test]
 fn planted_breaches_are_found() {
     const KINDS: [(&str, &str); 3] = [
-        ("src/timeline/unread/mod.rs", "timeline::write"),
-        ("src/timeline/rows/head.rs", "timeline::write::edit"),
-        ("src/timeline/write/edit.rs", "timeline::time"),
+        ("src/timelines/timeline/unread/mod.rs", "timeline::write"),
+        (
+            "src/timelines/timeline/rows/head.rs",
+            "timeline::write::edit",
+        ),
+        ("src/timelines/timeline/write/edit.rs", "timeline::time"),
     ];
     const OUTSIDE: [&str; 3] = [
         "src/gateway/dispatch/mod.rs",
@@ -949,7 +956,7 @@ fn planted_breaches_are_found() {
         );
     }
     for number in 0..=FILES_MAX {
-        copy.write(&format!("src/timeline/planted/a{number}.rs"), b"");
+        copy.write(&format!("src/timelines/timeline/planted/a{number}.rs"), b"");
     }
     let (_, said) = copy.tidy();
     let of = |rule: &str| {
@@ -968,7 +975,10 @@ fn planted_breaches_are_found() {
         }
     }
     let listed = of("folders of more than 15 files");
-    assert!(listed.contains("src/timeline/planted: 16"), "{listed}");
+    assert!(
+        listed.contains("src/timelines/timeline/planted: 16"),
+        "{listed}"
+    );
     let listed = of("serde's readers take arrays for objects");
     assert!(OUTSIDE.iter().all(|path| listed.contains(path)), "{listed}");
 }

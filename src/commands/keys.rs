@@ -15,9 +15,9 @@ use super::remote::{Remote, RunningServer};
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::config::Config;
 use crate::credentials::{ApiKey, NewKey, StoredCredentials};
+use crate::data_directory::Store;
 use crate::ids::Clock;
 use crate::metrics::Metrics;
-use crate::store::Store;
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]

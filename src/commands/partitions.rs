@@ -10,9 +10,9 @@ use clap::Subcommand;
 
 use super::remote::{RemoteError, RunningServer, change_served, list_served};
 use crate::config::{Config, ConfigFile};
+use crate::data_directory::{change_partitions, list_partitions};
 use crate::ids::PartitionId;
 use crate::reshape::Asked;
-use crate::store::{change_partitions, list_partitions};
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]

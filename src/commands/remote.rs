@@ -14,8 +14,8 @@ use tokio::time::sleep;
 
 use super::address::Address;
 use super::talk::{At, Failure, Session};
+use crate::data_directory::about;
 use crate::reshape::Asked;
-use crate::store::about;
 use crate::wire::server::partition::{ChangeState, Listed};
 
 /// Which running server is asked.

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::feed::{ChangeGroup, Changes, RowCell, RowChange};
-use crate::model::ChangeKind;
-use crate::timeline::{MemberRow, Standing, TimelineChange, What};
-use crate::wire::OneValue;
-use crate::wire::push::{
+use tideline_model::ChangeKind;
+use tideline_timelines::feed::{ChangeGroup, Changes, RowCell, RowChange};
+use tideline_timelines::timeline::{MemberRow, Standing, TimelineChange, What};
+use tideline_wire::OneValue;
+use tideline_wire::push::{
     Changed, MemberChanged, Messages, Reacted, ReactedMessage, Receipt, Receipts, TimelineChanged,
 };
-use crate::wire::tables::changes::{
+use tideline_wire::tables::changes::{
     Change, Row, RowColumn, StreamChanges, TimelineConfigured, TimelineCreated, TimelineDeleted,
 };
 

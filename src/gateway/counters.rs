@@ -6,9 +6,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::metrics::{Counter, Families, Histogram, Metrics};
-use crate::wire::tablestore::{Code, Failure as TablestoreFailure, Operation};
-use crate::wire::{Failure, Method, Reason};
+use tideline_base::metrics::{Counter, Families, Histogram, Metrics};
+use tideline_wire::tablestore::{Code, Failure as TablestoreFailure, Operation};
+use tideline_wire::{Failure, Method, Reason};
 
 /// The counters of both protocols.
 pub(super) struct Counters {

@@ -5,9 +5,9 @@
 
 use bytes::Bytes;
 
-use crate::feed::FORMS_MAX;
-use crate::wire::centrifuge::{self, ENCODINGS, Encoding};
-use crate::wire::{Dialect, Integers, Push};
+use tideline_timelines::feed::FORMS_MAX;
+use tideline_wire::centrifuge::{self, ENCODINGS, Encoding};
+use tideline_wire::{Dialect, Integers, Push};
 
 /// The dialects that a server speaks.
 pub(super) struct Dialects(&'static [&'static dyn Dialect]);

@@ -14,10 +14,10 @@ use std::task::Context;
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::access::{Claim, Who};
 use crate::credentials::{Authority, Credential};
-use crate::feed::Mailbox;
-use crate::metrics::{Gauge, Held};
+use tideline_base::metrics::{Gauge, Held};
+use tideline_model::access::{Claim, Who};
+use tideline_timelines::feed::Mailbox;
 
 /// A session.
 pub(super) struct Live {

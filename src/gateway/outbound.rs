@@ -9,10 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::form::Form;
-use crate::feed::{self, Body, Fresh, Page};
-use crate::timeline::{MemberRow, Message, Meta};
-use crate::wire::centrifuge;
-use crate::wire::{Push, push};
+use tideline_timelines::feed::{self, Body, Fresh, Page};
+use tideline_timelines::timeline::{MemberRow, Message, Meta};
+use tideline_wire::centrifuge;
+use tideline_wire::{Push, push};
 
 /// `message` for a group of fresh messages.
 pub(super) fn fresh(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {

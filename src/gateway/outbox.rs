@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::FrameHeader;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Control, Data, OpCode};
 
 use super::entrance::socket::Socket;
-use crate::wire::Frames;
+use tideline_wire::Frames;
 
 /// Frames that wait for the socket.
 pub(super) struct Outbox {

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use crate::model::Value;
+use crate::Value;
 
 /// Any value.
-pub(crate) fn value() -> impl Strategy<Value = Value> {
+pub fn value() -> impl Strategy<Value = Value> {
     prop_oneof![
         ".{0,12}".prop_map(Value::String),
         any::<i64>().prop_map(Value::Integer),
@@ -23,7 +23,7 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
 }
 
 /// Columns with unique names, sorted by name.
-pub(crate) fn columns() -> impl Strategy<Value = Vec<(String, Value)>> {
+pub fn columns() -> impl Strategy<Value = Vec<(String, Value)>> {
     proptest::collection::btree_map("[a-z#é]{1,3}", value(), 0..8)
         .prop_map(|map: BTreeMap<String, Value>| map.into_iter().collect())
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::limits::{DEFINED_COLUMNS_MAX, VERSION_BYTES};
 use super::{Cell, Error, KeyColumn, KeyValue, check_column_name, key_size};
-use crate::ids::{HistoryId, PartitionId, Position};
+use tideline_base::ids::{HistoryId, PartitionId, Position};
 
 /// A stream's changes are kept for this many hours at most.
 pub const STREAM_HOURS_MAX: u32 = 168;

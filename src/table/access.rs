@@ -12,10 +12,10 @@ use super::Malformed;
 use super::format::change::{Action, Change};
 use super::format::key::{Key, split_key};
 use super::format::row::RowWriter;
-use crate::entry::KeyedEntry;
-use crate::ids::TableId;
-use crate::model::Direction;
-use crate::partition::{Batch, Found, ReadError, Rows, Txn, View};
+use tideline_base::entry::KeyedEntry;
+use tideline_base::ids::TableId;
+use tideline_model::Direction;
+use tideline_store::partition::{Batch, Found, ReadError, Rows, Txn, View};
 
 /// Where rows are read: a view, or a transaction that also sees its own batch.
 pub trait Source {

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::future::join_all;
 
-use crate::ids::PartitionId;
-use crate::model::{Asking, Effort, Error, KeyValue, PrimaryKey, RowSink, RowWrite, Selection};
-use crate::partition::{Purpose, Txn, View};
+use tideline_base::ids::PartitionId;
+use tideline_model::{Asking, Effort, Error, KeyValue, PrimaryKey, RowSink, RowWrite, Selection};
+use tideline_store::partition::{Purpose, Txn, View};
 
 use super::format::primary_key::check;
 use super::read::range::SCANNED_BYTES_MAX;

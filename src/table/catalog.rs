@@ -10,13 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 
-use crate::ids::{Position, TableId};
-use crate::model::{Definition, Direction, IndexDefinition, IndexState, Value, ValueRef};
-use crate::partition::{Partitions, ReadError, Txn, View};
+use tideline_base::ids::{Position, TableId};
+use tideline_model::{Definition, Direction, IndexDefinition, IndexState, Value, ValueRef};
+use tideline_store::partition::{Partitions, ReadError, Txn, View};
 
 use super::Key;
 use super::access::{Source, record, scan_all};
-use super::error::damaged_catalog;
 use super::format::change::Action;
 use super::format::row::{Row, RowWriter};
 use super::schema::Table;
@@ -299,4 +298,9 @@ fn write(txn: &mut Txn<'_>, name: &str, column: &str, value: &Value) -> u32 {
     let mut row = RowWriter::of(column, value.into());
     let now = txn.now_ms().cast_signed();
     txn.put(key(name).as_bytes(), row.at(now))
+}
+
+/// The error of a catalog row that can't be read.
+fn damaged_catalog(table: TableId, what: &str) -> ReadError {
+    ReadError(format!("table {}: {what}", table.0))
 }

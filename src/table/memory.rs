@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use foldhash::fast::RandomState;
 
 use super::{Batch, Each, Malformed, Partitions, Tail, split_key};
-use crate::entry::KeyedEntry;
-use crate::ids::{PartitionId, Position, TableId};
+use tideline_base::entry::KeyedEntry;
+use tideline_base::ids::{PartitionId, Position, TableId};
 
 /// How much of the log is fetched at once to catch up.
 const CATCH_UP_BYTES: usize = 1 << 20;

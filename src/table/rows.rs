@@ -5,10 +5,10 @@
 
 use bytes::Bytes;
 
-use crate::ids::{PartitionId, TableId};
-use crate::model::{Direction, KeyValue};
-use crate::ordered::Reader;
-use crate::partition::{Batch, Partitions, ReadError, View, hash};
+use tideline_base::ids::{PartitionId, TableId};
+use tideline_base::ordered::Reader;
+use tideline_model::{Direction, KeyValue};
+use tideline_store::partition::{Batch, Partitions, ReadError, View, hash};
 
 use super::access::{Source, damaged, scan};
 use super::format::key::split_key;

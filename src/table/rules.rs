@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::entry::EntryKind;
-use crate::ids::TableId;
-use crate::model::TableOptions;
-use crate::ordered::Reader;
-use crate::partition::{
+use tideline_base::entry::EntryKind;
+use tideline_base::ids::TableId;
+use tideline_base::ordered::Reader;
+use tideline_model::TableOptions;
+use tideline_store::partition::{
     DropContext, Entry, Owner, Pieces, Reason, Rules, TableCounts, Verdict, hash,
 };
 
@@ -227,7 +227,7 @@ impl Rules for TableRules {
     }
 }
 
-/// API keys, placed by their IDs, and revocations, placed by their users (`src/credentials/stored.rs`).
+/// API keys, placed by their IDs, and revocations, placed by their users (`src/gateway/credentials/stored.rs`).
 pub const API_KEYS: TableId = TableId(51);
 /// See [`API_KEYS`].
 pub const REVOCATIONS: TableId = TableId(52);

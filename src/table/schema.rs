@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::virtual_table::VirtualRows;
-use crate::ids::TableId;
-use crate::model::{Definition, Error, IndexState, KeyColumn};
+use tideline_base::ids::TableId;
+use tideline_model::{Definition, Error, IndexState, KeyColumn};
 
 /// A table as it is now; reads as its definition.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use crate::bounds::Holder;
-use crate::ids::{Clock, PartitionId};
-use crate::model::{
+use tideline_base::bounds::Holder;
+use tideline_base::ids::{Clock, PartitionId};
+use tideline_model::{
     DefinedColumn, Definition, Error, IndexDefinition, IndexState, NewTable, RowWrite, Stream,
     TableUpdate, Throughput, check_defined_columns,
 };
-use crate::partition::{Each, Partitions, Purpose, ReadError, Txn};
+use tideline_store::partition::{Each, Partitions, Purpose, ReadError, Txn};
 
 use super::catalog::{self, Catalog, Snapshot};
 use super::read::pace::Pace;

@@ -7,9 +7,9 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::ids::PartitionId;
-use crate::model::{Direction, KeyValue};
-use crate::partition::{Batch, ReadError, View};
+use tideline_base::ids::PartitionId;
+use tideline_model::{Direction, KeyValue};
+use tideline_store::partition::{Batch, ReadError, View};
 
 /// Places of a range in its direction's order: encoded keys, each with the row's value, or `None` where only something
 /// was looked at that shows no row. Lazy.

@@ -18,10 +18,10 @@ use super::server;
 use super::server::{key, log, partition, session, sessions, webhook};
 use super::tables::{row, stream, table};
 use super::timelines::{member, prefixes, readers, signal, sync, timeline};
-use crate::access::{Right, Rights};
+use tideline_model::access::{Right, Rights};
 
 /// Where the parameters of a call are read from.
-pub(crate) trait Params {
+pub trait Params {
     /// Reads and checks them.
     fn read<T: DeserializeOwned + Check>(self) -> Result<T, Failure>;
 }
@@ -79,17 +79,17 @@ macro_rules! methods {
             }
 
             /// The schema of its parameters.
-            pub(crate) fn params(self, generator: &mut SchemaGenerator) -> Schema {
+            pub fn params(self, generator: &mut SchemaGenerator) -> Schema {
                 match self { $(Method::$method => <$params>::json_schema(generator),)* }
             }
 
             /// The schema of its result.
-            pub(crate) fn result(self, generator: &mut SchemaGenerator) -> Schema {
+            pub fn result(self, generator: &mut SchemaGenerator) -> Schema {
                 match self { $(Method::$method => <$reply>::json_schema(generator),)* }
             }
 
             /// Its example in `schemas/examples/`, as JSON text.
-            pub(crate) fn example(self) -> &'static str {
+            pub fn example(self) -> &'static str {
                 match self {
                     $(Method::$method => {
                         include_str!(concat!("../../schemas/examples/", $name, ".json"))
@@ -125,12 +125,12 @@ macro_rules! methods {
             }
 
             /// Reads the parameters of a method.
-            pub(crate) fn read(method: Method, params: impl Params) -> Result<Request, Failure> {
+            pub fn read(method: Method, params: impl Params) -> Result<Request, Failure> {
                 match method { $(Method::$method => params.read().map(Request::$method),)* }
             }
 
             /// What the shortest answer may take beyond that of most methods, bytes.
-            pub(crate) fn claim(&self) -> usize {
+            pub fn claim(&self) -> usize {
                 match self { $(Request::$method(params) => claim!($effect, params),)* }
             }
         }
@@ -153,7 +153,7 @@ macro_rules! methods {
 }
 
 /// Parameters by which the shortest answer is longer than that of most methods.
-pub(crate) trait Claim {
+pub trait Claim {
     /// By how many bytes at most.
     fn claim(&self) -> usize;
 }

@@ -3,7 +3,7 @@
 //! Owns: the kinds of need, and how schemas and documentation say them. Promises: the list of methods has one for each.
 //! Must not: decide.
 
-use crate::access::{Right, Rights};
+use tideline_model::access::{Right, Rights};
 
 /// What a caller needs for a method, where there is `[auth]`. `admin` is always enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

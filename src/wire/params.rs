@@ -12,13 +12,13 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 
 use super::check::NUMBER_MAX;
 use super::limits::Limits;
-use crate::decode::Strict;
+use tideline_base::decode::Strict;
 
 /// What parameters are read with: no number is above what every client can hold.
-pub(crate) type Reading<T> = Strict<T, NUMBER_MAX>;
+pub type Reading<T> = Strict<T, NUMBER_MAX>;
 
 /// Reads parameters, or a part of them, from any format.
-pub(crate) fn parameters<'a, T, D>(from: D) -> Result<T, D::Error>
+pub fn parameters<'a, T, D>(from: D) -> Result<T, D::Error>
 where
     T: Deserialize<'a>,
     D: Deserializer<'a>,
@@ -30,12 +30,12 @@ pub(crate) fn page_default() -> u64 {
     Limits::PAGE_MESSAGES_DEFAULT
 }
 
-pub(crate) fn yes() -> bool {
+pub fn yes() -> bool {
     true
 }
 
 /// Reads `null` as the default: clients and back ends of Centrifuge may send it.
-pub(crate) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+pub fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,

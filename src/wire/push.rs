@@ -15,7 +15,7 @@ pub use super::timelines::news::{
     Changed, MemberChanged, Messages, Reacted, ReactedMessage, Receipt, Receipts, TimelineChanged,
 };
 pub use super::timelines::subscriptions::SubscribedMany;
-pub use crate::model::timelines::Ended;
+pub use tideline_model::timelines::Ended;
 
 /// Makes everything that there is once for each push.
 macro_rules! pushes {

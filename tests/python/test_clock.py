@@ -21,7 +21,7 @@ LIBRARIES = ["/usr/lib/*/faketime/libfaketimeMT.so.1", "/usr/local/lib/faketime/
 WRITERS = 16
 HOUR = 3600
 YEARS = 10 * 365 * 24 * HOUR
-# So long a jump forward is not followed; see `src/ids.rs`.
+# So long a jump forward is not followed; see `src/base/ids.rs`.
 DOUBT = 10
 
 

@@ -2,7 +2,7 @@
 //! under kills, and the controls that must fail.
 //!
 //! Owns: the proof that an acknowledgement means "in the log" as far as a killed process can show it (power cuts are
-//! the recording backend's matter, in `src/log/`). Must not: assert on time.
+//! the recording backend's matter, in `src/store/log/`). Must not: assert on time.
 
 use std::fmt::Write;
 use std::fs;

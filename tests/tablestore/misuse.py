@@ -6,7 +6,7 @@ machine.
 
     TIDELINE_BIN=target/release/tideline PYTHONPATH=tests/python python tests/tablestore/misuse.py --seconds 60
 
-Owns: an attack for each resource of `src/bounds.rs`, by the name of its bound; the others' calls, and how they are
+Owns: an attack for each resource of `src/base/bounds.rs`, by the name of its bound; the others' calls, and how they are
 measured. Must not: assert; `test_misuse.py` and `main` do.
 """
 

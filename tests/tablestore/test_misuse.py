@@ -43,7 +43,7 @@ def held(bed, bound):
 
 def test_every_resource_has_a_bound_a_share_and_an_attack(bed):
     shares, limits = bed.figures("tideline_share"), bed.figures("tideline_limit")
-    assert set(shares) == set(ATTACKS) - {None}, "a resource of src/bounds.rs has no attack in misuse.py, or the other way"
+    assert set(shares) == set(ATTACKS) - {None}, "a resource of src/base/bounds.rs has no attack in misuse.py, or the other way"
     for bound, share in shares.items():
         assert 0 < share <= limits[bound]
         held(bed, bound)

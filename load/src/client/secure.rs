@@ -22,7 +22,7 @@ thread_local! {
 
 /// Trusts the authorities of a file for all that this thread connects to from now on; without one, the system's.
 pub(crate) fn trust(authorities: Option<&Path>) -> io::Result<()> {
-    let client = tideline::tls::client(authorities)?;
+    let client = tideline_base::tls::client(authorities)?;
     CLIENT.set(Some(Arc::new(client)));
     Ok(())
 }

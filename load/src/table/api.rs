@@ -8,9 +8,9 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use prost::Message;
-use tideline::wire::tablestore::Operation;
-use tideline::wire::tablestore::proto;
-use tideline::wire::tablestore::signature::{
+use tideline_wire::tablestore::Operation;
+use tideline_wire::tablestore::proto;
+use tideline_wire::tablestore::signature::{
     AUTHORIZATION, SignedHeaders, Signer, check_answer, request_headers,
 };
 use tokio::time::{sleep, timeout};

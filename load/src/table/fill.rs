@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use prost::Message;
-use tideline::wire::tablestore::Operation;
-use tideline::wire::tablestore::plainbuffer::encode_row;
-use tideline::wire::tablestore::proto::{
+use tideline_wire::tablestore::Operation;
+use tideline_wire::tablestore::plainbuffer::encode_row;
+use tideline_wire::tablestore::proto::{
     BatchWriteRowRequest, BatchWriteRowResponse, OperationType, RowInBatchWriteRowRequest,
     TableInBatchWriteRowRequest,
 };
@@ -130,7 +130,7 @@ fn unwritten(
 
 #[cfg(test)]
 mod tests {
-    use tideline::wire::tablestore::proto::{
+    use tideline_wire::tablestore::proto::{
         CapacityUnit, ConsumedCapacity, Error, RowInBatchResponse, TableInBatchResponse,
     };
 

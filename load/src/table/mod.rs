@@ -19,8 +19,8 @@ use clap::{ArgAction, ValueEnum, value_parser};
 use prost::Message;
 use rand::distr::weighted::WeightedIndex;
 use serde::Serialize;
-use tideline::wire::tablestore::Operation;
-use tideline::wire::tablestore::proto::{
+use tideline_wire::tablestore::Operation;
+use tideline_wire::tablestore::proto::{
     CapacityUnit, CreateTableRequest, DefinedColumnSchema, DefinedColumnType, DeleteTableRequest,
     DeleteTableResponse, IndexMeta, IndexType, IndexUpdateMode, PrimaryKeySchema, PrimaryKeyType,
     ReservedThroughput, TableMeta, TableOptions,

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Instant;
 
-use tideline::wire::tablestore::plainbuffer::{Cell, Row, Variant};
+use tideline_wire::tablestore::plainbuffer::{Cell, Row, Variant};
 
 use super::Table;
 use crate::random::Random;

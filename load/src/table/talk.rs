@@ -10,14 +10,14 @@ use std::rc::Rc;
 
 use prost::Message;
 use rand::distr::weighted::WeightedIndex;
-use tideline::wire::tablestore::Operation;
-use tideline::wire::tablestore::plainbuffer::{decode_row, decode_rows, encode_row};
-use tideline::wire::tablestore::proto::{
+use tideline_wire::tablestore::Operation;
+use tideline_wire::tablestore::plainbuffer::{decode_row, decode_rows, encode_row};
+use tideline_wire::tablestore::proto::{
     CapacityUnit, CommitTransactionRequest, CommitTransactionResponse, Condition, ConsumedCapacity,
     Direction, GetRangeRequest, GetRangeResponse, GetRowRequest, PutRowRequest,
     RowExistenceExpectation, StartLocalTransactionRequest, StartLocalTransactionResponse,
 };
-use tideline::wire::tablestore::signature::Signer;
+use tideline_wire::tablestore::signature::Signer;
 
 use super::api::{Api, read, text};
 use super::sheet::{Due, Sheet, Write};
@@ -330,7 +330,7 @@ pub(super) fn check_units(
 
 #[cfg(test)]
 mod tests {
-    use tideline::wire::tablestore::plainbuffer::{Row, encode_rows};
+    use tideline_wire::tablestore::plainbuffer::{Row, encode_rows};
 
     use super::super::sheet::tests::{sheet, shown};
     use super::*;

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use super::super::Shared;
 use super::super::dispatch::shape::{self, page_bytes, size};
-use crate::access::{Asker, Rights};
-use crate::timeline::{Append, AppendOne, Error, Range, Target};
-use crate::wire::centrifuge::{
+use tideline_model::access::{Asker, Rights};
+use tideline_timelines::timeline::{Append, AppendOne, Error, Range, Target};
+use tideline_wire::centrifuge::{
     Code, HistoryRequest, HistoryResult, PresenceResult, PresenceStatsResult, Published,
     StreamPosition, shown,
 };
-use crate::wire::{Failure, Method};
+use tideline_wire::{Failure, Method};
 
 /// The append that a publication is.
-pub(in crate::gateway) fn append(
+pub fn append(
     shared: &Shared,
     asker: &Asker,
     channel: &str,
@@ -40,7 +40,7 @@ pub(in crate::gateway) fn append(
 }
 
 /// Publishes; where it went.
-pub(in crate::gateway) async fn publish(
+pub async fn publish(
     shared: &Arc<Shared>,
     asker: &Asker,
     channel: &str,
@@ -56,7 +56,7 @@ pub(in crate::gateway) async fn publish(
 }
 
 /// The clients in a channel, up to so many bytes of them.
-pub(in crate::gateway) async fn presence(
+pub async fn presence(
     shared: &Shared,
     asker: &Asker,
     channel: &str,
@@ -70,7 +70,7 @@ pub(in crate::gateway) async fn presence(
 }
 
 /// How many clients and users are in a channel.
-pub(in crate::gateway) async fn presence_stats(
+pub(crate) async fn presence_stats(
     shared: &Shared,
     asker: &Asker,
     channel: &str,
@@ -127,7 +127,7 @@ fn by_anyone(asker: &Asker, channel: &str) -> Target {
 }
 
 /// Reads publications, and where the newest is.
-pub(in crate::gateway) async fn history(
+pub async fn history(
     shared: &Arc<Shared>,
     asker: &Asker,
     asked: HistoryRequest,

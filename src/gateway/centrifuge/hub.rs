@@ -15,14 +15,14 @@ use foldhash::fast::RandomState;
 use futures_util::task::AtomicWaker;
 
 use crate::credentials::ChannelClaim;
-use crate::metrics::{Held, Metrics};
-use crate::wire::Close;
-use crate::wire::centrifuge::{
+use tideline_base::metrics::{Held, Metrics};
+use tideline_wire::Close;
+use tideline_wire::centrifuge::{
     ClientInfo, Disconnect, ENCODINGS, Encoding, Passing, Push, Reply, SubscribeRequest,
 };
 
 /// All connections of this dialect.
-pub(in crate::gateway) struct Hub {
+pub(crate) struct Hub {
     clients: Mutex<HashMap<Arc<str>, Arc<Client>>>,
     /// By the hash of the channel.
     shards: Vec<Mutex<Channels>>,
@@ -33,12 +33,12 @@ pub(in crate::gateway) struct Hub {
 type Channels = HashMap<Arc<str>, HashMap<Arc<str>, Member>>;
 
 /// A connection.
-pub(in crate::gateway) struct Client {
-    pub(in crate::gateway) id: Arc<str>,
+pub struct Client {
+    pub id: Arc<str>,
     /// Empty = nobody in particular.
-    pub(in crate::gateway) user: Arc<str>,
+    pub user: Arc<str>,
     /// The name by which clients send to it, if it has no socket of its own.
-    pub(in crate::gateway) emulated: Option<String>,
+    pub(crate) emulated: Option<String>,
     info: Mutex<Bytes>,
     told: Mutex<Told>,
     /// Whether something waits in `told`; changes with it.
@@ -55,7 +55,7 @@ struct Told {
 
 /// Something that a session is ordered to do.
 #[derive(Debug)]
-pub(in crate::gateway) enum Order {
+pub(crate) enum Order {
     /// Close.
     Disconnect(Disconnect),
     /// Close, as if its token had expired.
@@ -73,20 +73,20 @@ pub(in crate::gateway) enum Order {
 
 /// A subscription that the server makes.
 #[derive(Clone, Debug)]
-pub(in crate::gateway) struct Wish {
-    pub(in crate::gateway) channel: String,
-    pub(in crate::gateway) claim: ChannelClaim,
+pub(crate) struct Wish {
+    pub channel: String,
+    pub(crate) claim: ChannelClaim,
     /// When it ends unless it is refreshed, ms.
-    pub(in crate::gateway) expires_at: Option<u64>,
+    pub(crate) expires_at: Option<u64>,
     /// Where the client is in it.
-    pub(in crate::gateway) position: Option<SubscribeRequest>,
+    pub position: Option<SubscribeRequest>,
     /// The token of the connection asks for it.
-    pub(in crate::gateway) is_of_token: bool,
+    pub(crate) is_of_token: bool,
 }
 
 impl Order {
     /// The channel that it is about.
-    pub(in crate::gateway) fn channel(&self) -> Option<&str> {
+    pub fn channel(&self) -> Option<&str> {
         match self {
             Order::Subscribe(wish) => Some(&wish.channel),
             Order::Unsubscribe(channel) => Some(channel),
@@ -96,40 +96,40 @@ impl Order {
 }
 
 /// What a session hears next.
-pub(in crate::gateway) enum Heard {
+pub enum Heard {
     Order(Order),
     Passed(Arc<Passed>),
 }
 
 /// Somebody came or went.
-pub(in crate::gateway) struct Passed {
-    pub(in crate::gateway) channel: Arc<str>,
+pub(crate) struct Passed {
+    pub channel: Arc<str>,
     /// The push in each encoding.
     frames: [Bytes; ENCODINGS.len()],
 }
 
 /// A connection in a channel.
-pub(in crate::gateway) struct Member {
-    pub(in crate::gateway) client: Arc<Client>,
-    pub(in crate::gateway) info: ClientInfo,
+pub struct Member {
+    pub client: Arc<Client>,
+    pub info: ClientInfo,
     /// Whether presence shows it.
-    pub(in crate::gateway) is_shown: bool,
+    pub(crate) is_shown: bool,
     /// Whether others in the channel hear of its joins and leaves.
-    pub(in crate::gateway) is_told: bool,
+    pub(crate) is_told: bool,
     /// Whether it hears of others' joins and leaves.
-    pub(in crate::gateway) hears: bool,
+    pub hears: bool,
 }
 
 /// A connection among the others, until this is dropped.
-pub(in crate::gateway) struct Registered {
-    pub(in crate::gateway) client: Arc<Client>,
+pub(crate) struct Registered {
+    pub client: Arc<Client>,
     hub: Arc<Hub>,
     channels: HashSet<Arc<str>>,
     _counted: Held,
 }
 
 impl Passed {
-    pub(in crate::gateway) fn frame(&self, encoding: Encoding) -> Bytes {
+    pub fn frame(&self, encoding: Encoding) -> Bytes {
         self.frames[encoding as usize].clone()
     }
 
@@ -154,7 +154,7 @@ impl Passed {
 
 impl Client {
     /// Orders the session to do something. If too many orders wait for it already, the order to close replaces them.
-    pub(in crate::gateway) fn order(&self, order: Order) {
+    pub fn order(&self, order: Order) {
         self.tell(|told| match told.orders.len() < ORDERS_MAX {
             true => told.orders.push_back(order),
             // The client has to connect again, and begins anew: no order is lost in silence.
@@ -171,7 +171,7 @@ impl Client {
     }
 
     /// What it shows of itself.
-    pub(in crate::gateway) fn info(&self) -> ClientInfo {
+    pub fn info(&self) -> ClientInfo {
         ClientInfo {
             user: self.user.as_ref().to_owned(),
             client: self.id.as_ref().to_owned(),
@@ -181,12 +181,12 @@ impl Client {
     }
 
     /// It shows something else from now on.
-    pub(in crate::gateway) fn set_info(&self, info: Bytes) {
+    pub(crate) fn set_info(&self, info: Bytes) {
         *lock(&self.info) = info;
     }
 
     /// Orders come before news. They come in their order: while `may` holds the first one back, all of them wait.
-    pub(in crate::gateway) fn poll_heard(
+    pub(crate) fn poll_heard(
         &self,
         context: &mut Context<'_>,
         may: impl Fn(&Order) -> bool,
@@ -211,7 +211,7 @@ impl Client {
 }
 
 impl Hub {
-    pub(in crate::gateway) fn new(metrics: &Arc<Metrics>) -> Arc<Hub> {
+    pub fn new(metrics: &Arc<Metrics>) -> Arc<Hub> {
         Arc::new(Hub {
             clients: Mutex::default(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -221,7 +221,7 @@ impl Hub {
     }
 
     /// Adds a connection.
-    pub(in crate::gateway) fn register(
+    pub(crate) fn register(
         self: &Arc<Hub>,
         user: &str,
         info: Bytes,
@@ -290,11 +290,7 @@ impl Hub {
     }
 
     /// The clients in a channel, up to so many bytes of them.
-    pub(in crate::gateway) fn presence(
-        &self,
-        channel: &str,
-        mut bytes: usize,
-    ) -> BTreeMap<String, ClientInfo> {
+    pub fn presence(&self, channel: &str, mut bytes: usize) -> BTreeMap<String, ClientInfo> {
         let shard = self.shard(channel);
         let mut shown = BTreeMap::new();
         for (id, member) in shard.get(channel).into_iter().flatten() {
@@ -312,7 +308,7 @@ impl Hub {
     }
 
     /// How many clients and users are in a channel. Those without a name are one user.
-    pub(in crate::gateway) fn presence_stats(&self, channel: &str) -> (usize, usize) {
+    pub(crate) fn presence_stats(&self, channel: &str) -> (usize, usize) {
         let shard = self.shard(channel);
         let members = shard.get(channel).into_iter().flatten();
         let shown = members.filter(|(_, member)| member.is_shown);
@@ -325,17 +321,17 @@ impl Hub {
     }
 
     /// Whether somebody is subscribed to a channel.
-    pub(in crate::gateway) fn has(&self, channel: &str) -> bool {
+    pub fn has(&self, channel: &str) -> bool {
         self.shard(channel).contains_key(channel)
     }
 
     /// All connections, in no order.
-    pub(in crate::gateway) fn clients(&self) -> Vec<Arc<Client>> {
+    pub fn clients(&self) -> Vec<Arc<Client>> {
         lock(&self.clients).values().cloned().collect()
     }
 
     /// The channels in which somebody is, and how many connections.
-    pub(in crate::gateway) fn channels(&self) -> Vec<(Arc<str>, usize)> {
+    pub fn channels(&self) -> Vec<(Arc<str>, usize)> {
         let mut all = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
@@ -351,13 +347,13 @@ impl Hub {
 
 impl Registered {
     /// It is in a channel from now on.
-    pub(in crate::gateway) fn join(&mut self, channel: &Arc<str>, member: Member) {
+    pub fn join(&mut self, channel: &Arc<str>, member: Member) {
         self.channels.insert(Arc::clone(channel));
         self.hub.join(channel, member);
     }
 
     /// It has left a channel.
-    pub(in crate::gateway) fn leave(&mut self, channel: &str) {
+    pub fn leave(&mut self, channel: &str) {
         if let Some(channel) = self.channels.take(channel) {
             self.hub.leave(&channel, &self.client.id);
         }

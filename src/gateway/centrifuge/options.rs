@@ -10,7 +10,7 @@ use std::fmt;
 use crate::credentials::{
     Authority, ClientTokens, Connection, Subscriber, Subscription, TokenRefused,
 };
-use crate::wire::centrifuge::Code;
+use tideline_wire::centrifuge::Code;
 
 /// How the dialect is served.
 pub struct Options {
@@ -206,11 +206,7 @@ impl Channels {
     }
 
     /// The same of a channel of which this is asked; refuses what its options do not have.
-    pub(in crate::gateway) fn having(
-        &self,
-        what: Ask,
-        channel: &str,
-    ) -> Result<&ChannelOptions, Code> {
+    pub fn having(&self, what: Ask, channel: &str) -> Result<&ChannelOptions, Code> {
         if channel.is_empty() {
             return Err(Code::BadRequest);
         }

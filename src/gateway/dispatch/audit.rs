@@ -11,8 +11,8 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use super::{Caller, Outcome, Shared, Work};
-use crate::access::{Identity, Right, Rights, Who};
-use crate::wire::{Method, Needs, Reply, Request};
+use tideline_model::access::{Identity, Right, Rights, Who};
+use tideline_wire::{Method, Needs, Reply, Request};
 
 /// A call that is noted when it is answered.
 pub(super) struct Noted {
@@ -99,7 +99,7 @@ fn has_effect(reply: &Reply) -> bool {
 }
 
 /// A user's name, or a key's with its ID.
-pub(in crate::gateway) fn who(identity: &Identity) -> String {
+pub fn who(identity: &Identity) -> String {
     match &identity.who {
         Who::Anybody => String::new(),
         Who::User(user) => user.as_ref().to_owned(),

@@ -9,7 +9,7 @@ pub(super) mod audit;
 mod line;
 pub(super) mod people;
 pub(super) mod server;
-pub(crate) mod shape;
+pub mod shape;
 pub(super) mod subscribe;
 mod sync;
 pub(super) mod tables;
@@ -24,13 +24,13 @@ use futures_util::future::BoxFuture;
 
 use super::Shared;
 use super::live::Live;
-use crate::access::{Asker, Claim, Right, Rights};
-use crate::feed::Who;
-use crate::table::StoreError;
-use crate::timeline::{Error, Target};
-use crate::wire::openrpc;
-use crate::wire::server::session::{Discovered, Nothing, Pong};
-use crate::wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request};
+use tideline_model::access::{Asker, Claim, Right, Rights};
+use tideline_table::StoreError;
+use tideline_timelines::feed::Who;
+use tideline_timelines::timeline::{Error, Target};
+use tideline_wire::openrpc;
+use tideline_wire::server::session::{Discovered, Nothing, Pong};
+use tideline_wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;

@@ -3,12 +3,12 @@
 //! Owns: the few forms that are the wire's alone, and how much a page may hold. Promises: moves, never copies, what a
 //! message holds. Must not: decide anything.
 
-use crate::timeline::{self, Refused};
-use crate::wire::messages::schedule::Scheduled;
-use crate::wire::{Failure, Limits, Reason};
+use tideline_timelines::timeline::{self, Refused};
+use tideline_wire::messages::schedule::Scheduled;
+use tideline_wire::{Failure, Limits, Reason};
 
 /// A scheduled message.
-pub(crate) fn scheduled(from: timeline::Scheduled) -> Scheduled {
+pub fn scheduled(from: timeline::Scheduled) -> Scheduled {
     let refused = from.refused;
     Scheduled {
         scheduled: from.message_id,

@@ -10,13 +10,13 @@ use tokio::sync::oneshot;
 
 use super::shape::{self, size};
 use super::{BUSY_RETRY_MS, Shared, refusal};
-use crate::access::Asker;
-use crate::feed::{Cursor, Subscription, Watch, With};
-use crate::timeline::{
+use tideline_model::access::Asker;
+use tideline_timelines::feed::{Cursor, Subscription, Watch, With};
+use tideline_timelines::timeline::{
     Admission, Changed, Create, Error, Head, Resume, ResumeState, Target, Timelines,
 };
-use crate::wire::timelines::sync;
-use crate::wire::{Failure, Reason};
+use tideline_wire::timelines::sync;
+use tideline_wire::{Failure, Reason};
 
 /// What all subscriptions of one call have in common.
 #[derive(Clone)]

@@ -17,13 +17,13 @@ use super::shape::{self, page_bytes, size};
 use super::subscribe::REWIND;
 use super::wait::Wait;
 use super::{Caller, Shared, Started, Work, refusal};
-use crate::access::Asker;
-use crate::feed::{Mailbox, Watch};
-use crate::metrics::{Metrics, News};
-use crate::people::{SetPositions, SyncDevice};
-use crate::timeline::{Changed, SyncAsker, SyncPosition, Synced, Timelines};
-use crate::wire::timelines::sync;
-use crate::wire::{Failure, Method, Reply};
+use tideline_base::metrics::{Metrics, News};
+use tideline_model::access::Asker;
+use tideline_timelines::feed::{Mailbox, Watch};
+use tideline_timelines::people::{SetPositions, SyncDevice};
+use tideline_timelines::timeline::{Changed, SyncAsker, SyncPosition, Synced, Timelines};
+use tideline_wire::timelines::sync;
+use tideline_wire::{Failure, Method, Reply};
 
 pub(super) fn sync(shared: &Arc<Shared>, caller: &Caller, request: sync::Sync) -> Started {
     let shared = Arc::clone(shared);

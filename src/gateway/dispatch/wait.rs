@@ -7,10 +7,10 @@ use tokio::sync::watch;
 
 use super::super::entrance::door::Door;
 use super::Shared;
-use crate::access::Asker;
-use crate::bounds::{Full, Share};
-use crate::metrics::Held;
-use crate::wire::{Failure, Reason};
+use tideline_base::bounds::{Full, Share};
+use tideline_base::metrics::Held;
+use tideline_model::access::Asker;
+use tideline_wire::{Failure, Reason};
 
 /// A call that waits.
 pub(super) struct Wait {

@@ -16,9 +16,9 @@ use tokio::time::timeout;
 use super::super::Shared;
 use super::super::limits::Payer;
 use super::door::Door;
-use crate::access::{Asker, Rights};
 use crate::credentials::Credential;
-use crate::wire::{Failure, Incoming, Reason, Request};
+use tideline_model::access::{Asker, Rights};
+use tideline_wire::{Failure, Incoming, Reason, Request};
 
 /// The caller.
 pub(in super::super) struct Admitted {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 
-use crate::metrics::{ARRIVALS, Metrics};
+use tideline_base::metrics::{ARRIVALS, Metrics};
 
 /// The places of such connections.
 pub(in super::super) struct Arrivals {

@@ -19,12 +19,12 @@ use super::super::live::Sessions;
 use super::super::seldom::Seldom;
 use super::address::block;
 use super::seats::Seat;
-use crate::access::{Claim, Gate, Identity, Who};
 use crate::credentials::{Authority, Credential, Refused, Shown, named, named_id};
-use crate::ids::Clock;
-use crate::metrics::Metrics;
-use crate::wire::jsonrpc::JSON;
-use crate::wire::{Dialect, Failure, Id, Reason};
+use tideline_base::ids::Clock;
+use tideline_base::metrics::Metrics;
+use tideline_model::access::{Claim, Gate, Identity, Who};
+use tideline_wire::jsonrpc::JSON;
+use tideline_wire::{Dialect, Failure, Id, Reason};
 
 /// Credentials and what counts of them. There is none without `[auth]`.
 #[derive(Clone)]

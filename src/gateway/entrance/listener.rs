@@ -21,8 +21,8 @@ use super::super::{Shared, http, session};
 use super::arrival::{Arrival, Arrivals};
 use super::seats::{Seat, Seats};
 use super::socket::{Shaken, Socket};
-use crate::bounds::Resource;
-use crate::metrics::CONNECTIONS;
+use tideline_base::bounds::Resource;
+use tideline_base::metrics::CONNECTIONS;
 
 /// Accepts until `stop`.
 pub(in super::super) async fn accept(

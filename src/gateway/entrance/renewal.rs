@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::metrics::Metrics;
-use crate::tls::Certificate;
+use tideline_base::metrics::Metrics;
+use tideline_base::tls::Certificate;
 
 /// Reads the files every [`PAUSE`], and when it is woken.
 pub(in super::super) async fn renew(

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::bounds::{Bound, Holder, Share};
+use tideline_base::bounds::{Bound, Holder, Share};
 
 /// The places of all connections.
 #[derive(Debug)]
@@ -155,8 +155,8 @@ impl Drop for Seat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::{Bounds, Costs, Resource};
-    use crate::metrics::Metrics;
+    use tideline_base::bounds::{Bounds, Costs, Resource};
+    use tideline_base::metrics::Metrics;
 
     #[test]
     fn strangers_leave_first_then_the_caller_above_its_share() {

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::tls::dns_names;
+use tideline_base::tls::dns_names;
 
 /// A connection that was accepted.
 pub(in super::super) enum Socket {

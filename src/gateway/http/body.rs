@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::super::Shared;
 use super::patience::is_late;
-use crate::bounds::{Holder, Share};
+use tideline_base::bounds::{Holder, Share};
 
 /// A whole body.
 pub(in super::super) struct Body {

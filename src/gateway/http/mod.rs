@@ -43,10 +43,10 @@ use super::entrance::{
     shows_token,
 };
 use super::{Shared, dispatch, tablestore};
-use crate::access::Right;
-use crate::wire::{Failure, Reason};
 use patience::{Impatient, Owed, farewell};
 use respond::{Answer, as_page, full, not_allowed, say, set};
+use tideline_model::access::Right;
+use tideline_wire::{Failure, Reason};
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
 pub(super) async fn serve(

@@ -19,7 +19,7 @@ use hyper::{Response, StatusCode};
 
 use super::super::limits::Reached;
 use super::body::Unread;
-use crate::bounds::Share;
+use tideline_base::bounds::Share;
 
 /// An answer.
 pub(in super::super) type Answer = Response<Content>;

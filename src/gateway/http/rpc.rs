@@ -19,9 +19,9 @@ use super::super::session::batch;
 use super::body;
 use super::body::Body;
 use super::respond::{Answer, busy, counted, empty, full, not_read, say};
-use crate::access::Asker;
-use crate::wire::jsonrpc::JSON;
-use crate::wire::{Dialect, Id, check_user};
+use tideline_model::access::Asker;
+use tideline_wire::jsonrpc::JSON;
+use tideline_wire::{Dialect, Id, check_user};
 
 /// Answers one request.
 pub(in super::super) async fn serve(

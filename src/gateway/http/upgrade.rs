@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::super::form::{Dialects, Form};
 use super::respond::{items, set};
-use crate::wire::centrifuge::ENCODINGS;
+use tideline_wire::centrifuge::ENCODINGS;
 
 /// A status, and what to say with it.
 pub(in super::super) type Refusal = (StatusCode, Cow<'static, str>);
@@ -117,7 +117,7 @@ fn lists(headers: &HeaderMap, name: HeaderName, wanted: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::jsonrpc::DIALECTS;
+    use tideline_wire::jsonrpc::DIALECTS;
 
     fn accept(headers: &HeaderMap, version: Version) -> Result<(Response<()>, Form), Refusal> {
         let dialects = Dialects::new(&DIALECTS);

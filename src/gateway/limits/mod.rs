@@ -17,15 +17,15 @@ use arc_swap::ArcSwap;
 use serde::{Deserialize, Serialize};
 
 use super::entrance::address::block;
-use crate::access::{Asker, Identity};
-use crate::bounds::Holder;
-use crate::metrics::{
+use rate::Rate;
+use tideline_base::bounds::Holder;
+use tideline_base::metrics::{
     ADDRESS_CONNECTIONS, ADDRESS_FAILURES, ADDRESS_HANDSHAKES, KEY_BYTES, KEY_CONNECTIONS,
     KEY_REQUESTS, USER_BYTES, USER_CONNECTIONS, USER_REQUESTS,
 };
-use crate::wire::centrifuge::ANONYMOUS;
-use crate::wire::{Failure, Incoming, Reason};
-use rate::Rate;
+use tideline_model::access::{Asker, Identity};
+use tideline_wire::centrifuge::ANONYMOUS;
+use tideline_wire::{Failure, Incoming, Reason};
 
 /// Limits, as `[limits]` says them; 0 = none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use super::super::Shared;
 use super::super::dispatch::{Outcome, Work};
 use super::subscriptions::parts::Opened;
-use crate::wire::{Call, Dialect, Id, Integers, Method, Reason, Request, Together};
+use tideline_wire::{Call, Dialect, Id, Integers, Method, Reason, Request, Together};
 
 /// One call that has begun. As a future it comes to its outcome, which is counted then, and to what waited for that.
 pub(super) struct Begun {

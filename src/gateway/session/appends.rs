@@ -12,8 +12,8 @@ use futures_util::FutureExt as _;
 
 use super::super::Shared;
 use super::super::dispatch::timelines::message::{Appending, Asked};
-use crate::timeline::Prepared;
-use crate::wire::{Dialect, Id};
+use tideline_timelines::timeline::Prepared;
+use tideline_wire::{Dialect, Id};
 
 /// Appends of one partition that are not queued yet.
 pub(super) struct Bundle {

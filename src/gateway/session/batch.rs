@@ -12,7 +12,7 @@ use super::super::Shared;
 use super::super::dispatch::{self, Caller};
 use super::answer::{self, Begun};
 use super::subscriptions::parts::{Opened, take_back};
-use crate::wire::{Dialect, Incoming, Together};
+use tideline_wire::{Dialect, Incoming, Together};
 
 /// Awaits calls that have begun one after the other, so that at most one page more than the reply is in memory. The
 /// reply, `None` if all were notifications; and what may begin after it.

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use super::super::http::patience::farewell;
 use super::Session;
 use super::inbound::Inbound;
-use crate::wire::centrifuge::Disconnect;
+use tideline_wire::centrifuge::Disconnect;
 
 /// What RFC 6455 has room for.
 const CLOSE_REASON_BYTES_MAX: usize = 123;

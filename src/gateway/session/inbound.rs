@@ -17,8 +17,8 @@ use tokio_util::io::poll_read_buf;
 
 use super::super::entrance::socket::Socket;
 use super::End;
-use crate::bounds::{SMALL_BYTES, Share};
-use crate::wire::{Close, Frames};
+use tideline_base::bounds::{SMALL_BYTES, Share};
+use tideline_wire::{Close, Frames};
 
 /// A whole message, or a control frame.
 pub(super) enum Inbound {

@@ -22,14 +22,14 @@ use super::answer::{Begun, Weight};
 use super::appends::{Bundle, gather};
 use super::batch;
 use super::subscriptions::parts::{Filled, Opened, Opening};
-use crate::bounds::Share;
-use crate::feed::{self, ChangeGroup, ChangeReader, Next, Pull};
-use crate::metrics::Held;
-use crate::people::OwnSide;
-use crate::reshape::Inside;
-use crate::table::FollowError;
-use crate::timeline::Error;
-use crate::wire::{Dialect, Id, Together};
+use tideline_base::bounds::Share;
+use tideline_base::metrics::Held;
+use tideline_table::FollowError;
+use tideline_timelines::feed::{self, ChangeGroup, ChangeReader, Next, Pull};
+use tideline_timelines::people::OwnSide;
+use tideline_timelines::reshape::Inside;
+use tideline_timelines::timeline::Error;
+use tideline_wire::{Dialect, Id, Together};
 
 /// Everything under way on one connection.
 pub(super) struct Jobs {

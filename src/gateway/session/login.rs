@@ -23,10 +23,10 @@ use super::super::limits::Places;
 use super::super::live::{Kept, Live, Peer};
 use super::super::outbound::expiring;
 use super::{Decoded, End, Session};
-use crate::access::Who;
 use crate::credentials::{Credential, Shown};
-use crate::wire::server::session::Open;
-use crate::wire::{Call, Close, Failure, Method, Reason, Request};
+use tideline_model::access::Who;
+use tideline_wire::server::session::Open;
+use tideline_wire::{Call, Close, Failure, Method, Reason, Request};
 
 /// What was known of a connection when it became a WebSocket.
 pub(in super::super) struct Entered {

@@ -39,12 +39,6 @@ use super::limits::{Place, Places};
 use super::live::{Kept, Peer, Pulse};
 use super::outbound::draining;
 use super::outbox::Outbox;
-use crate::bounds::Share;
-use crate::feed::Pace;
-use crate::metrics::Held;
-use crate::reshape::Inside;
-use crate::wire::centrifuge::Disconnect;
-use crate::wire::{Close, Incoming};
 use answer::Weight;
 use centrifuge::Centrifuge;
 use inbound::Reader;
@@ -52,6 +46,12 @@ use jobs::Jobs;
 use login::{Entered, Login};
 use subscriptions::Subscriptions;
 use subscriptions::streams::Streams;
+use tideline_base::bounds::Share;
+use tideline_base::metrics::Held;
+use tideline_timelines::feed::Pace;
+use tideline_timelines::reshape::Inside;
+use tideline_wire::centrifuge::Disconnect;
+use tideline_wire::{Close, Incoming};
 
 /// Why a session's turn is the last one.
 enum End {

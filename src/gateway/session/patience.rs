@@ -15,7 +15,7 @@ use super::super::dispatch::shape::size;
 use super::super::http::patience::is_late;
 use super::subscriptions::Subscriptions;
 use super::{End, Session};
-use crate::wire::Close;
+use tideline_wire::Close;
 
 impl Session {
     /// Counts what waits for a client that does not read, and sees to it that the timer is there in time.

@@ -7,7 +7,7 @@ use super::super::live::Pulse;
 use super::Session;
 use super::subscriptions::Subscriptions;
 use super::subscriptions::slot::Slot;
-use crate::feed::{About, Inquiry, Progress, Reached};
+use tideline_timelines::feed::{About, Inquiry, Progress, Reached};
 
 impl Session {
     /// Answers what was asked since the last turn.

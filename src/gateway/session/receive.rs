@@ -22,7 +22,7 @@ use super::jobs::WAITS_MAX;
 use super::login::open_session;
 use super::subscriptions::opening;
 use super::{Decoded, Draining, End, Session};
-use crate::wire::{Call, Close, Failure, Id, Incoming, Reason, Request};
+use tideline_wire::{Call, Close, Failure, Id, Incoming, Reason, Request};
 
 /// The size of a message before a credential was shown: a token has 8 KiB at most, and calls may come with it.
 const STRANGER_BYTES_MAX: usize = 64 << 10;

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use super::super::Shared;
 use super::super::dispatch::audit::who;
 use super::row::Outcome;
-use crate::access::Claim;
-use crate::wire::tablestore::{Operation, Request};
+use tideline_model::access::Claim;
+use tideline_wire::tablestore::{Operation, Request};
 
 /// An operation that is noted when it is answered.
 pub(super) struct Noted {

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use super::rate::Meter;
 use super::rights::{Caller, seen};
 use super::row::{find, rates, read_reply, refusal, write_reply};
-use crate::gateway::Shared;
-use crate::model::RowWrite;
-use crate::table::{Table, Tables, Written};
-use crate::wire::tablestore::reply::TableReply;
-use crate::wire::tablestore::{BatchGetRow, BatchWriteRow, Code, Failure, Reply};
+use crate::Shared;
+use tideline_model::RowWrite;
+use tideline_table::{Table, Tables, Written};
+use tideline_wire::tablestore::reply::TableReply;
+use tideline_wire::tablestore::{BatchGetRow, BatchWriteRow, Code, Failure, Reply};
 
 /// A row that is asked for or written: of which table, and on whose account.
 struct Place<'r> {

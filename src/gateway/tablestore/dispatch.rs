@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::rights::{self, Caller};
 use super::row::{Outcome, refusal};
 use super::{batch, export, row, stream};
-use crate::gateway::Shared;
-use crate::model::Definition;
-use crate::table::{Table, Tables};
-use crate::wire::tablestore::{Reply, Request, StartTransaction};
+use crate::Shared;
+use tideline_model::Definition;
+use tideline_table::{Table, Tables};
+use tideline_wire::tablestore::{Reply, Request, StartTransaction};
 
 /// Does a request.
 pub(super) async fn call(

@@ -5,12 +5,12 @@
 use bytes::Bytes;
 
 use super::row::{Outcome, find, refusal};
-use crate::gateway::Shared;
-use crate::model::KeyValue;
-use crate::table::{Exported, Table};
-use crate::wire::tablestore::plainbuffer::RowBuffer;
-use crate::wire::tablestore::proto::ExportTableResponse;
-use crate::wire::tablestore::{Export, ExportTable, Reply};
+use crate::Shared;
+use tideline_model::KeyValue;
+use tideline_table::{Exported, Table};
+use tideline_wire::tablestore::plainbuffer::RowBuffer;
+use tideline_wire::tablestore::proto::ExportTableResponse;
+use tideline_wire::tablestore::{Export, ExportTable, Reply};
 
 pub(super) async fn read(shared: &Shared, export: ExportTable) -> Outcome {
     let table = find(shared, &export.table).await?;

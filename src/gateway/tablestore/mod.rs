@@ -30,19 +30,19 @@ use super::http::body;
 use super::http::body::Unread;
 use super::http::respond::{Answer, counted, full};
 use super::seldom::Seldom;
-use crate::access::Asker;
-use crate::bounds::Holder;
-use crate::metrics::Metrics;
-use crate::model::KeyValue;
-use crate::table::{Table, Tables};
-use crate::wire::tablestore::signature::{
-    ContentDigest, SignedHeaders, Signer, answer_headers, verify,
-};
-use crate::wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
-use crate::wire::{Failure as Refusal, Reason};
 use audit::Noted;
 use rate::Meter;
 pub(super) use rights::{allow, seen, shows};
+use tideline_base::bounds::Holder;
+use tideline_base::metrics::Metrics;
+use tideline_model::KeyValue;
+use tideline_model::access::Asker;
+use tideline_table::{Table, Tables};
+use tideline_wire::tablestore::signature::{
+    ContentDigest, SignedHeaders, Signer, answer_headers, verify,
+};
+use tideline_wire::tablestore::{self as wire, Code, Failure, Operation, Reply};
+use tideline_wire::{Failure as Refusal, Reason};
 
 /// Which callers may call, and how fast.
 #[derive(Clone, Debug, Default)]

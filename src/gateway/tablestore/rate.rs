@@ -9,10 +9,10 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use crate::metrics::{Counter, Metrics};
-use crate::model::{Consumed, KeyValue};
-use crate::table::Table;
-use crate::wire::tablestore::{Code, Failure};
+use tideline_base::metrics::{Counter, Metrics};
+use tideline_model::{Consumed, KeyValue};
+use tideline_table::Table;
+use tideline_wire::tablestore::{Code, Failure};
 
 /// The rates of all partition keys.
 pub(super) struct Rates {
@@ -40,7 +40,7 @@ struct Account {
 }
 
 /// One request's or row's account.
-pub(in crate::gateway) struct Meter<'r> {
+pub(crate) struct Meter<'r> {
     rates: &'r Rates,
     account: Option<u64>,
 }
@@ -116,7 +116,7 @@ impl Account {
 
 impl Meter<'_> {
     /// Takes what the request used.
-    pub(in crate::gateway) fn spend(self, consumed: Consumed) {
+    pub fn spend(self, consumed: Consumed) {
         self.rates.read.increment(consumed.read.into());
         self.rates.written.increment(consumed.write.into());
         if let Some(account) = self.account {

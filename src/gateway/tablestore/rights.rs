@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use crate::access::{Claim, Right, Rights};
-use crate::gateway::Shared;
-use crate::model::{Error, ReturnContent, RowWrite, TransactionId};
-use crate::table::{Table, Tables};
-use crate::wire::tablestore::{Code, Failure, Request};
+use crate::Shared;
+use tideline_model::access::{Claim, Right, Rights};
+use tideline_model::{Error, ReturnContent, RowWrite, TransactionId};
+use tideline_table::{Table, Tables};
+use tideline_wire::tablestore::{Code, Failure, Request};
 
 const READ: Rights = Rights::NONE.with(Right::TablesRead);
 const WRITE: Rights = Rights::NONE.with(Right::TablesWrite);
@@ -19,7 +19,7 @@ const MANAGE: Rights = Rights::NONE.with(Right::TablesManage);
 const ANY: Rights = READ.or(WRITE).or(MANAGE);
 
 /// The caller; `None` = there is no `[auth]`.
-pub(in crate::gateway) type Caller = Option<Arc<Claim>>;
+pub(crate) type Caller = Option<Arc<Claim>>;
 
 /// Refuses what the caller has no right to.
 pub(super) async fn check(
@@ -98,17 +98,13 @@ pub(super) async fn check(
 }
 
 /// Whether a list shows a table.
-pub(in crate::gateway) fn shows(caller: &Caller, table: &str) -> bool {
+pub fn shows(caller: &Caller, table: &str) -> bool {
     let claim = caller.as_ref();
     claim.is_none_or(|claim| claim.on_table(table).has_any(ANY))
 }
 
 /// A table as the caller may see it: of one that shows timelines only those that they may read by name.
-pub(in crate::gateway) fn seen(
-    shared: &Shared,
-    caller: &Caller,
-    table: Arc<Table>,
-) -> Result<Arc<Table>, Failure> {
+pub fn seen(shared: &Shared, caller: &Caller, table: Arc<Table>) -> Result<Arc<Table>, Failure> {
     let Some(claim) = caller else {
         return Ok(table);
     };
@@ -127,7 +123,7 @@ fn allow_rows(claim: &Claim, table: &Table) -> Result<(), Failure> {
 }
 
 /// Refuses a caller that has none of these rights on a table.
-pub(in crate::gateway) fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
+pub fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
     match claim.on_table(table).has_any(rights) {
         true => Ok(()),
         false => Err(refused()),

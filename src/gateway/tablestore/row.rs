@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::rate::Rates;
 use super::rights::{Caller, seen};
-use crate::gateway::Shared;
-use crate::model::Error;
-use crate::table::{Got, RangePage, Table, Tables, Written};
-use crate::wire::tablestore::plainbuffer::RowBuffer;
-use crate::wire::tablestore::reply::{RangeReply, RowReply};
-use crate::wire::tablestore::{Failure, GetRange, GetRow, Reply, WriteRow};
+use crate::Shared;
+use tideline_model::Error;
+use tideline_table::{Got, RangePage, Table, Tables, Written};
+use tideline_wire::tablestore::plainbuffer::RowBuffer;
+use tideline_wire::tablestore::reply::{RangeReply, RowReply};
+use tideline_wire::tablestore::{Failure, GetRange, GetRow, Reply, WriteRow};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;

@@ -4,9 +4,9 @@
 //! iterator that is answered is all that a reader needs. Must not: know how a change is found or encoded.
 
 use super::rights::{Caller, shows};
-use crate::model::Error;
-use crate::table::{CHANGES_MAX, Shard, ShardPage, Tables};
-use crate::wire::tablestore::{
+use tideline_model::Error;
+use tideline_table::{CHANGES_MAX, Shard, ShardPage, Tables};
+use tideline_wire::tablestore::{
     DescribeStream, GetShardIterator, GetStreamRecord, Records, RecordsReply, Reply, StreamReply,
 };
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::limits::{DEFINED_COLUMNS_MAX, KEY_COLUMNS_MAX};
 use super::super::{ColumnType, DefinedColumn, Error, KeyColumn, KeyType};
-use crate::ids::TableId;
+use tideline_base::ids::TableId;
 
 /// What an index may begin with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -14,7 +14,7 @@ use super::{
     DefinedColumn, Error, IndexDefinition, IndexMeta, KeyColumn, KeyType, OptionsUpdate, Stream,
     StreamSpec, TableOptions,
 };
-use crate::ids::TableId;
+use tideline_base::ids::TableId;
 
 /// Reserved throughput: kept and given back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

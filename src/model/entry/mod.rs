@@ -21,8 +21,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use super::{Value, json_text_bytes};
-use crate::decode;
 pub use schema::NAME;
+use tideline_base::decode;
 
 /// Names and values; names are unique within an entry, sorted bytewise when they come out of the store.
 pub type Columns = Vec<(String, Value)>;

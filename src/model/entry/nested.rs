@@ -12,7 +12,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::value::RawValue;
 
-use crate::decode;
+use tideline_base::decode;
 
 /// Makes well-formed JSON text compact, and checks what JSON's grammar leaves open.
 pub fn compact(text: &str) -> Result<String, Cow<'static, str>> {

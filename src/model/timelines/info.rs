@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Settings;
-use crate::model::entry::{self, Columns, Entry};
+use crate::entry::{self, Columns, Entry};
 
 /// The moving numbers of a timeline, as of one view or one publish.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::NO_CONTROL;
-use crate::model::entry::{self, Columns, Entry};
+use crate::NO_CONTROL;
+use crate::entry::{self, Columns, Entry};
 
 /// The role of a member that was added without one.
 pub const DEFAULT_ROLE: &str = "member";

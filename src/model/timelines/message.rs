@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reaction::{Reaction, Reactions, has_none};
-use crate::model::entry::{self, Columns, Entry};
-use crate::model::{json_bytes, json_text_bytes};
+use crate::entry::{self, Columns, Entry};
+use crate::{json_bytes, json_text_bytes};
 
 /// A message in its newest form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

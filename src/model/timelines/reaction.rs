@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::model::json_text_bytes;
+use crate::json_text_bytes;
 
 /// Users that a message tells of each.
 pub const USERS_MAX: usize = 10;

@@ -13,7 +13,7 @@
 //! Lengths and numbers are in groups of 7 bits, the most significant first, all but the last with bit 80, as few as
 //! possible.
 
-use crate::model::ValueRef;
+use tideline_model::ValueRef;
 
 use super::super::Malformed;
 

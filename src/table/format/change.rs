@@ -12,7 +12,7 @@
 //! held before. The former is what this entry of the batch was until this change replaced it, so that the record before
 //! it can still be read.
 
-use crate::ids::TableId;
+use tideline_base::ids::TableId;
 
 use super::super::Malformed;
 use super::cell::{Input, push_bytes, push_number};

@@ -15,12 +15,12 @@ use bytes::{Bytes, BytesMut};
 use super::super::Malformed;
 use super::cell::{Cells, Input, push_bytes, push_cut, push_number};
 use super::row::{HEADER_BYTES, ROW, split_header};
-use crate::partition::Pieces;
+use tideline_store::partition::Pieces;
 
 /// First byte of a directory.
 const DIRECTORY: u8 = 3;
 
-/// See [`crate::partition::Rules::split`].
+/// See [`tideline_store::partition::Rules::split`].
 pub(in super::super) fn split(value: &Bytes, piece_bytes_max: usize) -> Option<Pieces> {
     let piece_bytes_max = piece_bytes_max.max(1);
     if value.len() <= piece_bytes_max {
@@ -103,7 +103,7 @@ fn close<'a>(bounds: &mut Vec<Bound<'a>>, piece: &mut Bound<'a>, end: usize) {
     bounds.push(done);
 }
 
-/// See [`crate::partition::Rules::join`].
+/// See [`tideline_store::partition::Rules::join`].
 pub(in super::super) fn join(directory: &Bytes, pieces: &[Bytes]) -> Result<Bytes, &'static str> {
     let (_, _, entries) = split_header(directory, DIRECTORY).map_err(|_| "not a directory")?;
     let total: usize = pieces.iter().map(Bytes::len).sum();
@@ -188,7 +188,7 @@ fn numbers<'s>(slots: &'s [Slot<'_>], stretch: &Stretch) -> impl Iterator<Item =
     stretch.from..stretch.to + usize::from(ends_in)
 }
 
-/// See [`crate::partition::Rules::pick`].
+/// See [`tideline_store::partition::Rules::pick`].
 pub(in super::super) fn pick(directory: &[u8], wanted: &[&str]) -> Option<(Vec<u32>, u64)> {
     let slots = slots(directory).ok()?;
     let stretches = stretches(&slots, wanted);
@@ -210,7 +210,7 @@ pub(in super::super) fn pick(directory: &[u8], wanted: &[&str]) -> Option<(Vec<u
     (picked.len() < slots.len()).then_some((picked, all - taken))
 }
 
-/// See [`crate::partition::Rules::join_picked`].
+/// See [`tideline_store::partition::Rules::join_picked`].
 pub(in super::super) fn join_picked(
     directory: &[u8],
     wanted: &[&str],
@@ -260,9 +260,9 @@ mod tests {
 
     use super::super::row::{Row, encode_cells};
     use super::*;
-    use crate::model::arbitrary;
-    use crate::model::{Cell, ValueRef};
-    use crate::table::RowWriter;
+    use crate::RowWriter;
+    use tideline_model::arbitrary;
+    use tideline_model::{Cell, ValueRef};
 
     proptest! {
         #[test]

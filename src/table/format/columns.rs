@@ -6,7 +6,7 @@
 
 use super::super::Malformed;
 use super::row::{Row, RowWriter};
-use crate::model::{Cell, Value, ValueRef};
+use tideline_model::{Cell, Value, ValueRef};
 
 /// Lists the columns of a row in the order of their names, each with the field that it is, and makes `encode` and
 /// `decode` from that. The row's type has a [`Default`].
@@ -25,27 +25,27 @@ macro_rules! columns {
     }) => {
         impl $row {
             /// The row, to be finished with its version.
-            pub(crate) fn encode(&self) -> $crate::table::RowWriter {
-                let bytes = 0 $(+ $crate::table::cell_bytes($name, &self.$($field).+))+;
+            pub fn encode(&self) -> $crate::RowWriter {
+                let bytes = 0 $(+ $crate::cell_bytes($name, &self.$($field).+))+;
                 let others = [$(&self.$others[..])?].into_iter().next().unwrap_or_default();
-                let (mut row, behind) = $crate::table::RowWriter::beside(others, bytes);
-                $($crate::table::columns!(
+                let (mut row, behind) = $crate::RowWriter::beside(others, bytes);
+                $($crate::columns!(
                     @put row, $name, (self.$($field).+) $(, $always)? $(, = $absent)?
                 );)+
                 row.put_all(behind);
                 row
             }
 
-            pub(crate) fn decode(value: &[u8]) -> Result<$row, $crate::table::Malformed> {
+            pub fn decode(value: &[u8]) -> Result<$row, $crate::Malformed> {
                 let mut row = $row::default();
-                $($crate::table::columns!(@begin (row.$($field).+) $(, = $absent)?);)+
-                for cell in $crate::table::Row::parse(value)?.cells() {
+                $($crate::columns!(@begin (row.$($field).+) $(, = $absent)?);)+
+                for cell in $crate::Row::parse(value)?.cells() {
                     let cell = cell?;
                     match cell.name {
-                        $($name => $crate::table::Stored::take(&mut row.$($field).+, cell.value)?,)+
+                        $($name => $crate::Stored::take(&mut row.$($field).+, cell.value)?,)+
                         _ => {
                             let others = [$(&mut row.$others)?].into_iter().next();
-                            $crate::table::push_other(others, cell)?;
+                            $crate::push_other(others, cell)?;
                         }
                     }
                 }
@@ -58,7 +58,7 @@ macro_rules! columns {
         $field = $absent.into()
     };
     (@put $row:ident, $name:literal, ($field:expr)) => {
-        if !$crate::table::Stored::is_nothing(&$field) {
+        if !$crate::Stored::is_nothing(&$field) {
             $row.put_field($name, &$field);
         }
     };
@@ -71,8 +71,6 @@ macro_rules! columns {
         }
     };
 }
-pub use columns;
-
 /// What the field of a row can be.
 pub trait Stored {
     /// What is stored; `None` = it is not set.

@@ -16,9 +16,9 @@ use bytes::Bytes;
 use super::super::Malformed;
 use super::cell::{Cells, Content, push_cell};
 use super::row::{EXISTS, HEADER_BYTES, ROW, push_header, split_header};
-use crate::entry::EntryKind;
-use crate::model::ValueRef;
-use crate::partition::Entry;
+use tideline_base::entry::EntryKind;
+use tideline_model::ValueRef;
+use tideline_store::partition::Entry;
 
 /// First byte of a delta.
 pub(in super::super) const DELTA: u8 = 2;
@@ -71,7 +71,7 @@ impl<'a> DeltaWriter<'a> {
     }
 }
 
-/// Composes `newer`, a delta, with the entry right below it; see [`crate::partition::Rules::compose`]. What can't be
+/// Composes `newer`, a delta, with the entry right below it; see [`tideline_store::partition::Rules::compose`]. What can't be
 /// read is left as it is, for the read that meets it to report.
 pub(in super::super) fn compose(older: &Entry, newer: &Entry) -> Entry {
     let Ok(changes) = Changes::decode(&newer.value, DELTA) else {
@@ -323,8 +323,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Value, arbitrary};
-    use crate::table::Row;
+    use crate::Row;
+    use tideline_model::{Value, arbitrary};
 
     #[derive(Clone, Debug)]
     enum Step {

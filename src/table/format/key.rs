@@ -3,9 +3,9 @@
 //! Owns: the layout of a key. Promises: keys of one table sort by its columns and lie together; the first column is the
 //! partition key and can be cut off without decoding. Must not: know which tables there are.
 
-use crate::ids::TableId;
-use crate::ordered;
-use crate::ordered::Reader;
+use tideline_base::ids::TableId;
+use tideline_base::ordered;
+use tideline_base::ordered::Reader;
 
 use super::super::Malformed;
 

@@ -3,10 +3,10 @@
 //! Owns: the documented order of the checks that need the table. Promises: encoded keys sort as the values do, bounds
 //! of ranges included. Must not: look at rows.
 
-use crate::ids::TableId;
-use crate::model::{Error, KeyColumn, KeyValue, PrimaryKey};
-use crate::ordered;
-use crate::ordered::{Column, Reader};
+use tideline_base::ids::TableId;
+use tideline_base::ordered;
+use tideline_base::ordered::{Column, Reader};
+use tideline_model::{Error, KeyColumn, KeyValue, PrimaryKey};
 
 use super::super::Malformed;
 use super::key::{Key, split_key};

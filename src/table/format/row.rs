@@ -11,7 +11,7 @@
 
 use super::super::Malformed;
 use super::cell::{Cells, Content, RawCell, push_cell};
-use crate::model::{Cell, ValueRef};
+use tideline_model::{Cell, ValueRef};
 
 /// First byte of a row.
 pub(in super::super) const ROW: u8 = 1;
@@ -178,8 +178,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Value;
-    use crate::model::arbitrary;
+    use tideline_model::Value;
+    use tideline_model::arbitrary;
 
     fn write(columns: &[(String, Value)], version: i64) -> Vec<u8> {
         let mut writer = RowWriter::new(0);

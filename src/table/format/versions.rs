@@ -6,7 +6,7 @@
 
 use super::super::Malformed;
 use super::row::{Row, encode_cells};
-use crate::model::{Cell, TableOptions};
+use tideline_model::{Cell, TableOptions};
 
 /// A stored row, judged.
 #[derive(Debug, Default)]

@@ -17,19 +17,19 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::faults::{self, Point};
-use crate::ids::{PartitionId, TableId};
-use crate::metrics::{self, Metrics};
-use crate::model::{Direction, Error, ValueRef};
-use crate::ordered::Reader;
-use crate::partition::{Purpose, ReadError, Txn, View};
+use tideline_base::ids::{PartitionId, TableId};
+use tideline_base::metrics::{self, Metrics};
+use tideline_base::ordered::Reader;
+use tideline_model::{Direction, Error, ValueRef};
+use tideline_store::partition::{Purpose, ReadError, Txn, View};
 
 use super::super::format::key::Key;
 use super::super::format::primary_key::decode;
 use super::super::format::row::{Row, RowWriter};
-use crate::table::access::{Source, damaged, put};
-use crate::table::catalog::Catalog;
-use crate::table::schema::Table;
-use crate::table::tables::Tables;
+use crate::access::{Source, damaged, put};
+use crate::catalog::Catalog;
+use crate::schema::Table;
+use crate::tables::Tables;
 
 /// Places: index ID -> the last row of its table that was looked at. In each partition.
 pub(in super::super) const BACKFILLS: TableId = TableId(48);

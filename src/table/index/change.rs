@@ -3,11 +3,11 @@
 //! Owns: changes of a table's list of indexes. Promises: a write that comes after the answer of either goes by it. Must
 //! not: bring rows into an index (`backfill.rs`) or take them out: what belongs to no table is dropped by compaction.
 
-use crate::ids::TableId;
-use crate::model::{Error, IndexDefinition, IndexMeta, IndexState};
+use tideline_base::ids::TableId;
+use tideline_model::{Error, IndexDefinition, IndexMeta, IndexState};
 
-use crate::table::catalog;
-use crate::table::tables::{Tables, check_names};
+use crate::catalog;
+use crate::tables::{Tables, check_names};
 
 impl Tables {
     /// Makes an index of a table; with `of_all` also of the rows that are there, which are brought in from then on.

@@ -4,7 +4,7 @@
 //! Owns: the names of the points and of the control. Promises: nothing happens unless the environment variable
 //! `TIDELINE_FAULT` names one. Must not: be in a release.
 
-use crate::faults;
+use tideline_base::faults;
 
 /// A point between two steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

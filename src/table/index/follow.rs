@@ -3,13 +3,13 @@
 //! Owns: the effect of a row's change on the indexes of its table. Promises: it is in the batch of the change, or the
 //! change is refused. Must not: read rows.
 
-use crate::model::{Error, KeyValue};
-use crate::partition::Txn;
+use tideline_model::{Error, KeyValue};
+use tideline_store::partition::Txn;
 
 use super::super::format::primary_key::key_of;
-use crate::table::Malformed;
-use crate::table::access::damaged;
-use crate::table::schema::Table;
+use crate::Malformed;
+use crate::access::damaged;
+use crate::schema::Table;
 
 /// Has a table's indexes follow a row of it that becomes `after` from `before`, both as they are stored.
 pub(in super::super) fn follow(
@@ -50,7 +50,7 @@ pub(in super::super) fn follow(
 /// Whether the table is one of the tests' whose indexes keep rows that should go.
 #[cfg(test)]
 fn is_planted(table: &Table) -> bool {
-    table.options.max_version_offset_s == crate::table::tests::PLANTED_INDEX_OFFSET_S
+    table.options.max_version_offset_s == crate::tests::PLANTED_INDEX_OFFSET_S
 }
 
 #[cfg(not(test))]

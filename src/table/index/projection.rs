@@ -10,16 +10,16 @@
 //! The mark lives as long as the index's row shows: as long as all columns live that order it, and where these are of
 //! the key only, as long as any column of the row does.
 
-use crate::ids::TableId;
-use crate::model::limits::{INDEX_KEY_BYTES_MAX, INDEX_ROW_BYTES_MAX, KEY_VALUE_BYTES_MAX};
-use crate::model::{
+use tideline_base::ids::TableId;
+use tideline_model::limits::{INDEX_KEY_BYTES_MAX, INDEX_ROW_BYTES_MAX, KEY_VALUE_BYTES_MAX};
+use tideline_model::{
     Cell, Definition, Error, IndexDefinition, KeyColumn, KeyType, KeyValue, ValueRef, column,
 };
 
 use super::super::format::key::Key;
 use super::super::format::primary_key::key_of;
 use super::super::format::row::{Row, encode_cells};
-use crate::table::Malformed;
+use crate::Malformed;
 
 /// The name of the mark.
 pub(in super::super) const MARK: &str = "";

@@ -3,15 +3,15 @@
 //! Owns: what has to agree. Promises: what shows of an index is what shows of the rows that it is of, both ways; one
 //! that is not of all rows has nothing beside. Must not: change anything.
 
-use crate::model::{Cell, Direction, IndexState, KeyValue};
-use crate::partition::{ReadError, Rows, View};
+use tideline_model::{Cell, Direction, IndexState, KeyValue};
+use tideline_store::partition::{ReadError, Rows, View};
 
 use super::super::format::primary_key::{decode, key_of};
 use super::projection::Index;
-use crate::table::Malformed;
-use crate::table::access::{damaged, scan};
-use crate::table::catalog::Catalog;
-use crate::table::schema::{Kind, Table};
+use crate::Malformed;
+use crate::access::{damaged, scan};
+use crate::catalog::Catalog;
+use crate::schema::{Kind, Table};
 
 /// What was held against each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

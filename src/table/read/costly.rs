@@ -8,10 +8,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::bounds::{Full, Resource, Share};
-use crate::ids::PartitionId;
-use crate::model::{Asking, Effort, Error};
-use crate::partition::View;
+use tideline_base::bounds::{Full, Resource, Share};
+use tideline_base::ids::PartitionId;
+use tideline_model::{Asking, Effort, Error};
+use tideline_store::partition::View;
 
 use super::super::tables::Tables;
 

@@ -9,10 +9,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::faults;
-use crate::ids::{PartitionId, Position};
-use crate::model::{Asking, Error, KeyValue, PrimaryKey, RowRef, RowSink};
-use crate::partition::{Batch, ReadError, View};
+use tideline_base::faults;
+use tideline_base::ids::{PartitionId, Position};
+use tideline_model::{Asking, Error, KeyValue, PrimaryKey, RowRef, RowSink};
+use tideline_store::partition::{Batch, ReadError, View};
 
 use super::super::access::damaged;
 use super::super::format::primary_key::key_of;

@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use crate::model::{Asking, Error, GetRange, PrimaryKey, RowSink, Selection};
-use crate::partition::View;
+use tideline_model::{Asking, Error, GetRange, PrimaryKey, RowSink, Selection};
+use tideline_store::partition::View;
 
 use super::super::format::primary_key::check;
 use super::super::schema::Table;
 use super::super::tables::Tables;
 use super::Got;
 use super::range::{RangePage, Span, others};
-use crate::table::read::get;
+use crate::read::get;
 
 impl Tables {
     /// Reads a row of a table as [`Tables::describe`] gives it.

@@ -11,8 +11,8 @@ pub(super) mod range;
 
 use bytes::Bytes;
 
-use crate::model::{Asking, Consumed, Error, KeyValue, RowSink, Selection, units};
-use crate::partition::ReadError;
+use tideline_model::{Asking, Consumed, Error, KeyValue, RowSink, Selection, units};
+use tideline_store::partition::ReadError;
 
 use super::access::damaged;
 use super::format::primary_key::key_of;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::bounds::Holder;
+use tideline_base::bounds::Holder;
 
 /// See the top.
 pub(in super::super) struct Pace {

@@ -8,12 +8,12 @@ use std::iter;
 
 use bytes::Bytes;
 
-use crate::ids::PartitionId;
-use crate::model::{
+use tideline_base::ids::PartitionId;
+use tideline_model::{
     Asking, Consumed, Direction, Error, GetRange, KeyValue, PrimaryKey, RowRef, RowSink, Selection,
     units,
 };
-use crate::partition::{Partitions, ReadError, View};
+use tideline_store::partition::{Partitions, ReadError, View};
 
 use super::super::Malformed;
 use super::super::access::{Source, damaged};

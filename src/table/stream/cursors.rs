@@ -8,10 +8,10 @@
 //! 49 cursors  (name)   $position, $prefix (of timelines) or $table         version = when it was set last
 //! ```
 
-use crate::ids::{PartitionId, TableId};
-use crate::model::{Error, ValueRef};
-use crate::ordered::Reader;
-use crate::partition::{Purpose, ReadError, SubmitError, Tail, Txn, View};
+use tideline_base::ids::{PartitionId, TableId};
+use tideline_base::ordered::Reader;
+use tideline_model::{Error, ValueRef};
+use tideline_store::partition::{Purpose, ReadError, SubmitError, Tail, Txn, View};
 
 use super::super::access::{load, put, read_row, scan_all};
 use super::super::format::key::Key;
@@ -23,7 +23,7 @@ use super::places::{Places, Scope};
 use super::stream_of;
 
 pub(in super::super) const CURSORS: TableId = TableId(49);
-/// What webhooks could not deliver (`src/webhook/dead.rs`); a row's partition follows from the webhook's name.
+/// What webhooks could not deliver (`src/gateway/webhook/dead.rs`); a row's partition follows from the webhook's name.
 pub const DEAD_LETTERS: TableId = TableId(50);
 
 /// What the names of webhooks' cursors begin with.

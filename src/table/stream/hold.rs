@@ -19,10 +19,10 @@ use super::super::schema::Table;
 use super::super::tables::Tables;
 use super::lag::behind;
 use super::stream_of;
-use crate::ids::{PartitionId, Position};
-use crate::metrics;
-use crate::model::Error;
-use crate::partition::{Each, Holder, OpenError, Partitions, ReadError, Tail};
+use tideline_base::ids::{PartitionId, Position};
+use tideline_base::metrics;
+use tideline_model::Error;
+use tideline_store::partition::{Each, Holder, OpenError, Partitions, ReadError, Tail};
 
 /// How long after one look at the logs the next one comes.
 const EVERY: Duration = Duration::from_secs(10);
@@ -33,14 +33,14 @@ const HOUR_US: u64 = 3_600_000_000;
 
 /// What streams hold of a partition's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::table) struct Held {
-    pub(in crate::table) partition: PartitionId,
+pub struct Held {
+    pub partition: PartitionId,
     /// Everything above is kept; the tail, if they need nothing.
-    pub(in crate::table) above: Position,
+    pub above: Position,
     /// The bytes of that.
-    pub(in crate::table) bytes: u64,
+    pub bytes: u64,
     /// Changes that were promised are above a lower position.
-    pub(in crate::table) is_cut: bool,
+    pub is_cut: bool,
 }
 
 impl Tables {
@@ -105,7 +105,7 @@ impl Tables {
     }
 
     /// Holds the logs for what the streams and the cursors need now, each within its share of the disk.
-    pub(in crate::table) async fn hold_logs(
+    pub(crate) async fn hold_logs(
         &self,
         share: u64,
         cursor_hours: u32,

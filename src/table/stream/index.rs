@@ -16,8 +16,8 @@ use tokio::time::sleep;
 
 use super::super::catalog::USER_TABLES_FROM;
 use super::super::format::change::Change;
-use crate::ids::{Position, TableId};
-use crate::partition::{Batch, Tail};
+use tideline_base::ids::{Position, TableId};
+use tideline_store::partition::{Batch, Tail};
 
 /// Batches of a block, a bit each.
 const BLOCK: u64 = 64;

@@ -11,9 +11,9 @@ use super::super::tables::Tables;
 use super::cursors::{Cursor, Followed};
 use super::place::Place;
 use super::places::Places;
-use crate::ids::{PartitionId, Position, TableId};
-use crate::model::Error;
-use crate::partition::{Batch, ReadError, Tail};
+use tideline_base::ids::{PartitionId, Position, TableId};
+use tideline_model::Error;
+use tideline_store::partition::{Batch, ReadError, Tail};
 
 /// So much of the log behind a place is looked through. All commits further on count as the reader's own. Cursors are
 /// carried on, so others' commits are seldom among these.

@@ -31,9 +31,9 @@ pub use read::{CHANGES_MAX, PageBounds, TablePage};
 
 use super::schema::Table;
 use super::tables::Tables;
-use crate::ids::{PartitionId, Position};
-use crate::model::{ChangeSink, Error, Stream, units};
-use crate::partition::{Map, ReadError, Share, Tail};
+use tideline_base::ids::{PartitionId, Position};
+use tideline_model::{ChangeSink, Error, Stream, units};
+use tideline_store::partition::{Map, ReadError, Share, Tail};
 
 /// A part of a stream whose changes are in order.
 #[derive(Clone, Debug, PartialEq, Eq)]

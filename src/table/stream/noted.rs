@@ -7,9 +7,9 @@ use super::super::Key;
 use super::super::format::change::{Action, Change};
 use super::super::format::row::encode_cells;
 use super::super::format::versions::Judged;
-use crate::ids::TableId;
-use crate::model::{Cell, Stream};
-use crate::partition::Txn;
+use tideline_base::ids::TableId;
+use tideline_model::{Cell, Stream};
+use tideline_store::partition::Txn;
 
 /// What was there before a change. Empty where nobody asks for it.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use crate::ids::{HistoryId, PartitionId, Position};
+use tideline_base::ids::{HistoryId, PartitionId, Position};
 
 /// One partition's log in one history of the data directory: what is restored, and each part of a partition that is
 /// split, has shards of its own.

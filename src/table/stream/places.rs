@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::place::Place;
-use crate::ids::{HistoryId, PartitionId, Position};
-use crate::partition::Map;
+use tideline_base::ids::{HistoryId, PartitionId, Position};
+use tideline_store::partition::Map;
 
 /// Whose changes places are counted in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -174,7 +174,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::partition::Share;
+    use tideline_store::partition::Share;
 
     proptest! {
         #[test]

@@ -16,9 +16,9 @@ use super::super::format::row::{ROW, Row};
 use super::super::schema::Table;
 use super::index::Index;
 use super::place::Place;
-use crate::ids::{Position, TableId};
-use crate::model::{Cell, ChangeKind, ChangeRef, ChangeSink, ChangedCell};
-use crate::partition::{Batch, ReadError, Tail};
+use tideline_base::ids::{Position, TableId};
+use tideline_model::{Cell, ChangeKind, ChangeRef, ChangeSink, ChangedCell};
+use tideline_store::partition::{Batch, ReadError, Tail};
 
 /// The most changes of a page.
 pub const CHANGES_MAX: usize = 5_000;

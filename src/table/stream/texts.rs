@@ -7,8 +7,8 @@ use super::super::tables::Tables;
 use super::cursors::FollowError;
 use super::place::ShardIterator;
 use super::places::Places;
-use crate::model::Error;
-use crate::partition::Seal;
+use tideline_model::Error;
+use tideline_store::partition::Seal;
 
 /// What the texts are sealed for, so that none passes for one of the other kind.
 const POSITION: &str = "position";

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{Catalog, DropContext, Entry, Partitions, Retention, TableRules, Tables};
-use crate::ids::{Clock, TableId};
-use crate::model::{KeyColumn, KeyType, NewTable, TableOptions, Throughput};
-use crate::partition::Options;
+use tideline_base::ids::{Clock, TableId};
+use tideline_model::{KeyColumn, KeyType, NewTable, TableOptions, Throughput};
+use tideline_store::partition::Options;
 
 /// No tables of other layers.
 struct NoRetention;

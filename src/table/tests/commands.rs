@@ -18,22 +18,22 @@ use super::bed;
 use super::model::{Asked, Did, ModelKey, ModelTable};
 use super::stream::{Follower, ORIGINAL};
 use super::transactions::{OpenModel, Step, step};
-use crate::ids::{Clock, PartitionId};
-use crate::metrics::Metrics;
-use crate::model::{
+use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::metrics::Metrics;
+use tideline_model::{
     CellChange, Comparator, Condition, Direction, Error, Existence, Filter, FoundRow, GetRange,
     KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate, Predicate, PrimaryKey, PutCell,
     Relation, ReturnContent, RowChange, RowWrite, Selection, StreamSpec, TableOptions, TableUpdate,
     Throughput, Value,
 };
-use crate::partition::{ImageOptions, Options};
+use tideline_store::partition::{ImageOptions, Options};
 
 pub(super) const START_MS: u64 = 1_700_000_000_000;
 /// Tables with this offset have a bug planted in `write/update.rs`: automatic versions look at nothing but the clock.
-pub(in crate::table) const PLANTED_OFFSET_S: i64 = 77_777;
+pub(crate) const PLANTED_OFFSET_S: i64 = 77_777;
 
 /// Streams of this life have a bug planted in `stream/noted.rs`: what a batch replaces is forgotten.
-pub(in crate::table) const PLANTED_HOURS: u32 = 77;
+pub(crate) const PLANTED_HOURS: u32 = 77;
 
 /// A row's change, in small numbers that the world makes real.
 #[derive(Clone, Debug)]

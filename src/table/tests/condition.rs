@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::write::Checked;
 use super::super::{Table, Tables};
 use super::row_size::{open, update};
-use crate::model::{
+use tideline_model::{
     Asking, Cast, Comparator, Condition, Effort, Error, Existence, Predicate, Relation, RowRef,
     RowWrite, Transfer, Value,
 };
@@ -34,7 +34,7 @@ fn costly(number: i64) -> RowWrite {
 }
 
 /// Sees every row that a condition is evaluated on.
-pub(in crate::table) fn evaluated(row: &RowRef<'_>) {
+pub(crate) fn evaluated(row: &RowRef<'_>) {
     let is_wide = row.versions("wide").next().is_some();
     let thread = std::thread::current();
     let is_writer = thread.name().is_some_and(|name| name.starts_with("writer"));

@@ -20,18 +20,18 @@ use super::super::{
 };
 use super::commands::{START_MS, open};
 use super::stream::{Follower, ORIGINAL};
-use crate::ids::{Clock, PartitionId};
-use crate::metrics::Metrics;
-use crate::model::{
+use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::metrics::Metrics;
+use tideline_model::{
     CellChange, ColumnType, Condition, DefinedColumn, Direction, Error, FoundCell, FoundRow,
     GetRange, IndexKind, IndexMeta, KeyColumn, KeyType, KeyValue, NewTable, OptionsUpdate,
     PrimaryKey, PutCell, ReturnContent, RowChange, RowWrite, Selection, StreamSpec, TableOptions,
     TableUpdate, Throughput, Value,
 };
-use crate::partition::{Purpose, Reshape, Txn};
+use tideline_store::partition::{Purpose, Reshape, Txn};
 
 /// The indexes of tables with this offset keep rows that should go.
-pub(in crate::table) const PLANTED_INDEX_OFFSET_S: i64 = 66_666;
+pub(crate) const PLANTED_INDEX_OFFSET_S: i64 = 66_666;
 
 /// Name, key, columns held.
 type Spec = (

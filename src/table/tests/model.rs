@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{
+use tideline_model::{
     CellChange, Error, Existence, FoundCell, FoundRow, KeyValue, PutCell, RowChange, Selection,
     TableOptions, Value,
 };

@@ -14,14 +14,14 @@ use bytes::Bytes;
 use super::super::{Partitions, Table, Tables, USER_TABLES_FROM};
 use super::bed;
 use super::commands::START_MS;
-use crate::ids::{Clock, PartitionId};
-use crate::image::TableCounts;
-use crate::metrics::Metrics;
-use crate::model::{
+use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::metrics::Metrics;
+use tideline_model::{
     CellChange, Condition, KeyValue, OptionsUpdate, PutCell, ReturnContent, RowChange, RowWrite,
     TableOptions, TableUpdate, Value,
 };
-use crate::partition::{ImageOptions, Options};
+use tideline_store::image::TableCounts;
+use tideline_store::partition::{ImageOptions, Options};
 
 const AT: PartitionId = PartitionId(0);
 const ROWS: i64 = 300;

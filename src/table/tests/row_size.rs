@@ -9,12 +9,12 @@ use std::sync::Arc;
 use super::super::{Got, Partitions, ROW_BYTES_MAX, Table, Tables, Written};
 use super::bed;
 use super::commands::START_MS;
-use crate::ids::{Clock, PartitionId};
-use crate::model::{
+use tideline_base::ids::{Clock, PartitionId};
+use tideline_model::{
     CellChange, Condition, Error, FoundRow, KeyValue, PrimaryKey, PutCell, ReturnContent,
     RowChange, RowWrite, Selection, TableOptions, Value,
 };
-use crate::partition::Options;
+use tideline_store::partition::Options;
 
 const MIB: usize = 1 << 20;
 

@@ -19,15 +19,15 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use super::bed;
 use super::commands::named;
-use crate::ids::Clock;
-use crate::metrics::Metrics;
-use crate::model::{
+use crate::{Change, Partitions, RangePage, Table, Tables, split_key};
+use tideline_base::ids::Clock;
+use tideline_base::metrics::Metrics;
+use tideline_model::{
     Comparator, Condition, Direction, Error, Existence, FoundRow, GetRange, KeyValue, Predicate,
     PutCell, Relation, ReturnContent, RowChange, RowWrite, Selection, TableOptions, TransactionId,
     Value,
 };
-use crate::partition::{Options, ReadError};
-use crate::table::{Change, Partitions, RangePage, Table, Tables, split_key};
+use tideline_store::partition::{Options, ReadError};
 
 const PARTITION_KEYS: i64 = 3;
 const CLIENTS: u64 = 6;
@@ -277,7 +277,7 @@ async fn check(tables: &Tables, table: &Arc<Table>, history: &History) {
 fn check_changes(partitions: &Partitions, table: &Table) -> Result<(), ReadError> {
     for id in partitions.ids() {
         let tail = partitions.tail(id);
-        let mut position = crate::ids::Position::ZERO;
+        let mut position = tideline_base::ids::Position::ZERO;
         loop {
             let batches = tail.batches(position, 1 << 20)?;
             let Some(last) = batches.last() else { break };

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::super::{Shard, ShardIterator, ShardPage, Tables};
 use super::model::ModelTable;
-use crate::model::{
+use tideline_model::{
     Cell, ChangeKind, ChangeRef, ChangeSink, ChangedCell, FoundCell, KeyValue, TableOptions, Value,
 };
 

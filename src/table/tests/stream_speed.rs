@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use super::super::{ShardIterator, ShardPage};
 use super::streams::{Bed, NAME, hours, put, write};
-use crate::model::{ChangeRef, ChangeSink};
-use crate::partition::LogOptions;
+use tideline_model::{ChangeRef, ChangeSink};
+use tideline_store::partition::LogOptions;
 
 /// Counts changes, and looks at each.
 #[derive(Default)]

@@ -9,12 +9,12 @@ use super::super::{Partitions, ShardIterator, ShardPage, Table, Tables};
 use super::bed;
 use super::commands::START_MS;
 use super::stream::Changed;
-use crate::ids::Clock;
-use crate::model::{
+use tideline_base::ids::Clock;
+use tideline_model::{
     CellChange, ChangeKind, Condition, Error, FoundCell, KeyValue, PrimaryKey, PutCell, RowChange,
     RowWrite, StreamSpec, TableOptions, TableUpdate, Value,
 };
-use crate::partition::{LogOptions, Options};
+use tideline_store::partition::{LogOptions, Options};
 
 pub(super) const NAME: &str = "followed";
 

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 use super::commands::{Asks, World, Write, asks, key, named, row, same, write};
 use super::model::ModelTable;
-use crate::model::limits::TRANSACTION_LIFE_MS;
-use crate::model::{
+use crate::RangePage;
+use tideline_model::limits::TRANSACTION_LIFE_MS;
+use tideline_model::{
     CellChange, Direction, Error, FoundRow, GetRange, KeyValue, RowChange, TransactionId,
 };
-use crate::table::RangePage;
 
 /// A transaction that was started.
 pub(super) struct OpenModel {

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::model::limits::TRANSACTION_BYTES_MAX;
-use crate::model::{
+use tideline_model::limits::TRANSACTION_BYTES_MAX;
+use tideline_model::{
     Asking, Error, GetRange, KeyValue, PrimaryKey, RowSink, RowWrite, Selection, TransactionId,
 };
-use crate::partition::{Purpose, SubmitError, Txn, View};
+use tideline_store::partition::{Purpose, SubmitError, Txn, View};
 
 use super::super::batch::{Answers, check_all, purpose};
 use super::super::format::primary_key::check;

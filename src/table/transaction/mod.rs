@@ -14,10 +14,10 @@ mod open;
 
 use std::sync::Arc;
 
-use crate::bounds::Resource;
-use crate::ids::PartitionId;
-use crate::model::{Error, PrimaryKey, TransactionId};
-use crate::partition::{Purpose, Txn, WriteSet};
+use tideline_base::bounds::Resource;
+use tideline_base::ids::PartitionId;
+use tideline_model::{Error, PrimaryKey, TransactionId};
+use tideline_store::partition::{Purpose, Txn, WriteSet};
 
 use super::access::damaged;
 use super::format::change::Change;

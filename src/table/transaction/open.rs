@@ -10,12 +10,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::bounds::Share;
-use crate::ids::Clock;
-use crate::metrics::Metrics;
-use crate::model::limits::TRANSACTION_LIFE_MS;
-use crate::model::{Error, KeyValue, TransactionId};
-use crate::partition::{Partitions, Txn, WriteSet};
+use tideline_base::bounds::Share;
+use tideline_base::ids::Clock;
+use tideline_base::metrics::Metrics;
+use tideline_model::limits::TRANSACTION_LIFE_MS;
+use tideline_model::{Error, KeyValue, TransactionId};
+use tideline_store::partition::{Partitions, Txn, WriteSet};
 
 use super::super::Key;
 use super::super::catalog::Catalog;

@@ -8,8 +8,8 @@
 //! value of 2 MiB, and a request may have 200 rows with 32 of them each. Each byte that it looks at counts 64 times,
 //! so a row takes the writer 3 ms at worst.
 
-use crate::model::{Asking, Effort, Error, Predicate, RowRef};
-use crate::partition::View;
+use tideline_model::{Asking, Effort, Error, Predicate, RowRef};
+use tideline_store::partition::View;
 
 use super::super::access::{Source, damaged};
 use super::super::format::primary_key::key_of;

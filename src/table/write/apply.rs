@@ -5,12 +5,12 @@
 
 use bytes::Bytes;
 
-use crate::entry::EntryKind;
-use crate::model::{
+use tideline_base::entry::EntryKind;
+use tideline_model::{
     CellChange, Consumed, Error, Existence, FoundCell, FoundRow, KeyValue, PutCell, ReturnContent,
     RowChange, RowRef, units,
 };
-use crate::partition::{Entry, Found, Txn};
+use tideline_store::partition::{Entry, Found, Txn};
 
 use super::super::Key;
 use super::super::access::{Source, damaged};

@@ -4,9 +4,9 @@
 //! and never come again while the table exists, whatever is deleted: the counter is written in the same batch as the
 //! row. Must not: know what else is in the row.
 
-use crate::ids::TableId;
-use crate::model::{KeyValue, ValueRef};
-use crate::partition::{ReadError, Txn, hash};
+use tideline_base::ids::TableId;
+use tideline_model::{KeyValue, ValueRef};
+use tideline_store::partition::{ReadError, Txn, hash};
 
 use super::super::Key;
 use super::super::access::{load, put};
@@ -52,13 +52,13 @@ impl Next {
 /// The hash of the partition key whose rows a counter numbers; `columns` are the counter's key columns.
 pub(in super::super) fn numbered(columns: &[u8]) -> Option<u64> {
     let table = table_of(columns)?;
-    let mut reader = crate::ordered::Reader::new(columns);
+    let mut reader = tideline_base::ordered::Reader::new(columns);
     reader.u64().ok()?;
     Some(hash(Key::new(table, reader.rest(), 0).as_bytes()))
 }
 
 /// The table whose rows a counter numbers; `columns` are the counter's key columns.
 pub(in super::super) fn table_of(columns: &[u8]) -> Option<TableId> {
-    let number = crate::ordered::Reader::new(columns).u64().ok()?;
+    let number = tideline_base::ordered::Reader::new(columns).u64().ok()?;
     u32::try_from(number).ok().map(TableId)
 }

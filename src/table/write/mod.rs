@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use super::format::primary_key::check;
 use super::schema::Table;
-use crate::model::{
+use tideline_model::{
     Condition, Consumed, Error, Existence, FoundRow, KeyValue, ReturnContent, RowChange, RowWrite,
 };
-use crate::partition::Purpose;
+use tideline_store::partition::Purpose;
 
 /// A write that took effect.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Cell, CellChange, Error, FoundCell, PutCell, Value, ValueRef, column};
+use tideline_model::{Cell, CellChange, Error, FoundCell, PutCell, Value, ValueRef, column};
 
 use super::super::format::delta::DeltaWriter;
 use super::super::format::versions::Judged;

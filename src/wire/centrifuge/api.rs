@@ -15,12 +15,12 @@ use super::codes::Code;
 use super::commands::StreamPosition;
 use super::payload;
 use super::replies::Error;
-use crate::decode;
-use crate::wire::params::or_default;
+use crate::params::or_default;
+use tideline_base::decode;
 
 /// What a back end may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApiMethod {
+pub enum ApiMethod {
     Publish,
     Broadcast,
     History,
@@ -55,13 +55,13 @@ const METHODS: &[(&str, ApiMethod)] = &[
 
 impl ApiMethod {
     /// The method of a name.
-    pub(crate) fn of(name: &str) -> Option<ApiMethod> {
+    pub fn of(name: &str) -> Option<ApiMethod> {
         let found = METHODS.iter().find(|(known, _)| *known == name);
         found.map(|(_, method)| *method)
     }
 
     /// Its name.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         let found = METHODS.iter().find(|(_, method)| *method == self);
         found.map_or("", |(name, _)| name)
     }
@@ -70,31 +70,31 @@ impl ApiMethod {
 /// `publish`, and with several channels `broadcast`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Publish {
+pub struct Publish {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) channel: String,
+    pub channel: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) channels: Vec<String>,
+    pub channels: Vec<String>,
     #[serde(with = "payload")]
     data: Bytes,
     #[serde(deserialize_with = "or_default")]
     b64data: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) tags: BTreeMap<String, String>,
+    pub tags: BTreeMap<String, String>,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) idempotency_key: String,
+    pub idempotency_key: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) version: u64,
+    pub version: u64,
 }
 
 impl Publish {
     /// What is published.
-    pub(crate) fn data(&self) -> Result<Bytes, Code> {
+    pub fn data(&self) -> Result<Bytes, Code> {
         bytes_of(&self.data, &self.b64data)?.ok_or(Code::BadRequest)
     }
 
     /// Whether that came as JSON.
-    pub(crate) fn is_json(&self) -> bool {
+    pub fn is_json(&self) -> bool {
         self.b64data.is_empty()
     }
 }
@@ -102,23 +102,23 @@ impl Publish {
 /// The connections that a request is about: those of a user, or one that is named by its client or session.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Meant {
+pub struct Meant {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) user: String,
+    pub user: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) client: String,
+    pub client: String,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) session: String,
+    pub session: String,
 }
 
 /// `subscribe`; `O`: what is otherwise than the channel's options say.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, bound = "O: Deserialize<'de> + Default")]
-pub(crate) struct ApiSubscribe<O> {
+pub struct ApiSubscribe<O> {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) channel: String,
+    pub channel: String,
     #[serde(flatten)]
-    pub(crate) meant: Meant,
+    pub meant: Meant,
     #[serde(with = "payload")]
     info: Bytes,
     #[serde(deserialize_with = "or_default")]
@@ -129,20 +129,20 @@ pub(crate) struct ApiSubscribe<O> {
     b64data: String,
     /// Seconds since 1970.
     #[serde(deserialize_with = "or_default")]
-    pub(crate) expire_at: i64,
-    pub(crate) recover_since: Option<StreamPosition>,
+    pub expire_at: i64,
+    pub recover_since: Option<StreamPosition>,
     #[serde(rename = "override", deserialize_with = "or_default")]
-    pub(crate) overrides: O,
+    pub overrides: O,
 }
 
 impl<O> ApiSubscribe<O> {
     /// What others see of the subscriber.
-    pub(crate) fn info(&self) -> Result<Option<Bytes>, Code> {
+    pub fn info(&self) -> Result<Option<Bytes>, Code> {
         bytes_of(&self.info, &self.b64info)
     }
 
     /// What the subscriber is told.
-    pub(crate) fn data(&self) -> Result<Option<Bytes>, Code> {
+    pub fn data(&self) -> Result<Option<Bytes>, Code> {
         bytes_of(&self.data, &self.b64data)
     }
 }
@@ -150,37 +150,37 @@ impl<O> ApiSubscribe<O> {
 /// `unsubscribe`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiUnsubscribe {
+pub struct ApiUnsubscribe {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) channel: String,
+    pub channel: String,
     #[serde(flatten)]
-    pub(crate) meant: Meant,
+    pub meant: Meant,
 }
 
 /// `disconnect`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiDisconnect {
+pub struct ApiDisconnect {
     #[serde(flatten)]
-    pub(crate) meant: Meant,
+    pub meant: Meant,
     /// Clients that stay.
     #[serde(deserialize_with = "or_default")]
-    pub(crate) whitelist: Vec<String>,
-    pub(crate) disconnect: Option<ApiClose>,
+    pub whitelist: Vec<String>,
+    pub disconnect: Option<ApiClose>,
 }
 
 /// Why a connection is closed.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiClose {
-    pub(crate) code: u16,
+pub struct ApiClose {
+    pub code: u16,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) reason: String,
+    pub reason: String,
 }
 
 impl ApiClose {
     /// Whether SDKs understand it: they take a reason that is JSON for something else, and know their codes.
-    pub(crate) fn is_fit(&self) -> bool {
+    pub fn is_fit(&self) -> bool {
         let is_reason = !self.reason.is_empty() && self.reason.len() <= REASON_BYTES_MAX;
         let is_json = decode::from_str::<serde::de::IgnoredAny>(&self.reason).is_ok();
         (3_000..5_000).contains(&self.code) && is_reason && !is_json
@@ -193,51 +193,51 @@ const REASON_BYTES_MAX: usize = 123;
 /// `refresh`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiRefresh {
+pub struct ApiRefresh {
     #[serde(flatten)]
-    pub(crate) meant: Meant,
+    pub meant: Meant,
     #[serde(deserialize_with = "or_default")]
-    pub(crate) expired: bool,
+    pub expired: bool,
     /// Seconds since 1970; 0 = never.
     #[serde(deserialize_with = "or_default")]
-    pub(crate) expire_at: i64,
+    pub expire_at: i64,
     #[serde(with = "payload")]
-    pub(crate) info: Bytes,
+    pub info: Bytes,
 }
 
 /// `channels`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiChannels {
+pub struct ApiChannels {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) pattern: String,
+    pub pattern: String,
 }
 
 /// `rpc`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiRpc {
+pub struct ApiRpc {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) method: String,
-    pub(crate) params: Option<Box<RawValue>>,
+    pub method: String,
+    pub params: Option<Box<RawValue>>,
 }
 
 /// `batch`, whose commands are read one by one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiBatch<'t> {
+pub struct ApiBatch<'t> {
     #[serde(borrow)]
-    pub(crate) commands: Vec<&'t RawValue>,
+    pub commands: Vec<&'t RawValue>,
 }
 
 /// One command of a batch: its method and its parameters.
 #[derive(Debug, Deserialize)]
-pub(crate) struct ApiCommand<'t>(#[serde(borrow)] BTreeMap<String, &'t RawValue>);
+pub struct ApiCommand<'t>(#[serde(borrow)] BTreeMap<String, &'t RawValue>);
 
 impl<'t> ApiCommand<'t> {
     /// The method that it names (`None` = there is no such method) and its parameters. `None` = it does not name
     /// exactly one.
-    pub(crate) fn one(&self) -> Option<(Option<ApiMethod>, &'t str)> {
+    pub fn one(&self) -> Option<(Option<ApiMethod>, &'t str)> {
         let mut members = self.0.iter();
         match (members.next(), members.next()) {
             (Some((name, params)), None) => Some((ApiMethod::of(name), params.get())),
@@ -249,12 +249,12 @@ impl<'t> ApiCommand<'t> {
 /// A command as older back ends send it; without a method it publishes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ApiLine<'t> {
+pub struct ApiLine<'t> {
     #[serde(deserialize_with = "or_default")]
-    pub(crate) id: u32,
+    pub id: u32,
     method: Option<LineMethod>,
     #[serde(borrow)]
-    pub(crate) params: Option<&'t RawValue>,
+    pub params: Option<&'t RawValue>,
 }
 
 /// How older back ends name a method.
@@ -267,7 +267,7 @@ enum LineMethod {
 
 impl ApiLine<'_> {
     /// What it asks for.
-    pub(crate) fn method(&self) -> Option<ApiMethod> {
+    pub fn method(&self) -> Option<ApiMethod> {
         match &self.method {
             None => Some(ApiMethod::Publish),
             Some(LineMethod::Number(number)) => METHODS.get(*number).map(|(_, method)| *method),
@@ -278,7 +278,7 @@ impl ApiLine<'_> {
 
 impl Error {
     /// The same without what only clients are told.
-    pub(crate) fn for_back_ends(self) -> Error {
+    pub fn for_back_ends(self) -> Error {
         Error {
             temporary: false,
             ..self
@@ -286,7 +286,7 @@ impl Error {
     }
 
     /// The idempotency key was taken by another publication.
-    pub(crate) fn conflict() -> Error {
+    pub fn conflict() -> Error {
         Error {
             code: 113,
             message: "conflict".to_owned(),
@@ -295,7 +295,7 @@ impl Error {
     }
 
     /// The status of HTTP, for those who want it so.
-    pub(crate) fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         match self.code {
             101 => 401,
             102 | 104 => 404,

@@ -7,13 +7,13 @@ use std::borrow::Cow;
 
 use super::super::reasons::Reason;
 use super::replies::{Error, Unsubscribe};
-use crate::wire::close::Close;
-use crate::wire::failure::Failure;
-use crate::wire::push::Ended;
+use crate::close::Close;
+use crate::failure::Failure;
+use crate::push::Ended;
 
 /// An error that every SDK knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Code {
+pub enum Code {
     Internal = 100,
     Unauthorized = 101,
     UnknownChannel = 102,
@@ -47,7 +47,7 @@ impl Code {
     }
 
     /// The reason that it is counted under.
-    pub(crate) fn reason(self) -> Reason {
+    pub fn reason(self) -> Reason {
         match self {
             Code::Internal => Reason::Unavailable,
             Code::Unauthorized | Code::TokenExpired => Reason::Unauthenticated,
@@ -63,7 +63,7 @@ impl Code {
     }
 
     /// The one for a refusal of a command.
-    pub(crate) fn of(reason: Reason) -> Code {
+    pub fn of(reason: Reason) -> Code {
         use Reason as R;
         match reason {
             R::ParseError
@@ -110,7 +110,7 @@ impl From<Code> for Error {
 }
 
 /// The refusal of an RPC: the class of the reason as HTTP has it, and the reason in the text.
-pub(crate) fn rpc_error(failure: &Failure) -> Error {
+pub fn rpc_error(failure: &Failure) -> Error {
     let reason = failure.reason;
     if reason == Reason::MethodNotFound {
         return Code::NotAvailable.into();
@@ -131,10 +131,10 @@ pub(crate) fn rpc_error(failure: &Failure) -> Error {
 
 /// Why a connection is closed. SDKs come back after codes below 3500 and from 4000 to 4499.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Disconnect {
-    pub(crate) code: u16,
+pub struct Disconnect {
+    pub code: u16,
     /// Neither empty nor JSON.
-    pub(crate) reason: Cow<'static, str>,
+    pub reason: Cow<'static, str>,
 }
 
 /// One with a fixed text.
@@ -146,16 +146,16 @@ const fn disconnect(code: u16, reason: &'static str) -> Disconnect {
 }
 
 impl Disconnect {
-    pub(crate) const EXPIRED: Disconnect = disconnect(3005, "connection expired");
-    pub(crate) const INSUFFICIENT_STATE: Disconnect = disconnect(3010, "insufficient state");
-    pub(crate) const INVALID_TOKEN: Disconnect = disconnect(3500, "invalid token");
-    pub(crate) const BAD_REQUEST: Disconnect = disconnect(3501, "bad request");
-    pub(crate) const STALE: Disconnect = disconnect(3502, "stale");
-    pub(crate) const FORCED: Disconnect = disconnect(3503, "force disconnect");
-    pub(crate) const NOT_AVAILABLE: Disconnect = disconnect(3508, "not available");
+    pub const EXPIRED: Disconnect = disconnect(3005, "connection expired");
+    pub const INSUFFICIENT_STATE: Disconnect = disconnect(3010, "insufficient state");
+    pub const INVALID_TOKEN: Disconnect = disconnect(3500, "invalid token");
+    pub const BAD_REQUEST: Disconnect = disconnect(3501, "bad request");
+    pub const STALE: Disconnect = disconnect(3502, "stale");
+    pub const FORCED: Disconnect = disconnect(3503, "force disconnect");
+    pub const NOT_AVAILABLE: Disconnect = disconnect(3508, "not available");
 
     /// What one of our own closes is to SDKs.
-    pub(crate) fn of(close: Close) -> Disconnect {
+    pub fn of(close: Close) -> Disconnect {
         match close {
             Close::Draining | Close::GoingAway => disconnect(3001, "shutdown"),
             Close::InternalError => disconnect(3004, "internal server error"),
@@ -181,12 +181,12 @@ impl Unsubscribe {
     }
 
     /// The server has ended it.
-    pub(crate) fn by_server() -> Unsubscribe {
+    pub fn by_server() -> Unsubscribe {
         Unsubscribe::with(2000, "server unsubscribe")
     }
 
     /// Its token has expired; SDKs subscribe again.
-    pub(crate) fn expired() -> Unsubscribe {
+    pub fn expired() -> Unsubscribe {
         Unsubscribe::with(2501, "subscription expired")
     }
 

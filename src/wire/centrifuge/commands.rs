@@ -91,7 +91,7 @@ messages! {
 
 impl Command {
     /// The token that it shows.
-    pub(crate) fn token(&self) -> Option<&str> {
+    pub fn token(&self) -> Option<&str> {
         let connect = self.connect.as_ref().map(|one| &one.token);
         let subscribe = self.subscribe.as_ref().map(|one| &one.token);
         let refresh = self.refresh.as_ref().map(|one| &one.token);
@@ -101,7 +101,7 @@ impl Command {
     }
 
     /// The channel that it is about.
-    pub(crate) fn channel(&self) -> Option<&str> {
+    pub fn channel(&self) -> Option<&str> {
         let asked = [&self.unsubscribe, &self.presence, &self.presence_stats];
         let mut asked = asked.into_iter().flatten().map(|one| &one.channel);
         let subscribe = self.subscribe.as_ref().map(|one| &one.channel);
@@ -115,7 +115,7 @@ impl Command {
 
 impl SubscribeRequest {
     /// Whether a position from which nothing can be recovered is to be refused.
-    pub(crate) fn refuses_unrecoverable(&self) -> bool {
+    pub fn refuses_unrecoverable(&self) -> bool {
         self.flag & 2 != 0
     }
 }

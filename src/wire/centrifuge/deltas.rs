@@ -11,13 +11,13 @@ use super::framing::Encoding;
 use super::publication::shown;
 use super::replies::{Publication, Push, Reply, SubscribeResult};
 use super::{fossil, payload};
-use crate::wire::push::Messages;
+use crate::push::Messages;
 
 /// The one kind of deltas that there is.
-pub(crate) const FOSSIL: &str = "fossil";
+pub const FOSSIL: &str = "fossil";
 
 /// A frame of messages, for clients whose newest one is `before`.
-pub(crate) fn push(encoding: Encoding, messages: &Messages<'_>, before: &Message) -> Bytes {
+pub fn push(encoding: Encoding, messages: &Messages<'_>, before: &Message) -> Bytes {
     let mut newest = shown(before).map(|publication| encoding.plain(&publication.data));
     let shown = messages
         .messages
@@ -45,7 +45,7 @@ pub(super) fn pushed(messages: &Messages<'_>, publication: Publication) -> Reply
 
 impl SubscribeResult {
     /// Grants deltas.
-    pub(crate) fn take_deltas(&mut self, encoding: Encoding) {
+    pub fn take_deltas(&mut self, encoding: Encoding) {
         self.delta = true;
         let publications = std::mem::take(&mut self.publications).into_iter();
         self.publications = publications.map(|one| encoding.whole(one)).collect();

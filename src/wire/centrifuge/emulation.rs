@@ -7,22 +7,22 @@ use prost::Message;
 use serde::Deserialize;
 
 use super::framing::Encoding;
-use crate::decode;
+use tideline_base::decode;
 
 /// A post: commands for a session.
 #[derive(Clone, PartialEq, Message)]
-pub(crate) struct EmulationRequest {
+pub struct EmulationRequest {
     #[prost(string, tag = "1")]
-    pub(crate) node: String,
+    pub node: String,
     #[prost(string, tag = "2")]
-    pub(crate) session: String,
+    pub session: String,
     #[prost(bytes = "bytes", tag = "3")]
-    pub(crate) data: Bytes,
+    pub data: Bytes,
 }
 
 impl EmulationRequest {
     /// From a body; in JSON the commands are a text.
-    pub(crate) fn read(encoding: Encoding, body: Bytes) -> Option<EmulationRequest> {
+    pub fn read(encoding: Encoding, body: Bytes) -> Option<EmulationRequest> {
         #[derive(Deserialize)]
         struct Text {
             node: String,

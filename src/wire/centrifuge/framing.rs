@@ -9,11 +9,11 @@ use prost::Message as _;
 
 use super::commands::Command;
 use super::replies::Reply;
-use crate::decode;
+use tideline_base::decode;
 
 /// How messages become bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Encoding {
+pub enum Encoding {
     /// One line of JSON for each.
     Json,
     /// Each behind its length.
@@ -21,22 +21,22 @@ pub(crate) enum Encoding {
 }
 
 /// Both, in the order of [`Encoding`].
-pub(crate) const ENCODINGS: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
+pub const ENCODINGS: [Encoding; 2] = [Encoding::Json, Encoding::Protobuf];
 
 /// A frame that can't be taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
+pub struct Malformed;
 
 /// The commands of a frame that are not taken yet.
 #[derive(Debug)]
-pub(crate) struct Commands {
+pub struct Commands {
     encoding: Encoding,
     rest: Bytes,
 }
 
 impl Commands {
     /// Those of a frame, which has one at least.
-    pub(crate) fn new(encoding: Encoding, frame: Bytes) -> Result<Commands, Malformed> {
+    pub fn new(encoding: Encoding, frame: Bytes) -> Result<Commands, Malformed> {
         match frame.is_empty() {
             true => Err(Malformed),
             false => Ok(Commands {
@@ -47,7 +47,7 @@ impl Commands {
     }
 
     /// The next one, and of how many bytes it is.
-    pub(crate) fn next(&mut self) -> Option<Result<(Command, usize), Malformed>> {
+    pub fn next(&mut self) -> Option<Result<(Command, usize), Malformed>> {
         if self.rest.is_empty() {
             return None;
         }
@@ -82,7 +82,7 @@ impl Commands {
 
 impl Encoding {
     /// Appends a message; `is_first` in its frame.
-    pub(crate) fn append(self, out: &mut Vec<u8>, reply: &Reply, is_first: bool) {
+    pub fn append(self, out: &mut Vec<u8>, reply: &Reply, is_first: bool) {
         match self {
             Encoding::Json => {
                 if !is_first {
@@ -97,7 +97,7 @@ impl Encoding {
     }
 
     /// A frame of messages.
-    pub(crate) fn frame<'r>(self, replies: impl IntoIterator<Item = &'r Reply>) -> Bytes {
+    pub fn frame<'r>(self, replies: impl IntoIterator<Item = &'r Reply>) -> Bytes {
         let mut out = Vec::with_capacity(FRAME_BYTES);
         for (index, reply) in replies.into_iter().enumerate() {
             self.append(&mut out, reply, index == 0);

@@ -12,17 +12,17 @@ macro_rules! messages {
         $(#[$about])*
         #[derive(Clone, PartialEq, prost::Message, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
-        pub(crate) struct $name { $($fields)* }
+        pub struct $name { $($fields)* }
     };
     (@row $to:tt $fields:tt $(#[$about:meta])* required $($row:tt)*) => {
-        messages! { @kind $to $fields [$(#[$about])*] "crate::wire::centrifuge::payload::never" $($row)* }
+        messages! { @kind $to $fields [$(#[$about])*] "crate::centrifuge::payload::never" $($row)* }
     };
     (@row $to:tt $fields:tt $(#[$about:meta])* $kind:ident $($row:tt)*) => {
-        messages! { @kind $to $fields [$(#[$about])*] "crate::wire::centrifuge::payload::is_default" $kind $($row)* }
+        messages! { @kind $to $fields [$(#[$about])*] "crate::centrifuge::payload::is_default" $kind $($row)* }
     };
     (@kind $to:tt $fields:tt $about:tt $skip:tt bytes $name:ident = $tag:tt; $($rest:tt)*) => {
         messages! { @field $to $fields $about [bytes = "bytes", tag = $tag]
-            [with = "crate::wire::centrifuge::payload", skip_serializing_if = $skip] $name bytes::Bytes; $($rest)* }
+            [with = "crate::centrifuge::payload", skip_serializing_if = $skip] $name bytes::Bytes; $($rest)* }
     };
     (@kind $to:tt $fields:tt $about:tt $skip:tt optional $of:ident $name:ident = $tag:tt; $($rest:tt)*) => {
         messages! { @plain $to $fields $about $skip [message, optional, tag = $tag] $name Option<$of>; $($rest)* }
@@ -40,24 +40,23 @@ macro_rules! messages {
     };
     (@kind $to:tt $fields:tt $about:tt $skip:tt $kind:ident $name:ident = $tag:tt; $($rest:tt)*) => {
         messages! { @plain $to $fields $about $skip [$kind, tag = $tag]
-            $name crate::wire::centrifuge::messages::scalars::$kind; $($rest)* }
+            $name crate::centrifuge::messages::scalars::$kind; $($rest)* }
     };
     (@plain $to:tt $fields:tt $about:tt $skip:tt $prost:tt $($rest:tt)*) => {
         messages! { @field $to $fields $about $prost
-            [deserialize_with = "crate::wire::params::or_default", skip_serializing_if = $skip] $($rest)* }
+            [deserialize_with = "crate::params::or_default", skip_serializing_if = $skip] $($rest)* }
     };
     (@field $to:tt [$($fields:tt)*] [$($about:tt)*] [$($prost:tt)*] [$($serde:tt)*]
         $name:ident $type:ty; $($rest:tt)*) => {
         messages! { @row $to [$($fields)* $($about)* #[prost($($prost)*)] #[serde($($serde)*)]
-            pub(crate) $name: $type,] $($rest)* }
+            pub $name: $type,] $($rest)* }
     };
 }
 pub(super) use messages;
 
 /// What protobuf calls them.
 pub(super) mod scalars {
-    pub(crate) use std::primitive::{
-        bool, i32 as int32, i64 as int64, u32 as uint32, u64 as uint64,
-    };
+    pub(crate) use std::primitive::bool;
+    pub(crate) use std::primitive::{i32 as int32, i64 as int64, u32 as uint32, u64 as uint64};
     pub(crate) use std::string::String as string;
 }

@@ -26,14 +26,14 @@ use super::messages::entry::Integers;
 use super::methods;
 use super::push;
 
-pub(crate) use api::*;
-pub(crate) use codes::{Code, Disconnect, rpc_error};
-pub(crate) use commands::*;
-pub(crate) use deltas::{FOSSIL, push as deltas};
-pub(crate) use emulation::EmulationRequest;
-pub(crate) use framing::{Commands, ENCODINGS, Encoding};
-pub(crate) use publication::{ANONYMOUS, Published, check_channel, message_id, shown};
-pub(crate) use replies::*;
+pub use api::*;
+pub use codes::{Code, Disconnect, rpc_error};
+pub use commands::*;
+pub use deltas::{FOSSIL, push as deltas};
+pub use emulation::EmulationRequest;
+pub use framing::{Commands, ENCODINGS, Encoding};
+pub use publication::{ANONYMOUS, Published, check_channel, message_id, shown};
+pub use replies::*;
 
 /// The protocol in one encoding.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub struct Centrifuge {
 }
 
 /// Those of [`ENCODINGS`], in that order; then those of subscriptions that take deltas.
-pub(crate) static DIALECTS: [&dyn Dialect; 4] = {
+pub static DIALECTS: [&dyn Dialect; 4] = {
     use Encoding::{Json, Protobuf};
     [
         &Centrifuge::new(Json, false),

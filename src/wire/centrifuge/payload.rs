@@ -13,7 +13,7 @@ use bytes::Bytes;
 use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 use serde_json::value::RawValue;
 
-use crate::decode;
+use tideline_base::decode;
 
 /// Bytes that are JSON, if it is not deeper than `depth_max`.
 fn json(bytes: &[u8], depth_max: u64) -> Option<&RawValue> {

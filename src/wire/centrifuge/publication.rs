@@ -13,11 +13,11 @@ use super::super::messages::message::Message;
 use super::super::messages::nested;
 use super::payload;
 use super::replies::{ClientInfo, Publication};
-use crate::decode;
-use crate::model::Value;
-use crate::wire::check;
-use crate::wire::failure::Failure;
-use crate::wire::limits::Limits;
+use crate::check;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use tideline_base::decode;
+use tideline_model::Value;
 
 /// The column that holds what was published.
 pub(crate) const COLUMN: &str = "publication";
@@ -31,19 +31,19 @@ const BY_CLIENT: &str = "cf:";
 
 /// What is published.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Published {
-    pub(crate) data: Bytes,
+pub struct Published {
+    pub data: Bytes,
     /// The data came as JSON, on one line.
-    pub(crate) is_json: bool,
-    pub(crate) info: ClientInfo,
-    pub(crate) tags: BTreeMap<String, String>,
+    pub is_json: bool,
+    pub info: ClientInfo,
+    pub tags: BTreeMap<String, String>,
     /// `None` = the server makes one.
-    pub(crate) message_id: Option<String>,
+    pub message_id: Option<String>,
 }
 
 impl Published {
     /// The columns of its message, and the message ID. Refuses what could not be appended as an entry.
-    pub(crate) fn entry(
+    pub fn entry(
         self,
         channel: &str,
         limits: &Limits,
@@ -86,12 +86,12 @@ fn value(data: Bytes, is_json: bool, depth_max: u64) -> Value {
 }
 
 /// Refuses what could not be a timeline.
-pub(crate) fn check_channel(channel: &str) -> Result<(), Failure> {
+pub fn check_channel(channel: &str) -> Result<(), Failure> {
     check::timeline(channel)
 }
 
 /// The message ID of a client's publication of so many before it on this connection.
-pub(crate) fn message_id(client: &str, number: u64) -> String {
+pub fn message_id(client: &str, number: u64) -> String {
     let client: String = client.chars().filter(|one| *one != '-').collect();
     format!("{BY_CLIENT}{client}:{number}")
 }
@@ -104,7 +104,7 @@ fn client_of(message_id: &str) -> Option<String> {
 }
 
 /// A message as a publication; `None` = there is nothing to show of it any more.
-pub(crate) fn shown(message: &Message) -> Option<Publication> {
+pub fn shown(message: &Message) -> Option<Publication> {
     let entry = message.entry.as_ref()?;
     let of = |name: &str| {
         let found = entry.iter().find(|(column, _)| column == name);
@@ -141,7 +141,7 @@ pub(crate) fn shown(message: &Message) -> Option<Publication> {
 }
 
 /// The sender of messages of those who have shown no token.
-pub(crate) const ANONYMOUS: &str = "$anonymous";
+pub const ANONYMOUS: &str = "$anonymous";
 
 fn user_of(sender: &str) -> &str {
     match sender == ANONYMOUS {

@@ -153,7 +153,7 @@ messages! {
 
 impl Reply {
     /// A push.
-    pub(crate) fn of(push: Push) -> Reply {
+    pub fn of(push: Push) -> Reply {
         Reply {
             push: Some(push),
             ..Reply::default()
@@ -161,7 +161,7 @@ impl Reply {
     }
 
     /// A refusal.
-    pub(crate) fn refused(error: impl Into<Error>) -> Reply {
+    pub fn refused(error: impl Into<Error>) -> Reply {
         Reply {
             error: Some(error.into()),
             ..Reply::default()

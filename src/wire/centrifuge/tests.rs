@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::super::messages::entry::Entry;
 use super::super::messages::message::Message;
 use super::*;
-use crate::model::Value;
+use tideline_model::Value;
 
 fn commands(encoding: Encoding, frame: &[u8]) -> Vec<Command> {
     let mut commands = Commands::new(encoding, Bytes::copy_from_slice(frame)).unwrap();
@@ -134,7 +134,7 @@ fn stored(data: &[u8]) -> Message {
         message_id: Some(message_id("6f3c26bc-4b43-4c0f-8a3b-1d7b2f4c9e10", 7)),
         ..Published::default()
     };
-    let limits = &crate::wire::Limits::DEFAULT;
+    let limits = &crate::Limits::DEFAULT;
     let (columns, message_id) = published.entry("room", limits).unwrap();
     Message {
         sequence: 9,
@@ -232,7 +232,7 @@ fn a_payload_is_one_line_of_json() {
 
 #[test]
 fn a_reason_of_a_close_is_neither_empty_nor_json() {
-    for close in crate::wire::Close::ALL {
+    for close in crate::Close::ALL {
         let Disconnect { code, reason } = Disconnect::of(*close);
         assert!(code >= 1000 && !reason.is_empty() && reason.len() <= 123);
         assert!(

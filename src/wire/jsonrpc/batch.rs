@@ -12,10 +12,10 @@ use super::super::server::session;
 use super::super::tables::row;
 use super::super::timelines::{member, timeline};
 use super::encode::{self, Encoding};
-use crate::wire::dialect::{Call, Id, Together};
-use crate::wire::failure::Failure;
-use crate::wire::limits::Limits;
-use crate::wire::methods::{Claim, Reply, Request, Shorten};
+use crate::dialect::{Call, Id, Together};
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::methods::{Claim, Reply, Request, Shorten};
 
 /// The array, with the answers that it has so far.
 #[derive(Debug)]

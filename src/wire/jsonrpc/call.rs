@@ -10,11 +10,11 @@ use super::super::messages::message::Append;
 use super::super::reasons::Reason;
 use super::super::timelines::sync::Sync;
 use super::{ID_BYTES_MAX, Id};
-use crate::wire::check::Check;
-use crate::wire::failure::Failure;
-use crate::wire::limits::Limits;
-use crate::wire::methods::{Method, Params, Request};
-use crate::wire::params::{Reading, parameters};
+use crate::check::Check;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::methods::{Method, Params, Request};
+use crate::params::{Reading, parameters};
 
 /// Refuses empty batches and those that could never be in flight at once.
 pub(super) fn batch_count(count: u64, limits: &Limits) -> Result<(), Failure> {

@@ -13,10 +13,10 @@ use super::call::{
 };
 use super::envelope::{Batch, BatchUpTo, Early, Envelope, Reads};
 use super::{Body, Call, Id};
-use crate::decode;
-use crate::wire::failure::Failure;
-use crate::wire::limits::Limits;
-use crate::wire::methods::Method;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::methods::Method;
+use tideline_base::decode;
 
 /// Decodes JSON text.
 pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {

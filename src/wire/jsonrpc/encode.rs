@@ -6,10 +6,10 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::wire::dialect::Id;
-use crate::wire::failure::Failure;
-use crate::wire::methods::Reply;
-use crate::wire::push::Push;
+use crate::dialect::Id;
+use crate::failure::Failure;
+use crate::methods::Reply;
+use crate::push::Push;
 
 /// How objects become bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

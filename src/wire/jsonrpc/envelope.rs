@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::super::messages::message::Append;
 use super::super::timelines::sync::Sync;
-use crate::wire::params::Reading;
+use crate::params::Reading;
 
 /// The members of a request object as they are. Others are ignored, as JSON-RPC leaves them open.
 #[derive(Default)]

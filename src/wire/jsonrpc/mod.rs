@@ -61,9 +61,9 @@ pub fn decode(encoding: Encoding, body: &[u8], limits: &Limits) -> Result<Body, 
 ///
 /// # Errors
 /// No such method, or what is wrong with the parameters.
-pub(crate) fn by_name(method: &str, params: &[u8], limits: &Limits) -> Result<Request, Failure> {
+pub fn by_name(method: &str, params: &[u8], limits: &Limits) -> Result<Request, Failure> {
     let text = std::str::from_utf8(params).ok();
-    let text = text.and_then(|text| crate::decode::from_str::<&RawValue>(text).ok());
+    let text = text.and_then(|text| tideline_base::decode::from_str::<&RawValue>(text).ok());
     let Some(text) = text.map(RawValue::get) else {
         return Err(Failure::invalid("params", "not JSON"));
     };

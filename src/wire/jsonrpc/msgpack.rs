@@ -17,8 +17,8 @@ use serde::de::{
 use super::super::reasons::Reason;
 use super::decode::decode as decode_json;
 use super::{Body, Id};
-use crate::wire::failure::Failure;
-use crate::wire::limits::Limits;
+use crate::failure::Failure;
+use crate::limits::Limits;
 
 /// Decodes one binary frame.
 pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {

@@ -12,7 +12,7 @@ use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::reasons::Reason;
 use super::super::schema::rules;
-pub use crate::model::timelines::Hidden as HiddenPage;
+pub use tideline_model::timelines::Hidden as HiddenPage;
 
 /// Messages that a member can hide.
 const HIDES_MAX: u64 = 10_000;

@@ -17,7 +17,7 @@ pub use super::append::{
     Append, AppendBatch, AppendOutcome, Appended, AppendedBatch, AppendedOne, BatchMessage,
     Scheduled,
 };
-pub use crate::model::timelines::Message;
+pub use tideline_model::timelines::Message;
 
 /// Asks for one message; a tombstone too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

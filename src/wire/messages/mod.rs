@@ -10,4 +10,4 @@ pub mod pin;
 pub mod reaction;
 pub mod schedule;
 
-pub(super) use crate::model::entry::{self, nested};
+pub(super) use tideline_model::entry::{self, nested};

@@ -13,8 +13,8 @@ use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::schema::rules;
-pub use crate::model::timelines::ReactionPage as Listed;
-use crate::model::timelines::{Reaction, Reactions};
+pub use tideline_model::timelines::ReactionPage as Listed;
+use tideline_model::timelines::{Reaction, Reactions};
 
 /// Bytes of the name of a reaction: an emoji with all its modifiers takes 35.
 const NAME_BYTES_MAX: usize = 64;

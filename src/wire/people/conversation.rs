@@ -13,7 +13,7 @@ use super::super::messages::entry::{Entry, Patch};
 use super::super::messages::message::Message;
 use super::super::params::page_default;
 use super::super::schema::rules;
-pub use crate::model::people::{Count as Counted, Filter};
+pub use tideline_model::people::{Count as Counted, Filter};
 
 /// Bytes of a cursor.
 const CURSOR_BYTES_MAX: usize = 4 << 10;

@@ -11,7 +11,7 @@ use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::schema::rules;
-pub use crate::model::timelines::FeedMessage;
+pub use tideline_model::timelines::FeedMessage;
 
 /// Earlier messages of a timeline that a feed takes over if the client does not say.
 const COPY_DEFAULT: u64 = 100;

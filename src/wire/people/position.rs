@@ -15,7 +15,7 @@ use super::super::limits::Limits;
 use super::super::schema::rules;
 
 pub use super::positions::Positions;
-pub use crate::model::people::{Device, Place};
+pub use tideline_model::people::{Device, Place};
 
 /// Stores how far a device is. A position moves forward only, unless it is of another epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

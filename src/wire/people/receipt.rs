@@ -14,7 +14,7 @@ use super::super::limits::Limits;
 use super::super::params::{by_timeline, page_default};
 use super::super::reasons::Reason;
 use super::super::schema::rules;
-pub use crate::model::timelines::{Receipt, Receipts as Listed};
+pub use tideline_model::timelines::{Receipt, Receipts as Listed};
 
 /// Timelines of one `read.set`.
 const POSITIONS_MAX: u64 = 1_000;

@@ -7,7 +7,7 @@
 use schemars::Schema;
 use serde_json::{Value, json};
 
-pub(in super::super) use crate::model::{NO_CONTROL, entry::NAME};
+pub(in super::super) use tideline_model::{NO_CONTROL, entry::NAME};
 
 /// A text without control characters that is not one of the server's own names.
 pub(in super::super) const NOT_OURS: &str =

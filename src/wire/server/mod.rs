@@ -17,8 +17,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
-use crate::access::GrantText;
-pub use crate::model::server::{Notice, Severity, Storage};
+use tideline_model::access::GrantText;
+pub use tideline_model::server::{Notice, Severity, Storage};
 
 /// Asks how the server is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::super::check::Check;
-use crate::model::server::Holder;
+use tideline_model::server::Holder;
 
 /// Asks for all partitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

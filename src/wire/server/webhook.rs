@@ -12,7 +12,7 @@ use super::super::limits::Limits;
 use super::super::params::page_default;
 use super::super::schema::rules;
 use super::super::tables::stream::POSITION_BYTES_MAX;
-pub use crate::model::server::{DeadLetter, Failing};
+pub use tideline_model::server::{DeadLetter, Failing};
 
 /// Bytes of a webhook's name.
 const NAME_BYTES_MAX: usize = 40;

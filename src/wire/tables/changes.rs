@@ -12,7 +12,7 @@ use super::super::messages::entry::{Entry, OneValue};
 use super::super::timelines::news::{
     Changed, MemberChanged, Messages, Reacted, Receipts, TimelineChanged,
 };
-use crate::model::timelines::Settings;
+use tideline_model::timelines::Settings;
 
 /// Changes of a stream, and the position behind them.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]

@@ -17,8 +17,8 @@ use super::super::schema::rules;
 use super::changes::RowColumn;
 use super::row_filter::Filter;
 use super::table::{column_name, table};
-use crate::model::Value;
-use crate::model::limits::{COLUMNS_MAX, KEY_COLUMNS_MAX, WRITE_BYTES_MAX};
+use tideline_model::Value;
+use tideline_model::limits::{COLUMNS_MAX, KEY_COLUMNS_MAX, WRITE_BYTES_MAX};
 
 /// Names and values of a row's columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use super::super::failure::Failure;
 use super::super::messages::entry::OneValue;
 use super::super::schema::rules;
 use super::table::column_name;
-use crate::model::Value;
-use crate::model::limits::FILTER_NODES_MAX;
+use tideline_model::Value;
+use tideline_model::limits::FILTER_NODES_MAX;
 
 /// What has to hold of a row: a comparison, or one of `all`, `any` and `not`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,9 +10,9 @@ use super::super::check::{self, Check};
 use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::schema::rules;
-use crate::model::limits::NAME_BYTES_MAX;
-use crate::model::{ColumnType, IndexKind, IndexState, KeyType};
-use crate::model::{check_column_name, check_table_name};
+use tideline_model::limits::NAME_BYTES_MAX;
+use tideline_model::{ColumnType, IndexKind, IndexState, KeyType};
+use tideline_model::{check_column_name, check_table_name};
 
 /// Asks for the tables and indexes that the caller has any right to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

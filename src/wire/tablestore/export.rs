@@ -6,8 +6,8 @@ use super::failure::Failure;
 use super::proto;
 use super::request::cells::decode_key;
 use super::request::table::{missing, table_name};
-use crate::ids::{PartitionId, Position};
-use crate::model::{KeyUse, PrimaryKey};
+use tideline_base::ids::{PartitionId, Position};
+use tideline_model::{KeyUse, PrimaryKey};
 
 /// ExportTable.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! The limits of requests as a whole; those of rows are in [`crate::model::limits`].
+//! The limits of requests as a whole; those of rows are in [`tideline_model::limits`].
 //!
 //! Owns: the numbers. They are part of the protocol and no settings. Must not: check anything.
 

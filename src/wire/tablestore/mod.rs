@@ -1,6 +1,6 @@
 //! Tablestore's HTTP API as types: operations and what they ask, rows and keys, filters, signatures, errors.
 //!
-//! Owns: everything between the bytes of a signed POST and a checked request in the words of [`crate::model`], and
+//! Owns: everything between the bytes of a signed POST and a checked request in the words of [`tideline_model`], and
 //! between a reply and its bytes. A request that leaves this module keeps every rule that needs no table. Promises: no
 //! input panics; every refusal is a [`Failure`] with the service's own code, status and text. Must not: do I/O, ask the
 //! clock, know the store.

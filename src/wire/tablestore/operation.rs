@@ -18,7 +18,7 @@ use super::request::stream::{DescribeStream, GetShardIterator, GetStreamRecord};
 use super::request::table::{defined_columns, missing, new_table, table_name, table_update};
 use super::request::transaction::{StartTransaction, the_transaction};
 use super::request::write::{Kind, Parts, WriteRow};
-use crate::model::{DefinedColumn, NewTable, TableUpdate, TransactionId, check_column_name};
+use tideline_model::{DefinedColumn, NewTable, TableUpdate, TransactionId, check_column_name};
 
 listed! {
     /// What can be asked for.

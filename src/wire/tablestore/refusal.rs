@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use std::fmt::Display;
 
 use super::failure::{Code, Failure};
-use crate::model::limits::{
+use tideline_model::limits::{
     CAPACITY_UNITS_MAX, COLUMNS_MAX, INDEX_ROW_BYTES_MAX, KEY_VALUE_BYTES_MAX,
     TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX,
 };
-use crate::model::{Error, Existence, KeyType, KeyValue};
+use tideline_model::{Error, Existence, KeyType, KeyValue};
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {

@@ -12,7 +12,7 @@ use super::proto;
 use super::request::index::index_message;
 use super::request::stream;
 use super::request::stream::{RecordsReply, StreamReply};
-use crate::model::{
+use tideline_model::{
     ColumnType, Consumed, Definition, KeyColumn, KeyType, TableOptions, TransactionId,
 };
 

@@ -15,9 +15,9 @@ use super::super::messages::entry::{Entry, Patch};
 use super::super::params::page_default;
 use super::super::schema::rules;
 use super::new_member::{History, attributes_size, count, new_members, role};
-use crate::model::json_bytes;
-use crate::model::timelines::NewMember;
-pub use crate::model::timelines::{ListedMembers as Listed, Member, NextMembers as Next};
+use tideline_model::json_bytes;
+use tideline_model::timelines::NewMember;
+pub use tideline_model::timelines::{ListedMembers as Listed, Member, NextMembers as Next};
 
 /// Adds members, all or none; those who are members already stay as they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -15,8 +15,8 @@ use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::messages::entry::Entry;
 use super::super::reasons::Reason;
-use crate::model::json_bytes;
-use crate::model::timelines::NewMember;
+use tideline_model::json_bytes;
+use tideline_model::timelines::NewMember;
 
 /// Members that one call adds or removes.
 const MEMBERS_MAX: usize = 10_000;

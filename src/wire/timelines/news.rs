@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::super::messages::entry::Entry;
 use super::super::messages::message::Message;
 use super::member::Member;
-use crate::model::timelines::Reaction;
-use crate::model::timelines::reaction::{by_name, encoded_bytes_max};
+use tideline_model::timelines::Reaction;
+use tideline_model::timelines::reaction::{by_name, encoded_bytes_max};
 
 /// New messages of a subscription: every sequence above the last one of the reply, once, in order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

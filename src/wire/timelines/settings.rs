@@ -4,7 +4,7 @@
 //! timelines do.
 
 use super::super::failure::Failure;
-use crate::model::timelines::SettingsPatch;
+use tideline_model::timelines::SettingsPatch;
 
 /// Refuses numbers out of range.
 ///

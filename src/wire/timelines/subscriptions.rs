@@ -14,7 +14,7 @@ use super::super::limits::Limits;
 use super::super::messages::message::Message;
 use super::super::reasons::Reason;
 use super::super::schema::rules;
-use crate::model::timelines::SyncState as State;
+use tideline_model::timelines::SyncState as State;
 
 /// Where one of many subscriptions begins. Neither `after` nor `rewind`: from now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -19,7 +19,7 @@ pub use super::super::people::positions::{Position, Positions};
 use super::super::schema::rules;
 pub use super::subscriptions::{Following, Start, Subscribed, SubscribedMany, SubscribedOne};
 use super::subscriptions::{check_count, check_starts};
-pub use crate::model::timelines::{Lane as With, SyncState as State};
+pub use tideline_model::timelines::{Lane as With, SyncState as State};
 
 /// Asks for what is new in many timelines, and may wait for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

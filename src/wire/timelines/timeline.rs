@@ -14,8 +14,8 @@ use super::super::params::page_default;
 use super::super::schema::rules;
 use super::new_member::new_members;
 use super::settings;
-use crate::model::timelines::{NewMember, Settings, SettingsPatch};
-pub use crate::model::timelines::{Part as Differs, TimelineInfo as Info};
+use tideline_model::timelines::{NewMember, Settings, SettingsPatch};
+pub use tideline_model::timelines::{Part as Differs, TimelineInfo as Info};
 
 /// Makes a timeline, or finds it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

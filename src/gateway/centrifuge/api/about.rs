@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::json;
 
 use super::{Backend, Found, Outcome};
-use crate::access::Right;
-use crate::gateway::dispatch::shape::size;
-use crate::gateway::session::centrifuge::NODE;
-use crate::wire::centrifuge::{ApiChannels, Code};
+use crate::dispatch::shape::size;
+use crate::session::centrifuge::NODE;
+use tideline_model::access::Right;
+use tideline_wire::centrifuge::{ApiChannels, Code};
 
 /// The channels in which somebody is.
 pub(super) fn channels(asked: &ApiChannels, backend: &Backend) -> Outcome {

@@ -9,9 +9,9 @@ use super::super::super::dispatch::audit::who;
 use super::super::Ask;
 use super::super::hub::{Client, Order, Wish};
 use super::{Backend, Error, Found, Outcome};
-use crate::access::Right;
 use crate::credentials::{ChannelClaim, Overrides};
-use crate::wire::centrifuge::{
+use tideline_model::access::Right;
+use tideline_wire::centrifuge::{
     ApiDisconnect, ApiRefresh, ApiSubscribe, ApiUnsubscribe, Code, Disconnect, Meant,
     SubscribeRequest,
 };

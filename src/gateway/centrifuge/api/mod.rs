@@ -26,14 +26,14 @@ use super::super::entrance::door::Visitor;
 use super::super::http::body;
 use super::super::http::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
 use super::{Ask, Options};
-use crate::access::{Asker, Right};
-use crate::bounds::Holder;
 use crate::credentials::Shown;
-use crate::decode;
-use crate::wire::centrifuge::{
+use tideline_base::bounds::Holder;
+use tideline_base::decode;
+use tideline_model::access::{Asker, Right};
+use tideline_wire::centrifuge::{
     ApiMethod, Code, Error, HistoryResult, PresenceResult, PresenceStatsResult, StreamPosition,
 };
-use crate::wire::{Failure, Reason, Reply};
+use tideline_wire::{Failure, Reason, Reply};
 
 /// The caller, and what it calls.
 struct Backend {

@@ -13,14 +13,14 @@ use super::super::super::dispatch::shape::size;
 use super::super::super::dispatch::{Work, call, refusal};
 use super::super::{Ask, calls};
 use super::{Backend, Found, Outcome, Said, about, connections, read, refused};
-use crate::access::{Right, Rights};
-use crate::gateway::entrance::admitted::Does;
-use crate::timeline::{Error as TimelineError, Target};
-use crate::wire::centrifuge::{
+use crate::entrance::admitted::Does;
+use tideline_model::access::{Right, Rights};
+use tideline_timelines::timeline::{Error as TimelineError, Target};
+use tideline_wire::centrifuge::{
     ApiMethod, ApiRpc, ChannelRequest, Code, Error, HistoryRequest, Publish, Published, rpc_error,
 };
-use crate::wire::jsonrpc::by_name;
-use crate::wire::{Failure, Method, Needs, Reason};
+use tideline_wire::jsonrpc::by_name;
+use tideline_wire::{Failure, Method, Needs, Reason};
 
 /// Whether a call changes what is stored.
 pub(super) fn writes(method: ApiMethod) -> bool {

@@ -21,11 +21,11 @@ use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
 use super::{Backend, JSON, Said, perform, read};
-use crate::decode;
-use crate::gateway::http::body::Body;
-use crate::gateway::http::patience::Owed;
-use crate::gateway::http::respond::{Answer, Content, counted};
-use crate::wire::centrifuge::{ApiBatch, ApiCommand, ApiLine, ApiMethod, Code};
+use crate::http::body::Body;
+use crate::http::patience::Owed;
+use crate::http::respond::{Answer, Content, counted};
+use tideline_base::decode;
+use tideline_wire::centrifuge::{ApiBatch, ApiCommand, ApiLine, ApiMethod, Code};
 
 /// How commands and answers are put together.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -14,17 +14,19 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::super::shape::{page_bytes, size};
 use super::super::wait::Wait;
 use super::super::{Caller, Shared, Started, Work, in_field, refusal};
-use crate::feed::{Mailbox, Watch};
-use crate::gateway::entrance::door::other_rules;
-use crate::ids::{PartitionId, Position};
-use crate::people::{ListConversations, People, Shown, SyncConversations, SyncedConversations};
-use crate::timeline::Timelines;
-use crate::wire::people::conversation;
-use crate::wire::{Failure, Method, Reason, Reply, Request};
+use crate::entrance::door::other_rules;
+use tideline_base::ids::{PartitionId, Position};
+use tideline_timelines::feed::{Mailbox, Watch};
+use tideline_timelines::people::{
+    ListConversations, People, Shown, SyncConversations, SyncedConversations,
+};
+use tideline_timelines::timeline::Timelines;
+use tideline_wire::people::conversation;
+use tideline_wire::{Failure, Method, Reason, Reply, Request};
 
 /// Up to where members were changed on a connection, by partition. Lists wait until they show that.
 #[derive(Debug, Default)]
-pub(in crate::gateway) struct MemberChanges(Mutex<BTreeMap<PartitionId, Position>>);
+pub(crate) struct MemberChanges(Mutex<BTreeMap<PartitionId, Position>>);
 
 impl MemberChanges {
     fn note(&self, (partition, position): (PartitionId, Position)) {
@@ -292,11 +294,11 @@ async fn wait(
 }
 
 /// Whether a request is a wait, for the limit on these.
-pub(in crate::gateway) fn waits(request: &Request) -> bool {
+pub fn waits(request: &Request) -> bool {
     request.wait_ms().is_some_and(|wait_ms| wait_ms > 0)
 }
 
-pub(in crate::gateway) fn shown(from: Shown, user: &str) -> conversation::Conversation {
+pub fn shown(from: Shown, user: &str) -> conversation::Conversation {
     let (last_at, peer) = (from.last_at(), from.peer(user));
     let Shown {
         conversation,

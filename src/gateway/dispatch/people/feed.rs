@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::super::shape::{page_bytes, size};
 use super::super::{Caller, Shared, Started, Work, refusal};
 use super::conversation::check_room;
-use crate::people::FeedRange;
-use crate::timeline::Timelines;
-use crate::wire::people::feed;
-use crate::wire::{Failure, Method, Reply};
+use tideline_timelines::people::FeedRange;
+use tideline_timelines::timeline::Timelines;
+use tideline_wire::people::feed;
+use tideline_wire::{Failure, Method, Reply};
 
 pub(in super::super) fn follow(
     shared: &Arc<Shared>,

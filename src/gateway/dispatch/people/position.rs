@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use super::super::shape::page_bytes;
 use super::super::{Caller, Shared, Started, Work, refusal};
-use crate::people::{DevicePosition, Place, SetPositions};
-use crate::wire::Reply;
-use crate::wire::people::position;
+use tideline_timelines::people::{DevicePosition, Place, SetPositions};
+use tideline_wire::Reply;
+use tideline_wire::people::position;
 
 pub(in super::super) fn set(
     shared: &Arc<Shared>,
@@ -72,7 +72,7 @@ pub(in super::super) fn remove(
 
 /// Checked positions, each of which has an epoch.
 pub(in super::super) fn places(positions: &position::Positions) -> Vec<DevicePosition> {
-    let place = |position: crate::wire::timelines::sync::Position<'_>| DevicePosition {
+    let place = |position: tideline_wire::timelines::sync::Position<'_>| DevicePosition {
         timeline: position.timeline.to_owned(),
         place: Place {
             epoch: position.epoch.unwrap_or_default().to_owned(),

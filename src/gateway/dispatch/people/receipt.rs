@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::super::shape::size;
 use super::super::{Caller, Shared, Started, Work, refusal};
-use crate::timeline::{Error, ReadMark, Target};
-use crate::wire::messages::hide;
-use crate::wire::people::receipt::{self, ReadPosition, ReadState};
-use crate::wire::{Failure, Method, Reply};
+use tideline_timelines::timeline::{Error, ReadMark, Target};
+use tideline_wire::messages::hide;
+use tideline_wire::people::receipt::{self, ReadPosition, ReadState};
+use tideline_wire::{Failure, Method, Reply};
 
 pub(in super::super) fn set(
     shared: &Arc<Shared>,
@@ -35,7 +35,7 @@ pub(in super::super) fn set(
     let marks: Vec<_> = positions.into_iter().map(mark).collect();
     let queued = shared.timelines.set_read(marks);
     Ok(Work::Write(Box::pin(async move {
-        let state = |state: Result<crate::timeline::ReadState, Error>| match state {
+        let state = |state: Result<tideline_timelines::timeline::ReadState, Error>| match state {
             Ok(state) => ReadState::Set {
                 read: state.read,
                 received: state.received,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::super::{Caller, Shared, Started, Work};
 use super::session::{administrator, refusal, whole};
-use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::credentials::{ApiKey, NewKey};
-use crate::wire::server::key;
-use crate::wire::{Failure, Reason, Reply};
+use tideline_model::access::{GrantText, Grants, GrantsFrom};
+use tideline_wire::server::key;
+use tideline_wire::{Failure, Reason, Reply};
 
 pub(in super::super) fn create(
     shared: &Arc<Shared>,

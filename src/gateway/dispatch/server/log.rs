@@ -13,10 +13,10 @@ use tracing::Level;
 use super::super::shape::{page_bytes, size};
 use super::super::wait::Wait;
 use super::super::{Caller, Shared, Work};
-use crate::access::Right;
-use crate::journal::{Line, Lines, Wanted, journal};
-use crate::wire::server::log;
-use crate::wire::{Method, Reply};
+use tideline_base::journal::{Line, Lines, Wanted, journal};
+use tideline_model::access::Right;
+use tideline_wire::server::log;
+use tideline_wire::{Method, Reply};
 
 pub(in super::super) fn tail(shared: &Arc<Shared>, caller: &Caller, request: &log::Tail) -> Work {
     let (mut after, level, limit) = (request.after, request.level, request.limit);

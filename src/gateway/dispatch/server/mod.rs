@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::{Caller, Shared, Work};
 use crate::health::{Past, STEP_MS};
-use crate::wire::{Reply, server};
+use tideline_wire::{Reply, server};
 
 pub(super) fn status(shared: &Arc<Shared>, caller: &Caller) -> Work {
     let shared = Arc::clone(shared);

@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use super::super::tables::stream::back_end;
 use super::super::{BUSY_RETRY_MS, Caller, Shared, Work};
-use crate::ids::{PartitionId, Position};
-use crate::reshape::{Asked, Change, Holder, Live, PARTITIONS_MAX, Refused, Shown, Stage, State};
-use crate::wire::server::partition;
-use crate::wire::{Failure, Reason, Reply};
+use tideline_base::ids::{PartitionId, Position};
+use tideline_timelines::reshape::{
+    Asked, Change, Holder, Live, PARTITIONS_MAX, Refused, Shown, Stage, State,
+};
+use tideline_wire::server::partition;
+use tideline_wire::{Failure, Reason, Reply};
 
 pub(in super::super) fn list(shared: &Arc<Shared>) -> Work {
     let shared = Arc::clone(shared);

@@ -14,14 +14,14 @@ use super::super::shape::size;
 use super::super::timelines::timeline::unsealed;
 use super::super::{Caller, Outcome, Shared, Work, refusal};
 use super::session::is_own;
-use crate::access::{Right, Rights};
 use crate::credentials::seal;
-use crate::feed::{About, Mailbox, Progress, Reached};
-use crate::gateway::live::{Live, Pulse};
-use crate::timeline::Target;
-use crate::wire::server::sessions::{Get, Got, List, Listed, Order, Session, SessionPosition};
-use crate::wire::timelines::readers::{Read, Reader, Readers};
-use crate::wire::{Failure, Reason, Reply};
+use crate::live::{Live, Pulse};
+use tideline_model::access::{Right, Rights};
+use tideline_timelines::feed::{About, Mailbox, Progress, Reached};
+use tideline_timelines::timeline::Target;
+use tideline_wire::server::sessions::{Get, Got, List, Listed, Order, Session, SessionPosition};
+use tideline_wire::timelines::readers::{Read, Reader, Readers};
+use tideline_wire::{Failure, Reason, Reply};
 
 /// Sessions that one call asks how far they are, at most.
 const ASKED_MAX: usize = 10_000;

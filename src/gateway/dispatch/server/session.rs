@@ -6,17 +6,17 @@
 use std::sync::Arc;
 
 use super::super::{Caller, NO_AUTHENTICATION, Outcome, Shared, Started, Work};
-use crate::access::{Asker, Identity, Right, Who};
 use crate::credentials::{Credential, CredentialError, Shown, StoredError};
-use crate::gateway::entrance::door::Door;
-use crate::gateway::live::Live;
-use crate::table::StoreError;
-use crate::wire::server::session::{Open, Opened, Server};
-use crate::wire::server::sessions;
-use crate::wire::{Failure, Reason, Reply};
+use crate::entrance::door::Door;
+use crate::live::Live;
+use tideline_model::access::{Asker, Identity, Right, Who};
+use tideline_table::StoreError;
+use tideline_wire::server::session::{Open, Opened, Server};
+use tideline_wire::server::sessions;
+use tideline_wire::{Failure, Reason, Reply};
 
 /// Answers `session.open`; what it shows was judged before.
-pub(in crate::gateway) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: Open) -> Outcome {
+pub fn open(shared: &Arc<Shared>, caller: &mut Caller, open: Open) -> Outcome {
     if shared.door.is_none() {
         // The user is believed. A token is not: its sender relies on a check that the server can't make.
         if open.token.is_some() {
@@ -107,7 +107,7 @@ fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
 }
 
 /// Whether two identities are of one user, or of keys of one name that act for the same user.
-pub(in crate::gateway) fn is_same_caller(one: &Identity, other: &Identity) -> bool {
+pub(crate) fn is_same_caller(one: &Identity, other: &Identity) -> bool {
     let is_same = match (&one.who, &other.who) {
         (Who::User(one), Who::User(other)) => one == other,
         (Who::Key { name: one, .. }, Who::Key { name: other, .. }) => one == other,
@@ -117,12 +117,7 @@ pub(in crate::gateway) fn is_same_caller(one: &Identity, other: &Identity) -> bo
 }
 
 /// Puts another credential in the place of a session's.
-pub(in crate::gateway) fn take(
-    door: &Door,
-    caller: &mut Caller,
-    live: &Live,
-    credential: Credential,
-) {
+pub fn take(door: &Door, caller: &mut Caller, live: &Live, credential: Credential) {
     let before = caller.asker.claim();
     let before = before.filter(|claim| is_same_caller(claim.identity(), &credential.identity));
     let claim = match before {

@@ -8,8 +8,8 @@ use super::super::shape::size;
 use super::super::tables::stream::{back_end, refusal as follow_refusal, source};
 use super::super::{Caller, Shared, Started, Work};
 use crate::webhook::{Replay, Status, WebhookError};
-use crate::wire::server::webhook;
-use crate::wire::{Failure, Reason, Reply};
+use tideline_wire::server::webhook;
+use tideline_wire::{Failure, Reason, Reply};
 
 pub(in super::super) fn list(shared: &Arc<Shared>, caller: &Caller) -> Started {
     back_end(caller)?;

@@ -10,16 +10,16 @@ use std::sync::Arc;
 use super::super::shape::{missing, size};
 use super::super::{Caller, Shared, Work};
 use super::table::{may, readable, refusal};
-use crate::model::{
+use tideline_model::{
     Comparator, Condition, Direction, Error, Existence, Filter, FoundRow, GetRange, KeyColumn,
     KeyType, KeyUse, KeyValue, Predicate, PrimaryKey, PutCell, Relation, ReturnContent, RowChange,
     RowWrite, Selection, Value,
 };
-use crate::table::{Got, RangePage, Table};
-use crate::wire::tables::changes::RowColumn;
-use crate::wire::tables::row::{self, Cells, Expect, Get, Page, Put, Range, Row, Stored};
-use crate::wire::tables::row_filter::{self, Op};
-use crate::wire::{Columns, Entry, Failure, Limits, Method, OneValue, Reply};
+use tideline_table::{Got, RangePage, Table};
+use tideline_wire::tables::changes::RowColumn;
+use tideline_wire::tables::row::{self, Cells, Expect, Get, Page, Put, Range, Row, Stored};
+use tideline_wire::tables::row_filter::{self, Op};
+use tideline_wire::{Columns, Entry, Failure, Limits, Method, OneValue, Reply};
 
 pub(in super::super) fn get(shared: &Arc<Shared>, caller: &Caller, get: Get) -> Work {
     let (shared, caller) = (Arc::clone(shared), caller.clone());

@@ -7,18 +7,15 @@ use std::sync::Arc;
 
 use super::super::shape::size;
 use super::super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Shared, Started, Work};
-use crate::access::Right;
-use crate::feed::{Begin, ChangeReader};
-use crate::model::Error;
-use crate::table::{Cursor, FollowError, Followed};
-use crate::wire::tables::stream;
-use crate::wire::{Failure, Reason, Reply};
+use tideline_model::Error;
+use tideline_model::access::Right;
+use tideline_table::{Cursor, FollowError, Followed};
+use tideline_timelines::feed::{Begin, ChangeReader};
+use tideline_wire::tables::stream;
+use tideline_wire::{Failure, Reason, Reply};
 
 /// Opens a reader.
-pub(in crate::gateway) async fn open(
-    shared: &Shared,
-    request: stream::Open,
-) -> Result<ChangeReader, Failure> {
+pub async fn open(shared: &Shared, request: stream::Open) -> Result<ChangeReader, Failure> {
     let followed = match (request.table, request.timelines) {
         (Some(table), _) => Followed::Table(table),
         (None, prefix) => Followed::Timelines(prefix.unwrap_or_default()),
@@ -127,7 +124,7 @@ pub(in super::super) fn source(followed: Followed) -> (Option<String>, Option<St
 }
 
 /// Refuses a caller that has named a user.
-pub(in crate::gateway) fn back_end(caller: &Caller) -> Result<(), Failure> {
+pub(crate) fn back_end(caller: &Caller) -> Result<(), Failure> {
     match caller.asker.claim() {
         Some(claim) if claim.everywhere().has(Right::Admin) => Ok(()),
         Some(_) => Err(Failure::new(Reason::Forbidden).saying(NO_RIGHT)),

@@ -7,15 +7,15 @@
 use std::sync::Arc;
 
 use super::super::{BUSY_RETRY_MS, Caller, NO_RIGHT, Shared, Work};
-use crate::access::{Claim, Rights};
-use crate::gateway::tablestore::{allow, seen, shows};
-use crate::model;
-use crate::model::Error;
-use crate::table::Table;
-use crate::wire::tables::table::{
+use crate::tablestore::{allow, seen, shows};
+use tideline_model as model;
+use tideline_model::Error;
+use tideline_model::access::{Claim, Rights};
+use tideline_table::Table;
+use tideline_wire::tables::table::{
     Column, Get, Index, Info, KeyColumn, Listed, Named, Stream, TableOptions,
 };
-use crate::wire::{Failure, Method, Reason, Reply, tablestore};
+use tideline_wire::{Failure, Method, Reason, Reply, tablestore};
 
 pub(in super::super) fn list(shared: &Arc<Shared>, caller: &Caller) -> Work {
     let (shared, claim) = (Arc::clone(shared), caller.asker.claim().cloned());

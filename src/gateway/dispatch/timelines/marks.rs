@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::super::shape::{page_bytes, size};
 use super::super::{Caller, Shared, Started, Work, refusal};
-use crate::timeline::{Pinned, React, ReactionsOf};
-use crate::wire::messages::{pin, reaction};
-use crate::wire::{Method, Reply};
+use tideline_timelines::timeline::{Pinned, React, ReactionsOf};
+use tideline_wire::messages::{pin, reaction};
+use tideline_wire::{Method, Reply};
 
 pub(in super::super) fn react(
     shared: &Arc<Shared>,

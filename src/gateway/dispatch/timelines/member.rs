@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::super::shape::{page_bytes, size};
 use super::super::{Caller, Shared, Work, refusal};
-use crate::timeline::{AddMembers, ListMembers, RemoveMembers, UpdateMember};
-use crate::wire::timelines::member;
-use crate::wire::timelines::new_member::{History, HistoryWord};
-use crate::wire::{Columns, Entry, Method, Reply};
+use tideline_timelines::timeline::{AddMembers, ListMembers, RemoveMembers, UpdateMember};
+use tideline_wire::timelines::member;
+use tideline_wire::timelines::new_member::{History, HistoryWord};
+use tideline_wire::{Columns, Entry, Method, Reply};
 
 fn columns(entry: Entry<'static>) -> Columns {
     entry.columns.into_owned()

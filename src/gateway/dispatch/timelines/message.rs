@@ -7,20 +7,22 @@ use std::sync::Arc;
 
 use super::super::shape::{self, entry_limits, page_bytes, size};
 use super::super::{Caller, Outcome, Shared, Work, refusal};
-use crate::timeline::{Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage};
-use crate::wire;
-use crate::wire::messages::message;
-use crate::wire::{Method, Reply};
+use tideline_timelines::timeline::{
+    Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage,
+};
+use tideline_wire as wire;
+use tideline_wire::messages::message;
+use tideline_wire::{Method, Reply};
 
 /// An append, ready to be queued, and how it is answered.
-pub(in crate::gateway) struct Appending {
-    pub(in crate::gateway) prepared: Prepared,
-    pub(in crate::gateway) asked: Asked,
+pub(crate) struct Appending {
+    pub(crate) prepared: Prepared,
+    pub asked: Asked,
 }
 
 /// Which of the two methods it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::gateway) enum Asked {
+pub enum Asked {
     One,
     Batch,
 }
@@ -39,7 +41,7 @@ impl Appending {
 
 impl Asked {
     /// The method.
-    pub(in crate::gateway) fn method(self) -> Method {
+    pub fn method(self) -> Method {
         match self {
             Asked::One => Method::MessageAppend,
             Asked::Batch => Method::MessageAppendBatch,
@@ -47,7 +49,7 @@ impl Asked {
     }
 
     /// The reply or refusal that an answer of the timelines comes to.
-    pub(in crate::gateway) fn outcome(self, answer: Answer) -> Outcome {
+    pub fn outcome(self, answer: Answer) -> Outcome {
         match self {
             Asked::One => one(answer),
             Asked::Batch => batch(answer),
@@ -56,7 +58,7 @@ impl Asked {
 }
 
 /// What the timelines answer to one append.
-pub(in crate::gateway) type Answer = Result<(Vec<Appended>, String), Error>;
+pub type Answer = Result<(Vec<Appended>, String), Error>;
 
 fn one(answer: Answer) -> Outcome {
     let (appended, epoch) = answer.map_err(|error| one_of_one(refusal(error)))?;
@@ -109,11 +111,7 @@ fn batch(answer: Answer) -> Outcome {
     }))
 }
 
-pub(in crate::gateway) fn append(
-    shared: &Shared,
-    caller: &Caller,
-    request: message::Append,
-) -> Appending {
+pub fn append(shared: &Shared, caller: &Caller, request: message::Append) -> Appending {
     let prepared = shared.timelines.prepare(Append {
         timeline: request.timeline,
         asker: caller.asking(Method::MessageAppend),
@@ -131,7 +129,7 @@ pub(in crate::gateway) fn append(
     Appending { prepared, asked }
 }
 
-pub(in crate::gateway) fn append_all(
+pub(crate) fn append_all(
     shared: &Shared,
     caller: &Caller,
     request: message::AppendBatch,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::super::shape::{self, page_bytes, size};
 use super::super::{Caller, Shared, Work, refusal};
-use crate::timeline::ListScheduled;
-use crate::wire::messages::schedule;
-use crate::wire::{Method, Reply};
+use tideline_timelines::timeline::ListScheduled;
+use tideline_wire::messages::schedule;
+use tideline_wire::{Method, Reply};
 
 pub(in super::super) fn list(
     shared: &Arc<Shared>,

@@ -10,24 +10,24 @@ use std::sync::Arc;
 
 use super::super::shape::{page_bytes, size};
 use super::super::{Caller, Shared, Work, refusal};
-use crate::feed;
-use crate::feed::{Body, Mailbox};
-use crate::timeline::{ListMembers, Target};
-use crate::wire::timelines::signal::{
+use tideline_timelines::feed;
+use tideline_timelines::feed::{Body, Mailbox};
+use tideline_timelines::timeline::{ListMembers, Target};
+use tideline_wire::timelines::signal::{
     Get, Got, Online, Presence, Refused, Signal, Signalled, User,
 };
-use crate::wire::{Failure, Method, Reason, Reply};
+use tideline_wire::{Failure, Method, Reason, Reply};
 
 /// The connection that a signal comes from.
-pub(in crate::gateway) struct From<'s> {
-    pub(in crate::gateway) mailbox: &'s Arc<Mailbox>,
+pub struct From<'s> {
+    pub(crate) mailbox: &'s Arc<Mailbox>,
     /// It subscribes to the timeline and could read it at this turn, see [`feed::Subscription::turn`].
-    pub(in crate::gateway) turn: Option<u32>,
+    pub turn: Option<u32>,
 }
 
 /// Sends a signal. One that the timeline has no room for is dropped without a word: its sender has done nothing wrong,
 /// and could do nothing about it.
-pub(in crate::gateway) fn signal(
+pub fn signal(
     shared: &Arc<Shared>,
     caller: &Caller,
     request: Signal,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::super::shape::{entry_limits, page_bytes, size};
 use super::super::{Caller, Shared, Work, refusal};
 use crate::credentials::{SEALED, seal, unseal};
-use crate::timeline::{Behind, Create, Level, LevelEntry, List, UpdateMeta};
-use crate::wire::timelines::{prefixes, timeline};
-use crate::wire::{Failure, Method, Reply};
+use tideline_timelines::timeline::{Behind, Create, Level, LevelEntry, List, UpdateMeta};
+use tideline_wire::timelines::{prefixes, timeline};
+use tideline_wire::{Failure, Method, Reply};
 
 /// What is said of a `next` of before the server's start.
 const NOT_SEALED: &str = "no page gave this as next since the server's start; begin anew";

@@ -10,19 +10,19 @@ use futures_util::FutureExt as _;
 
 use super::refused::Refused;
 use super::{Centrifuge, Session};
-use crate::access::{Asker, Membership, Right, Rights};
-use crate::gateway::Shared;
-use crate::gateway::centrifuge::{Ask, calls};
-use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::dispatch::timelines::message::{Appending, Asked};
-use crate::gateway::entrance::door::Door;
-use crate::gateway::session::answer::Weight;
-use crate::timeline::{Append, DIRECT};
-use crate::wire::centrifuge::{
+use crate::Shared;
+use crate::centrifuge::{Ask, calls};
+use crate::dispatch::shape::page_bytes;
+use crate::dispatch::timelines::message::{Appending, Asked};
+use crate::entrance::door::Door;
+use crate::session::answer::Weight;
+use tideline_model::access::{Asker, Membership, Right, Rights};
+use tideline_timelines::timeline::{Append, DIRECT};
+use tideline_wire::centrifuge::{
     ClientInfo, Code, Encoding, HistoryRequest, PublishRequest, Published, Reply, RpcRequest,
     message_id,
 };
-use crate::wire::{Call, Id, Method, Reason, Request, jsonrpc};
+use tideline_wire::{Call, Id, Method, Reason, Request, jsonrpc};
 
 impl Session {
     /// The asker for something of a channel: the believed one where the options of this dialect allow it, else the one

@@ -14,12 +14,12 @@ use super::refused::Refused;
 use super::stand::ttl;
 use super::{Centrifuge, Session};
 use crate::credentials::TokenRefused;
-use crate::gateway::dispatch::server::session::{is_same_caller, take};
-use crate::wire::centrifuge::{
+use crate::dispatch::server::session::{is_same_caller, take};
+use tideline_wire::centrifuge::{
     Code, Disconnect, Error, RefreshRequest, RefreshResult, Reply, SubRefreshRequest,
     SubRefreshResult, Unsubscribe,
 };
-use crate::wire::{Close, Method};
+use tideline_wire::{Close, Method};
 
 impl Session {
     /// When something of this dialect may be due.

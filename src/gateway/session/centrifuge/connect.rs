@@ -13,14 +13,14 @@ use super::refused::Refused;
 use super::stand::{Placed, open, ttl};
 use super::subscribe::CHANNELS_MAX;
 use super::{Session, Stage};
+use crate::centrifuge::hub::{Order, Wish};
 use crate::credentials::{ChannelClaim, Connection};
-use crate::gateway::centrifuge::hub::{Order, Wish};
-use crate::gateway::limits::Places;
-use crate::gateway::session::answer::Weight;
-use crate::gateway::session::login::Login;
-use crate::gateway::session::{peer, random, unasked_for};
-use crate::wire::Method;
-use crate::wire::centrifuge::{
+use crate::limits::Places;
+use crate::session::answer::Weight;
+use crate::session::login::Login;
+use crate::session::{peer, random, unasked_for};
+use tideline_wire::Method;
+use tideline_wire::centrifuge::{
     ANONYMOUS, Code, ConnectRequest, ConnectResult, Disconnect, Reply, SubscribeRequest,
 };
 
@@ -277,4 +277,4 @@ const PUBLICATIONS_MAX: u64 = 100;
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 pub(super) const VERSION: &str = concat!("Tideline ", env!("CARGO_PKG_VERSION"));
 /// The name of the one server that there is.
-pub(in crate::gateway) const NODE: &str = "tideline";
+pub(crate) const NODE: &str = "tideline";

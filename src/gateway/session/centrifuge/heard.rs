@@ -7,14 +7,14 @@
 use std::task::{Context, Poll};
 
 use super::{Session, Stage};
-use crate::gateway::centrifuge::hub::{Heard, Order};
-use crate::gateway::session::End;
-use crate::wire::centrifuge::{Disconnect, Unsubscribe};
+use crate::centrifuge::hub::{Heard, Order};
+use crate::session::End;
+use tideline_wire::centrifuge::{Disconnect, Unsubscribe};
 
 impl Session {
     /// Leaves the channels whose subscriptions have ended. Nothing may begin between those ends and this call: then
     /// each name still means the channel that has ended.
-    pub(in crate::gateway::session) fn leave_ended(&mut self) {
+    pub(in crate::session) fn leave_ended(&mut self) {
         let gone = self.subscriptions.gone.get_or_insert_default();
         for (channel, why) in std::mem::take(gone) {
             self.channel_ended(&channel, why);
@@ -22,7 +22,7 @@ impl Session {
     }
 
     /// Takes what has come, while there is room for it.
-    pub(in crate::gateway::session) fn poll_heard(
+    pub(in crate::session) fn poll_heard(
         &mut self,
         context: &mut Context<'_>,
     ) -> Result<bool, End> {

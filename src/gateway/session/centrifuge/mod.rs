@@ -28,17 +28,17 @@ use super::jobs::Done;
 use super::login::Entered;
 use super::subscriptions::parts::{Opened, OpenedChannel};
 use super::{Draining, End, Session};
-use crate::access::Asker;
-use crate::gateway::Shared;
-use crate::gateway::centrifuge::Options;
-use crate::gateway::centrifuge::hub::Registered;
-use crate::wire::centrifuge::{
-    ANONYMOUS, Code, Command, Commands, Disconnect, Encoding, Error, Reply,
-};
-use crate::wire::{Failure, Method, Reason};
+use crate::Shared;
+use crate::centrifuge::Options;
+use crate::centrifuge::hub::Registered;
 use channels::Channels;
 pub(in super::super) use connect::NODE;
 use refused::Refused;
+use tideline_model::access::Asker;
+use tideline_wire::centrifuge::{
+    ANONYMOUS, Code, Command, Commands, Disconnect, Encoding, Error, Reply,
+};
+use tideline_wire::{Failure, Method, Reason};
 
 /// What a session of this dialect has.
 pub(super) struct Centrifuge {

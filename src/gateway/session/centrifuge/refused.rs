@@ -3,7 +3,7 @@
 //! Owns: which refusals of tokens are answers, and which end the connection. Must not: answer.
 
 use crate::credentials::TokenRefused;
-use crate::wire::centrifuge::{Code, Disconnect};
+use tideline_wire::centrifuge::{Code, Disconnect};
 
 /// Why a command is refused.
 pub(super) enum Refused {

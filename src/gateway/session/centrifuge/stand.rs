@@ -8,12 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::super::subscriptions::parts::{OpenedChannel, Opening};
-use crate::feed::{Mailbox, Subscription, Watch};
-use crate::gateway::Shared;
-use crate::gateway::dispatch::subscribe::{Asked, Room, making, quietly, subscribe};
-use crate::wire::Failure;
-use crate::wire::centrifuge::{Code, SubscribeRequest, SubscribeResult, shown};
-use crate::wire::timelines::sync::{Start, State, Subscribed};
+use crate::Shared;
+use crate::dispatch::subscribe::{Asked, Room, making, quietly, subscribe};
+use tideline_timelines::feed::{Mailbox, Subscription, Watch};
+use tideline_wire::Failure;
+use tideline_wire::centrifuge::{Code, SubscribeRequest, SubscribeResult, shown};
+use tideline_wire::timelines::sync::{Start, State, Subscribed};
 
 /// A channel that has its place and is to be opened.
 pub(super) struct Placed {

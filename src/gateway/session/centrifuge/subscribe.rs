@@ -14,18 +14,18 @@ use super::channels::Channel;
 use super::refused::Refused;
 use super::stand::{FIRST_PAGE, Placed, open, ttl};
 use super::{Session, Stage};
-use crate::access::Asker;
+use crate::centrifuge::hub::{Member, Order, Wish};
+use crate::centrifuge::{Ask, ChannelOptions};
 use crate::credentials::{ChannelClaim, Subscriber, Subscription, TokenRefused};
-use crate::feed::With;
-use crate::gateway::centrifuge::hub::{Member, Order, Wish};
-use crate::gateway::centrifuge::{Ask, ChannelOptions};
-use crate::gateway::dispatch::subscribe::Asked;
-use crate::gateway::session::answer::Weight;
-use crate::wire::centrifuge::{
+use crate::dispatch::subscribe::Asked;
+use crate::session::answer::Weight;
+use tideline_model::access::Asker;
+use tideline_timelines::feed::With;
+use tideline_wire::centrifuge::{
     ClientInfo, Code, Disconnect, Empty, FOSSIL, Push, Reply, Subscribe, SubscribeRequest,
     Unsubscribe, check_channel,
 };
-use crate::wire::{Ended, Method};
+use tideline_wire::{Ended, Method};
 
 impl Session {
     pub(super) fn subscribe(

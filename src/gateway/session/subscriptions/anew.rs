@@ -14,13 +14,13 @@ use super::super::Session;
 use super::super::jobs::Done;
 use super::Subscriptions;
 use super::parts::Opening;
-use crate::access::Claim;
-use crate::feed;
-use crate::feed::Feed;
-use crate::gateway::dispatch::Caller;
-use crate::gateway::form::Form;
-use crate::gateway::outbox::Outbox;
-use crate::wire::Method;
+use crate::dispatch::Caller;
+use crate::form::Form;
+use crate::outbox::Outbox;
+use tideline_model::access::Claim;
+use tideline_timelines::feed;
+use tideline_timelines::feed::Feed;
+use tideline_wire::Method;
 
 /// What the subscriptions of a session were decided by.
 pub(in super::super) struct Decided {

@@ -13,21 +13,21 @@ use futures_util::future::BoxFuture;
 use super::super::jobs::Done;
 use super::Subscriptions;
 use super::parts::{Opening, Rest, Wanted};
-use crate::feed::Watch;
-use crate::gateway::Shared;
-use crate::gateway::dispatch::people::conversation;
-use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::dispatch::subscribe::{Asked, REWIND};
-use crate::gateway::dispatch::wait::too_many;
-use crate::gateway::dispatch::{Caller, Outcome};
-use crate::gateway::form::Form;
-use crate::gateway::outbound;
-use crate::gateway::outbox::Outbox;
-use crate::people::{OwnPosition, OwnSide, Place};
-use crate::timeline::{Error, Timelines};
-use crate::wire::timelines::sync;
-use crate::wire::timelines::sync::{Following, Start, SubscribedMany};
-use crate::wire::{Ended, Failure, Push, Reason, Reply, push};
+use crate::Shared;
+use crate::dispatch::people::conversation;
+use crate::dispatch::shape::page_bytes;
+use crate::dispatch::subscribe::{Asked, REWIND};
+use crate::dispatch::wait::too_many;
+use crate::dispatch::{Caller, Outcome};
+use crate::form::Form;
+use crate::outbound;
+use crate::outbox::Outbox;
+use tideline_timelines::feed::Watch;
+use tideline_timelines::people::{OwnPosition, OwnSide, Place};
+use tideline_timelines::timeline::{Error, Timelines};
+use tideline_wire::timelines::sync;
+use tideline_wire::timelines::sync::{Following, Start, SubscribedMany};
+use tideline_wire::{Ended, Failure, Push, Reason, Reply, push};
 
 /// A subscription to all conversations of a user.
 pub(in super::super) struct Conversations {

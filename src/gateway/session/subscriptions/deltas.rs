@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::feed::{Fresh, Page};
-use crate::gateway::form::Form;
-use crate::gateway::outbound;
+use crate::form::Form;
+use crate::outbound;
+use tideline_timelines::feed::{Fresh, Page};
 
 /// Whether a subscription takes deltas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

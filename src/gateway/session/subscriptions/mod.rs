@@ -23,16 +23,16 @@ use super::super::form::Form;
 use super::super::outbox::Outbox;
 use super::super::{Shared, outbound};
 use super::jobs::Done;
-use crate::access::Asker;
-use crate::bounds::Share;
-use crate::feed::{Ended, Feed, Mailbox, Next, Pull, Subscription, Watch, Who};
-use crate::metrics::Metrics;
-use crate::wire::push;
 use conversations::Conversations;
 use deltas::Deltas;
 use parts::{Opening, Rest};
 use slot::{Live, Slot};
 use slots::Slots;
+use tideline_base::bounds::Share;
+use tideline_base::metrics::Metrics;
+use tideline_model::access::Asker;
+use tideline_timelines::feed::{Ended, Feed, Mailbox, Next, Pull, Subscription, Watch, Who};
+use tideline_wire::push;
 
 /// All subscriptions of a connection.
 pub(super) struct Subscriptions {

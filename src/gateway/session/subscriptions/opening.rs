@@ -15,18 +15,18 @@ use super::super::jobs::Done;
 use super::Subscriptions;
 use super::conversations;
 use super::parts::{Filled, Opened, Opening, Rest, Wanted};
-use crate::access::Asker;
-use crate::feed::Watch;
-use crate::gateway::Shared;
-use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::dispatch::subscribe::{Asked, Room, subscribe};
-use crate::gateway::dispatch::wait::too_many;
-use crate::gateway::dispatch::{Caller, Outcome};
-use crate::gateway::form::Form;
-use crate::gateway::outbox::Outbox;
-use crate::wire::timelines::sync;
-use crate::wire::timelines::sync::{Following, Start, SubscribedMany};
-use crate::wire::{Actual, Failure, Method, Push, Reason, Reply};
+use crate::Shared;
+use crate::dispatch::shape::page_bytes;
+use crate::dispatch::subscribe::{Asked, Room, subscribe};
+use crate::dispatch::wait::too_many;
+use crate::dispatch::{Caller, Outcome};
+use crate::form::Form;
+use crate::outbox::Outbox;
+use tideline_model::access::Asker;
+use tideline_timelines::feed::Watch;
+use tideline_wire::timelines::sync;
+use tideline_wire::timelines::sync::{Following, Start, SubscribedMany};
+use tideline_wire::{Actual, Failure, Method, Push, Reason, Reply};
 
 impl Subscriptions {
     /// The caller's asker, as the one that all its subscriptions share.

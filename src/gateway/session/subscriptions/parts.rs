@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::feed::{ChangeReader, Subscription, Watch};
-use crate::gateway::Shared;
-use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::dispatch::subscribe::{Asked, Room, quietly, subscribe};
-use crate::wire::Reason;
-use crate::wire::timelines::sync::{Start, SubscribedOne};
+use crate::Shared;
+use crate::dispatch::shape::page_bytes;
+use crate::dispatch::subscribe::{Asked, Room, quietly, subscribe};
+use tideline_timelines::feed::{ChangeReader, Subscription, Watch};
+use tideline_wire::Reason;
+use tideline_wire::timelines::sync::{Start, SubscribedOne};
 
 /// Names a place for a subscription; the generation differs from that of later ones in the same slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

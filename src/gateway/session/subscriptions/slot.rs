@@ -9,7 +9,7 @@ use super::super::super::form::Form;
 use super::super::super::outbound;
 use super::super::super::outbox::Outbox;
 use super::deltas::Deltas;
-use crate::feed::{Body, Mailbox, Pulled, Subscription};
+use tideline_timelines::feed::{Body, Mailbox, Pulled, Subscription};
 
 pub(in super::super) struct Slot {
     pub(in super::super) name: Arc<str>,

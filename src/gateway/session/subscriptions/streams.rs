@@ -12,18 +12,18 @@ use futures_util::future::{AbortHandle, abortable};
 use super::super::answer::{Pending, Weight};
 use super::super::jobs::{Done, Jobs};
 use super::parts::Opened;
-use crate::feed::{ChangeGroup, ChangeReader};
-use crate::gateway::dispatch::shape::page_bytes;
-use crate::gateway::dispatch::tables::stream::{back_end, open};
-use crate::gateway::dispatch::{Caller, Outcome};
-use crate::gateway::form::Form;
-use crate::gateway::outbox::Outbox;
-use crate::gateway::{Shared, changes};
-use crate::metrics::Metrics;
-use crate::table::{FollowError, PageBounds};
-use crate::wire::push::{StreamEnd, StreamEnded};
-use crate::wire::tables::stream;
-use crate::wire::{Failure, Limits, Push, Reason, Reply};
+use crate::dispatch::shape::page_bytes;
+use crate::dispatch::tables::stream::{back_end, open};
+use crate::dispatch::{Caller, Outcome};
+use crate::form::Form;
+use crate::outbox::Outbox;
+use crate::{Shared, changes};
+use tideline_base::metrics::Metrics;
+use tideline_table::{FollowError, PageBounds};
+use tideline_timelines::feed::{ChangeGroup, ChangeReader};
+use tideline_wire::push::{StreamEnd, StreamEnded};
+use tideline_wire::tables::stream;
+use tideline_wire::{Failure, Limits, Push, Reason, Reply};
 
 /// All streams of a connection.
 pub(in super::super) struct Streams {

@@ -4,7 +4,7 @@
 //! not: repeat the rules of parameters; `values.rs` and `mod.rs` have them.
 
 use super::*;
-use crate::wire::Entry;
+use crate::Entry;
 
 /// A body in MessagePack from what `json!` makes; integers and doubles as they stand.
 fn packed(value: &serde_json::Value) -> Vec<u8> {
@@ -329,7 +329,7 @@ proptest! {
         let encoding = if pack { Encoding::MessagePack } else { Encoding::Json };
         let entry = Entry::from(columns.clone());
         let bytes_max = entry.encoded_bytes_max();
-        let json_bytes = crate::model::json_bytes(&columns);
+        let json_bytes = tideline_model::json_bytes(&columns);
         #[derive(serde::Serialize)]
         struct Params<'a> { timeline: &'a str, entry: &'a Entry<'a> }
         #[derive(serde::Serialize)]

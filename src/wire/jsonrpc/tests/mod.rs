@@ -13,8 +13,8 @@ use serde_json::json;
 use super::super::messages::message;
 use super::super::server::session;
 use super::*;
-use crate::model::Value;
-use crate::wire::{Actual, Limits, Push, Reason, Reply, Request, push as pushes};
+use crate::{Actual, Limits, Push, Reason, Reply, Request, push as pushes};
+use tideline_model::Value;
 
 fn encoded(id: &Id, answer: Result<&Reply, &Failure>, encoding: Encoding) -> Bytes {
     let dialect: &dyn Dialect = &JsonRpc(encoding);

@@ -17,8 +17,8 @@ use super::{
     TYPE_BINARY, TYPE_BOOLEAN, TYPE_DOUBLE, TYPE_INF_MAX, TYPE_INF_MIN, TYPE_INTEGER, TYPE_NULL,
     TYPE_STRING, Variant,
 };
-use crate::model::limits::VERSION_BYTES;
-use crate::model::{
+use tideline_model::limits::VERSION_BYTES;
+use tideline_model::{
     ChangeKind, ChangeRef, ChangedCell, KeyColumn, KeyValue, RowRef, RowSink, ValueRef,
 };
 

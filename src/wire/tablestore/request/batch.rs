@@ -14,8 +14,8 @@ use super::table::missing;
 use super::transaction::transaction;
 use super::write;
 use super::write::{Kind, check_data_size};
-use crate::model::limits::{BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
-use crate::model::{KeyUse, PrimaryKey, RowWrite, Selection, TransactionId, check_table_name};
+use tideline_model::limits::{BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
+use tideline_model::{KeyUse, PrimaryKey, RowWrite, Selection, TransactionId, check_table_name};
 
 /// The rows of one table in a BatchGetRow.
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use super::super::failure::Failure;
 use super::super::plainbuffer::{Cell, Row, Variant, decode_row};
 use super::super::refusal::invalid_key_type;
-use crate::model::limits::KEY_COLUMNS_MAX;
-use crate::model::{Error, KeyUse, KeyValue, PrimaryKey, Value, check_column_name};
+use tideline_model::limits::KEY_COLUMNS_MAX;
+use tideline_model::{Error, KeyUse, KeyValue, PrimaryKey, Value, check_column_name};
 
 /// The value of an attribute, in a cell or in a filter.
 pub(in super::super) fn attribute_value(column: &str, variant: Variant) -> Result<Value, Failure> {

@@ -15,8 +15,8 @@ use super::super::proto::{
     FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
 };
 use super::cells::attribute_value;
-use crate::model::limits::FILTER_NODES_MAX;
-use crate::model::{
+use tideline_model::limits::FILTER_NODES_MAX;
+use tideline_model::{
     Cast, ColumnPage, Comparator, EXPRESSIONS_BYTES_MAX, Filter, Predicate, Relation, Transfer,
     check_column_name,
 };

@@ -6,7 +6,7 @@
 use super::super::failure::Failure;
 use super::super::proto;
 use super::table::{index_meta, missing, table_name};
-use crate::model::{IndexDefinition, IndexKind, IndexMeta, IndexState};
+use tideline_model::{IndexDefinition, IndexKind, IndexMeta, IndexState};
 
 /// An index that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use super::cells::decode_key;
 use super::filter::decode_filter;
 use super::table::{missing, table_name};
 use super::transaction::transaction;
-use crate::model;
-use crate::model::{Direction, KeyUse, PrimaryKey, Selection, TransactionId};
+use tideline_model as model;
+use tideline_model::{Direction, KeyUse, PrimaryKey, Selection, TransactionId};
 
 /// A selection as messages hold it.
 pub(in super::super) struct Parts {
@@ -29,7 +29,7 @@ pub(in super::super) struct Parts {
 /// The parts of one of the three messages that have these fields.
 macro_rules! parts {
     ($message:ident) => {
-        $crate::wire::tablestore::request::read::Parts {
+        $crate::tablestore::request::read::Parts {
             columns: $message.columns_to_get,
             time_range: $message.time_range,
             max_versions: $message.max_versions,

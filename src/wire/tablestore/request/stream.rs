@@ -8,7 +8,7 @@ use super::super::failure::Failure;
 use super::super::plainbuffer::{RowBuffer, encode_change};
 use super::super::proto;
 use super::table::{missing, table_name};
-use crate::model::{ChangeKind, ChangeRef, ChangeSink, Definition, RowRef, RowSink};
+use tideline_model::{ChangeKind, ChangeRef, ChangeSink, Definition, RowRef, RowSink};
 
 /// DescribeStream.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use super::super::failure::Failure;
 use super::super::proto;
-use crate::model::limits::DEFINED_COLUMNS_MAX;
-use crate::model::{
+use tideline_model::limits::DEFINED_COLUMNS_MAX;
+use tideline_model::{
     ColumnType, DefinedColumn, Error, IndexKind, IndexMeta, KeyColumn, KeyType, NewTable,
     OptionsUpdate, StreamSpec, TableOptions, TableUpdate, Throughput, check_column_name,
     check_defined_columns, check_key_columns, check_table_name,

@@ -7,7 +7,7 @@ use super::super::failure::Failure;
 use super::super::proto;
 use super::cells::decode_key;
 use super::table::{missing, table_name};
-use crate::model::{KeyUse, PrimaryKey, TransactionId};
+use tideline_model::{KeyUse, PrimaryKey, TransactionId};
 
 /// StartLocalTransaction.
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use super::cells::{attribute_value, take_key};
 use super::filter::decode_predicate;
 use super::table::{missing, table_name};
 use super::transaction::transaction;
-use crate::model::limits::{COLUMNS_MAX, WRITE_BYTES_MAX};
-use crate::model::{
+use tideline_model::limits::{COLUMNS_MAX, WRITE_BYTES_MAX};
+use tideline_model::{
     CellChange, Condition, Error, Existence, KeyUse, KeyValue, PrimaryKey, PutCell, ReturnContent,
     RowChange, RowWrite, TransactionId, check_column_name, check_version,
 };

@@ -12,8 +12,8 @@ use super::super::proto::{
     FilterType, LogicalOperator, SingleColumnValueFilter, ValueTransferRule, VariantType,
 };
 use super::super::request::filter::{decode_filter, decode_predicate};
-use crate::model::limits::{PATTERN_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::model::{
+use tideline_model::limits::{PATTERN_BYTES_MAX, VALUE_BYTES_MAX};
+use tideline_model::{
     Cell, ColumnPage, Comparator, Filter, KeyColumn, KeyType, KeyValue, Predicate, RowRef, Value,
     ValueRef,
 };

@@ -9,7 +9,7 @@ use prost::Message;
 use super::super::limits::{BODY_BYTES_MAX, FIELDS_MAX, TABLE_BODY_BYTES_MAX};
 use super::super::plainbuffer::{Cell, CellOperation, Row, Variant, encode_row, encode_variant};
 use super::super::{Code, Failure, Operation, Request, proto};
-use crate::model::{
+use tideline_model::{
     CellChange, ColumnType, Comparator, Direction, Existence, Filter, KeyColumn, KeyType, KeyValue,
     Predicate, PutCell, ReturnContent, RowChange, Value,
 };

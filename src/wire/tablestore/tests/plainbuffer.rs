@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use bytes::Bytes;
 
 use super::super::plainbuffer::*;
-use crate::model::{self, KeyColumn, KeyType, KeyValue, RowRef, RowSink as _, ValueRef};
+use tideline_model::{self as model, KeyColumn, KeyType, KeyValue, RowRef, RowSink as _, ValueRef};
 
 fn hex(text: &str) -> Bytes {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();

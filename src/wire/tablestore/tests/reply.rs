@@ -9,8 +9,8 @@ use super::super::plainbuffer::{
 };
 use super::super::reply::{RangeReply, RowReply, TableReply};
 use super::super::{Code, Failure, Reply, proto};
-use crate::ids::TableId;
-use crate::model::{Consumed, Definition, KeyColumn, KeyType, TableOptions, Throughput};
+use tideline_base::ids::TableId;
+use tideline_model::{Consumed, Definition, KeyColumn, KeyType, TableOptions, Throughput};
 
 fn row() -> Row {
     Row {

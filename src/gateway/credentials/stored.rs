@@ -1,0 +1,310 @@
+//! What of credentials is stored: API keys, and what was revoked.
+//!
+//! Owns: their rows, and the files of signing keys' secrets. Promises: a key is answered after it is on disk, and a
+//! revocation too; a secret is in its own file that only the owner can read, and in no row. Must not: decide.
+//!
+//! ```text
+//! 51 API keys     (ID)    $act_as, $certificate, $hash, $name, $rights, $signing   version = when it was made
+//! 52 revocations  (user)  $before: the user's tokens from before, ms               version = when it was written
+//! ```
+//! `$act_as` and `$rights` are JSON. The secret of a signing key is in `keys/ID` of the data directory.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::api_key::{ApiKey, KeySecret, user_pattern};
+use tideline_base::decode;
+use tideline_base::ids::PartitionId;
+use tideline_base::ordered::Reader;
+use tideline_model::ValueRef;
+use tideline_model::access::{GrantText, Grants, GrantsFrom};
+use tideline_table::{
+    API_KEYS, Key, Malformed, Partitions, Purpose, REVOCATIONS, ReadError, Row, RowWriter,
+    StoreError, SubmitError, Txn, View, delete, load, number_in, put, read_row, scan_all,
+};
+
+const ACT_AS: &str = "$act_as";
+const CERTIFICATE: &str = "$certificate";
+const HASH: &str = "$hash";
+const NAME: &str = "$name";
+const RIGHTS: &str = "$rights";
+const SIGNING: &str = "$signing";
+const BEFORE: &str = "$before";
+
+/// About what a call holds in the queue.
+const ROW_BYTES: usize = 2_048;
+/// The folder of signing keys' secrets.
+const FOLDER: &str = "keys";
+
+/// Why keys or revocations can't be read or written.
+#[derive(Debug)]
+pub enum StoredError {
+    /// The partition can't.
+    Store(StoreError),
+    /// A row is damaged.
+    Read(ReadError),
+    /// The file of a secret.
+    File(PathBuf, io::Error),
+}
+
+impl std::fmt::Display for StoredError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StoredError::Store(error) => write!(out, "cannot write: {error:?}"),
+            StoredError::Read(error) => write!(out, "{}", error.0),
+            StoredError::File(path, error) => write!(out, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StoredError {}
+
+impl From<ReadError> for StoredError {
+    fn from(error: ReadError) -> StoredError {
+        StoredError::Read(error)
+    }
+}
+
+impl From<SubmitError<ReadError>> for StoredError {
+    fn from(error: SubmitError<ReadError>) -> StoredError {
+        match error {
+            SubmitError::Rejected(error) => StoredError::Read(error),
+            SubmitError::TooLarge { .. } => StoredError::Store(StoreError::Internal),
+            SubmitError::Failed(error) => StoredError::Store(error),
+        }
+    }
+}
+
+/// Keys and revocations on a data directory.
+#[derive(Clone)]
+pub struct StoredCredentials {
+    partitions: Partitions,
+    folder: Arc<Path>,
+}
+
+impl StoredCredentials {
+    /// Those of an opened data directory.
+    #[must_use]
+    pub fn new(partitions: Partitions, data: &Path) -> StoredCredentials {
+        StoredCredentials {
+            partitions,
+            folder: data.join(FOLDER).into(),
+        }
+    }
+
+    /// All keys. A signing key whose file can't be read is there without its secret.
+    pub async fn keys(&self) -> Result<Vec<ApiKey>, StoredError> {
+        let mut keys: Vec<ApiKey> = self.all(API_KEYS, "not an API key", read_key).await?;
+        for key in keys.iter_mut().filter(|key| key.signing) {
+            let path = self.folder.join(&*key.id);
+            let secret = fs::read_to_string(&path).ok();
+            let secret = secret.and_then(|text| KeySecret::read(text.trim_end()));
+            // One that is not the key's would sign what nobody can check.
+            key.secret = secret.filter(|secret| secret.hash() == key.hash);
+            if key.secret.is_none() {
+                tracing::error!(
+                    key = &*key.id,
+                    path = %path.display(),
+                    "the secret of a signing key is missing or not its own; it does not count for Tablestore"
+                );
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Up to when the tokens of users were revoked, ms.
+    pub async fn revocations(&self) -> Result<Vec<(String, u64)>, StoredError> {
+        self.all(REVOCATIONS, "not a revocation", read_revocation)
+            .await
+    }
+
+    /// Adds a key.
+    pub async fn add(&self, key: &ApiKey) -> Result<(), StoredError> {
+        if let Some(secret) = &key.secret {
+            let (folder, id, secret) = (self.folder.clone(), key.id.clone(), secret.clone());
+            let written = tokio::task::spawn_blocking(move || write_secret(&folder, &id, &secret));
+            let path = self.folder.join(&*key.id);
+            let written = written
+                .await
+                .unwrap_or_else(|_| Err(io::Error::other("a panic")));
+            written.map_err(|error| StoredError::File(path, error))?;
+        }
+        let place = self.partitions.place(key.id.as_bytes());
+        let (at, row, version) = (key_of(&key.id), key_row(key)?, key.created_at.cast_signed());
+        self.submit(place, move |txn| {
+            put(txn, at, row, version);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Removes a key; whether there was one.
+    pub async fn remove(&self, id: &str) -> Result<bool, StoredError> {
+        let (place, at) = (self.partitions.place(id.as_bytes()), key_of(id));
+        let removed = self.submit(place, move |txn| {
+            let is_there = load(txn, &at, "not an API key", |_| Ok(()))?.is_some();
+            if is_there {
+                delete(txn, at);
+            }
+            Ok(is_there)
+        });
+        let removed = removed.await?;
+        if removed
+            && let Err(error) = fs::remove_file(self.folder.join(id))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(key = id, %error, "the secret of a revoked key is still there");
+        }
+        Ok(removed)
+    }
+
+    /// Revokes a user's tokens from before a time, ms. An earlier one takes nothing of it back.
+    pub async fn revoke(&self, user: &str, before: u64) -> Result<u64, StoredError> {
+        let place = self.partitions.place(user.as_bytes());
+        let at = Key::new(REVOCATIONS, &[], user.len() + 4).string(user);
+        self.submit(place, move |txn| {
+            let known = load(txn, &at, "not a revocation", revoked_before)?;
+            let before = known.map_or(before, |known| known.max(before));
+            let now = txn.now_ms().cast_signed();
+            put(txn, at, RowWriter::of(BEFORE, before.into()), now);
+            Ok(before)
+        })
+        .await
+    }
+
+    async fn all<T: Send + 'static>(
+        &self,
+        table: tideline_base::ids::TableId,
+        what: &'static str,
+        read: impl Fn(&[u8], &[u8]) -> Result<T, Malformed> + Copy + Send + 'static,
+    ) -> Result<Vec<T>, StoredError> {
+        let mut all = Vec::new();
+        for partition in self.partitions.ids() {
+            let rows = move |view: &View| {
+                let rows = scan_all(view, &Key::new(table, &[], 1));
+                let rows = rows.map(|row| read_row(&row?, what, read));
+                rows.collect::<Result<Vec<T>, ReadError>>()
+            };
+            all.extend(self.partitions.read(partition, rows).await?);
+        }
+        Ok(all)
+    }
+
+    async fn submit<R: Send + 'static>(
+        &self,
+        place: PartitionId,
+        write: impl FnOnce(&mut Txn<'_>) -> Result<R, ReadError> + Send + 'static,
+    ) -> Result<R, StoredError> {
+        // A full disk must not keep a credential in force.
+        let purpose = Purpose::MakesRoom;
+        let done = self.partitions.submit(purpose, place, ROW_BYTES, write);
+        Ok(done.await?)
+    }
+}
+
+/// The secret, on disk before its key is.
+fn write_secret(folder: &Path, id: &str, secret: &KeySecret) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(folder)?;
+    let mut open = OpenOptions::new();
+    let mut file = open
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(folder.join(id))?;
+    file.write_all(secret.reveal().as_bytes())?;
+    file.sync_all()?;
+    fs::File::open(folder)?.sync_all()?;
+    let above = folder.parent().unwrap_or(folder);
+    fs::File::open(above)?.sync_all()
+}
+
+fn key_of(id: &str) -> Key {
+    Key::new(API_KEYS, &[], id.len() + 4).string(id)
+}
+
+fn key_row(key: &ApiKey) -> Result<RowWriter, StoredError> {
+    let json = |value: Result<String, serde_json::Error>| {
+        value.map_err(|_| StoredError::Store(StoreError::Internal))
+    };
+    let act_as: Vec<&str> = key.act_as.iter().map(|pattern| pattern.text()).collect();
+    let act_as = json(serde_json::to_string(&act_as))?;
+    let rights = json(serde_json::to_string(&key.rights.to_texts()))?;
+    let mut row = RowWriter::new(ROW_BYTES);
+    row.put(ACT_AS, ValueRef::String(&act_as));
+    if let Some(name) = &key.certificate {
+        row.put(CERTIFICATE, ValueRef::String(name));
+    }
+    row.put(HASH, ValueRef::Binary(&key.hash));
+    row.put(NAME, ValueRef::String(&key.name));
+    row.put(RIGHTS, ValueRef::String(&rights));
+    row.put(SIGNING, ValueRef::Boolean(key.signing));
+    Ok(row)
+}
+
+fn read_key(columns: &[u8], value: &[u8]) -> Result<ApiKey, Malformed> {
+    let id = Reader::new(columns).string()?.into_owned();
+    let row = Row::parse(value)?;
+    let (mut name, mut hash, mut rights) = (None, None, None);
+    let (mut act_as, mut certificate, mut signing) = (Vec::new(), None, false);
+    for cell in row.columns() {
+        let cell = cell?;
+        match (cell.name, cell.value) {
+            (ACT_AS, ValueRef::String(text)) => {
+                let texts: Vec<String> = decode::from_str(text).map_err(|_| Malformed)?;
+                let patterns = texts.iter().map(|text| user_pattern(text));
+                act_as = patterns.collect::<Option<_>>().ok_or(Malformed)?;
+            }
+            (CERTIFICATE, ValueRef::String(text)) => certificate = Some(text.to_owned()),
+            (HASH, ValueRef::Binary(bytes)) => {
+                hash = Some(bytes.try_into().map_err(|_| Malformed)?);
+            }
+            (NAME, ValueRef::String(text)) => name = Some(text.into()),
+            (RIGHTS, ValueRef::String(text)) => {
+                let texts: Vec<GrantText> = decode::from_str(text).map_err(|_| Malformed)?;
+                let grants = Grants::parse(&texts, GrantsFrom::Key).map_err(|_| Malformed)?;
+                rights = Some(Arc::new(grants));
+            }
+            (SIGNING, ValueRef::Boolean(is_signing)) => signing = is_signing,
+            _ => return Err(Malformed),
+        }
+    }
+    Ok(ApiKey {
+        id: id.into(),
+        name: name.ok_or(Malformed)?,
+        rights: rights.ok_or(Malformed)?,
+        act_as,
+        signing,
+        certificate,
+        created_at: row.base().cast_unsigned(),
+        hash: hash.ok_or(Malformed)?,
+        secret: None,
+    })
+}
+
+fn read_revocation(columns: &[u8], value: &[u8]) -> Result<(String, u64), Malformed> {
+    let user = Reader::new(columns).string()?.into_owned();
+    Ok((user, revoked_before(value)?))
+}
+
+fn revoked_before(value: &[u8]) -> Result<u64, Malformed> {
+    number_in(value, BEFORE)
+}
+
+/// Looks at all rows of a partition, for `tideline verify`.
+pub fn verify_stored(view: &View, problem: &mut dyn FnMut(String)) -> Result<(), ReadError> {
+    for row in scan_all(view, &Key::new(API_KEYS, &[], 1)) {
+        if let Err(error) = read_row(&row?, "not an API key", read_key) {
+            problem(error.0);
+        }
+    }
+    for row in scan_all(view, &Key::new(REVOCATIONS, &[], 1)) {
+        if let Err(error) = read_row(&row?, "not a revocation", read_revocation) {
+            problem(error.0);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! The vocabulary of rows, timelines and people: what the tables, the timelines and the wires all speak of.
+//!
+//! Owns: keys, values, cells and rows; what a read selects and a write changes; tables' definitions; the limits of all
+//! of them, and [`Error`], every reason to refuse a call; in [`timelines`], [`people`] and [`server`] what their layers
+//! give and clients get, and in [`entry`] the form of values there. Promises: pure data and pure rules. A request of
+//! rows is checked once, by the constructors and checks here, when it is decoded; the tables check only what needs a
+//! definition or a stored row. Must not: know the catalog, a format on disk or a dialect.
+
+pub mod access;
+#[cfg(any(test, feature = "arbitrary"))]
+pub mod arbitrary;
+mod check;
+mod definition;
+pub mod entry;
+mod error;
+mod filter;
+mod key;
+pub mod limits;
+pub mod people;
+mod read;
+mod row;
+pub mod server;
+mod stream;
+pub mod timelines;
+mod transaction;
+mod value;
+mod write;
+
+pub use check::{KeyUse, NO_CONTROL, check_column_name, check_table_name, check_version};
+pub use definition::defined::{ColumnType, DefinedColumn};
+pub use definition::index::{IndexDefinition, IndexKind, IndexMeta, IndexState};
+pub use definition::options::{OptionsUpdate, TableOptions};
+pub use definition::{
+    Definition, NewTable, TableUpdate, Throughput, check_defined_columns, check_key_columns,
+};
+pub use error::Error;
+pub use filter::{
+    Cast, ColumnPage, Comparator, Condition, EXPRESSIONS_BYTES_MAX, Effort, Existence, Filter,
+    Predicate, Relation, TooCostly, Transfer,
+};
+pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};
+pub use read::{Asking, Direction, GetRange, Selection};
+pub use row::{Cell, Consumed, FoundCell, FoundRow, RowRef, RowSink, column, units};
+pub use stream::{
+    ChangeKind, ChangeRef, ChangeSink, ChangedCell, STREAM_HOURS_MAX, Stream, StreamSpec,
+};
+pub use transaction::TransactionId;
+pub use value::{Value, ValueRef, json_bytes, json_text_bytes};
+pub use write::{CellChange, PutCell, ReturnContent, RowChange, RowWrite};

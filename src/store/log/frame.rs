@@ -1,0 +1,380 @@
+//! The frame: one batch as bytes. All numbers are big-endian; lengths and counts in the payload are varints.
+//!
+//! ```text
+//!  0  4  magic "TdLf"              40  8  position
+//!  4  1  format (1)                48  8  synced-through: last position known synced when this was written
+//!  5  1  flags (1 = sparse)        56  8  commit time, ms since 1970
+//!  6  2  zero                      64  4  CRC of the frame before
+//!  8  4  bytes of the payload      68  4  CRC-32C of bytes 0..68 and the payload
+//! 12  4  number in its ms          72     payload
+//! 16 16  log ID                           entries: count, each kind (1 byte), key length, key, value length, value
+//! 32  8  term                             changes: count, each length, bytes
+//! ```
+//!
+//! Owns: this layout. Promises: decoding never panics and takes nothing for a frame
+//! that is not whole; keys and values are places in the frame's one buffer. Must not: touch files, or know which frame
+//! should come next. The place of magic, format, length, log ID and both CRCs stays the same in every later format.
+
+use std::ops::Range;
+
+use bytes::{BufMut, Bytes};
+
+use tideline_base::entry::{Entry, EntryKind, KeyedEntry};
+use tideline_base::ids::{HistoryId, Position};
+
+/// Bytes in front of a frame's payload.
+pub(super) const HEADER_BYTES: usize = 72;
+
+/// No frame is larger: readers take what claims more for damage. [`super::Options::frame_bytes_max`] may be less.
+pub const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The first bytes of every frame.
+pub(super) const MAGIC: [u8; 4] = *b"TdLf";
+
+const FORMAT: u8 = 1;
+const FLAG_SPARSE: u8 = 1;
+const CRC_AT: usize = 68;
+
+/// Bytes that a varint takes at most.
+pub(super) const VARINT_BYTES_MAX: usize = 5;
+
+/// One committed batch. Cheap to read, and never copied: its entries and changes are places in the encoded frame.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The batch's number.
+    pub position: Position,
+    /// Commit time, ms since 1970; never falls from frame to frame.
+    pub commit_ms: u64,
+    /// How many frames before it have the same commit time.
+    pub(super) in_ms: u32,
+    /// Which writer's reign the batch belongs to.
+    pub term: u64,
+    pub(super) crc: u32,
+    /// The encoded frame, perhaps with some bytes in front of it.
+    buffer: Bytes,
+    start: usize,
+    entries: Vec<EntryPlace>,
+    changes: Vec<Place>,
+}
+
+/// A place in a frame's buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    start: u32,
+    bytes: u32,
+}
+
+impl Place {
+    pub(super) fn new(start: usize, bytes: usize) -> Place {
+        let number = |size: usize| u32::try_from(size).expect("a frame is far below 4 GiB");
+        Place {
+            start: number(start),
+            bytes: number(bytes),
+        }
+    }
+
+    pub(super) fn bytes(self) -> usize {
+        self.bytes as usize
+    }
+
+    pub(super) fn range(self) -> Range<usize> {
+        let start = self.start as usize;
+        start..start + self.bytes as usize
+    }
+}
+
+/// Where an entry's key and value are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EntryPlace {
+    pub(super) kind: EntryKind,
+    pub(super) key: Place,
+    pub(super) value: Place,
+}
+
+impl EntryPlace {
+    pub(super) fn of(self, buffer: &[u8]) -> KeyedEntry<'_> {
+        KeyedEntry {
+            key: &buffer[self.key.range()],
+            kind: self.kind,
+            value: &buffer[self.value.range()],
+        }
+    }
+}
+
+impl Frame {
+    /// Commit time, µs since 1970; rises from frame to frame. (Frames of older programs may share one.)
+    #[must_use]
+    pub fn commit_us(&self) -> u64 {
+        self.commit_ms * 1_000 + u64::from(self.in_ms)
+    }
+
+    /// Bytes that the frame takes in the log.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.buffer.len() - self.start
+    }
+
+    /// Bytes that it takes in memory.
+    pub(super) fn memory(&self) -> usize {
+        self.buffer.len() + self.entries.len() * size_of::<EntryPlace>()
+    }
+
+    /// The frame as it is on disk.
+    pub(super) fn encoded(&self) -> &[u8] {
+        &self.buffer[self.start..]
+    }
+
+    /// What the batch does, in the order given, each key once.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = KeyedEntry<'_>> + Clone {
+        self.entries.iter().map(|entry| entry.of(&self.buffer))
+    }
+
+    /// The same without a copy of keys and values, which keep the whole frame in memory.
+    pub fn owned_entries(&self) -> impl ExactSizeIterator<Item = (Bytes, Entry)> {
+        self.entries.iter().map(|entry| {
+            let value = self.buffer.slice(entry.value.range());
+            let kind = entry.kind;
+            (self.buffer.slice(entry.key.range()), Entry { kind, value })
+        })
+    }
+
+    /// Some of the entries by their numbers; `None` if there are not as many.
+    pub fn entries_in(
+        &self,
+        range: Range<usize>,
+    ) -> Option<impl ExactSizeIterator<Item = KeyedEntry<'_>>> {
+        let some = self.entries.get(range)?;
+        Some(some.iter().map(|entry| entry.of(&self.buffer)))
+    }
+
+    /// Opaque change records in the order given.
+    pub fn changes(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.changes
+            .iter()
+            .map(|change| &self.buffer[change.range()])
+    }
+}
+
+/// Frames are the same if they are the same on disk.
+impl PartialEq for Frame {
+    fn eq(&self, other: &Frame) -> bool {
+        self.encoded() == other.encoded()
+    }
+}
+
+/// The numbers in front of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) format: u8,
+    pub(super) sparse: bool,
+    pub(super) payload_bytes: usize,
+    pub(super) log: HistoryId,
+    pub(super) term: u64,
+    pub(super) position: Position,
+    pub(super) synced_through: Position,
+    pub(super) commit_ms: u64,
+    /// Below 1,000: what the commit time has in µs.
+    pub(super) in_ms: u32,
+    pub(super) previous_crc: u32,
+    pub(super) crc: u32,
+}
+
+impl Header {
+    /// The header of a frame that is to be sealed.
+    pub(super) fn new(log: HistoryId, position: Position, term: u64, commit_ms: u64) -> Header {
+        Header {
+            format: FORMAT,
+            sparse: false,
+            payload_bytes: 0,
+            log,
+            term,
+            position,
+            synced_through: Position::ZERO,
+            commit_ms,
+            in_ms: 0,
+            previous_crc: 0,
+            crc: 0,
+        }
+    }
+
+    /// Reads the numbers without judging them, but for the magic. `None` also if `bytes` is too short.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Header> {
+        if bytes.len() < HEADER_BYTES || bytes[..4] != MAGIC {
+            return None;
+        }
+        Some(Header {
+            format: bytes[4],
+            sparse: bytes[5] & FLAG_SPARSE != 0,
+            payload_bytes: u32_at(bytes, 8) as usize,
+            log: HistoryId(array_at(bytes, 16)),
+            term: u64_at(bytes, 32),
+            position: Position(u64_at(bytes, 40)),
+            synced_through: Position(u64_at(bytes, 48)),
+            commit_ms: u64_at(bytes, 56),
+            in_ms: u32_at(bytes, 12),
+            previous_crc: u32_at(bytes, 64),
+            crc: u32_at(bytes, CRC_AT),
+        })
+    }
+
+    /// See [`Frame::commit_us`].
+    pub(super) fn commit_us(&self) -> u64 {
+        self.commit_ms * 1_000 + u64::from(self.in_ms)
+    }
+
+    /// Bytes of the whole frame.
+    pub(super) fn frame_bytes(&self) -> usize {
+        HEADER_BYTES + self.payload_bytes
+    }
+
+    /// Whether a reader of this format may take the frame.
+    pub(super) fn readable(&self) -> bool {
+        self.format == FORMAT
+    }
+}
+
+/// Whether `frame`, cut to its length by the header, has the CRC that it names.
+pub(super) fn whole(frame: &[u8], header: &Header) -> bool {
+    frame.len() == header.frame_bytes() && crc_of(frame) == header.crc
+}
+
+fn crc_of(frame: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&frame[..CRC_AT]), &frame[HEADER_BYTES..])
+}
+
+/// Decodes a frame whose CRC was checked. `None`: the payload is not one that this code writes.
+pub(super) fn decode(frame: &Bytes, header: &Header) -> Option<Frame> {
+    let mut payload = Payload {
+        frame,
+        at: HEADER_BYTES,
+    };
+    // Each entry takes three bytes at least, each change one: a count can't ask for more memory than the payload
+    // backs.
+    let count = payload.count(3)?;
+    let mut entries = Vec::with_capacity(count);
+    for _ in 0..count {
+        let kind = EntryKind::from_byte(payload.byte()?)?;
+        let key = payload.place()?;
+        let value = payload.place()?;
+        entries.push(EntryPlace { kind, key, value });
+    }
+    let count = payload.count(1)?;
+    let mut changes = Vec::with_capacity(count);
+    for _ in 0..count {
+        changes.push(payload.place()?);
+    }
+    (payload.at == frame.len()).then(|| Frame::new(header, frame.clone(), 0, entries, changes))
+}
+
+struct Payload<'a> {
+    frame: &'a [u8],
+    at: usize,
+}
+
+impl Payload<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.frame.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn varint(&mut self) -> Option<usize> {
+        let mut value = 0u64;
+        for shift in [0, 7, 14, 21, 28] {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return usize::try_from(value).ok();
+            }
+        }
+        None
+    }
+
+    fn count(&mut self, bytes_each_min: usize) -> Option<usize> {
+        let count = self.varint()?;
+        (count <= (self.frame.len() - self.at) / bytes_each_min).then_some(count)
+    }
+
+    fn place(&mut self) -> Option<Place> {
+        let length = self.varint()?;
+        let end = self
+            .at
+            .checked_add(length)
+            .filter(|end| *end <= self.frame.len())?;
+        let place = Place::new(self.at, length);
+        self.at = end;
+        Some(place)
+    }
+}
+
+impl Frame {
+    /// `buffer` holds the encoded frame from `start` on.
+    pub(super) fn new(
+        header: &Header,
+        buffer: Bytes,
+        start: usize,
+        entries: Vec<EntryPlace>,
+        changes: Vec<Place>,
+    ) -> Frame {
+        Frame {
+            position: header.position,
+            commit_ms: header.commit_ms,
+            in_ms: header.in_ms,
+            term: header.term,
+            crc: header.crc,
+            buffer,
+            start,
+            entries,
+            changes,
+        }
+    }
+}
+
+/// Writes the header of a frame whose payload is in its place, CRC included. The length and the CRC that `header` names
+/// are made here.
+pub(super) fn seal(frame: &mut [u8], header: &mut Header) {
+    header.payload_bytes = frame.len() - HEADER_BYTES;
+    let (mut out, payload) = frame.split_at_mut(HEADER_BYTES);
+    let payload_bytes = u32::try_from(payload.len()).expect("below FRAME_BYTES_MAX");
+    out.put_slice(&MAGIC);
+    out.put_u8(FORMAT);
+    out.put_u8(if header.sparse { FLAG_SPARSE } else { 0 });
+    out.put_u16(0);
+    out.put_u32(payload_bytes);
+    out.put_u32(header.in_ms);
+    out.put_slice(&header.log.0);
+    out.put_u64(header.term);
+    out.put_u64(header.position.0);
+    out.put_u64(header.synced_through.0);
+    out.put_u64(header.commit_ms);
+    out.put_u32(header.previous_crc);
+    header.crc = crc_of(frame);
+    frame[CRC_AT..HEADER_BYTES].copy_from_slice(&header.crc.to_be_bytes());
+}
+
+pub(super) fn varint_bytes(value: usize) -> usize {
+    let bits = (usize::BITS - value.leading_zeros()).max(1) as usize;
+    bits.div_ceil(7)
+}
+
+pub(super) fn put_varint(out: &mut impl BufMut, mut value: usize) {
+    while value >= 0x80 {
+        out.put_u8((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    out.put_u8(value as u8);
+}
+
+fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(array_at(bytes, at))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(array_at(bytes, at))
+}

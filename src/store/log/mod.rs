@@ -1,0 +1,384 @@
+//! The commit log of one partition: append-only, one frame per batch. It is also the change log: recovery, followers
+//! and replication all read it.
+//!
+//! Owns: the format of frames, their chain, and the newest of them in memory. Promises: a frame that was settled is
+//! there after any crash, in order, without holes; readers see it only after `publish`. Must not: know what keys and
+//! values mean, own a thread, or be asynchronous. Called by `partition` only. Where frames become durable is a medium's
+//! affair (`medium.rs`): today that is always segments in a directory (`local/`).
+
+mod draft;
+mod error;
+mod frame;
+mod local;
+mod medium;
+mod tail;
+#[cfg(test)]
+pub mod tests;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub(crate) use draft::Draft;
+pub use error::Error;
+pub(crate) use error::{AppendError, LogReadError};
+pub use frame::FRAME_BYTES_MAX;
+pub use frame::Frame;
+pub(crate) use local::{LocalStorage, make_with};
+pub use local::{Opened, Storage, identity, make, verify};
+
+use frame::Header;
+pub(crate) use medium::LogFigures;
+use medium::{Archive, Durability, Frames, Medium};
+use tail::Tail;
+use tideline_base::ids::{HistoryId, Position};
+
+/// Makes a log in an empty directory that goes on where others ended: its first frame is an empty one at this position,
+/// with a time (µs since 1970) above `after_us`. Gives its ID.
+pub fn begin(storage: &dyn Storage, position: Position, after_us: u64) -> Result<HistoryId, Error> {
+    make_with(storage, |id| {
+        let time_us = after_us + 1;
+        let header = Header {
+            in_ms: u32::try_from(time_us % 1_000).expect("below 1,000"),
+            synced_through: Position(position.0 - 1),
+            ..Header::new(id, position, FIRST_TERM, time_us / 1_000)
+        };
+        let sealed = Draft::default().seal(header, FRAME_BYTES_MAX);
+        sealed.expect("an empty frame is small")
+    })
+}
+
+/// The term of a log that nobody has taken over.
+const FIRST_TERM: u64 = 1;
+
+/// Limits of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// A batch whose frame would be larger is refused; at most [`FRAME_BYTES_MAX`].
+    pub frame_bytes_max: usize,
+    /// A segment that would pass this many bytes is followed by a new one. A larger frame gets a segment of its own.
+    pub segment_bytes: u64,
+    /// A segment whose frames are all older than this may go.
+    pub retention_age_ms: u64,
+    /// While the log takes more bytes than this, its oldest segment may go whatever its age.
+    pub retention_bytes: u64,
+    /// Bytes of the newest frames that stay in memory for readers.
+    pub tail_bytes: usize,
+    /// How many retired segments wait to be written over, instead of being removed; 0 also turns [`Keeper::prepare`]
+    /// off.
+    pub spare_segments: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            frame_bytes_max: FRAME_BYTES_MAX,
+            segment_bytes: 64 * 1024 * 1024,
+            retention_age_ms: 24 * 60 * 60 * 1000,
+            // Nobody reads further back than followers lag; what a restart needs is kept in any case.
+            retention_bytes: 128 * 1024 * 1024,
+            tail_bytes: 32 * 1024 * 1024,
+            spare_segments: 2,
+        }
+    }
+}
+
+/// The last frame of the log, as far as the next one depends on it.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    position: Position,
+    crc: u32,
+    commit_ms: u64,
+    in_ms: u32,
+    term: u64,
+}
+
+/// A commit time has so many µs: so many frames may share its ms.
+const IN_MS_MAX: u32 = 999;
+
+/// The writing end of an open log; there is one per partition. Calls may block on the disk.
+pub struct Log {
+    id: HistoryId,
+    medium: Box<dyn Medium>,
+    tail: Arc<Mutex<Tail>>,
+    frame_bytes_max: usize,
+    /// The last frame that was handed to the medium.
+    last: Last,
+    /// Handed over and not settled, oldest first.
+    in_flight: VecDeque<Arc<Frame>>,
+    is_stopped: bool,
+}
+
+impl Log {
+    /// Opens the log in a directory, making it if the directory is empty. `covered` is the position up to which the
+    /// image has everything: the log must reach it, and is scanned from there. The caller sees to it that no other
+    /// process does the same.
+    ///
+    /// Everything that the log holds after opening counts as published.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        options: Options,
+        covered: Position,
+    ) -> Result<(Log, Opened), Error> {
+        let (medium, opened, id, last) = local::open(storage, options, covered)?;
+        Ok((Log::on(Box::new(medium), id, last, &options), opened))
+    }
+
+    /// A log whose frames are on `medium`, the last of which is `last`.
+    fn on(medium: Box<dyn Medium>, id: HistoryId, last: Last, options: &Options) -> Log {
+        assert!(
+            options.frame_bytes_max <= FRAME_BYTES_MAX,
+            "a reader would take a larger frame for damage"
+        );
+        Log {
+            id,
+            medium,
+            tail: Arc::new(Mutex::new(Tail::new(last.position, options.tail_bytes))),
+            frame_bytes_max: options.frame_bytes_max,
+            last,
+            in_flight: VecDeque::new(),
+            is_stopped: false,
+        }
+    }
+
+    /// The position of the last settled frame; zero for an empty log.
+    #[must_use]
+    pub fn settled(&self) -> Position {
+        Position(self.last.position.0 - self.in_flight.len() as u64)
+    }
+
+    /// How many frames may be in flight.
+    #[must_use]
+    pub(crate) fn in_flight_max(&self) -> usize {
+        self.medium.in_flight_max()
+    }
+
+    /// The commit time that a batch gets if it is sealed now: the wanted one, but never below the last frame's.
+    #[must_use]
+    pub fn commit_ms(&self, wanted: u64) -> u64 {
+        wanted.max(self.last.commit_ms)
+    }
+
+    /// The time of the next frame: above the last frame's, by its number in the ms if need be.
+    fn time(&self, wanted_ms: u64) -> (u64, u32) {
+        let Last {
+            commit_ms, in_ms, ..
+        } = self.last;
+        match wanted_ms > commit_ms {
+            true => (wanted_ms, 0),
+            false if in_ms < IN_MS_MAX => (commit_ms, in_ms + 1),
+            false => (commit_ms + 1, 0),
+        }
+    }
+
+    /// The frames above `after` up to the last settled one, from the medium, in order: for recovery.
+    pub fn replay(&self, after: Position) -> Result<Frames, LogReadError> {
+        self.medium.archive().frames(after, self.settled(), true)
+    }
+
+    /// Makes the next frame of a draft, and empties the draft. Nothing is written yet.
+    pub fn seal(
+        &self,
+        commit_ms_wanted: u64,
+        draft: &mut Draft,
+    ) -> Result<Arc<Frame>, AppendError> {
+        let (commit_ms, in_ms) = self.time(commit_ms_wanted);
+        let position = self.last.position.next();
+        let header = Header {
+            in_ms,
+            synced_through: self.settled(),
+            previous_crc: self.last.crc,
+            ..Header::new(self.id, position, self.last.term, commit_ms)
+        };
+        let frame = draft.seal(header, self.frame_bytes_max);
+        frame.map(Arc::new).ok_or(AppendError::TooLarge)
+    }
+
+    /// Hands the next frame to the medium. It is durable only when [`Log::settle`] has returned it.
+    pub fn begin(&mut self, frame: &Arc<Frame>) -> Result<(), AppendError> {
+        if self.is_stopped {
+            return Err(AppendError::Stopped);
+        }
+        if self.in_flight.len() >= self.in_flight_max() {
+            return Err(AppendError::Unsettled);
+        }
+        assert_eq!(
+            frame.position,
+            self.last.position.next(),
+            "a frame is handed over once, and none is left out"
+        );
+        let begun = self.medium.begin(frame);
+        self.stop_after(&begun);
+        begun?;
+        self.last = Last {
+            position: frame.position,
+            crc: frame.crc,
+            commit_ms: frame.commit_ms,
+            in_ms: frame.in_ms,
+            term: frame.term,
+        };
+        self.in_flight.push_back(Arc::clone(frame));
+        Ok(())
+    }
+
+    /// Waits for the oldest frame in flight. After a failure, those behind it have failed too.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn settle(&mut self) -> Result<Arc<Frame>, AppendError> {
+        let frame = self.in_flight.front().expect("a frame is in flight");
+        let settled = self.medium.settle(frame);
+        self.stop_after(&settled);
+        settled?;
+        Ok(self.in_flight.pop_front().expect("it was there"))
+    }
+
+    fn stop_after(&mut self, outcome: &Result<(), AppendError>) {
+        self.is_stopped |= matches!(outcome, Err(AppendError::Unknown(_)));
+    }
+
+    /// Shows a settled frame to readers. Frames are published in order, each once.
+    pub fn publish(&self, frame: Arc<Frame>) {
+        assert!(
+            frame.position <= self.settled(),
+            "only what is durable is published"
+        );
+        lock(&self.tail).publish(frame);
+    }
+
+    /// What another thread waits with until a frame is durable.
+    #[must_use]
+    pub(crate) fn syncer(&self) -> Syncer {
+        Syncer(self.medium.durability())
+    }
+
+    /// A reader of published frames.
+    #[must_use]
+    pub fn reader(&self) -> LogReader {
+        LogReader {
+            tail: self.tail.clone(),
+            archive: self.medium.archive(),
+        }
+    }
+
+    /// The handle on retention, for another thread.
+    #[must_use]
+    pub(crate) fn keeper(&self) -> Keeper {
+        Keeper {
+            tail: self.tail.clone(),
+            archive: self.medium.archive(),
+        }
+    }
+
+    /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a frame that is not settled, gets
+    /// none, and the next opening treats it as after a crash.
+    pub fn close(self) -> Result<(), Error> {
+        if self.is_stopped || !self.in_flight.is_empty() {
+            return Ok(());
+        }
+        self.medium.close(self.last.position)
+    }
+}
+
+/// Waits for frames to become durable, on a thread of its own.
+pub(crate) struct Syncer(Arc<dyn Durability>);
+
+impl Syncer {
+    /// Returns when every frame up to `position` is durable or has failed; [`Log::settle`] says which. Blocks.
+    pub fn wait(&self, position: Position) {
+        self.0.wait(position);
+    }
+}
+
+/// Reads published frames. Cheap to clone; every thread may have one. Calls may block on the disk.
+#[derive(Clone)]
+pub(crate) struct LogReader {
+    tail: Arc<Mutex<Tail>>,
+    archive: Arc<dyn Archive>,
+}
+
+impl LogReader {
+    /// What the log keeps. May read a file, once.
+    #[must_use]
+    pub fn figures(&self) -> LogFigures {
+        self.archive.figures()
+    }
+
+    /// The first published frame whose commit time is at or above this; the one behind the last if there is none.
+    pub fn since(&self, commit_us: u64) -> Result<Position, LogReadError> {
+        let published = lock(&self.tail).published();
+        self.archive.since(commit_us, published)
+    }
+
+    /// The first positions of the pieces that are kept, oldest first, and their bytes.
+    #[must_use]
+    pub fn pieces(&self) -> Vec<(Position, u64)> {
+        self.archive.pieces()
+    }
+
+    /// The same as [`LogReader::read`] from memory; `None` = the medium has to be read for it.
+    #[must_use]
+    pub fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
+        lock(&self.tail).read(after, bytes_max)
+    }
+
+    /// Lets go of what is in memory: from now on frames are read from the medium. For a log that has ended, of which a
+    /// few frames would hold the whole chunk that they were made in.
+    pub fn forget(&self) {
+        lock(&self.tail).forget();
+    }
+
+    /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
+    /// bytes of frames.
+    pub fn read(&self, after: Position, bytes_max: usize) -> Result<Vec<Arc<Frame>>, LogReadError> {
+        if let Some(frames) = self.recent(after, bytes_max) {
+            return Ok(frames);
+        }
+        let published = lock(&self.tail).published();
+        let mut frames = Vec::new();
+        let mut bytes = 0;
+        for frame in self.archive.frames(after, published, false)? {
+            let frame = frame?;
+            bytes += frame.bytes();
+            if bytes > bytes_max && !frames.is_empty() {
+                break;
+            }
+            frames.push(Arc::new(frame));
+        }
+        Ok(frames)
+    }
+}
+
+/// Retention of a log. Any thread may call it while another appends.
+pub(crate) struct Keeper {
+    tail: Arc<Mutex<Tail>>,
+    archive: Arc<dyn Archive>,
+}
+
+impl Keeper {
+    /// Lets go of segments: those that the image covers, and that are older than the age limit or make the log larger
+    /// than the size limit. Returns how many went. May block on the disk.
+    pub fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
+        self.archive.retain(covered, now_ms)
+    }
+
+    /// Makes a file of zeros for the next segment, if the active one is half full of small frames and no retired one
+    /// waits. Writing over a file costs a fraction of extending it, because a sync need not also write the file's new
+    /// length and blocks; with large frames, so few syncs, the zeros would cost more. Cheap if there is nothing to do:
+    /// call it often, from a thread that may block for as long as a segment takes to write, and never from the one that
+    /// appends. Without room on the disk it does nothing. Whether a file was made.
+    pub fn prepare(&self) -> Result<bool, Error> {
+        self.archive.prepare()
+    }
+
+    /// Notes about once a second how far the log surely reaches, so that the loss of anything older is noticed at the
+    /// next start. Cheap if there is nothing to do; never on the thread that appends.
+    pub fn note(&self) -> Result<(), Error> {
+        let published = lock(&self.tail).published();
+        self.archive.note(published)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What these locks guard is changed in single steps: a panic elsewhere leaves it whole.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

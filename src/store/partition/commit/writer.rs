@@ -1,0 +1,356 @@
+//! The one thread that decides: drain the queue, run each job, write one frame, have it synced, publish, answer.
+//!
+//! Owns: the log's end and the active memtable. Promises: nobody is answered "done" before the frame is on disk; after
+//! a failed write or sync nothing is acknowledged any more. Must not: read the clock twice in a batch, or wait for
+//! readers.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, watch};
+
+use super::super::memory::flusher::Work;
+use super::super::memory::memtable::Memtable;
+use super::super::shared::{Queued, Shared};
+use super::super::{Options, Purpose, Rules, StoreError};
+use super::in_flight::{InFlight, failed};
+use super::job::{Job, Outcome, closures_of};
+use super::pending::Pending;
+use super::pressure::Pressure;
+use super::txn::Txn;
+use crate::log::{AppendError, Frame, Log};
+use tideline_base::ids::{Clock, Position};
+
+pub(in super::super) struct Writer {
+    pub(in super::super) shared: Arc<Shared>,
+    pub(in super::super) options: Options,
+    pub(in super::super) jobs: mpsc::Receiver<Queued>,
+    pub(in super::super) tail_watch: watch::Sender<Position>,
+    pub(in super::super) log: Log,
+    pub(in super::super) memtable: Arc<Memtable>,
+    pub(in super::super) rules: Arc<dyn Rules>,
+    pub(in super::super) clock: Arc<Clock>,
+    pub(in super::super) position: Position,
+    pub(in super::super) pending: Pending,
+    /// Jobs of the batch that is being filled, which wait for their answer.
+    pub(in super::super) answers: Vec<Box<dyn Job>>,
+    /// What of a bundle did not fit into the batch: the next one begins with it.
+    pub(in super::super) rest: Option<Box<dyn Job>>,
+    /// The batches before, while they are being synced, oldest first.
+    pub(in super::super) in_flight: InFlight,
+    pub(in super::super) is_closing: bool,
+    pub(in super::super) is_rotating: bool,
+    /// The batch that is being filled makes room on a full disk.
+    pub(in super::super) makes_room: bool,
+    pub(in super::super) flusher: SyncSender<Work>,
+    pub(in super::super) flushing: JoinHandle<()>,
+}
+
+impl Writer {
+    pub(in super::super) fn run(mut self) {
+        while let Some(first) = self.next() {
+            match first {
+                Queued::Tick => self.upkeep(),
+                Queued::Rotate => self.rotate(),
+                first => self.batch(first),
+            }
+            if self.is_closing {
+                break;
+            }
+        }
+        self.settle_all();
+        self.refuse_the_rest();
+        self.finish();
+    }
+
+    /// What comes next. While nothing is queued the batches in flight are all there is to wait for.
+    fn next(&mut self) -> Option<Queued> {
+        if let Some(job) = self.rest.take() {
+            return Some(Queued::Rest(job));
+        }
+        while self.in_flight.len() > 0 {
+            if let Ok(queued) = self.jobs.try_recv() {
+                return Some(queued);
+            }
+            self.settle();
+        }
+        let first = self.jobs.blocking_recv();
+        // What waits for this processor is likely to queue something too: larger batches, fewer syncs.
+        std::thread::yield_now();
+        first
+    }
+
+    /// Fills a batch while those before it sync; then makes room for it among them, and sends it after them.
+    fn batch(&mut self, first: Queued) {
+        self.slow_down();
+        self.fill(first);
+        // What only reads is answered when all that it saw is on disk.
+        let others_max = match self.pending.is_empty() {
+            true => 0,
+            false => self.log.in_flight_max() - 1,
+        };
+        while self.in_flight.len() > others_max {
+            self.settle();
+        }
+        if self.shared.is_stopped() {
+            // A batch before failed after this one had seen it: not even "nothing to do" or a refusal may be answered.
+            self.answer(Err(StoreError::Unavailable));
+            return;
+        }
+        #[cfg(any(test, feature = "faults"))]
+        self.answer_early(super::super::Fault::AckBeforeLog);
+        match self.write() {
+            Ok(Some(frame)) => self.begin_sync(&frame),
+            Ok(None) => self.answer(Ok(())),
+            Err(error) => {
+                self.pending.forget();
+                self.answer(Err(error));
+            }
+        }
+        if self.is_rotating
+            || self.memtable.bytes() >= self.options.memtable_bytes
+            || self.memtable.log_bytes() >= self.options.memtable_log_bytes()
+        {
+            self.rotate();
+        }
+    }
+
+    /// Runs the first job and what has queued behind it. No timer: while one batch syncs, the next one gathers. Jobs
+    /// see the batch that is still being synced: if its sync fails, theirs is never written.
+    fn fill(&mut self, first: Queued) {
+        let started = Instant::now();
+        self.pending
+            .begin(self.position.next(), self.clock.now_ms());
+        let base = self.shared.writers_view(self.position);
+        let mut next = Some(first);
+        let (mut freed, mut closures) = (0, 0);
+        self.makes_room = false;
+        while let Some(queued) = next.take() {
+            match queued {
+                Queued::Job {
+                    purpose,
+                    bytes,
+                    mut job,
+                } => {
+                    self.makes_room |= purpose == Purpose::MakesRoom;
+                    freed += bytes;
+                    closures += job.closures();
+                    self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
+                    self.answers.push(job);
+                }
+                // It has left the queue already.
+                Queued::Rest(mut job) => {
+                    self.rest = job.run(&mut Txn::new(&mut self.pending, &base, &self.rules));
+                    self.answers.push(job);
+                }
+                // Due soon again, and a batch is no place for it.
+                Queued::Tick => {}
+                Queued::Rotate => {
+                    self.is_rotating = true;
+                    break;
+                }
+                Queued::Close => {
+                    self.is_closing = true;
+                    break;
+                }
+            }
+            if closures < self.options.batch_jobs_max
+                && self.rest.is_none()
+                && !self.pending.is_full()
+            {
+                next = self.jobs.try_recv().ok();
+            }
+        }
+        self.shared.dequeued(closures, freed);
+        let took = started.elapsed().as_secs_f64();
+        self.shared.metrics.commit.fill_seconds.record(took);
+    }
+
+    /// Writes the batch as one frame. `None` = there is nothing to write.
+    fn write(&mut self) -> Result<Option<Arc<Frame>>, StoreError> {
+        if self.pending.is_empty() {
+            return Ok(None);
+        }
+        let started = Instant::now();
+        let frame = self.append();
+        let frame = frame.map_err(|error| failed(&self.shared, &error, &self.answers))?;
+        let took = started.elapsed().as_secs_f64();
+        self.shared.metrics.commit.write_seconds.record(took);
+        #[cfg(any(test, feature = "faults"))]
+        self.answer_early(super::super::Fault::AckBeforeSync);
+        Ok(Some(frame))
+    }
+
+    fn append(&mut self) -> Result<Arc<Frame>, AppendError> {
+        #[cfg(any(test, feature = "faults"))]
+        if super::super::Fault::fails_log() {
+            return Err(AppendError::Unknown(std::io::Error::other("a fault")));
+        }
+        let frame = self
+            .log
+            .seal(self.pending.now_ms, &mut self.pending.draft)?;
+        match self.log.begin(&frame) {
+            // Written with what is kept for it; until there is as much room again nothing else is let in.
+            Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
+                self.shared.pressure.set(Pressure::Full);
+                self.log.begin(&frame)?;
+            }
+            begun => begun?,
+        }
+        Ok(frame)
+    }
+
+    /// Sends the written batch to the disk and lets the memtable have it, above the tail, where only the next batch
+    /// sees it.
+    fn begin_sync(&mut self, frame: &Frame) {
+        assert_eq!(
+            frame.position, self.pending.position,
+            "the log and the writer count together"
+        );
+        let is_alone = self.jobs.is_empty() && self.rest.is_none() && self.in_flight.len() == 0;
+        let answers = std::mem::take(&mut self.answers);
+        self.in_flight.begin(frame.position, answers, is_alone);
+        self.memtable.insert(frame, &*self.rules);
+        self.position = frame.position;
+        if is_alone {
+            self.settle();
+        }
+    }
+
+    fn settle_all(&mut self) {
+        while self.in_flight.len() > 0 {
+            self.settle();
+        }
+    }
+
+    /// Ends the oldest batch in flight: waits for its sync, moves the tail, answers its submitters, in this order.
+    fn settle(&mut self) {
+        let Some((mut answers, took)) = self.in_flight.end() else {
+            return;
+        };
+        let outcome = match self.log.settle() {
+            Ok(frame) => {
+                let metrics = &self.shared.metrics.commit;
+                metrics.sync_seconds.record(took.as_secs_f64());
+                metrics.batches.increment(1);
+                metrics.batch_closures.count(closures_of(&answers));
+                metrics.batch_bytes.record(frame.bytes() as f64);
+                let (position, bytes) = (frame.position, frame.bytes());
+                self.log.publish(frame);
+                #[cfg(any(test, feature = "faults"))]
+                if self.options.fault == Some(super::super::Fault::LateTail) {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                self.shared.publish(position, bytes);
+                self.tail_watch.send_replace(position);
+                Ok(())
+            }
+            Err(error) => Err(failed(&self.shared, &error, &answers)),
+        };
+        for job in answers.drain(..) {
+            job.answer(outcome);
+        }
+        if outcome.is_err() {
+            self.in_flight.abandon();
+            // None of them may stay.
+            self.memtable.discard_above(self.log.settled());
+        }
+        if self.answers.capacity() == 0 {
+            self.answers = answers;
+        }
+    }
+
+    fn answer(&mut self, outcome: Outcome) {
+        for job in self.answers.drain(..) {
+            job.answer(outcome);
+        }
+    }
+
+    /// The control that shows that the crash tests notice an early acknowledgement.
+    #[cfg(any(test, feature = "faults"))]
+    fn answer_early(&mut self, fault: super::super::Fault) {
+        if self.options.fault == Some(fault) {
+            self.answer(Ok(()));
+            // Long enough for the answer to go out and a kill to come between, also on a busy machine.
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits before each batch while flush, compaction, or a split or merge are behind: longer the further they are.
+    fn slow_down(&mut self) {
+        let mut waited = 0;
+        // Asked again at each step: the wait ends as soon as they have caught up.
+        while let Pressure::Slow(steps) = self.shared.pressure.get()
+            && waited < steps
+        {
+            if waited == 0 {
+                self.settle_all();
+                self.shared.metrics.commit.slowed.increment(1);
+            }
+            std::thread::sleep(SLOW_STEP);
+            waited += 1;
+        }
+    }
+
+    /// Freezes the active memtable and begins a new one.
+    fn rotate(&mut self) {
+        self.is_rotating = false;
+        // What is flushed must be on disk: the image never runs ahead of the log.
+        self.settle_all();
+        // After a failure nothing is flushed any more, however the two threads meet.
+        if self.memtable.is_empty() || self.shared.is_stopped() {
+            return;
+        }
+        let now_ms = self.clock.now_ms();
+        let fresh = match self.shared.take_spare() {
+            Some(spare) => Memtable::within(spare, self.position, now_ms),
+            None => {
+                let rows = self.options.memtable_rows_expected();
+                Memtable::new(self.position, now_ms, rows)
+            }
+        };
+        self.memtable = Arc::new(fresh);
+        self.shared.freeze(Arc::clone(&self.memtable));
+        // A full channel means that it knows already.
+        let _ = self.flusher.try_send(Work::Frozen);
+    }
+
+    /// What is due from time to time: an old memtable is frozen.
+    fn upkeep(&mut self) {
+        let now_ms = self.clock.now_ms();
+        // Also if the clock was set back.
+        if now_ms.abs_diff(self.memtable.created_ms()) >= self.options.memtable_age_ms {
+            self.rotate();
+        }
+    }
+
+    fn refuse_the_rest(&mut self) {
+        self.jobs.close();
+        while let Some(queued) = self.jobs.blocking_recv() {
+            if let Queued::Job { job, .. } = queued {
+                job.answer(Err(StoreError::ShuttingDown));
+            }
+        }
+    }
+
+    /// The last flush, then the log's mark that all was in order.
+    fn finish(mut self) {
+        // It has ended: its children have its rows.
+        if !self.shared.has_ended() {
+            self.rotate();
+        }
+        let _ = self.flusher.send(Work::Close);
+        if self.flushing.join().is_err() {
+            tracing::error!("the flusher died");
+            std::process::abort();
+        }
+        if let Err(error) = self.log.close() {
+            tracing::warn!(%error, "the log could not be closed cleanly; it will be checked at the next start");
+        }
+    }
+}
+
+/// One step of slowing down, before each batch.
+const SLOW_STEP: Duration = Duration::from_millis(1);

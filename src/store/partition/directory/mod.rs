@@ -1,0 +1,438 @@
+//! The data directory: which history, which version, which partitions, and that only one process works on it.
+//!
+//! Owns: `lock`, the names of the partitions' folders, and when `directory.toml` is written. Promises: a directory
+//! that is not ours, of another version, on a network file system or in use is refused with a reason before anything in
+//! it is touched; `directory.toml` appears when all that it speaks of is there. Must not: look into a partition (see
+//! `identity.rs`).
+
+pub(super) mod identity;
+pub(super) mod inspection;
+pub(super) mod manifest;
+pub(super) mod map;
+pub(super) mod seal;
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use super::OpenError;
+use super::commit::reserve::RESERVE;
+use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest};
+use map::{Map, Origin};
+use seal::{KEY, KEY_PART};
+use tideline_base::ids::PartitionId;
+
+const LOCK: &str = "lock";
+/// File systems on which LMDB's locks and maps can't be relied on.
+const NETWORK_FILE_SYSTEMS: [&str; 8] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "fuse.sshfs",
+    "glusterfs",
+];
+
+/// An open data directory. The lock lasts as long as this value.
+pub(super) struct Directory {
+    path: PathBuf,
+    manifest: Manifest,
+    standing: Standing,
+    /// `None` only where there was nothing to lock for an inspection.
+    _lock: Option<File>,
+}
+
+/// What may be expected of a directory's partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// They are to be made, as far as an earlier attempt has not.
+    Draft,
+    /// All are there, of before they said whose they are.
+    Unmarked,
+    /// All are there and say whose they are.
+    Whole,
+}
+
+impl Directory {
+    /// Opens `path` to serve it. If there is nothing yet it becomes the draft of a directory with `partitions`
+    /// partitions; 0 = one. Other users of the machine may not look into what it makes.
+    pub(super) fn open(path: &Path, partitions: u16) -> Result<Directory, OpenError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| OpenError::from_io("make the data directory", path, error))?;
+        if !is_there(path)? {
+            refuse_foreign_content(path)?;
+        }
+        refuse_network(path)?;
+        let lock = lock(path)?;
+        // Only now: the process that held the lock may have made it.
+        match is_there(path)? {
+            true => Directory::of(path, Some(lock)),
+            false => Ok(Directory {
+                path: path.to_owned(),
+                manifest: draft(path, partitions.max(1))?,
+                standing: Standing::Draft,
+                _lock: Some(lock),
+            }),
+        }
+    }
+
+    /// Opens `path` to look into it. Makes and writes nothing, so it may be a copy that can't be written to.
+    pub(super) fn look(path: &Path) -> Result<Directory, OpenError> {
+        if !is_there(path)? {
+            return Err(OpenError::NothingThere {
+                path: path.to_owned(),
+            });
+        }
+        refuse_network(path)?;
+        let lock = lock_to_look(path)?;
+        Directory::of(path, lock)
+    }
+
+    fn of(path: &Path, lock: Option<File>) -> Result<Directory, OpenError> {
+        let manifest = Manifest::read(&path.join(MANIFEST))?;
+        Ok(Directory {
+            path: path.to_owned(),
+            standing: match manifest.is_marked() {
+                true => Standing::Whole,
+                false => Standing::Unmarked,
+            },
+            manifest,
+            _lock: lock,
+        })
+    }
+
+    /// Its history, and how many partitions it had when it was new.
+    pub(super) fn origin(&self) -> Origin {
+        self.manifest.origin
+    }
+
+    /// Its partitions.
+    pub(super) fn map(&self) -> &Map {
+        &self.manifest.map
+    }
+
+    /// What may be expected of the partitions.
+    pub(super) fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Declares that all partitions are there and say whose they are, in today's format.
+    pub(super) fn seal(&mut self) -> Result<(), OpenError> {
+        if self.standing != Standing::Whole || !self.manifest.is_current() {
+            self.manifest.write(&self.path)?;
+            self.manifest.put(&self.path)?;
+            self.standing = Standing::Whole;
+        }
+        Ok(())
+    }
+
+    /// Announces partitions that are going to be made. They count with [`Directory::replace`]; until then the next
+    /// start clears them away.
+    pub(super) fn draft(&self, map: &Map) -> Result<(), OpenError> {
+        self.clear_draft()?;
+        self.announce(map)
+    }
+
+    /// Announces them again, with what is known by now. Their folders stay.
+    pub(super) fn announce(&self, map: &Map) -> Result<(), OpenError> {
+        let mut draft = self.manifest.clone();
+        draft.map = map.clone();
+        draft.write(&self.path)
+    }
+
+    /// Makes the partitions count that were announced. After an error nobody knows which do: nothing must be written
+    /// before the next start.
+    pub(super) fn replace(&mut self, map: Map) -> Result<(), OpenError> {
+        self.manifest.map = map;
+        self.manifest.put(&self.path)
+    }
+
+    /// Clears away what an interrupted change has left, and what a finished one has left of partitions that ended.
+    pub(super) fn sweep(&self) -> Result<(), OpenError> {
+        self.clear_draft()?;
+        self.clear_ended()
+    }
+
+    /// Clears away what a finished change has left of partitions that ended.
+    pub(super) fn clear_ended(&self) -> Result<(), OpenError> {
+        for share in self.map().shares().filter(|share| share.ends.is_some()) {
+            let folder = self.folder(share.id);
+            match share.keeps_log {
+                false => remove(&folder)?,
+                true => {
+                    remove(&self.image(share.id))?;
+                    remove(&folder.join(RESERVE))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Clears away partitions that were announced and never came into force.
+    pub(super) fn clear_draft(&self) -> Result<(), OpenError> {
+        let drafted = self.drafted();
+        for id in &drafted {
+            remove(&self.folder(*id))?;
+        }
+        match drafted.is_empty() {
+            true => Ok(()),
+            false => remove(&self.path.join(MANIFEST_NEW)),
+        }
+    }
+
+    /// Removes the log of a partition that does not count, if there is one.
+    pub(super) fn remove_log(&self, id: PartitionId) -> Result<(), OpenError> {
+        remove(&self.log(id))
+    }
+
+    /// Partitions that were announced and do not count.
+    pub(super) fn drafted(&self) -> Vec<PartitionId> {
+        // One that can't be read is older than the first partition of it.
+        let draft = Manifest::read(&self.path.join(MANIFEST_NEW)).ok();
+        let draft = draft.filter(|draft| draft.origin == self.origin());
+        let ids = draft.iter().flat_map(|draft| draft.map.shares());
+        let ids = ids.map(|share| share.id);
+        ids.filter(|id| self.map().share(*id).is_none()).collect()
+    }
+
+    /// Its live partitions, in the order of their ranges.
+    pub(super) fn ids(&self) -> Vec<PartitionId> {
+        self.map().ids().collect()
+    }
+
+    /// What there is of partitions that this directory does not have, each as a line.
+    pub(super) fn surplus(&self) -> Result<Vec<String>, OpenError> {
+        let numbers = partitions_in(&self.path)?;
+        let drafted = self.drafted();
+        let is_surplus = |number: &u16| {
+            let id = PartitionId(*number);
+            self.map().share(id).is_none() && !drafted.contains(&id)
+        };
+        let surplus = numbers.into_iter().filter(is_surplus);
+        let line = |number| {
+            let (folder, manifest) = (self.folder(PartitionId(number)), self.manifest());
+            format!(
+                "{} is there, but {} does not name partition {number}",
+                folder.display(),
+                manifest.display(),
+            )
+        };
+        Ok(surplus.map(line).collect())
+    }
+
+    /// The file that says what the directory is.
+    pub(super) fn manifest(&self) -> PathBuf {
+        self.path.join(MANIFEST)
+    }
+
+    /// A partition's folder.
+    pub(super) fn folder(&self, id: PartitionId) -> PathBuf {
+        self.path.join(format!("partition-{:04}", id.0))
+    }
+
+    /// Where a partition's commit log is.
+    pub(super) fn log(&self, id: PartitionId) -> PathBuf {
+        self.folder(id).join("log")
+    }
+
+    /// Where a partition's image is.
+    pub(super) fn image(&self, id: PartitionId) -> PathBuf {
+        self.folder(id).join("image")
+    }
+}
+
+/// Removes a file or a folder, if it is there.
+fn remove(path: &Path) -> Result<(), OpenError> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(OpenError::from_io("remove", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_there(path: &Path) -> Result<bool, OpenError> {
+    let manifest = path.join(MANIFEST);
+    manifest
+        .try_exists()
+        .map_err(|error| OpenError::from_io("look at", &manifest, error))
+}
+
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let name = path.join(LOCK);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&name)
+        .map_err(|error| OpenError::from_io("open", &name, error))?;
+    hold(path, file)
+}
+
+/// `None`: there is no lock, so nobody has served this, a copy perhaps.
+fn lock_to_look(path: &Path) -> Result<Option<File>, OpenError> {
+    let name = path.join(LOCK);
+    match File::open(&name) {
+        Ok(file) => hold(path, file).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(OpenError::from_io("open", &name, error)),
+    }
+}
+
+fn hold(path: &Path, file: File) -> Result<File, OpenError> {
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
+            path: path.to_owned(),
+        }),
+        Err(TryLockError::Error(error)) => Err(OpenError::from_io("lock", path, error)),
+    }
+}
+
+/// The manifest of a directory that is being made; that of an interrupted attempt if that had begun with partitions.
+fn draft(path: &Path, partitions: u16) -> Result<Manifest, OpenError> {
+    if !partitions_in(path)?.is_empty() {
+        return Manifest::read(&path.join(MANIFEST_NEW));
+    }
+    let manifest = Manifest::new(partitions);
+    manifest.write(path)?;
+    Ok(manifest)
+}
+
+/// A new data directory is made in an empty folder only: nobody's home directory is taken by a mistyped path.
+fn refuse_foreign_content(path: &Path) -> Result<(), OpenError> {
+    // What an interrupted first start leaves behind, and what a fresh ext4 volume holds.
+    let ours = [
+        LOCK,
+        MANIFEST_NEW,
+        MANIFEST_PART,
+        KEY,
+        KEY_PART,
+        "lost+found",
+    ];
+    let names = names_in(path)?;
+    let is_draft = names.iter().any(|name| name == MANIFEST_NEW);
+    for name in names {
+        if ours.contains(&&*name) {
+            continue;
+        }
+        let path = path.to_owned();
+        return Err(match partition_number(&name) {
+            Some(_) if is_draft => continue,
+            Some(_) => OpenError::DoesNotFit {
+                text: format!("{} is missing", path.join(MANIFEST).display()),
+            },
+            None => OpenError::NotOurs { path },
+        });
+    }
+    Ok(())
+}
+
+/// Numbers of the partitions whose folders are there.
+fn partitions_in(path: &Path) -> Result<Vec<u16>, OpenError> {
+    let names = names_in(path)?;
+    let mut numbers: Vec<u16> = names.iter().filter_map(|n| partition_number(n)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn partition_number(name: &str) -> Option<u16> {
+    name.strip_prefix("partition-")?.parse().ok()
+}
+
+fn names_in(path: &Path) -> Result<Vec<String>, OpenError> {
+    let list = || -> io::Result<Vec<String>> {
+        fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
+    };
+    list().map_err(|error| OpenError::from_io("list", path, error))
+}
+
+fn refuse_network(path: &Path) -> Result<(), OpenError> {
+    match network_file_system(path) {
+        None => Ok(()),
+        Some(kind) => Err(OpenError::Network {
+            path: path.to_owned(),
+            kind,
+        }),
+    }
+}
+
+/// The network file system that `path` is on, as the kernel's mount table tells. No table = not known = none.
+fn network_file_system(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let table = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = table.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let point = fields.next()?.replace("\\040", " ");
+        Some((point, fields.next()?))
+    });
+    let (_, kind) = mounts
+        .filter(|(point, _)| path.starts_with(point))
+        .max_by_key(|(point, _)| point.len())?;
+    NETWORK_FILE_SYSTEMS
+        .contains(&kind)
+        .then(|| kind.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remembers_history_and_partitions() {
+        let home = tempfile::tempdir().expect("a folder");
+        let path = home.path().join("data");
+        let mut made = Directory::open(&path, 3).expect("made");
+        let origin = made.origin();
+        made.seal().expect("sealed");
+        drop(made);
+        for wanted in [0, 3, 7] {
+            let again = Directory::open(&path, wanted).expect("opened");
+            assert_eq!((again.origin(), again.ids().len()), (origin, 3));
+        }
+    }
+
+    #[test]
+    fn refuses_a_second_user_a_foreign_folder_and_another_version() {
+        let home = tempfile::tempdir().expect("a folder");
+        let mut first = Directory::open(&home.path().join("data"), 0).expect("made");
+        first.seal().expect("sealed");
+        assert!(matches!(
+            Directory::open(&home.path().join("data"), 0),
+            Err(OpenError::InUse { .. })
+        ));
+        drop(first);
+        assert!(matches!(
+            Directory::open(home.path(), 0),
+            Err(OpenError::NotOurs { .. })
+        ));
+        assert!(matches!(
+            Directory::look(&home.path().join("none")),
+            Err(OpenError::NothingThere { .. })
+        ));
+        let manifest = home.path().join("data").join(MANIFEST);
+        fs::write(&manifest, "format = 4\nsomething = true\n").expect("written");
+        assert!(matches!(
+            Directory::open(&home.path().join("data"), 0),
+            Err(OpenError::OtherVersion {
+                found: 4,
+                known: 3,
+                ..
+            })
+        ));
+    }
+}

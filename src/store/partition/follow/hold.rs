@@ -1,0 +1,70 @@
+//! What the log shows its followers, and what it keeps for them.
+//!
+//! Owns: the count of published bytes and the holds. Promises: while a position is held, no segment goes that has a
+//! batch above it. Must not: decide how far a hold may lag; each holder has a bound of its own.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tideline_base::ids::Position;
+pub use tideline_model::server::Holder;
+
+/// How many holders there are.
+const HOLDERS: usize = 3;
+
+/// The position of a holder that needs nothing of the log.
+const NOTHING: Position = Position(u64::MAX);
+
+/// A log as its followers need it.
+pub(in super::super) struct Hold {
+    /// Bytes of the frames that were published since the start.
+    bytes: AtomicU64,
+    /// Above these positions the log keeps everything, by holder.
+    above: [AtomicU64; HOLDERS],
+}
+
+impl Hold {
+    /// Keeps everything until each holder has called [`Hold::set`], or nothing. There is no split or merge yet.
+    pub(in super::super) fn new(holds_log: bool) -> Hold {
+        let above = if holds_log { 0 } else { u64::MAX };
+        let hold = Hold {
+            bytes: AtomicU64::new(0),
+            above: std::array::from_fn(|_| AtomicU64::new(above)),
+        };
+        hold.let_go(Holder::Reshape);
+        hold
+    }
+
+    pub(in super::super) fn published(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(in super::super) fn published_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// From now on everything above `position` is kept for this holder.
+    pub(in super::super) fn set(&self, holder: Holder, position: Position) {
+        self.above[holder as usize].store(position.0, Ordering::Release);
+    }
+
+    /// From now on nothing is kept for this holder.
+    pub(in super::super) fn let_go(&self, holder: Holder) {
+        self.set(holder, NOTHING);
+    }
+
+    /// The holders of the log, each with the position above which it holds.
+    pub(in super::super) fn all(&self) -> Vec<(Holder, Position)> {
+        let all = [Holder::Relay, Holder::Streams, Holder::Reshape];
+        let above = |holder| Position(self.above[holder as usize].load(Ordering::Acquire));
+        let all = all.map(|holder| (holder, above(holder)));
+        all.into_iter()
+            .filter(|(_, above)| *above != NOTHING)
+            .collect()
+    }
+
+    /// Up to here nobody needs the log's frames.
+    pub(in super::super) fn above(&self) -> Position {
+        let all = self.above.iter().map(|above| above.load(Ordering::Acquire));
+        Position(all.min().unwrap_or(u64::MAX))
+    }
+}

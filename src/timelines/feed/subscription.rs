@@ -1,0 +1,337 @@
+//! A subscription: the way from a cursor to what comes next.
+//!
+//! Owns: the moves of the cursor. Promises: every sequence above the start once and in order, every change of what lies
+//! behind the cursor; ends are final. Must not: hold payloads: a page or a group belongs to its sender.
+
+use std::sync::Arc;
+
+use super::cursor::{Cursor, Next, Page, PageKey};
+use super::ephemeral::{Following, Pulled, With};
+use super::mailbox::{Mailbox, Who};
+use super::registry::{Registry, Watch};
+use super::topic::Topic;
+use super::topic::fresh::Fresh;
+use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target, Timelines};
+use tideline_model::access::Asker;
+pub use tideline_model::timelines::Ended;
+
+/// What a look at the store brought.
+#[derive(Debug)]
+pub enum Pull {
+    /// Messages and changes, perhaps none; and the user's own floor when they were read.
+    Page(Arc<Page>, u64),
+    /// The meta and its version.
+    Meta(Meta, u64),
+    /// It ended.
+    Ended(Ended),
+}
+
+/// One client's subscription on one timeline.
+pub struct Subscription {
+    pub(super) watch: Watch,
+    /// Whose it is.
+    pub(super) asker: Arc<Asker>,
+    pub(super) cursor: Cursor,
+    /// `None` = it asked for no lane.
+    following: Option<Box<Following>>,
+}
+
+impl Subscription {
+    pub(super) fn new(
+        watch: Watch,
+        asker: Arc<Asker>,
+        mut cursor: Cursor,
+        (with, standing): (With, Option<Standing>),
+    ) -> Subscription {
+        cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
+        cursor.by_role = !asker.reads_by_name(watch.timeline().as_bytes());
+        Subscription {
+            following: watch.subscribe(with, standing),
+            watch,
+            asker,
+            cursor,
+        }
+    }
+
+    /// The timeline's ID.
+    #[must_use]
+    pub fn timeline(&self) -> &Arc<str> {
+        self.watch.timeline()
+    }
+
+    /// Its position.
+    #[must_use]
+    pub fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
+    /// What comes next; a look at memory only. Send fresh messages, and call [`Subscription::sent`].
+    #[must_use]
+    pub fn look(&mut self) -> Next {
+        match self.watch.topic.next(&mut self.cursor, self.asker.user()) {
+            // Not to be shown any more, before the log says so: the store leaves it out, and what may not be named.
+            Next::Fresh(fresh)
+                if fresh.has_expired(|| self.watch.registry.timelines.now_ms())
+                    || self.may_hide(&fresh) =>
+            {
+                Next::Read {
+                    doubt: self.cursor.doubt,
+                    turn: self.cursor.turn,
+                    foreign: None,
+                }
+            }
+            next => next,
+        }
+    }
+
+    /// Whether some of it may name what its user may not read.
+    fn may_hide(&self, fresh: &Fresh) -> bool {
+        let Some(asker) = Timelines::inbox_asker(&self.asker, self.timeline()) else {
+            return false;
+        };
+        let timelines = &self.watch.registry.timelines;
+        !timelines.shows_all(&asker, &fresh.messages, self.watch.topic.roles())
+    }
+
+    /// Fresh messages are on their way.
+    pub fn sent(&mut self, fresh: &Fresh) {
+        self.cursor.sequence = fresh.last();
+    }
+
+    /// The next ephemeral push of those that it asked for; `own` is the connection's mailbox.
+    pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
+        let following = self.following.as_mut()?;
+        let user = self.asker.user();
+        if self.cursor.unsure || self.watch.topic.concerns(&mut self.cursor, user) {
+            // Perhaps it is not for them any more: the look comes first.
+            return None;
+        }
+        let (pulled, lane, missed) = following.pull(own)?;
+        let counted = &self.watch.registry.metrics.ephemeral;
+        counted.pushes[lane as usize].increment(1);
+        if missed > 0 {
+            counted.missed[lane as usize].increment(missed);
+        }
+        Some(pulled)
+    }
+
+    /// Its session's credential, or what the configuration gives, is another now: before anything newer goes out it is
+    /// decided again, with a look at the store where only membership tells. Whether it has to look.
+    pub fn decide_anew(&mut self, asker: &Arc<Asker>) -> bool {
+        if self.asker.claim().is_none() {
+            // It was given by something else than a credential.
+            return false;
+        }
+        self.asker = Arc::clone(asker);
+        self.cursor.by_role = !asker.reads_by_name(self.timeline().as_bytes());
+        self.cursor.unsure |= self.cursor.by_role;
+        self.cursor.unsure
+    }
+
+    /// The same, if it began before the session was decided anew.
+    pub fn decide_again(&mut self, asker: &Arc<Asker>) {
+        if asker.claim().is_some() && !Arc::ptr_eq(&self.asker, asker) {
+            self.decide_anew(asker);
+        }
+    }
+
+    /// Up to which change of the timeline's readers its user's right to read was checked; `None` = it has to be checked
+    /// again.
+    #[must_use]
+    pub fn turn(&mut self) -> Option<u32> {
+        let user = self.asker.user();
+        let is_concerned = self.cursor.unsure || self.watch.topic.concerns(&mut self.cursor, user);
+        (!is_concerned).then_some(self.cursor.turn)
+    }
+
+    /// The user of the connection is another one now; `before` is the earlier one.
+    pub fn renamed(&self, before: Option<Arc<Who>>) {
+        self.watch.renamed(before);
+    }
+
+    /// Asks the store for what `next` said; the answer goes into [`Subscription::arrived`]. One at a time.
+    pub fn read(&self, next: &Next) -> impl Future<Output = Pull> + Send + 'static {
+        let key = PageKey {
+            epoch: Arc::clone(&self.cursor.epoch),
+            sequence: self.cursor.sequence,
+            change: self.cursor.change,
+            floor: self.cursor.floor,
+        };
+        let look = Look {
+            registry: Arc::clone(&self.watch.registry),
+            topic: Arc::clone(&self.watch.topic),
+            asker: Arc::clone(&self.asker),
+        };
+        let meta = matches!(next, Next::Meta);
+        async move {
+            let pulled = if meta {
+                look.meta(&key).await
+            } else {
+                look.page(key).await
+            };
+            match pulled {
+                Ok(pull) => pull,
+                Err(error) => Pull::Ended(look.ended(&error).await),
+            }
+        }
+    }
+
+    /// Moves the cursor behind what [`Subscription::read`] brought for `next`.
+    pub fn arrived(&mut self, next: Next, pull: &Pull) {
+        match pull {
+            Pull::Page(page, floor) => {
+                self.cursor.floor = *floor;
+                self.cursor.sequence = page.changed.position;
+                self.cursor.change = page.changed.change_position;
+                self.cursor.more = page.changed.more;
+                if let Next::Read {
+                    doubt,
+                    turn,
+                    foreign,
+                } = next
+                {
+                    self.cursor.doubt = doubt;
+                    self.cursor.turn = turn;
+                    self.cursor.unsure = false;
+                    if foreign.is_some() {
+                        self.cursor.foreign = foreign;
+                    }
+                }
+            }
+            Pull::Meta(_, version) => self.cursor.meta_version = *version,
+            Pull::Ended(_) => {}
+        }
+    }
+}
+
+/// One look at the store for a user.
+struct Look {
+    registry: Arc<Registry>,
+    topic: Arc<Topic>,
+    asker: Arc<Asker>,
+}
+
+impl Look {
+    fn target(&self, key: &PageKey) -> Target {
+        Target {
+            timeline: self.topic.name.as_ref().to_owned(),
+            epoch: Some(key.epoch.as_ref().to_owned()),
+            asker: Asker::clone(&self.asker),
+        }
+    }
+
+    async fn meta(&self, key: &PageKey) -> Result<Pull, Error> {
+        let info = self.registry.timelines.get(self.target(key)).await?;
+        Ok(Pull::Meta(info.meta, info.version))
+    }
+
+    /// The page is read first, for all readers of the same one. Where users are not all alike, the user's rights are
+    /// looked at after that: a user that was shut out before the page was read gets nothing of it.
+    async fn page(&self, mut key: PageKey) -> Result<Pull, Error> {
+        loop {
+            let page = self.shared(&key).await?;
+            if page.changed.state == ResumeState::EpochChanged {
+                return Ok(Pull::Ended(Ended::EpochChanged));
+            }
+            let mut floor = 0;
+            // What is open to all is decided by rights that are given by name.
+            let name = self.topic.name.as_bytes();
+            let bound = page.changed.admission.bound && !self.asker.user().is_empty();
+            if bound || !self.asker.reads_by_name(name) {
+                let timelines = &self.registry.timelines;
+                floor = timelines.admission(self.target(&key)).await?.floor;
+            }
+            if floor == key.floor && floor <= key.sequence + 1 {
+                if page.changed.state == ResumeState::TooOld {
+                    return Ok(Pull::Ended(Ended::TooOld));
+                }
+                let pushed = &self.registry.metrics.pages.push;
+                pushed.count(page.changed.messages.len());
+                return Ok(Pull::Page(page, floor));
+            }
+            key.floor = floor;
+            // What they cleared is behind them.
+            key.sequence = key.sequence.max(floor.saturating_sub(1));
+        }
+    }
+
+    /// The page that all readers at the same place with the same floor get.
+    async fn shared(&self, key: &PageKey) -> Result<Arc<Page>, Error> {
+        // Of an inbox each may be shown something else.
+        let own_asker = Timelines::inbox_asker(&self.asker, &self.topic.name);
+        let cell = match own_asker {
+            Some(_) => Arc::default(),
+            None => self.topic.page(key.clone()),
+        };
+        let mut own = false;
+        let page = cell
+            .get_or_try_init(async || {
+                own = true;
+                let (since, resume) = (key.change, resume(&self.topic.name, key));
+                let timelines = &self.registry.timelines;
+                let mut changed = timelines.resume_above(key.floor, resume).await?;
+                if let Some(asker) = &own_asker {
+                    let roles = self.topic.roles();
+                    let hidden = timelines.hide_entries(asker, changed.shown_mut(), roles);
+                    hidden.await?;
+                }
+                Ok(Arc::new(Page::new(changed, since)))
+            })
+            .await;
+        let counted = &self.registry.metrics.feed;
+        if own {
+            &counted.store_pages
+        } else {
+            &counted.store_pages_shared
+        }
+        .increment(1);
+        page.cloned()
+    }
+
+    async fn ended(&self, error: &Error) -> Ended {
+        match error {
+            Error::TimelineNotFound => {
+                // Perhaps it is there, but not for this user.
+                if !self.asker.reads_by_name(self.topic.name.as_bytes()) {
+                    return self.shut_out().await;
+                }
+                let timelines = &self.registry.timelines;
+                match timelines.head(&self.topic.name).await {
+                    Ok(Some(_)) if !self.asker.user().is_empty() => self.shut_out().await,
+                    _ => Ended::Deleted,
+                }
+            }
+            Error::EpochChanged { .. } => Ended::EpochChanged,
+            _ => Ended::Unavailable,
+        }
+    }
+
+    async fn shut_out(&self) -> Ended {
+        let user = Asker::believed(self.asker.user());
+        let timelines = &self.registry.timelines;
+        match timelines.membership(&user, &self.topic.name).await {
+            Ok(None) => Ended::NotAMember,
+            // They are one, or it can't be known.
+            Ok(Some(_)) | Err(_) => Ended::Forbidden,
+        }
+    }
+}
+
+/// Messages in one page that a lagging subscription reads.
+const PAGE_MESSAGES: usize = 1_000;
+/// About how many bytes such a page may have: it becomes at most two frames to the client, and JSON can be a third
+/// longer than what it encodes.
+pub const PAGE_BYTES: usize = 256 << 10;
+
+fn resume(timeline: &str, key: &PageKey) -> Resume {
+    Resume {
+        timeline: timeline.to_owned(),
+        asker: Asker::default(),
+        after: Some(key.sequence),
+        rewind: None,
+        epoch: Some(key.epoch.as_ref().to_owned()),
+        changes_after: Some(key.change),
+        limit: PAGE_MESSAGES,
+        bytes_max: PAGE_BYTES,
+    }
+}

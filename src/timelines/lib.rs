@@ -1,0 +1,11 @@
+//! Timelines, people, and what follows the change log: the feed, the relay, the timers, changes of partitions.
+//!
+//! Owns: what PROTOCOL says of messages and people, and the tables that they lie in. Promises: each module's own, in
+//! its card. Must not: know JSON-RPC or sockets.
+
+pub mod feed;
+pub mod people;
+pub mod relay;
+pub mod reshape;
+pub mod timeline;
+pub mod timers;

@@ -1,0 +1,301 @@
+//! The head row of a timeline, and the epoch that clients see of it.
+//!
+//! Owns: the head's columns and the text of epochs. Promises: a head row is written with every change of its timeline
+//! and is never dropped, so that a name's incarnations only rise; an epoch is text of `[A-Za-z0-9]`, at most 25 long,
+//! and tells apart histories of the data directory, partitions and incarnations. Must not: decide anything.
+
+use bytes::Bytes;
+
+use tideline_base::ordered::Reader;
+use tideline_table::{Key, Origin, ReadError, Source, columns, load, read_row};
+
+use super::super::{Head, Standing};
+use super::tables::Name;
+
+/// The state of one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in super::super) struct HeadRow {
+    /// Tells the timeline from earlier ones of its name; rises.
+    pub(in super::super) incarnation: u64,
+    /// The last sequence, 0 if none.
+    pub(in super::super) last: u64,
+    /// The last change number, 0 if none.
+    pub(in super::super) change: u64,
+    /// The lowest readable sequence.
+    pub(in super::super) floor: u64,
+    /// Timestamp of the last message, 0 if none, ms.
+    pub(in super::super) last_at: u64,
+    /// The timeline was deleted; its rows have expired.
+    pub(in super::super) dropped: bool,
+    /// How many members there are.
+    pub(in super::super) members: u32,
+    /// The last number of a change of members or of the right to read; 0 if none.
+    pub(in super::super) member_version: u64,
+    /// Up to here the rows are kept that unread counts need, while there are no members; see [`HeadRow::counted`].
+    pub(in super::super) counted: u64,
+    /// What is set explicitly; see [`MEMBERS_ONLY`] and the others.
+    pub(in super::super) flags: u8,
+    /// How many followers there are.
+    pub(in super::super) followers: u32,
+    /// Messages from here on are written into inboxes; 0 = none are.
+    pub(in super::super) inbox_from: u64,
+    /// When the timeline is to be trimmed by age, ms; 0 = there is no due row.
+    pub(in super::super) trim_at: u64,
+    /// Bytes of messages that were appended while a retention by bytes was in force.
+    pub(in super::super) bytes: u64,
+    /// Where in the log this row was last written, while there are members; else 0.
+    pub(in super::super) position: u64,
+}
+
+/// There is a settings row.
+pub(in super::super) const HAS_SETTINGS: u8 = 1;
+/// Its settings say that only members may read.
+pub(in super::super) const MEMBERS_ONLY: u8 = 2;
+/// Its settings say that others may read too, whatever the policy says.
+pub(in super::super) const OPEN_TO_ALL: u8 = 4;
+
+/// A message of it has, or once had, a reaction.
+pub(in super::super) const HAS_REACTIONS: u8 = 8;
+/// There were more members and followers than `fan_out: "auto"` writes into inboxes of.
+pub(in super::super) const TOO_MANY: u8 = 16;
+
+columns! { HeadRow {
+    "$at": last_at,
+    "$bytes": bytes,
+    "$change": change,
+    "$counted": counted,
+    "$dropped": dropped,
+    "$flags": flags,
+    "$floor": floor = 1u64,
+    "$followers": followers,
+    "$inbox": inbox_from,
+    "$inc": incarnation,
+    "$members": members,
+    "$mver": member_version,
+    "$pos": position,
+    "$seq": last,
+    "$trim": trim_at,
+} }
+
+const WHAT: &str = "not a head row";
+
+impl HeadRow {
+    /// A timeline without messages.
+    pub(in super::super) fn new(incarnation: u64) -> HeadRow {
+        HeadRow {
+            incarnation,
+            floor: 1,
+            ..HeadRow::default()
+        }
+    }
+
+    /// A deleted timeline: what is left is the incarnation that the next one must pass.
+    pub(in super::super) fn dropped(incarnation: u64) -> HeadRow {
+        HeadRow {
+            dropped: true,
+            ..HeadRow::new(incarnation)
+        }
+    }
+
+    /// Reads a name's row, also that of a deleted timeline.
+    pub(in super::super) fn load(
+        rows: &impl Source,
+        name: &Name,
+    ) -> Result<Option<HeadRow>, ReadError> {
+        HeadRow::load_at(rows, &name.head_key())
+    }
+
+    /// Its members.
+    pub(in super::super) fn membership(&self) -> Standing {
+        Standing {
+            incarnation: self.incarnation,
+            version: self.member_version,
+            members: u64::from(self.members),
+        }
+    }
+
+    /// Reads the row of a timeline that exists.
+    pub(in super::super) fn existing(
+        rows: &impl Source,
+        name: &Name,
+    ) -> Result<Option<HeadRow>, ReadError> {
+        Ok(HeadRow::load(rows, name)?.filter(|head| !head.dropped))
+    }
+
+    fn load_at(rows: &impl Source, key: &Key) -> Result<Option<HeadRow>, ReadError> {
+        load(rows, key, WHAT, HeadRow::decode)
+    }
+
+    /// A name and its row, as they are in the table of heads.
+    pub(in super::super) fn named(row: &(Bytes, Bytes)) -> Result<(String, HeadRow), ReadError> {
+        read_row(row, WHAT, |columns, value| {
+            let timeline = Reader::new(columns).string()?;
+            Ok((timeline.into_owned(), HeadRow::decode(value)?))
+        })
+    }
+
+    /// Whether messages may have reactions.
+    pub(in super::super) fn has_reactions(&self) -> bool {
+        self.flags & HAS_REACTIONS != 0
+    }
+
+    /// Up to which sequence the rows are kept that unread counts need: all, once there are members.
+    pub(in super::super) fn counted(&self) -> u64 {
+        match self.members {
+            0 => self.counted,
+            _ => self.last,
+        }
+    }
+
+    /// Those rows are kept up to this sequence now.
+    pub(in super::super) fn set_counted(&mut self, counted: u64) {
+        self.counted = counted;
+    }
+
+    /// Sets the number of members. Without any, rows are no longer written with messages.
+    pub(in super::super) fn set_members(&mut self, members: u32) {
+        self.counted = if members == 0 { self.counted() } else { 0 };
+        self.members = members;
+    }
+
+    /// Whether a message of this sequence can be read.
+    pub(in super::super) fn holds(&self, sequence: u64) -> bool {
+        (self.floor..=self.last).contains(&sequence)
+    }
+}
+
+/// The text of epochs of one data directory: its history, the timeline's root (the partition that owned it when the
+/// directory was new, which never changes) and the incarnation.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Epochs {
+    /// Of the history; 11 digits.
+    history: String,
+    origin: Origin,
+}
+
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+impl Epochs {
+    pub(in super::super) fn new(origin: Origin) -> Epochs {
+        let history = Digits::new(xxhash_rust::xxh3::xxh3_64(&origin.history.0), 11);
+        Epochs {
+            history: history.as_str().to_owned(),
+            origin,
+        }
+    }
+
+    pub(in super::super) fn text(&self, timeline: impl AsRef<[u8]>, incarnation: u64) -> String {
+        let mut text = String::with_capacity(32);
+        text.push_str(&self.history);
+        text.push_str(self.root(timeline.as_ref()).as_str());
+        text.push_str(Digits::new(incarnation, 1).as_str());
+        text
+    }
+
+    /// Whether `text` is that epoch's; makes none.
+    pub(in super::super) fn is(&self, text: &str, timeline: &str, incarnation: u64) -> bool {
+        let rest = text.strip_prefix(self.history.as_str());
+        let rest = rest.and_then(|rest| rest.strip_prefix(self.root(timeline.as_bytes()).as_str()));
+        rest == Some(Digits::new(incarnation, 1).as_str())
+    }
+
+    /// What clients see of a head.
+    pub(in super::super) fn head(&self, timeline: &str, head: &HeadRow) -> Head {
+        Head {
+            epoch: self.text(timeline, head.incarnation),
+            head: head.last,
+            floor: head.floor,
+            change_head: head.change,
+        }
+    }
+
+    fn root(&self, timeline: &[u8]) -> Digits {
+        Digits::new(u64::from(self.origin.root(timeline).0), 3)
+    }
+}
+
+/// A number to the base 62.
+struct Digits {
+    digits: [u8; 11],
+    first: usize,
+}
+
+impl Digits {
+    /// With zeros in front up to `width` digits.
+    fn new(mut number: u64, width: usize) -> Digits {
+        let mut digits = [b'0'; 11];
+        let mut first = digits.len();
+        while number > 0 {
+            first -= 1;
+            digits[first] = DIGITS[(number % 62) as usize];
+            number /= 62;
+        }
+        let first = first.min(digits.len() - width);
+        Digits { digits, first }
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.digits[self.first..]).expect("digits are ASCII")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use tideline_base::ids::HistoryId;
+
+    proptest! {
+        #[test]
+        fn heads_come_back(
+            numbers in any::<[u64; 11]>(), dropped: bool, members: u32, followers: u32, flags: u8,
+        ) {
+            let [incarnation, last, change, floor, last_at, rest @ ..] = numbers;
+            let [member_version, counted, inbox_from, position, trim_at, bytes] = rest;
+            let counted = if members == 0 { counted } else { 0 };
+            let head = HeadRow {
+                incarnation, last, change, floor, last_at, dropped,
+                members, member_version, counted, flags, followers, inbox_from, position, trim_at, bytes,
+            };
+            prop_assert_eq!(HeadRow::decode(&head.encode().finish(5)), Ok(head));
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
+            let _ = HeadRow::decode(&bytes);
+        }
+
+        #[test]
+        fn epochs_are_short_and_apart(
+            history: [u8; 16],
+            roots in 2u16..,
+            timeline in "\\PC{1,9}",
+            other in "\\PC{1,9}",
+            a: u64,
+            b: u64,
+        ) {
+            let origin = Origin { history: HistoryId(history), roots };
+            let epochs = Epochs::new(origin);
+            let text = epochs.text(&timeline, a);
+            prop_assert!((15..=25).contains(&text.len()), "{}", text);
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            prop_assert_eq!(text == epochs.text(&timeline, b), a == b);
+            prop_assert!(epochs.is(&text, &timeline, a));
+            prop_assert_eq!(epochs.is(&text, &timeline, b), a == b);
+            let root = |name: &str| origin.root(name.as_bytes());
+            prop_assert_eq!(epochs.is(&text, &other, a), root(&timeline) == root(&other));
+            prop_assert!(!epochs.is(&text[1..], &timeline, a));
+        }
+    }
+
+    #[test]
+    fn an_ordinary_head_row_is_small() {
+        let head = HeadRow {
+            last: 1_000,
+            last_at: 1_700_000_000_000,
+            ..HeadRow::new(100_000)
+        };
+        assert_eq!(head.encode().finish(0).len(), 38);
+    }
+}

@@ -1,0 +1,107 @@
+//! What a clock that was wrong once leaves behind.
+//!
+//! Owns: the story of one reading ten years ahead that stamped every timeline, new ones too, for ever. Promises: only
+//! what was written meanwhile is stamped so. Must not: know how the clock judges readings; its own tests do.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::timeline::EntryLimits;
+use crate::timeline::{Append, AppendOne, Error, Limits, Timelines, UpdateMessage};
+use tideline_base::ids::{Clock, PartitionId, Position};
+use tideline_model::access::Asker;
+use tideline_store::partition::{Options, Partitions};
+
+const NOW_MS: u64 = 1_800_000_000_000;
+const AHEAD_MS: u64 = NOW_MS + 10 * 365 * 86_400_000;
+
+struct Bed {
+    partitions: Partitions,
+    timelines: Timelines,
+    clock: Arc<Clock>,
+}
+
+impl Bed {
+    fn open(dir: &Path) -> Bed {
+        let clock = Arc::new(Clock::fixed(NOW_MS));
+        let limits = Limits::default();
+        let rules = Timelines::rules(&limits);
+        let options = Options::default();
+        let partitions = Partitions::open(dir, options, rules, Arc::clone(&clock)).unwrap();
+        let timelines = Timelines::new(partitions.clone(), limits, Arc::clone(&clock));
+        Bed {
+            partitions,
+            timelines,
+            clock,
+        }
+    }
+
+    /// Appends a message; gives its timestamp.
+    async fn append(&self, timeline: &str) -> u64 {
+        let append = Append {
+            timeline: timeline.to_owned(),
+            asker: "u".into(),
+            messages: vec![AppendOne {
+                message_id: None,
+                entry: Vec::new(),
+                ..AppendOne::default()
+            }],
+            expect_head: None,
+            create: true,
+            epoch: None,
+        };
+        let (appended, _) = self.timelines.append(append).await.unwrap();
+        appended[0].timestamp
+    }
+
+    async fn edit(&self, timeline: &str) -> Result<Option<u64>, Error> {
+        let update = UpdateMessage {
+            asker: Asker::default(),
+            timeline: timeline.to_owned(),
+            sequence: 1,
+            set: Vec::new(),
+            remove: Vec::new(),
+            expect_change: None,
+            epoch: None,
+            limits: EntryLimits {
+                entry_bytes_max: 4_096,
+                entry_names_max: 100,
+            },
+        };
+        Ok(self.timelines.update_message(update).await?.edited_at)
+    }
+}
+
+#[tokio::test]
+async fn one_wrong_time_is_not_every_timelines() {
+    let dir = tempfile::tempdir().unwrap();
+    let bed = Bed::open(dir.path());
+    assert_eq!(bed.append("before").await, NOW_MS);
+    bed.clock.set(AHEAD_MS);
+    assert_eq!(bed.append("meanwhile").await, AHEAD_MS);
+    assert_eq!(bed.edit("before").await.unwrap(), Some(AHEAD_MS));
+    bed.clock.set(NOW_MS + 1);
+    assert_eq!(bed.append("before").await, NOW_MS + 1);
+    assert_eq!(bed.append("after").await, NOW_MS + 1);
+    // What was stamped stays in order.
+    assert_eq!(bed.append("meanwhile").await, AHEAD_MS);
+    assert_eq!(bed.edit("before").await.unwrap(), Some(AHEAD_MS));
+    assert_eq!(bed.edit("after").await.unwrap(), Some(NOW_MS + 1));
+    let info = bed.timelines.get("after".into()).await.unwrap();
+    assert_eq!(
+        (info.created_at, info.last_at),
+        (NOW_MS + 1, Some(NOW_MS + 1))
+    );
+    // The log's own times never fall: a search for one finds one place.
+    let tail = bed.partitions.tail(PartitionId(0));
+    let batches = tail.batches(Position::ZERO, usize::MAX).unwrap();
+    assert!(batches.is_sorted_by_key(|batch| batch.commit_ms));
+    bed.partitions.close().await;
+    drop((bed, tail));
+
+    let bed = Bed::open(dir.path());
+    assert_eq!(bed.append("before").await, NOW_MS + 1);
+    assert_eq!(bed.append("later").await, NOW_MS);
+    assert_eq!(bed.append("meanwhile").await, AHEAD_MS);
+    bed.partitions.close().await;
+}

@@ -1,0 +1,327 @@
+//! The work of a partition that time brings, step by step.
+//!
+//! Owns: where a partition's due rows begin, and when the next one is due. Promises: a step is bounded work; what it
+//! leaves undone is found again, also after a restart; between steps nothing is read. Must not: run by itself: the
+//! task is `timers/`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tideline_base::ids::{PartitionId, Position};
+use tideline_model::access::Gate;
+use tideline_table::{Purpose, ReadError, Txn, View};
+
+use super::super::write::Site;
+use super::super::{Error, Timelines};
+use super::alarm::{Alarm, Noted, Time};
+use super::deliver::{Delivered, Delivery};
+use super::due::{Due, Kind, due};
+use super::expiry::warm;
+use super::policies::{REST_MS, Walk};
+use super::trim::warm_trim;
+
+/// The timer of one partition.
+pub struct Timer {
+    timelines: Timelines,
+    partition: PartitionId,
+    alarm: Arc<Alarm>,
+    /// By kind: a due row below this time is there only if it was announced after this was set.
+    from_ms: [u64; KINDS.len()],
+    /// When the next row may be due.
+    wakes_at_ms: u64,
+    /// When the last step was. A clock that shows less was set back, so it can't say how long the pause has been.
+    stepped_at_ms: u64,
+    /// Rows that were noted and that a view may not show yet.
+    unseen: Option<Noted>,
+    /// Over timelines whose policy may have changed.
+    walk: Walk,
+}
+
+const KINDS: [Kind; 3] = [Kind::Deliver, Kind::Expire, Kind::Trim];
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Scheduled messages that were appended.
+    pub delivered: u64,
+    /// Scheduled messages that were refused.
+    pub refused: u64,
+    /// Messages that expired.
+    pub expired: u64,
+    /// Timelines whose oldest messages went because of their age.
+    pub trimmed: u64,
+    /// By how much the step was late, if it did anything, ms.
+    pub late_ms: Option<u64>,
+}
+
+/// What one view shows to be done.
+struct Work {
+    deliveries: Vec<Delivery>,
+    /// By timeline.
+    expired: Vec<Vec<Due>>,
+    trims: Vec<Due>,
+    /// The earliest time of all that.
+    first_ms: Option<u64>,
+    /// By kind: the earliest time that is left to later steps.
+    next_ms: [Option<u64>; KINDS.len()],
+}
+
+impl Timelines {
+    /// The timer of a partition.
+    #[must_use]
+    pub fn timer(&self, partition: PartitionId) -> Timer {
+        Timer {
+            timelines: self.clone(),
+            partition,
+            alarm: self.time().alarm(partition),
+            from_ms: [0; KINDS.len()],
+            // What a restart finds.
+            wakes_at_ms: 0,
+            stepped_at_ms: 0,
+            unseen: None,
+            walk: Walk::Unknown,
+        }
+    }
+
+    pub(in crate::timeline) fn time(&self) -> &Time {
+        &self.inner.time
+    }
+
+    /// Queues writes of one partition together, each of which is done or refused for itself.
+    pub(super) fn submit_each<M, R, F>(
+        &self,
+        purpose: Purpose,
+        partition: PartitionId,
+        bytes: usize,
+        members: Vec<M>,
+        run: F,
+    ) -> impl Future<Output = Vec<Result<R, Error>>> + Send + use<M, R, F>
+    where
+        M: Send + 'static,
+        R: Send + 'static,
+        F: Fn(&mut M, &mut Txn<'_>, &Site) -> Result<R, Error> + Send + 'static,
+    {
+        let site = self.site(partition);
+        let run = move |member: &mut M, txn: &mut Txn<'_>| run(member, txn, &site);
+        let partitions = &self.inner.partitions;
+        let submitted = partitions.submit_all(purpose, partition, bytes, members, run);
+        async move {
+            let answers = submitted.await.into_iter();
+            answers
+                .map(|answer| answer.map(|(_, result)| result).map_err(Error::from))
+                .collect()
+        }
+    }
+}
+
+impl Timer {
+    /// Which partition's.
+    #[must_use]
+    pub fn partition(&self) -> PartitionId {
+        self.partition
+    }
+
+    /// Waits until something may be due. Cancel-safe.
+    pub async fn wait(&mut self) {
+        let alarm = Arc::clone(&self.alarm);
+        loop {
+            self.hear();
+            let now = self.timelines.now_ms();
+            if self.wakes_at_ms <= now || now < self.stepped_at_ms {
+                return;
+            }
+            alarm.arm(self.wakes_at_ms);
+            // The clock may jump while the timer sleeps.
+            let rest = Duration::from_millis((self.wakes_at_ms - now).min(CLOCK_LOOK_MS));
+            if self.wakes_at_ms == u64::MAX {
+                alarm.rung().await;
+            } else {
+                // It ends either way: by the bell or by the time.
+                let _ = tokio::time::timeout(rest, alarm.rung()).await;
+            }
+        }
+    }
+
+    /// Does some of what is due.
+    pub async fn step(&mut self) -> Result<Done, Error> {
+        self.hear();
+        let is_seen = self.settle_in().await;
+        let (partition, from_ms) = (self.partition, self.from_ms);
+        let now_ms = self.timelines.now_ms();
+        self.stepped_at_ms = now_ms;
+        let gate = self.timelines.inner.gate.get().cloned();
+        let work = self
+            .timelines
+            .read(partition, move |view| {
+                Ok(Work::read(
+                    view,
+                    (partition, gate.as_ref()),
+                    from_ms,
+                    now_ms,
+                )?)
+            })
+            .await?;
+        let mut done = Done {
+            late_ms: work.first_ms.map(|first| now_ms.saturating_sub(first)),
+            ..Done::default()
+        };
+        let mut next_ms = work.next_ms;
+        if !self.deliver(work.deliveries, &mut done).await? {
+            // What was left is looked at again.
+            next_ms[0] = Some(from_ms[0]);
+        }
+        done.expired = self.expire(work.expired).await?;
+        done.trimmed = self.trim(work.trims).await?;
+        self.wakes_at_ms = u64::MAX;
+        for (from, next) in self.from_ms.iter_mut().zip(next_ms) {
+            *from = next.unwrap_or(now_ms + 1);
+            self.wakes_at_ms = self.wakes_at_ms.min(next.unwrap_or(u64::MAX));
+        }
+        if is_seen {
+            self.unseen = None;
+        } else if let Some(unseen) = self.unseen {
+            self.tell(unseen.at_ms);
+            self.wakes_at_ms = now_ms + UNSEEN_MS;
+        }
+        if self.walk != Walk::Done {
+            self.wakes_at_ms = self.wakes_at_ms.min(now_ms + REST_MS);
+            self.walk.step(&self.timelines, self.partition).await?;
+        }
+        Ok(done)
+    }
+
+    /// Takes in what the writer has noted.
+    fn hear(&mut self) {
+        let noted = self.alarm.take();
+        if noted.at_ms == u64::MAX {
+            return;
+        }
+        self.tell(noted.at_ms);
+        let before = self.unseen.unwrap_or(noted);
+        self.unseen = Some(Noted {
+            at_ms: noted.at_ms.min(before.at_ms),
+            position: noted.position.max(before.position),
+        });
+    }
+
+    fn tell(&mut self, at_ms: u64) {
+        self.wakes_at_ms = self.wakes_at_ms.min(at_ms);
+        for from in &mut self.from_ms {
+            *from = (*from).min(at_ms);
+        }
+    }
+
+    /// Waits a little until views show what was noted: it may have been noted before its batch was on disk. `false` =
+    /// they do not yet.
+    async fn settle_in(&self) -> bool {
+        let Some(unseen) = self.unseen else {
+            return true;
+        };
+        let tail = self.timelines.inner.partitions.tail(self.partition);
+        let before = Position(unseen.position.0 - 1);
+        let waited = tokio::time::timeout(Duration::from_millis(UNSEEN_MS), tail.past(before));
+        waited.await.unwrap_or(false)
+    }
+
+    /// `false` = some are left for another step.
+    async fn deliver(&self, deliveries: Vec<Delivery>, done: &mut Done) -> Result<bool, Error> {
+        if deliveries.is_empty() {
+            return Ok(true);
+        }
+        let bytes = deliveries.iter().map(Delivery::bytes).sum();
+        let run = |one: &mut Delivery, txn: &mut Txn<'_>, site: &Site| one.run(txn, site);
+        let answers =
+            self.timelines
+                .submit_each(Purpose::Adds, self.partition, bytes, deliveries, run);
+        let mut is_all = true;
+        let mut failed = None;
+        for answer in answers.await {
+            match answer {
+                Ok(Delivered::Appended) => done.delivered += 1,
+                Ok(Delivered::Refused) => done.refused += 1,
+                Ok(Delivered::Nothing) => is_all = false,
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(is_all), Err)
+    }
+
+    async fn expire(&self, rows: Vec<Vec<Due>>) -> Result<u64, Error> {
+        if rows.is_empty() {
+            return Ok(0);
+        }
+        let bytes = rows.len() * EXPIRED_BYTES;
+        let run = |rows: &mut Vec<Due>, txn: &mut Txn<'_>, site: &Site| site.expire(txn, rows);
+        let answers =
+            self.timelines
+                .submit_each(Purpose::MakesRoom, self.partition, bytes, rows, run);
+        answers.await.into_iter().sum()
+    }
+}
+
+impl Timer {
+    async fn trim(&self, trims: Vec<Due>) -> Result<u64, Error> {
+        if trims.is_empty() {
+            return Ok(0);
+        }
+        let bytes = trims.len() * TRIM_BYTES;
+        let run = |due: &mut Due, txn: &mut Txn<'_>, site: &Site| Ok(site.trim_old(txn, due)?);
+        let answers =
+            self.timelines
+                .submit_each(Purpose::MakesRoom, self.partition, bytes, trims, run);
+        let answers = answers.await.into_iter();
+        answers.map(|answer| answer.map(u64::from)).sum()
+    }
+}
+
+impl Work {
+    fn read(
+        view: &View,
+        (partition, gate): (PartitionId, Option<&Arc<Gate>>),
+        from_ms: [u64; KINDS.len()],
+        now_ms: u64,
+    ) -> Result<Work, ReadError> {
+        let range = |kind: usize| (from_ms[kind], now_ms);
+        let (delivered, deliver_next) = due(view, Kind::Deliver, range(0), DELIVERED_MAX)?;
+        let (mut expired, expire_next) = due(view, Kind::Expire, range(1), EXPIRED_MAX)?;
+        warm(view, &expired)?;
+        let (trims, trim_next) = due(view, Kind::Trim, range(2), TRIMS_MAX)?;
+        for due in &trims {
+            warm_trim(view, due, now_ms)?;
+        }
+        let first = [delivered.first(), expired.first(), trims.first()];
+        let first_ms = first.into_iter().flatten().map(|due| due.at_ms).min();
+        let deliver = |due| Delivery::read(view, (partition, gate), now_ms, due);
+        expired.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+        let of_one = |a: &Due, b: &Due| a.name.as_bytes() == b.name.as_bytes();
+        let members = expired.chunk_by(of_one);
+        let members = members.flat_map(|rows| rows.chunks(EXPIRED_AT_ONCE));
+        Ok(Work {
+            deliveries: delivered
+                .into_iter()
+                .map(deliver)
+                .collect::<Result<_, _>>()?,
+            expired: members.map(<[Due]>::to_vec).collect(),
+            trims,
+            first_ms,
+            next_ms: [deliver_next, expire_next, trim_next],
+        })
+    }
+}
+
+/// Scheduled messages of a step; each may be as large as an entry.
+const DELIVERED_MAX: usize = 64;
+/// Expired messages of a step. Tests go through the cut with few.
+const EXPIRED_MAX: usize = if cfg!(test) { 3 } else { 512 };
+/// Expired messages of one closure: other writes come between two.
+const EXPIRED_AT_ONCE: usize = 32;
+/// About what these hold in the queue.
+const EXPIRED_BYTES: usize = EXPIRED_AT_ONCE * 128;
+/// Timelines that a step trims.
+const TRIMS_MAX: usize = 64;
+/// About what a trim holds in the queue.
+const TRIM_BYTES: usize = 512;
+/// A sleeping timer looks at the clock so often, in case it jumps.
+const CLOCK_LOOK_MS: u64 = if cfg!(test) { 5 } else { 1_000 };
+/// So long a step waits for the batch that was announced to it, before it goes on with what there is.
+const UNSEEN_MS: u64 = 1_000;

@@ -1,0 +1,64 @@
+//! Duplicates: messages whose IDs are known from an append before.
+//!
+//! Owns: what a known ID means for an append that repeats it. Promises: the same message gets its first answer again,
+//! or its number if it was scheduled and has been appended; another one under this ID is refused. Must not: forget an
+//! ID (`rows/drop_rules.rs` says how long one is remembered).
+
+use super::super::super::Error;
+use super::super::super::rows::head::HeadRow;
+use super::super::super::rows::stored::IdRow;
+use super::super::super::rows::tables::Name;
+use super::super::Site;
+use super::{Answer, KnownBy, Prepared, When};
+use tideline_table::{ReadError, Txn, load};
+
+impl Prepared {
+    /// Answers the messages whose IDs are known, and counts them.
+    pub(super) fn look_up(
+        &mut self,
+        txn: &Txn<'_>,
+        site: &Site,
+        existing: Option<&HeadRow>,
+    ) -> Result<usize, Error> {
+        let mut known = 0;
+        for (index, message) in self.messages.iter_mut().enumerate() {
+            let (Some(head), Some(by)) = (existing, &message.known_by) else {
+                continue;
+            };
+            let Some(row) = remembered(txn, site, &self.name, head, by)? else {
+                continue;
+            };
+            // Of one that still waits, only the same call is a repeat.
+            let scheduled = row.scheduled();
+            let is_other = match self.when {
+                When::Delivery(_) if scheduled.is_some() => continue,
+                When::Later(_) => false,
+                When::Now | When::Delivery(_) => scheduled.is_some(),
+            };
+            if row.hash != by.hash || is_other {
+                return Err(Error::MessageIdConflict { index });
+            }
+            known += 1;
+            message.answer = Answer {
+                sequence: row.sequence,
+                timestamp: row.timestamp,
+                duplicate: true,
+                scheduled,
+            };
+        }
+        Ok(known)
+    }
+}
+
+/// The row of an ID, while it is remembered.
+fn remembered(
+    txn: &Txn<'_>,
+    site: &Site,
+    name: &Name,
+    head: &HeadRow,
+    by: &KnownBy,
+) -> Result<Option<IdRow>, ReadError> {
+    let key = name.id_key(head.incarnation, &by.columns);
+    let row = load(txn, &key, "not a message ID's row", IdRow::decode)?;
+    Ok(row.filter(|row| site.window.remembers(row, head.last, txn.now_ms())))
+}

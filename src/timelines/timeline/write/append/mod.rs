@@ -1,0 +1,348 @@
+//! Appending: numbers, idempotence, the condition on the head.
+//!
+//! Owns: promises 1 and 5 of the protocol. Promises: all of an append's messages or none; an ID that is remembered
+//! gives its first answer again, before the condition on the head is looked at. What does not need the writer
+//! (encoding, hashing, keys) is done by the caller; the writer's thread looks up, numbers and puts. Must not: check
+//! names and sizes; the caller has.
+
+mod duplicates;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use tideline_base::ids::PartitionId;
+use tideline_model::access::{Asker, Given};
+use tideline_table::{Action, Purpose, ReadError, RowWriter, StoreError, Txn, put, record};
+
+use super::super::inbox::record_posts;
+use super::super::rows::head::HeadRow;
+use super::super::rows::stored::{IdRow, MessageRow, Stamp};
+use super::super::rows::tables::{MESSAGES, Name, id_columns};
+use super::super::time::{Kind, Later, expiry_columns, put_due};
+use super::super::unread;
+use super::super::{Append, Appended, Error, Meta, Timelines};
+use super::{Site, new_head, put_head, put_new_meta, sort, version};
+
+impl Timelines {
+    /// Appends one or more messages, all or none. Also gives the timeline's epoch.
+    pub fn append(
+        &self,
+        append: Append,
+    ) -> impl Future<Output = Result<(Vec<Appended>, String), Error>> + Send + use<> {
+        let answers = self.append_all(vec![self.prepare(append)]);
+        async move { answers.await.pop().expect("one append, one answer") }
+    }
+
+    /// Does what an append needs before it is queued: encodes and hashes, and makes the IDs that the client did not
+    /// give. Nothing has happened yet.
+    #[must_use]
+    pub fn prepare(&self, append: Append) -> Prepared {
+        let partition = self.place(&append.timeline);
+        let now_ms = || self.inner.time.now_ms();
+        Prepared::new(partition, append, now_ms, || self.inner.ids.next())
+    }
+
+    /// Queues appends of one partition together, in order. Each is done or refused for itself; the answers, in the
+    /// same order, cost one waking.
+    ///
+    /// # Panics
+    /// If there is none, or one of another partition among them.
+    pub fn append_all(
+        &self,
+        appends: Vec<Prepared>,
+    ) -> impl Future<Output = Vec<Result<(Vec<Appended>, String), Error>>> + Send + use<> {
+        let partition = appends[0].partition();
+        assert!(appends.iter().all(|append| append.partition() == partition));
+        let bytes = appends.iter().map(Prepared::bytes).sum();
+        let site = self.site(partition);
+        let epochs = Arc::clone(&self.inner.epochs);
+        let metrics = Arc::clone(self.inner.partitions.metrics());
+        let run = move |append: &mut Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
+        let submitted =
+            self.inner
+                .partitions
+                .submit_all(Purpose::Adds, partition, bytes, appends, run);
+        async move {
+            let answered = |answer: Result<(Prepared, u64), _>| {
+                let (append, incarnation) = answer.map_err(Error::from)?;
+                let epoch = epochs.text(append.timeline(), incarnation);
+                Ok((append.appended(), epoch))
+            };
+            let answers: Vec<_> = submitted.await.into_iter().map(answered).collect();
+            let appended = answers.iter().flatten().flat_map(|(appended, _)| appended);
+            let is_new = |one: &&Appended| !one.duplicate && one.scheduled.is_none();
+            let new = appended.filter(is_new).count();
+            metrics.server.messages.increment(new as u64);
+            answers
+        }
+    }
+}
+
+/// An append, ready for the writer of its partition.
+pub struct Prepared {
+    partition: PartitionId,
+    name: Name,
+    /// Whether they may append is decided in the batch.
+    asker: Asker,
+    messages: Vec<PreparedMessage>,
+    when: When,
+    expect_head: Option<u64>,
+    create: bool,
+    epoch: Option<String>,
+}
+
+/// When an append takes effect.
+enum When {
+    Now,
+    /// Its one message is scheduled.
+    Later(Box<Later>),
+    /// It was scheduled in this incarnation, and its time has come.
+    Delivery(u64),
+}
+
+struct PreparedMessage {
+    message_id: String,
+    row: RowWriter,
+    expires_at: Option<u64>,
+    /// The users that the entry mentions; for timelines with members.
+    mentions: Vec<String>,
+    /// What an ID row needs, if the client gave the ID.
+    known_by: Option<KnownBy>,
+    answer: Answer,
+}
+
+/// What the writer says of a message.
+#[derive(Clone, Copy, Default)]
+struct Answer {
+    sequence: u64,
+    timestamp: u64,
+    duplicate: bool,
+    scheduled: Option<u64>,
+}
+
+struct KnownBy {
+    columns: Vec<u8>,
+    hash: u128,
+}
+
+impl Prepared {
+    /// `new_id` makes the IDs that the client did not give; times to live count from `now_ms()`.
+    pub(in super::super) fn new(
+        partition: PartitionId,
+        append: Append,
+        now_ms: impl Fn() -> u64,
+        new_id: impl Fn() -> String,
+    ) -> Prepared {
+        let Append {
+            timeline,
+            asker,
+            messages,
+            expect_head,
+            create,
+            epoch,
+        } = append;
+        let mut when = When::Now;
+        let prepare = |mut message: super::super::AppendOne| {
+            sort(&mut message.entry);
+            let deliver_at = message.deliver_at;
+            // A scheduled message's ID leads to it from the start, whether the client or the server made the ID.
+            let by_client = message.message_id.is_some() || deliver_at.is_some();
+            let message_id = message.message_id.unwrap_or_else(&new_id);
+            let expires_in_ms = message.expires_in_ms;
+            let expires_at = expires_in_ms.map(|ms| now_ms().saturating_add(ms));
+            let stamp = Stamp {
+                message_id: &message_id,
+                sender: asker.sender(),
+                expires_at,
+                ..Stamp::default()
+            };
+            let row = MessageRow::new(&message.entry, &stamp);
+            let known_by = by_client.then(|| KnownBy {
+                columns: id_columns(asker.sender(), &message_id),
+                hash: row.entry_hash(),
+            });
+            let mentions = unread::named(&message.entry);
+            if let Some(deliver_at) = deliver_at {
+                when = When::Later(Box::new(Later {
+                    deliver_at,
+                    expires_in_ms,
+                    given: Given::of(&asker, &timeline),
+                    entry: message.entry,
+                }));
+            }
+            PreparedMessage {
+                message_id,
+                mentions,
+                row: row.row,
+                expires_at,
+                known_by,
+                answer: Answer::default(),
+            }
+        };
+        let messages = messages.into_iter().map(prepare).collect();
+        Prepared {
+            partition,
+            name: Name::new(&timeline),
+            messages,
+            when,
+            asker,
+            expect_head,
+            create,
+            epoch,
+        }
+    }
+
+    /// The same message as one that was scheduled in this incarnation and whose time has come.
+    pub(in super::super) fn delivering(self, incarnation: u64) -> Prepared {
+        Prepared {
+            when: When::Delivery(incarnation),
+            ..self
+        }
+    }
+
+    /// The partition that it goes to: what goes to the same one may be submitted together.
+    #[must_use]
+    pub fn partition(&self) -> PartitionId {
+        self.partition
+    }
+
+    /// The timeline that it goes to.
+    pub(in super::super) fn timeline(&self) -> &[u8] {
+        self.name.id()
+    }
+
+    /// About how many bytes this holds.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let message = |message: &PreparedMessage| {
+            let known = message.known_by.as_ref().map_or(0, |by| by.columns.len());
+            message.row.cells().len() + message.message_id.len() + known + 128
+        };
+        self.messages.iter().map(message).sum::<usize>() + 128
+    }
+
+    /// Runs on the writer's thread, once. Gives the timeline's incarnation; what became of the messages stays in here.
+    pub(in super::super) fn run(&mut self, txn: &mut Txn<'_>, site: &Site) -> Result<u64, Error> {
+        let found = HeadRow::load_to_write(txn, &self.name)?;
+        let existing = found.filter(|head| !head.dropped);
+        let epoch = self.epoch.as_deref();
+        site.check_asker(txn, &self.name, existing.as_ref(), &self.asker, self.create)?;
+        site.check_epoch_or_create(&self.name, &existing, self.create, epoch)?;
+        let mut head = existing.unwrap_or_else(|| new_head(txn, found));
+        if let When::Delivery(incarnation) = self.when
+            && incarnation != head.incarnation
+        {
+            let actual = site.epoch(&self.name, &head)?;
+            return Err(Error::EpochChanged { actual });
+        }
+        let known = self.look_up(txn, site, existing.as_ref())?;
+        if known < self.messages.len() {
+            if self
+                .expect_head
+                .is_some_and(|expected| expected != head.last)
+            {
+                return Err(Error::ConditionFailed { actual: head.last });
+            }
+            if matches!(self.when, When::Later(_)) {
+                self.schedule(txn, site, (&mut head, existing.is_none()))?;
+            } else {
+                site.turn_by_policy(txn, &self.name, &mut head)?;
+                if head.inbox_from > 0 && !site.has_room() {
+                    return Err(Error::Store(StoreError::Busy));
+                }
+                if existing.is_none() {
+                    put_new_meta(txn, &self.name, Meta::new());
+                    site.add_creator(txn, &self.name, &mut head, &self.asker)?;
+                }
+                self.write(txn, site, &mut head)?;
+            }
+        }
+        Ok(head.incarnation)
+    }
+
+    /// Schedules its one message. The timeline is made if it `is_new`.
+    fn schedule(
+        &mut self,
+        txn: &mut Txn<'_>,
+        site: &Site,
+        (head, is_new): (&mut HeadRow, bool),
+    ) -> Result<(), Error> {
+        let (When::Later(later), [message]) = (&self.when, &mut self.messages[..]) else {
+            return Ok(());
+        };
+        let Some(by) = &message.known_by else {
+            return Ok(());
+        };
+        site.check_later(txn, &self.name, later, &by.columns)?;
+        if is_new {
+            put_new_meta(txn, &self.name, Meta::new());
+            site.add_creator(txn, &self.name, head, &self.asker)?;
+            put_head(txn, &self.name, head);
+        }
+        site.schedule(txn, (&self.name, head), later, (&by.columns, by.hash));
+        message.answer.scheduled = Some(later.deliver_at);
+        Ok(())
+    }
+
+    /// Numbers and writes what is new. The messages' entries lie together, so that one record names them all.
+    pub(in super::super) fn write(
+        &mut self,
+        txn: &mut Txn<'_>,
+        site: &Site,
+        head: &mut HeadRow,
+    ) -> Result<(), ReadError> {
+        let now = txn.now_ms().max(head.last_at);
+        let (mut entries, mut bytes) = (None, 0);
+        let is_new = |message: &&mut PreparedMessage| !message.answer.duplicate;
+        for message in self.messages.iter_mut().filter(is_new) {
+            head.last += 1;
+            (message.answer.sequence, message.answer.timestamp) = (head.last, now);
+            let key = self.name.message_key(head.incarnation, head.last);
+            bytes += message.row.cells().len() as u64;
+            let entry = put(txn, key, &mut message.row, version(now));
+            let (_, count) = entries.get_or_insert((entry, 0u32));
+            *count += 1;
+        }
+        for message in self.messages.iter_mut().filter(is_new) {
+            if let Some(by) = &message.known_by {
+                let key = self.name.id_key(head.incarnation, &by.columns);
+                let row = IdRow::encode(message.answer.sequence, by.hash);
+                put(txn, key, row, version(now));
+            }
+            if let Some(at) = message.expires_at {
+                let columns = expiry_columns(head.incarnation, message.answer.sequence);
+                put_due(txn, &site.alarm(), (Kind::Expire, at), &self.name, &columns);
+            }
+        }
+        if head.members > 0 {
+            let new = self
+                .messages
+                .iter()
+                .filter(|message| !message.answer.duplicate);
+            let new = new.map(|message| (message.answer.sequence, message.mentions.as_slice()));
+            unread::appended(txn, &self.name, head, self.asker.sender(), new)?;
+        }
+        head.last_at = now;
+        site.keep(txn, &self.name, head, (bytes, false))?;
+        head.store(txn, &self.name, version(now));
+        if let Some((first, count)) = entries {
+            record(txn, MESSAGES, Action::Put, first, count);
+            if head.inbox_from > 0 {
+                record_posts(txn, first, count);
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of the messages, once it has run and its batch is committed.
+    pub(in super::super) fn appended(self) -> Vec<Appended> {
+        let appended = |message: PreparedMessage| Appended {
+            sequence: message.answer.sequence,
+            timestamp: message.answer.timestamp,
+            message_id: message.message_id,
+            duplicate: message.answer.duplicate,
+            scheduled: message.answer.scheduled,
+        };
+        self.messages.into_iter().map(appended).collect()
+    }
+}

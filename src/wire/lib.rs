@@ -1,0 +1,44 @@
+//! What is said on sockets, as types: requests, replies, pushes, refusals, close codes, limits, and the dialects that
+//! turn them into bytes and back.
+//!
+//! Owns: PROTOCOL's shapes and its rules about values, names, identifiers and limits. A [`Request`] that leaves this
+//! module is whole and checked: lengths, ranges, exclusions and page limits are settled, so nothing behind it checks
+//! them again. Promises: no input, however broken or deep, panics or overflows the stack; every refusal names its
+//! [`Reason`]. Must not: do I/O, know sockets or sessions, or import anything but layer 0. JSON-RPC is one dialect
+//! (`jsonrpc`), in JSON or MessagePack, Centrifuge's protocol another (`centrifuge`); requests and replies know nothing
+//! of them.
+
+#[macro_use]
+mod listed;
+
+pub mod centrifuge;
+mod check;
+mod close;
+mod dialect;
+mod failure;
+pub mod jsonrpc;
+mod limits;
+pub mod messages;
+mod methods;
+mod needs;
+mod params;
+pub mod people;
+pub mod push;
+mod reasons;
+pub mod schema;
+pub mod server;
+pub mod tables;
+pub mod tablestore;
+pub mod timelines;
+pub use check::check_user;
+pub use close::Close;
+pub use dialect::{Call, Dialect, Frames, Id, Incoming, Together};
+pub use failure::{Actual, Details, Failure, Said};
+pub use limits::Limits;
+pub use messages::entry::{Columns, Entry, Integers, OneValue, Patch};
+pub use methods::{Method, Reply, Request};
+pub use needs::Needs;
+pub use params::parameters;
+pub use push::{Ended, Push};
+pub use reasons::Reason;
+pub use schema::openrpc::openrpc;
