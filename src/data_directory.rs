@@ -235,7 +235,7 @@ fn reshape(asked: Asked, map: &Map) -> Result<Reshape, StoreFailure> {
 }
 
 /// Does a change of a directory that nobody serves, and tells of it.
-pub async fn change_partitions(
+pub(crate) async fn change_partitions(
     config: &Config,
     asked: Asked,
     out: &mut dyn Write,
@@ -253,7 +253,7 @@ pub async fn change_partitions(
 }
 
 /// Lists the partitions of a directory that nobody serves.
-pub fn list_partitions(data: &Path, out: &mut dyn Write) -> Result<(), StoreFailure> {
+pub(crate) fn list_partitions(data: &Path, out: &mut dyn Write) -> Result<(), StoreFailure> {
     let map = directory_map(data)?.ok_or_else(|| OpenError::NothingThere {
         path: data.to_owned(),
     })?;

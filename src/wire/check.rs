@@ -13,9 +13,9 @@ use tideline_model::{Value, json_bytes};
 /// Sequences, change numbers and times stay below 2^53, so that every client can hold them.
 pub(crate) const NUMBER_MAX: u64 = (1 << 53) - 1;
 /// Bytes of a user.
-pub const USER_BYTES_MAX: usize = 128;
+pub(crate) const USER_BYTES_MAX: usize = 128;
 /// Bytes of a timeline ID or the name of a column.
-pub const NAME_BYTES_MAX: usize = 255;
+pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// Bytes of a message ID.
 pub(crate) const MESSAGE_ID_BYTES_MAX: usize = 64;
 /// How long an entry may be shown before it expires, ms: 100 years.
@@ -50,19 +50,19 @@ pub fn check_user(text: &str) -> Result<(), Failure> {
     user("user", text)
 }
 
-pub fn user(field: &str, text: &str) -> Result<(), Failure> {
+pub(crate) fn user(field: &str, text: &str) -> Result<(), Failure> {
     bytes_between(field, text, USER_BYTES_MAX)?;
     no_control(field, text)
 }
 
 /// A device's name.
-pub fn device(field: &str, text: &str) -> Result<(), Failure> {
+pub(crate) fn device(field: &str, text: &str) -> Result<(), Failure> {
     bytes_between(field, text, DEVICE_BYTES_MAX)?;
     no_control(field, text)
 }
 
 /// A timeline ID that is only read from.
-pub fn timeline(text: &str) -> Result<(), Failure> {
+pub(crate) fn timeline(text: &str) -> Result<(), Failure> {
     timeline_at("timeline", text)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn timeline_to_write(text: &str) -> Result<(), Failure> {
 }
 
 /// A timeline that is only read from, and the epoch that it must have.
-pub fn target(text: &str, of: &Option<String>) -> Result<(), Failure> {
+pub(crate) fn target(text: &str, of: &Option<String>) -> Result<(), Failure> {
     timeline(text)?;
     epoch("epoch", of.as_deref())
 }
@@ -94,7 +94,7 @@ pub(crate) fn target_to_write(text: &str, of: &Option<String>) -> Result<(), Fai
     epoch("epoch", of.as_deref())
 }
 
-pub fn message_id(field: impl Fn() -> String, id: Option<&str>) -> Result<(), Failure> {
+pub(crate) fn message_id(field: impl Fn() -> String, id: Option<&str>) -> Result<(), Failure> {
     match id {
         Some(id) if id.is_empty() || id.len() > MESSAGE_ID_BYTES_MAX => {
             bytes_between(&field(), id, MESSAGE_ID_BYTES_MAX)
@@ -114,7 +114,7 @@ pub(crate) fn expires_in(field: impl Fn() -> String, ms: Option<u64>) -> Result<
     }
 }
 
-pub fn epoch(field: &str, epoch: Option<&str>) -> Result<(), Failure> {
+pub(crate) fn epoch(field: &str, epoch: Option<&str>) -> Result<(), Failure> {
     let Some(epoch) = epoch else { return Ok(()) };
     bytes_between(field, epoch, EPOCH_BYTES_MAX)?;
     // Looks at all bytes, so that the compiler may take many at a time.
@@ -126,7 +126,7 @@ pub fn epoch(field: &str, epoch: Option<&str>) -> Result<(), Failure> {
 }
 
 /// A sequence that names a message.
-pub fn sequence(sequence: u64) -> Result<(), Failure> {
+pub(crate) fn sequence(sequence: u64) -> Result<(), Failure> {
     match sequence {
         0 => Err(Failure::invalid("sequence", "sequences start at 1")),
         _ => Ok(()),
@@ -134,7 +134,7 @@ pub fn sequence(sequence: u64) -> Result<(), Failure> {
 }
 
 /// Refuses 0, clamps to the maximum.
-pub fn page_limit(limit: &mut u64, limits: &Limits) -> Result<(), Failure> {
+pub(crate) fn page_limit(limit: &mut u64, limits: &Limits) -> Result<(), Failure> {
     if *limit == 0 {
         return Err(Failure::invalid("limit", "must be at least 1"));
     }
@@ -154,7 +154,7 @@ pub(crate) fn text_bytes(field: &str, text: Option<&str>, max: usize) -> Result<
 }
 
 /// A new entry or meta: names, count, size.
-pub fn entry(field: &str, entry: &Entry<'_>, limits: &Limits) -> Result<u64, Failure> {
+pub(crate) fn entry(field: &str, entry: &Entry<'_>, limits: &Limits) -> Result<u64, Failure> {
     names_count(field, entry.columns.len())?;
     names(field, entry.columns.iter().map(|(name, _)| name.as_str()))?;
     entry_size(field, &entry.columns, limits)

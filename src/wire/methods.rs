@@ -153,7 +153,7 @@ macro_rules! methods {
 }
 
 /// Parameters by which the shortest answer is longer than that of most methods.
-pub trait Claim {
+pub(crate) trait Claim {
     /// By how many bytes at most.
     fn claim(&self) -> usize;
 }

@@ -15,7 +15,7 @@ use super::limits::Limits;
 use tideline_base::decode::Strict;
 
 /// What parameters are read with: no number is above what every client can hold.
-pub type Reading<T> = Strict<T, NUMBER_MAX>;
+pub(crate) type Reading<T> = Strict<T, NUMBER_MAX>;
 
 /// Reads parameters, or a part of them, from any format.
 pub fn parameters<'a, T, D>(from: D) -> Result<T, D::Error>
@@ -30,12 +30,12 @@ pub(crate) fn page_default() -> u64 {
     Limits::PAGE_MESSAGES_DEFAULT
 }
 
-pub fn yes() -> bool {
+pub(crate) fn yes() -> bool {
     true
 }
 
 /// Reads `null` as the default: clients and back ends of Centrifuge may send it.
-pub fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+pub(crate) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Deserialize<'de> + Default,

@@ -17,7 +17,7 @@ use tideline_wire::centrifuge::{
 use tideline_wire::{Failure, Method};
 
 /// The append that a publication is.
-pub fn append(
+pub(crate) fn append(
     shared: &Shared,
     asker: &Asker,
     channel: &str,
@@ -40,7 +40,7 @@ pub fn append(
 }
 
 /// Publishes; where it went.
-pub async fn publish(
+pub(crate) async fn publish(
     shared: &Arc<Shared>,
     asker: &Asker,
     channel: &str,
@@ -56,7 +56,7 @@ pub async fn publish(
 }
 
 /// The clients in a channel, up to so many bytes of them.
-pub async fn presence(
+pub(crate) async fn presence(
     shared: &Shared,
     asker: &Asker,
     channel: &str,
@@ -127,7 +127,7 @@ fn by_anyone(asker: &Asker, channel: &str) -> Target {
 }
 
 /// Reads publications, and where the newest is.
-pub async fn history(
+pub(crate) async fn history(
     shared: &Arc<Shared>,
     asker: &Asker,
     asked: HistoryRequest,

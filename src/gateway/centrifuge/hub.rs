@@ -33,7 +33,7 @@ pub(crate) struct Hub {
 type Channels = HashMap<Arc<str>, HashMap<Arc<str>, Member>>;
 
 /// A connection.
-pub struct Client {
+pub(crate) struct Client {
     pub id: Arc<str>,
     /// Empty = nobody in particular.
     pub user: Arc<str>,
@@ -86,7 +86,7 @@ pub(crate) struct Wish {
 
 impl Order {
     /// The channel that it is about.
-    pub fn channel(&self) -> Option<&str> {
+    pub(crate) fn channel(&self) -> Option<&str> {
         match self {
             Order::Subscribe(wish) => Some(&wish.channel),
             Order::Unsubscribe(channel) => Some(channel),
@@ -96,7 +96,7 @@ impl Order {
 }
 
 /// What a session hears next.
-pub enum Heard {
+pub(crate) enum Heard {
     Order(Order),
     Passed(Arc<Passed>),
 }
@@ -109,7 +109,7 @@ pub(crate) struct Passed {
 }
 
 /// A connection in a channel.
-pub struct Member {
+pub(crate) struct Member {
     pub client: Arc<Client>,
     pub info: ClientInfo,
     /// Whether presence shows it.
@@ -129,7 +129,7 @@ pub(crate) struct Registered {
 }
 
 impl Passed {
-    pub fn frame(&self, encoding: Encoding) -> Bytes {
+    pub(crate) fn frame(&self, encoding: Encoding) -> Bytes {
         self.frames[encoding as usize].clone()
     }
 
@@ -154,7 +154,7 @@ impl Passed {
 
 impl Client {
     /// Orders the session to do something. If too many orders wait for it already, the order to close replaces them.
-    pub fn order(&self, order: Order) {
+    pub(crate) fn order(&self, order: Order) {
         self.tell(|told| match told.orders.len() < ORDERS_MAX {
             true => told.orders.push_back(order),
             // The client has to connect again, and begins anew: no order is lost in silence.
@@ -171,7 +171,7 @@ impl Client {
     }
 
     /// What it shows of itself.
-    pub fn info(&self) -> ClientInfo {
+    pub(crate) fn info(&self) -> ClientInfo {
         ClientInfo {
             user: self.user.as_ref().to_owned(),
             client: self.id.as_ref().to_owned(),
@@ -211,7 +211,7 @@ impl Client {
 }
 
 impl Hub {
-    pub fn new(metrics: &Arc<Metrics>) -> Arc<Hub> {
+    pub(crate) fn new(metrics: &Arc<Metrics>) -> Arc<Hub> {
         Arc::new(Hub {
             clients: Mutex::default(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
@@ -290,7 +290,7 @@ impl Hub {
     }
 
     /// The clients in a channel, up to so many bytes of them.
-    pub fn presence(&self, channel: &str, mut bytes: usize) -> BTreeMap<String, ClientInfo> {
+    pub(crate) fn presence(&self, channel: &str, mut bytes: usize) -> BTreeMap<String, ClientInfo> {
         let shard = self.shard(channel);
         let mut shown = BTreeMap::new();
         for (id, member) in shard.get(channel).into_iter().flatten() {
@@ -321,17 +321,17 @@ impl Hub {
     }
 
     /// Whether somebody is subscribed to a channel.
-    pub fn has(&self, channel: &str) -> bool {
+    pub(crate) fn has(&self, channel: &str) -> bool {
         self.shard(channel).contains_key(channel)
     }
 
     /// All connections, in no order.
-    pub fn clients(&self) -> Vec<Arc<Client>> {
+    pub(crate) fn clients(&self) -> Vec<Arc<Client>> {
         lock(&self.clients).values().cloned().collect()
     }
 
     /// The channels in which somebody is, and how many connections.
-    pub fn channels(&self) -> Vec<(Arc<str>, usize)> {
+    pub(crate) fn channels(&self) -> Vec<(Arc<str>, usize)> {
         let mut all = Vec::new();
         for shard in &self.shards {
             let shard = lock(shard);
@@ -347,13 +347,13 @@ impl Hub {
 
 impl Registered {
     /// It is in a channel from now on.
-    pub fn join(&mut self, channel: &Arc<str>, member: Member) {
+    pub(crate) fn join(&mut self, channel: &Arc<str>, member: Member) {
         self.channels.insert(Arc::clone(channel));
         self.hub.join(channel, member);
     }
 
     /// It has left a channel.
-    pub fn leave(&mut self, channel: &str) {
+    pub(crate) fn leave(&mut self, channel: &str) {
         if let Some(channel) = self.channels.take(channel) {
             self.hub.leave(&channel, &self.client.id);
         }

@@ -99,7 +99,7 @@ fn has_effect(reply: &Reply) -> bool {
 }
 
 /// A user's name, or a key's with its ID.
-pub fn who(identity: &Identity) -> String {
+pub(crate) fn who(identity: &Identity) -> String {
     match &identity.who {
         Who::Anybody => String::new(),
         Who::User(user) => user.as_ref().to_owned(),

@@ -116,7 +116,7 @@ impl Account {
 
 impl Meter<'_> {
     /// Takes what the request used.
-    pub fn spend(self, consumed: Consumed) {
+    pub(crate) fn spend(self, consumed: Consumed) {
         self.rates.read.increment(consumed.read.into());
         self.rates.written.increment(consumed.write.into());
         if let Some(account) = self.account {

@@ -98,13 +98,17 @@ pub(super) async fn check(
 }
 
 /// Whether a list shows a table.
-pub fn shows(caller: &Caller, table: &str) -> bool {
+pub(crate) fn shows(caller: &Caller, table: &str) -> bool {
     let claim = caller.as_ref();
     claim.is_none_or(|claim| claim.on_table(table).has_any(ANY))
 }
 
 /// A table as the caller may see it: of one that shows timelines only those that they may read by name.
-pub fn seen(shared: &Shared, caller: &Caller, table: Arc<Table>) -> Result<Arc<Table>, Failure> {
+pub(crate) fn seen(
+    shared: &Shared,
+    caller: &Caller,
+    table: Arc<Table>,
+) -> Result<Arc<Table>, Failure> {
     let Some(claim) = caller else {
         return Ok(table);
     };
@@ -123,7 +127,7 @@ fn allow_rows(claim: &Claim, table: &Table) -> Result<(), Failure> {
 }
 
 /// Refuses a caller that has none of these rights on a table.
-pub fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
+pub(crate) fn allow(claim: &Claim, table: &str, rights: Rights) -> Result<(), Failure> {
     match claim.on_table(table).has_any(rights) {
         true => Ok(()),
         false => Err(refused()),

@@ -31,14 +31,14 @@ use heed::RwTxn;
 use catalog::Catalog;
 pub use catalog::TableCounts;
 use catalog::catalog_codec::{CATALOG_KEY, VERSION_KEY};
-pub use tideline_base::entry::Entry;
+pub(crate) use tideline_base::entry::Entry;
 use tideline_base::ids::Position;
 
-pub use check::verify::Problem;
+pub(crate) use check::verify::Problem;
 #[cfg(test)]
 pub use check::verify::VerifiedImage;
 use env::{ReadTxn, Store};
-pub use error::Error;
+pub(crate) use error::Error;
 use merge::survey::{Shown, Survey};
 pub use options::Options;
 pub(crate) use readers::ReaderFigures;
@@ -48,7 +48,7 @@ use rows::part::PartWriter;
 pub(crate) use rules::Reclaimed;
 pub use rules::{DropContext, Owner, Pieces, Reason, Rules, Verdict};
 use slots::{Slots, SlotsLeft};
-pub use snapshot::Snapshot;
+pub(crate) use snapshot::Snapshot;
 
 /// Beside `version` and `catalog`, and never changed once it is written.
 const MARK_KEY: &[u8] = b"mark";
@@ -122,7 +122,11 @@ pub(crate) struct Pressure {
 impl Image {
     /// Opens the image in `dir`, making it if there is none. What an interrupted flush left behind is never visible and
     /// is cleared before its place is used again.
-    pub fn open(dir: &Path, options: Options, rules: Arc<dyn Rules>) -> Result<Image, Error> {
+    pub(crate) fn open(
+        dir: &Path,
+        options: Options,
+        rules: Arc<dyn Rules>,
+    ) -> Result<Image, Error> {
         let store = Store::open(dir, options.map_bytes, options.read_only, is_sound)?;
         let map_bytes = store.map_bytes();
         if map_bytes > options.map_bytes as u64 {
@@ -178,12 +182,12 @@ impl Image {
     }
 
     /// Whether `dir` holds an image, however damaged: what [`Image::open`] would open and not make.
-    pub fn is_there(dir: &Path) -> std::io::Result<bool> {
+    pub(crate) fn is_there(dir: &Path) -> std::io::Result<bool> {
         env::is_there(dir)
     }
 
     /// What [`Image::set_mark`] wrote: whose image this is.
-    pub fn mark(&self) -> Result<Option<String>, Error> {
+    pub(crate) fn mark(&self) -> Result<Option<String>, Error> {
         let store = &self.inner.store;
         let txn = store.read()?;
         let mark = store.catalog.get(&txn, MARK_KEY)?;
@@ -199,7 +203,7 @@ impl Image {
     }
 
     /// The log position that the image covers.
-    pub fn covered(&self) -> Position {
+    pub(crate) fn covered(&self) -> Position {
         self.inner.catalog().covered
     }
 
@@ -214,7 +218,7 @@ impl Image {
     }
 
     /// Clears what steps that failed have left, so that its room can be used again.
-    pub fn clear(&self) -> Result<(), Error> {
+    pub(crate) fn clear(&self) -> Result<(), Error> {
         let inner = &*self.inner;
         let mut state = inner.lock()?;
         while inner.clear_one(&mut state.slots)? {}
@@ -222,17 +226,17 @@ impl Image {
     }
 
     /// Damage that was met in slots that were to be cleared, and are left alone; each place once.
-    pub fn damage(&self) -> Vec<String> {
+    pub(crate) fn damage(&self) -> Vec<String> {
         std::mem::take(&mut self.inner.state_unchecked().slots.damage)
     }
 
     /// Bytes that may still be written on the image's disk; `None` if unknown.
-    pub fn left(&self) -> Option<u64> {
+    pub(crate) fn left(&self) -> Option<u64> {
         self.inner.store.left()
     }
 
     /// Starts reading. `Full` if too many snapshots are alive.
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+    pub(crate) fn snapshot(&self) -> Result<Snapshot, Error> {
         let inner = &self.inner;
         let txn = inner.store.read()?;
         let stored = inner.store.catalog.get(&txn, VERSION_KEY)?;
@@ -247,7 +251,7 @@ impl Image {
     }
 
     /// How full the image is and how far compaction is behind. Cheap: nothing on disk is asked.
-    pub fn pressure(&self) -> Pressure {
+    pub(crate) fn pressure(&self) -> Pressure {
         let inner = &self.inner;
         let catalog = inner.catalog();
         let level0_runs = catalog.level0_runs();
@@ -274,7 +278,7 @@ impl Image {
     }
 
     /// The open snapshots, and how many pages are free; `None` if that can't be known now. Begins a read transaction.
-    pub fn figures(&self) -> Option<ReaderFigures> {
+    pub(crate) fn figures(&self) -> Option<ReaderFigures> {
         let inner = &self.inner;
         let (last, free_bytes) = inner.store.free_bytes().ok()?;
         Some(inner.readers.figures(last, free_bytes))

@@ -70,7 +70,7 @@ pub(crate) struct Reclaimed([Tally; Reason::ALL.len()]);
 
 /// What was given up for one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub(crate) struct Tally {
     /// Rows of which nothing is left.
     pub rows: u64,
     /// Bytes of keys and values, those of shortened rows too.
@@ -86,7 +86,7 @@ impl Reclaimed {
 
     /// What was given up for this reason.
     #[must_use]
-    pub fn of(&self, reason: Reason) -> Tally {
+    pub(crate) fn of(&self, reason: Reason) -> Tally {
         self.0[reason as usize]
     }
 }

@@ -21,7 +21,7 @@ use tideline_base::entry::EntryKind;
 use tideline_base::ids::Position;
 
 /// The image as of one moment.
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     // First: it must end before the environment can.
     txn: ReadTxn,
     catalog: Arc<Catalog>,
@@ -41,7 +41,7 @@ impl Snapshot {
     }
 
     /// The log position that the image covers: everything up to it is here, nothing above it.
-    pub fn covered(&self) -> Position {
+    pub(crate) fn covered(&self) -> Position {
         self.catalog.covered
     }
 
@@ -61,7 +61,7 @@ impl Snapshot {
 
     /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come. Tells how
     /// many bytes of them were left out: with `wanted` a wide row may come with little else than what that names.
-    pub fn get_some(
+    pub(crate) fn get_some(
         &self,
         key: &[u8],
         wanted: Option<&[&str]>,
@@ -96,7 +96,7 @@ impl Snapshot {
     }
 
     /// One lazy iterator per run that may hold keys of the range, newest run first, each in key order (or backward).
-    pub fn cursors(
+    pub(crate) fn cursors(
         &self,
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,

@@ -88,7 +88,7 @@ impl Default for Draft {
 
 impl Draft {
     /// Empties it.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.changes.clear();
         self.change_count = 0;
@@ -106,35 +106,35 @@ impl Draft {
 
     /// How many entries there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether there is nothing to write.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.change_count == 0
     }
 
     /// Bytes of memory that it takes.
     #[must_use]
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.buffer.len() + self.changes.len()
     }
 
     /// An entry by its number.
     #[must_use]
-    pub fn entry(&self, number: usize) -> KeyedEntry<'_> {
+    pub(crate) fn entry(&self, number: usize) -> KeyedEntry<'_> {
         self.entries[number].of(&self.buffer)
     }
 
     /// The entries, in the order in which their keys came.
-    pub fn entries(&self) -> impl ExactSizeIterator<Item = KeyedEntry<'_>> {
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = KeyedEntry<'_>> {
         self.entries.iter().map(|entry| entry.of(&self.buffer))
     }
 
     /// Adds an entry, whose key must be new.
-    pub fn push(&mut self, entry: KeyedEntry<'_>) {
+    pub(crate) fn push(&mut self, entry: KeyedEntry<'_>) {
         let more = 1 + 2 * VARINT_BYTES_MAX + entry.key.len() + entry.value.len();
         self.make_room(more);
         let entry = put_entry(&mut self.buffer, entry);
@@ -142,7 +142,7 @@ impl Draft {
     }
 
     /// Gives an entry another kind and value.
-    pub fn replace(&mut self, number: usize, kind: EntryKind, value: &[u8]) {
+    pub(crate) fn replace(&mut self, number: usize, kind: EntryKind, value: &[u8]) {
         let before = self.entries[number];
         let in_place = before.value.bytes() == value.len() && before.kind == kind;
         if number < self.kept.entries {
@@ -169,14 +169,14 @@ impl Draft {
     }
 
     /// Adds an opaque change record.
-    pub fn change(&mut self, record: &[u8]) {
+    pub(crate) fn change(&mut self, record: &[u8]) {
         put_varint(&mut self.changes, record.len());
         self.changes.extend_from_slice(record);
         self.change_count += 1;
     }
 
     /// The change records, in order.
-    pub fn changes(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.changes[..];
         std::iter::from_fn(move || {
             if rest.is_empty() {
@@ -198,7 +198,7 @@ impl Draft {
     }
 
     /// What was done so far stays.
-    pub fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.replaced.clear();
         self.overwritten.clear();
         self.kept = Kept {
@@ -212,7 +212,7 @@ impl Draft {
 
     /// How many entries stay if the rest is taken back.
     #[must_use]
-    pub fn kept(&self) -> usize {
+    pub(crate) fn kept(&self) -> usize {
         self.kept.entries
     }
 
@@ -229,7 +229,7 @@ impl Draft {
     }
 
     /// Undoes everything since [`Draft::keep`].
-    pub fn take_back(&mut self) {
+    pub(crate) fn take_back(&mut self) {
         while let Some(Replaced {
             entry,
             before,

@@ -26,7 +26,7 @@ use tideline_base::ids::{HistoryId, Position};
 pub(super) const HEADER_BYTES: usize = 72;
 
 /// No frame is larger: readers take what claims more for damage. [`super::Options::frame_bytes_max`] may be less.
-pub const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The first bytes of every frame.
 pub(super) const MAGIC: [u8; 4] = *b"TdLf";

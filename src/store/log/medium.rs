@@ -12,7 +12,7 @@ use super::frame::Frame;
 use tideline_base::ids::Position;
 
 /// Frames in order, as a medium gives them. After an error it ends.
-pub type Frames = Box<dyn Iterator<Item = Result<Frame, LogReadError>>>;
+pub(super) type Frames = Box<dyn Iterator<Item = Result<Frame, LogReadError>>>;
 
 /// What a log keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

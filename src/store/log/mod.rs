@@ -19,12 +19,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub(crate) use draft::Draft;
-pub use error::Error;
+pub(crate) use error::Error;
 pub(crate) use error::{AppendError, LogReadError};
-pub use frame::FRAME_BYTES_MAX;
+pub(crate) use frame::FRAME_BYTES_MAX;
 pub use frame::Frame;
 pub(crate) use local::{LocalStorage, make_with};
-pub use local::{Opened, Storage, identity, make, verify};
+pub(crate) use local::{Opened, Storage, identity, make, verify};
 
 use frame::Header;
 pub(crate) use medium::LogFigures;
@@ -34,7 +34,11 @@ use tideline_base::ids::{HistoryId, Position};
 
 /// Makes a log in an empty directory that goes on where others ended: its first frame is an empty one at this position,
 /// with a time (µs since 1970) above `after_us`. Gives its ID.
-pub fn begin(storage: &dyn Storage, position: Position, after_us: u64) -> Result<HistoryId, Error> {
+pub(crate) fn begin(
+    storage: &dyn Storage,
+    position: Position,
+    after_us: u64,
+) -> Result<HistoryId, Error> {
     make_with(storage, |id| {
         let time_us = after_us + 1;
         let header = Header {
@@ -96,7 +100,7 @@ struct Last {
 const IN_MS_MAX: u32 = 999;
 
 /// The writing end of an open log; there is one per partition. Calls may block on the disk.
-pub struct Log {
+pub(crate) struct Log {
     id: HistoryId,
     medium: Box<dyn Medium>,
     tail: Arc<Mutex<Tail>>,
@@ -114,7 +118,7 @@ impl Log {
     /// process does the same.
     ///
     /// Everything that the log holds after opening counts as published.
-    pub fn open(
+    pub(crate) fn open(
         storage: Arc<dyn Storage>,
         options: Options,
         covered: Position,
@@ -142,7 +146,7 @@ impl Log {
 
     /// The position of the last settled frame; zero for an empty log.
     #[must_use]
-    pub fn settled(&self) -> Position {
+    pub(crate) fn settled(&self) -> Position {
         Position(self.last.position.0 - self.in_flight.len() as u64)
     }
 
@@ -154,7 +158,7 @@ impl Log {
 
     /// The commit time that a batch gets if it is sealed now: the wanted one, but never below the last frame's.
     #[must_use]
-    pub fn commit_ms(&self, wanted: u64) -> u64 {
+    pub(crate) fn commit_ms(&self, wanted: u64) -> u64 {
         wanted.max(self.last.commit_ms)
     }
 
@@ -171,12 +175,12 @@ impl Log {
     }
 
     /// The frames above `after` up to the last settled one, from the medium, in order: for recovery.
-    pub fn replay(&self, after: Position) -> Result<Frames, LogReadError> {
+    pub(crate) fn replay(&self, after: Position) -> Result<Frames, LogReadError> {
         self.medium.archive().frames(after, self.settled(), true)
     }
 
     /// Makes the next frame of a draft, and empties the draft. Nothing is written yet.
-    pub fn seal(
+    pub(crate) fn seal(
         &self,
         commit_ms_wanted: u64,
         draft: &mut Draft,
@@ -194,7 +198,7 @@ impl Log {
     }
 
     /// Hands the next frame to the medium. It is durable only when [`Log::settle`] has returned it.
-    pub fn begin(&mut self, frame: &Arc<Frame>) -> Result<(), AppendError> {
+    pub(crate) fn begin(&mut self, frame: &Arc<Frame>) -> Result<(), AppendError> {
         if self.is_stopped {
             return Err(AppendError::Stopped);
         }
@@ -224,7 +228,7 @@ impl Log {
     ///
     /// # Panics
     /// If there is none.
-    pub fn settle(&mut self) -> Result<Arc<Frame>, AppendError> {
+    pub(crate) fn settle(&mut self) -> Result<Arc<Frame>, AppendError> {
         let frame = self.in_flight.front().expect("a frame is in flight");
         let settled = self.medium.settle(frame);
         self.stop_after(&settled);
@@ -237,7 +241,7 @@ impl Log {
     }
 
     /// Shows a settled frame to readers. Frames are published in order, each once.
-    pub fn publish(&self, frame: Arc<Frame>) {
+    pub(crate) fn publish(&self, frame: Arc<Frame>) {
         assert!(
             frame.position <= self.settled(),
             "only what is durable is published"
@@ -253,7 +257,7 @@ impl Log {
 
     /// A reader of published frames.
     #[must_use]
-    pub fn reader(&self) -> LogReader {
+    pub(crate) fn reader(&self) -> LogReader {
         LogReader {
             tail: self.tail.clone(),
             archive: self.medium.archive(),
@@ -271,7 +275,7 @@ impl Log {
 
     /// Writes the clean-shutdown mark. A log that was stopped by an error, or has a frame that is not settled, gets
     /// none, and the next opening treats it as after a crash.
-    pub fn close(self) -> Result<(), Error> {
+    pub(crate) fn close(self) -> Result<(), Error> {
         if self.is_stopped || !self.in_flight.is_empty() {
             return Ok(());
         }
@@ -284,7 +288,7 @@ pub(crate) struct Syncer(Arc<dyn Durability>);
 
 impl Syncer {
     /// Returns when every frame up to `position` is durable or has failed; [`Log::settle`] says which. Blocks.
-    pub fn wait(&self, position: Position) {
+    pub(crate) fn wait(&self, position: Position) {
         self.0.wait(position);
     }
 }
@@ -299,37 +303,41 @@ pub(crate) struct LogReader {
 impl LogReader {
     /// What the log keeps. May read a file, once.
     #[must_use]
-    pub fn figures(&self) -> LogFigures {
+    pub(crate) fn figures(&self) -> LogFigures {
         self.archive.figures()
     }
 
     /// The first published frame whose commit time is at or above this; the one behind the last if there is none.
-    pub fn since(&self, commit_us: u64) -> Result<Position, LogReadError> {
+    pub(crate) fn since(&self, commit_us: u64) -> Result<Position, LogReadError> {
         let published = lock(&self.tail).published();
         self.archive.since(commit_us, published)
     }
 
     /// The first positions of the pieces that are kept, oldest first, and their bytes.
     #[must_use]
-    pub fn pieces(&self) -> Vec<(Position, u64)> {
+    pub(crate) fn pieces(&self) -> Vec<(Position, u64)> {
         self.archive.pieces()
     }
 
     /// The same as [`LogReader::read`] from memory; `None` = the medium has to be read for it.
     #[must_use]
-    pub fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
+    pub(crate) fn recent(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
         lock(&self.tail).read(after, bytes_max)
     }
 
     /// Lets go of what is in memory: from now on frames are read from the medium. For a log that has ended, of which a
     /// few frames would hold the whole chunk that they were made in.
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         lock(&self.tail).forget();
     }
 
     /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
     /// bytes of frames.
-    pub fn read(&self, after: Position, bytes_max: usize) -> Result<Vec<Arc<Frame>>, LogReadError> {
+    pub(crate) fn read(
+        &self,
+        after: Position,
+        bytes_max: usize,
+    ) -> Result<Vec<Arc<Frame>>, LogReadError> {
         if let Some(frames) = self.recent(after, bytes_max) {
             return Ok(frames);
         }
@@ -357,7 +365,7 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Lets go of segments: those that the image covers, and that are older than the age limit or make the log larger
     /// than the size limit. Returns how many went. May block on the disk.
-    pub fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
+    pub(crate) fn retain(&self, covered: Position, now_ms: u64) -> Result<usize, Error> {
         self.archive.retain(covered, now_ms)
     }
 
@@ -366,13 +374,13 @@ impl Keeper {
     /// length and blocks; with large frames, so few syncs, the zeros would cost more. Cheap if there is nothing to do:
     /// call it often, from a thread that may block for as long as a segment takes to write, and never from the one that
     /// appends. Without room on the disk it does nothing. Whether a file was made.
-    pub fn prepare(&self) -> Result<bool, Error> {
+    pub(crate) fn prepare(&self) -> Result<bool, Error> {
         self.archive.prepare()
     }
 
     /// Notes about once a second how far the log surely reaches, so that the loss of anything older is noticed at the
     /// next start. Cheap if there is nothing to do; never on the thread that appends.
-    pub fn note(&self) -> Result<(), Error> {
+    pub(crate) fn note(&self) -> Result<(), Error> {
         let published = lock(&self.tail).published();
         self.archive.note(published)
     }

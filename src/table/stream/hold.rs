@@ -33,7 +33,7 @@ const HOUR_US: u64 = 3_600_000_000;
 
 /// What streams hold of a partition's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub(crate) struct Held {
     pub partition: PartitionId,
     /// Everything above is kept; the tail, if they need nothing.
     pub above: Position,

@@ -294,11 +294,11 @@ async fn wait(
 }
 
 /// Whether a request is a wait, for the limit on these.
-pub fn waits(request: &Request) -> bool {
+pub(crate) fn waits(request: &Request) -> bool {
     request.wait_ms().is_some_and(|wait_ms| wait_ms > 0)
 }
 
-pub fn shown(from: Shown, user: &str) -> conversation::Conversation {
+pub(crate) fn shown(from: Shown, user: &str) -> conversation::Conversation {
     let (last_at, peer) = (from.last_at(), from.peer(user));
     let Shown {
         conversation,

@@ -16,7 +16,7 @@ use tideline_wire::server::sessions;
 use tideline_wire::{Failure, Reason, Reply};
 
 /// Answers `session.open`; what it shows was judged before.
-pub fn open(shared: &Arc<Shared>, caller: &mut Caller, open: Open) -> Outcome {
+pub(crate) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: Open) -> Outcome {
     if shared.door.is_none() {
         // The user is believed. A token is not: its sender relies on a check that the server can't make.
         if open.token.is_some() {
@@ -117,7 +117,7 @@ pub(crate) fn is_same_caller(one: &Identity, other: &Identity) -> bool {
 }
 
 /// Puts another credential in the place of a session's.
-pub fn take(door: &Door, caller: &mut Caller, live: &Live, credential: Credential) {
+pub(crate) fn take(door: &Door, caller: &mut Caller, live: &Live, credential: Credential) {
     let before = caller.asker.claim();
     let before = before.filter(|claim| is_same_caller(claim.identity(), &credential.identity));
     let claim = match before {

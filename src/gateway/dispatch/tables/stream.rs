@@ -15,7 +15,7 @@ use tideline_wire::tables::stream;
 use tideline_wire::{Failure, Reason, Reply};
 
 /// Opens a reader.
-pub async fn open(shared: &Shared, request: stream::Open) -> Result<ChangeReader, Failure> {
+pub(crate) async fn open(shared: &Shared, request: stream::Open) -> Result<ChangeReader, Failure> {
     let followed = match (request.table, request.timelines) {
         (Some(table), _) => Followed::Table(table),
         (None, prefix) => Followed::Timelines(prefix.unwrap_or_default()),

@@ -22,7 +22,7 @@ pub(crate) struct Appending {
 
 /// Which of the two methods it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub(crate) enum Asked {
     One,
     Batch,
 }
@@ -41,7 +41,7 @@ impl Appending {
 
 impl Asked {
     /// The method.
-    pub fn method(self) -> Method {
+    pub(crate) fn method(self) -> Method {
         match self {
             Asked::One => Method::MessageAppend,
             Asked::Batch => Method::MessageAppendBatch,
@@ -49,7 +49,7 @@ impl Asked {
     }
 
     /// The reply or refusal that an answer of the timelines comes to.
-    pub fn outcome(self, answer: Answer) -> Outcome {
+    pub(crate) fn outcome(self, answer: Answer) -> Outcome {
         match self {
             Asked::One => one(answer),
             Asked::Batch => batch(answer),
@@ -58,7 +58,7 @@ impl Asked {
 }
 
 /// What the timelines answer to one append.
-pub type Answer = Result<(Vec<Appended>, String), Error>;
+pub(crate) type Answer = Result<(Vec<Appended>, String), Error>;
 
 fn one(answer: Answer) -> Outcome {
     let (appended, epoch) = answer.map_err(|error| one_of_one(refusal(error)))?;
@@ -111,7 +111,7 @@ fn batch(answer: Answer) -> Outcome {
     }))
 }
 
-pub fn append(shared: &Shared, caller: &Caller, request: message::Append) -> Appending {
+pub(crate) fn append(shared: &Shared, caller: &Caller, request: message::Append) -> Appending {
     let prepared = shared.timelines.prepare(Append {
         timeline: request.timeline,
         asker: caller.asking(Method::MessageAppend),

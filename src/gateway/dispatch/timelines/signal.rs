@@ -19,7 +19,7 @@ use tideline_wire::timelines::signal::{
 use tideline_wire::{Failure, Method, Reason, Reply};
 
 /// The connection that a signal comes from.
-pub struct From<'s> {
+pub(crate) struct From<'s> {
     pub(crate) mailbox: &'s Arc<Mailbox>,
     /// It subscribes to the timeline and could read it at this turn, see [`feed::Subscription::turn`].
     pub turn: Option<u32>,
@@ -27,7 +27,7 @@ pub struct From<'s> {
 
 /// Sends a signal. One that the timeline has no room for is dropped without a word: its sender has done nothing wrong,
 /// and could do nothing about it.
-pub fn signal(
+pub(crate) fn signal(
     shared: &Arc<Shared>,
     caller: &Caller,
     request: Signal,

@@ -15,7 +15,7 @@ use tideline_base::ids::Position;
 
 /// Something that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// Where: a run, a part, perhaps a key.
     pub place: String,
     /// What.
@@ -24,7 +24,7 @@ pub struct Problem {
 
 /// What was looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VerifiedImage {
+pub(crate) struct VerifiedImage {
     /// The position that the image covers.
     pub covered: Position,
     /// Runs, the outputs of running merges too.
@@ -41,7 +41,7 @@ pub struct VerifiedImage {
 
 impl Image {
     /// Reads the whole image and returns every problem. `Err` only if reading itself fails.
-    pub fn verify(&self, report: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
+    pub(crate) fn verify(&self, report: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
         let snapshot = self.snapshot()?;
         let mut check = Check {
             snapshot: &snapshot,

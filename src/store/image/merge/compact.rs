@@ -52,7 +52,7 @@ impl Image {
     /// Does one slice of the most urgent work: clearing what is no longer needed, a running or a new merge, or, with
     /// nothing of that to do, looking at some rows for what could be dropped. `now_ms` is the partition's clock; `read`
     /// gives the newest visible value of another row, as [`super::super::DropContext`] says.
-    pub fn compact(
+    pub(crate) fn compact(
         &self,
         now_ms: u64,
         read: &dyn Fn(&[u8]) -> Option<Bytes>,

@@ -29,7 +29,7 @@ struct Flush<'i> {
 impl Image {
     /// Writes `entries` (keys strictly rising, each once) as the newest run: what the log did above `from` up to `to`.
     /// `from` must be the covered position. `between_slices` runs between two transactions, with no lock held.
-    pub fn flush(
+    pub(crate) fn flush(
         &self,
         from: Position,
         to: Position,
@@ -40,7 +40,7 @@ impl Image {
     }
 
     /// Fills an empty image with everything that there is at a position, as a run of this level.
-    pub fn load(
+    pub(crate) fn load(
         &self,
         to: Position,
         level: u8,

@@ -19,10 +19,10 @@ mod verify;
 use std::sync::{Arc, Mutex};
 
 pub(crate) use open::make_with;
-pub use open::{Opened, identity, make};
+pub(crate) use open::{Opened, identity, make};
 pub(crate) use storage::LocalStorage;
-pub use storage::Storage;
-pub use verify::verify;
+pub(crate) use storage::Storage;
+pub(crate) use verify::verify;
 
 pub(super) use open::open;
 pub(super) use storage::File;

@@ -22,7 +22,7 @@ use tideline_base::ids::{HistoryId, Position};
 
 /// What opening found and did, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// Whether the log was made just now.
     pub created: bool,
     /// Whether the last shutdown was a clean one.
@@ -35,7 +35,7 @@ pub struct Opened {
 
 /// The torn end of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub(crate) struct Cut {
     /// The file.
     pub file: String,
     /// Where the last whole batch ends, in bytes.
@@ -123,7 +123,7 @@ pub(in crate::log) fn open(
 }
 
 /// Makes a log in an empty directory, also where an earlier attempt was interrupted. Gives its ID.
-pub fn make(storage: &dyn Storage) -> Result<HistoryId, Error> {
+pub(crate) fn make(storage: &dyn Storage) -> Result<HistoryId, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     if let Some(state) = StateFile::read(storage, &names)? {
         return Ok(state.state().log);
@@ -152,7 +152,7 @@ pub(crate) fn make_with(
 }
 
 /// The ID of a log that must be there. Writes nothing.
-pub fn identity(storage: &dyn Storage) -> Result<HistoryId, Error> {
+pub(crate) fn identity(storage: &dyn Storage) -> Result<HistoryId, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
     match StateFile::read(storage, &names)? {
         Some(state) => Ok(state.state().log),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// One directory of a disk. Calls are synchronous; names are plain file names without a path.
-pub trait Storage: Send + Sync {
+pub(crate) trait Storage: Send + Sync {
     /// Creates an empty file; an error if the name is taken. Not durable before [`Storage::sync_dir`].
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
 
@@ -37,7 +37,7 @@ pub trait Storage: Send + Sync {
 }
 
 /// An open file. All calls take an offset, so that one handle serves the writer and every reader.
-pub trait File: Send + Sync {
+pub(crate) trait File: Send + Sync {
     /// Writes all of `bytes`. After an error any part of them may be in the file.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
@@ -64,7 +64,7 @@ pub(crate) struct LocalStorage {
 
 impl LocalStorage {
     /// Opens a directory, making it (and syncing its parent) if it is not there.
-    pub fn new(path: impl AsRef<Path>) -> io::Result<LocalStorage> {
+    pub(crate) fn new(path: impl AsRef<Path>) -> io::Result<LocalStorage> {
         let path = path.as_ref().to_path_buf();
         if !path.is_dir() {
             fs::create_dir_all(&path)?;

@@ -35,7 +35,7 @@ pub(crate) struct LogReport {
 
 /// Reads every frame of a log, from the first segment on, and gives each to `each`. `covered` is what the image covers.
 /// A directory without a log is an error.
-pub fn verify(
+pub(crate) fn verify(
     storage: &dyn Storage,
     covered: Position,
     each: &mut dyn FnMut(&Frame),
