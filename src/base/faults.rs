@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// One name of the variable.
 pub struct Named {
+    /// Without its number.
     pub name: String,
     /// At how many arrivals from now a point of this name ends the process: the number behind the name, else 1.
     pub countdown: AtomicU32,

@@ -16,6 +16,7 @@ use serde::de::{
 pub struct Strict<T, const MAX: u64 = { u64::MAX }>(T);
 
 impl<T, const MAX: u64> Strict<T, MAX> {
+    /// Around serde's own.
     pub fn new(inner: T) -> Self {
         Strict(inner)
     }

@@ -35,8 +35,6 @@ pub(crate) use tideline_base::entry::Entry;
 use tideline_base::ids::Position;
 
 pub(crate) use check::verify::Problem;
-#[cfg(test)]
-pub use check::verify::VerifiedImage;
 use env::{ReadTxn, Store};
 pub(crate) use error::Error;
 use merge::survey::{Shown, Survey};
@@ -55,7 +53,7 @@ const MARK_KEY: &[u8] = b"mark";
 
 /// One partition's image. Cheap to clone; all clones are the same image.
 #[derive(Clone)]
-pub(crate) struct Image {
+pub struct Image {
     inner: Arc<Inner>,
 }
 

@@ -58,6 +58,7 @@ impl ReadError {
         ReadError(PANICKED.to_owned())
     }
 
+    /// With what the log will say.
     pub fn new(text: impl Into<String>) -> ReadError {
         ReadError(text.into())
     }

@@ -11,6 +11,8 @@ mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod follow;
+#[cfg(any(test, feature = "faults"))]
+mod for_tests;
 mod memory;
 mod observe;
 mod options;
@@ -220,12 +222,6 @@ impl Partitions {
         self.inner.map.subscribe()
     }
 
-    /// Makes callers that wait for another map look at this one again.
-    #[cfg(any(test, feature = "faults"))]
-    pub fn show_map(&self) {
-        self.inner.map.send_modify(|_| {});
-    }
-
     /// All partitions, in the order of their ranges.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = PartitionId> + use<> {
         let ids: Vec<_> = self.inner.set.load().map.ids().collect();
@@ -243,22 +239,6 @@ impl Partitions {
     #[must_use]
     pub fn home(&self) -> PartitionId {
         self.inner.set.load().map.home()
-    }
-
-    /// Waits until everything is flushed and compaction has nothing left to do.
-    #[cfg(any(test, feature = "faults"))]
-    pub fn settle(&self, at: PartitionId) {
-        let partition = self.at(at).expect("a live partition");
-        partition.rotate();
-        while !partition.is_settled() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-    }
-
-    /// The image itself, for tests that look at what is left in it.
-    #[cfg(any(test, feature = "faults"))]
-    pub fn image(&self, at: PartitionId) -> crate::image::Image {
-        self.at(at).expect("a live partition").image().clone()
     }
 
     /// A view, for synchronous callers (tests, tools) that may block on the disk.

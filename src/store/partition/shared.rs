@@ -329,7 +329,7 @@ impl Shared {
     }
 
     /// Everything is in the image, and compaction has nothing left to do.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "faults"))]
     pub(super) fn is_settled(&self) -> bool {
         let list = self.memtables.load();
         list.len() == 1 && list[0].is_empty() && self.is_idle.load(Ordering::Acquire)

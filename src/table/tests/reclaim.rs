@@ -20,8 +20,7 @@ use tideline_model::{
     CellChange, Condition, KeyValue, OptionsUpdate, PutCell, ReturnContent, RowChange, RowWrite,
     TableOptions, TableUpdate, Value,
 };
-use tideline_store::image::TableCounts;
-use tideline_store::partition::{ImageOptions, Options};
+use tideline_store::partition::{ImageOptions, Options, TableCounts};
 
 const AT: PartitionId = PartitionId(0);
 const ROWS: i64 = 300;
@@ -108,8 +107,7 @@ impl Bed {
 
     /// What the image has of users' tables, as its check counts it.
     fn left(&self) -> TableCounts {
-        let verified = self.partitions.image(AT).verify(&mut |it| panic!("{it:?}"));
-        let tables = verified.unwrap().tables;
+        let tables = self.partitions.in_image(AT);
         let users = tables.iter().filter(|of| of.table >= USER_TABLES_FROM);
         users.fold(TableCounts::new(USER_TABLES_FROM), |mut sum, counts| {
             sum.add(counts);
@@ -119,8 +117,7 @@ impl Bed {
 
     fn wait(&self, what: &str, is_so: impl Fn(&TableCounts) -> bool) {
         for _ in 0..3_000 {
-            let is_flushed =
-                self.partitions.image(AT).covered() == self.partitions.tail(AT).position();
+            let is_flushed = self.partitions.covered(AT) == self.partitions.tail(AT).position();
             if is_flushed && is_so(&self.left()) {
                 return;
             }

@@ -25,7 +25,11 @@ pub(super) struct Changed {
     pub(super) original: Option<Vec<FoundCell>>,
 }
 
-impl ChangeSink for Vec<Changed> {
+/// A page of them.
+#[derive(Debug, Default)]
+pub(super) struct Page(pub(super) Vec<Changed>);
+
+impl ChangeSink for Page {
     fn push(&mut self, change: ChangeRef<'_>) {
         let cell = |cell: &ChangedCell<'_>| match cell {
             ChangedCell::Put(cell) => {
@@ -41,16 +45,13 @@ impl ChangeSink for Vec<Changed> {
             value: cell.value.to_value(),
         };
         let original = change.original.map(|cells| cells.iter().map(found));
-        Vec::push(
-            self,
-            Changed {
-                kind: change.kind,
-                at: (change.time_us, change.index),
-                key: change.key.to_vec(),
-                cells: change.cells.iter().map(cell).collect(),
-                original: original.map(Iterator::collect),
-            },
-        );
+        self.0.push(Changed {
+            kind: change.kind,
+            at: (change.time_us, change.index),
+            key: change.key.to_vec(),
+            cells: change.cells.iter().map(cell).collect(),
+            original: original.map(Iterator::collect),
+        });
     }
 }
 
@@ -108,22 +109,25 @@ impl Follower {
                 let (iterator, last) = self.shards[at].clone();
                 let tail = tables.partitions().tail(iterator.shard.partition);
                 let before = tail.position();
-                let page: ShardPage<Vec<Changed>> =
+                let page: ShardPage<Page> =
                     tables.shard_changes(iterator.clone(), limit).await.unwrap();
-                let again: ShardPage<Vec<Changed>> =
+                let again: ShardPage<Page> =
                     tables.shard_changes(iterator.clone(), limit).await.unwrap();
-                assert!(again.changes.starts_with(&page.changes));
+                let (changes, again) =
+                    ((page.changes.0, &page.next), (again.changes.0, &again.next));
+                assert!(again.0.starts_with(&changes.0));
                 if tail.position() == before {
-                    assert_eq!((&page.changes, &page.next), (&again.changes, &again.next));
+                    assert_eq!(changes, again);
                 }
-                assert!(page.changes.len() <= limit);
+                let changes = changes.0;
+                assert!(changes.len() <= limit);
                 let next = page.next.expect("no partition ends here");
                 if next == iterator {
-                    assert!(page.changes.is_empty() && !page.is_more);
+                    assert!(changes.is_empty() && !page.is_more);
                     break;
                 }
                 let mut last = last;
-                for change in page.changes {
+                for change in changes {
                     assert!(change.at > last, "{:?} after {last:?}", change.at);
                     last = change.at;
                     self.take(change);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::{Partitions, ShardIterator, ShardPage, Table, Tables};
 use super::bed;
 use super::commands::START_MS;
-use super::stream::Changed;
+use super::stream::{Changed, Page};
 use tideline_base::ids::Clock;
 use tideline_model::{
     CellChange, ChangeKind, Condition, Error, FoundCell, KeyValue, PrimaryKey, PutCell, RowChange,
@@ -68,7 +68,7 @@ impl Bed {
 
     async fn read(&self, iterator: &ShardIterator) -> Result<Vec<Changed>, Error> {
         let page = self.tables.shard_changes(iterator.clone(), 100).await;
-        page.map(|page: ShardPage<Vec<Changed>>| page.changes)
+        page.map(|page: ShardPage<Page>| page.changes.0)
     }
 
     async fn write(&self, key: i64, change: RowChange) {

@@ -4,16 +4,21 @@
 //! [`Malformed`]; encoding can't fail; a push that it has no words for is empty and is not sent. Must not: know
 //! sessions; those take commands one by one (`gateway/session/centrifuge/`), so [`Dialect::decode`] is not asked.
 
+#[allow(missing_docs, reason = "named and explained by Centrifuge's protocol")]
 mod api;
+#[allow(missing_docs, reason = "named and explained by Centrifuge's protocol")]
 mod codes;
+#[allow(missing_docs, reason = "named and explained by Centrifuge's protocol")]
 mod commands;
 mod deltas;
+#[allow(missing_docs, reason = "named and explained by Centrifuge's protocol")]
 mod emulation;
 mod fossil;
 mod framing;
 mod messages;
 mod payload;
 mod publication;
+#[allow(missing_docs, reason = "named and explained by Centrifuge's protocol")]
 mod replies;
 #[cfg(test)]
 mod tests;

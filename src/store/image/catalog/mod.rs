@@ -102,6 +102,7 @@ impl TableCounts {
         self.version_max = self.version_max.max(max);
     }
 
+    /// Of a table without rows.
     pub fn new(table: TableId) -> TableCounts {
         TableCounts {
             table,

@@ -93,7 +93,7 @@ impl Seal {
     }
 
     /// A seal with a key of its own.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "faults"))]
     pub fn for_tests(takes_unsealed: bool) -> Seal {
         Seal::new(&random(), takes_unsealed)
     }

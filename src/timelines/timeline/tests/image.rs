@@ -156,15 +156,8 @@ impl Bed {
         NAMES.into_iter().filter_map(read).collect()
     }
 
-    fn verified(&self) -> tideline_store::image::VerifiedImage {
-        let image = self.partitions.image(AT);
-        image
-            .verify(&mut |problem| panic!("{problem:?}"))
-            .expect("the image can be read")
-    }
-
     fn rows(&self, table: TableId) -> u64 {
-        let tables = self.verified().tables;
+        let tables = self.partitions.in_image(AT);
         let counts = tables.iter().find(|counts| counts.table == table);
         counts.map_or(0, |counts| counts.rows)
     }
@@ -296,7 +289,7 @@ fn what_is_over_leaves_the_image_and_what_is_seen_stays() {
             .map(|messages| (messages.len() as u64).min(WINDOW_COUNT))
             .sum(),
     );
-    for counts in bed.verified().tables {
+    for counts in bed.partitions.in_image(AT) {
         assert_eq!((counts.tombstones, counts.deltas), (0, 0), "{counts:?}");
     }
     // What is remembered is remembered by the image now.
@@ -346,9 +339,9 @@ fn space_comes_back_round_after_round() {
         bed.clock.set(1_000_000 + (round + 1) * 2 * WINDOW_MS);
         bed.partitions.settle(AT);
         bed.wait_for(MESSAGES, 2);
-        file_bytes.push(bed.partitions.image(AT).pressure().file_bytes);
+        file_bytes.push(bed.partitions.image_bytes(AT).0);
     }
-    let used = bed.partitions.image(AT).pressure().bytes_used;
+    let used = bed.partitions.image_bytes(AT).1;
     assert!(used < 1 << 20, "{used} bytes for what is left");
     // A round needs three times its data: a merge's inputs, its output, and a run that is flushed beside it, as it
     // falls; more if merges come late because the machine is busy. From then on freed pages are used again; without
