@@ -12,139 +12,35 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Module → the modules it may import. What is not here may import nothing of the crate.
+/// Layers inside of a crate: module → the modules of the same crate that it may import. Between crates Cargo holds
+/// them.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("bounds", &["metrics"]),
-    ("access", &["faults", "ids", "metrics", "model"]),
-    ("decode", &[]),
-    ("disk", &[]),
-    ("entry", &[]),
-    ("faults", &[]),
-    ("ids", &[]),
-    ("journal", &["ids"]),
-    ("ordered", &[]),
-    ("secret", &[]),
-    ("tls", &["secret"]),
-    ("metrics", &[]),
-    ("model", &["decode", "ids"]),
-    ("log", STORE),
-    ("image", STORE),
-    (
-        "partition",
-        &[
-            "bounds", "disk", "entry", "faults", "ids", "ordered", "metrics", "model", "log",
-            "image",
-        ],
-    ),
-    (
-        "table",
-        &[
-            "bounds",
-            "entry",
-            "ids",
-            "ordered",
-            "metrics",
-            "model",
-            "partition",
-            "faults",
-        ],
-    ),
-    (
-        "timeline",
-        &[
-            "access", "entry", "ids", "ordered", "metrics", "model", "table",
-        ],
-    ),
-    (
-        "feed",
-        &[
-            "access",
-            "ids",
-            "ordered",
-            "metrics",
-            "model",
-            "partition",
-            "table",
-            "timeline",
-            "faults",
-        ],
-    ),
-    ("timers", &["metrics", "partition", "timeline"]),
-    (
-        "relay",
-        &[
-            "faults",
-            "ids",
-            "ordered",
-            "metrics",
-            "model",
-            "partition",
-            "table",
-        ],
-    ),
-    (
-        "people",
-        &[
-            "access", "entry", "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
-            "relay",
-        ],
-    ),
-    (
-        "webhook",
-        &[
-            "ids", "ordered", "metrics", "model", "table", "timeline", "feed",
-        ],
-    ),
-    (
-        "credentials",
-        &[
-            "access", "decode", "ids", "ordered", "metrics", "model", "secret", "table",
-        ],
-    ),
-    (
-        "reshape",
-        &[
-            "faults",
-            "ids",
-            "ordered",
-            "metrics",
-            "model",
-            "partition",
-            "table",
-            "feed",
-            "relay",
-            "people",
-        ],
-    ),
-    ("health", &["disk", "ids", "metrics", "model", "partition"]),
-    ("wire", ZERO),
-    ("gateway", SIX),
-    ("admin", &["gateway", "health"]),
+    ("src/base/bounds", &["metrics"]),
+    ("src/base/decode", &[]),
+    ("src/base/disk", &[]),
+    ("src/base/entry", &[]),
+    ("src/base/faults", &[]),
+    ("src/base/ids", &[]),
+    ("src/base/journal", &["ids"]),
+    ("src/base/metrics", &[]),
+    ("src/base/ordered", &[]),
+    ("src/base/secret", &[]),
+    ("src/base/tls", &["secret"]),
+    ("src/store/log", &[]),
+    ("src/store/image", &[]),
+    ("src/store/partition", &["image", "log"]),
+    ("src/timelines/timeline", &[]),
+    ("src/timelines/feed", &["timeline"]),
+    ("src/timelines/relay", &[]),
+    ("src/timelines/people", &["feed", "relay", "timeline"]),
+    ("src/timelines/reshape", &["feed", "people", "relay"]),
+    ("src/timelines/timers", &["timeline"]),
+    ("src/gateway/credentials", &[]),
+    ("src/gateway/health", &[]),
+    ("src/gateway/webhook", &[]),
 ];
-const ZERO: &[&str] = &["access", "decode", "ids", "ordered", "metrics", "model"];
-const STORE: &[&str] = &["disk", "entry", "ids", "ordered", "metrics", "model"];
-const SIX: &[&str] = &[
-    "access",
-    "bounds",
-    "credentials",
-    "decode",
-    "ids",
-    "ordered",
-    "metrics",
-    "model",
-    "table",
-    "timeline",
-    "feed",
-    "people",
-    "webhook",
-    "reshape",
-    "journal",
-    "health",
-    "wire",
-    "tls",
-];
-/// These see everything, and nothing below may import them.
-const TOP: &[&str] = &["commands", "config", "server", "store", "main", "lib"];
+/// Crates of which each module stands in the table above.
+const LAYERED: &[&str] = &["src/base", "src/store", "src/timelines"];
 
 /// Libraries of cryptography that `rustls` or `jsonwebtoken` can bring along besides ring: with two of them enabled
 /// each chooses by itself, or panics at its first use.
@@ -162,8 +58,19 @@ const COMMENT_COLUMNS_MAX: usize = 120;
 const LONG_FILES: &[&str] = &[
     "src/wire/tablestore/proto.rs", // made from schemas/tablestore/
 ];
-/// The sources of each crate.
-const CRATES: &[&str] = &["src", "load/src", "load/peers/src"];
+/// The sources of each crate. A file belongs to the last one that it lies in.
+const CRATES: &[&str] = &[
+    "src",
+    "src/base",
+    "src/model",
+    "src/store",
+    "src/table",
+    "src/timelines",
+    "src/wire",
+    "src/gateway",
+    "load/src",
+    "load/peers/src",
+];
 /// What may stand at the top of the repository.
 const TOP_LEVEL: &[&str] = &[
     "Cargo.toml",
@@ -243,7 +150,9 @@ fn tracked() -> &'static [String] {
 struct Source {
     /// From the root of the repository.
     path: String,
-    /// Module path within its crate, as `["log", "frame"]`; empty for the files of `tests/`.
+    /// One of [`CRATES`]; empty for the files of `tests/`.
+    of: &'static str,
+    /// Module path within its crate, as `["log", "frame"]`; empty for a crate's face and the files of `tests/`.
     module: Vec<String>,
     text: String,
     /// The whole file is compiled for tests only.
@@ -294,10 +203,17 @@ fn rust_files(folder: &str) -> Vec<Source> {
         .iter()
         .filter(|path| is_in(path))
         .map(|path| {
-            let (_, inner) = path.split_once("src/").unwrap_or_default();
+            let below = |of: &&&str| {
+                path.strip_prefix(**of)
+                    .is_some_and(|at| at.starts_with('/'))
+            };
+            let of = CRATES.iter().rfind(below).copied().unwrap_or_default();
+            let inner = if of.is_empty() { "" } else { &path[of.len()..] };
             let inner = inner.trim_end_matches(".rs").trim_end_matches("/mod");
-            let module = inner.split('/').filter(|part| !part.is_empty());
+            let parts = inner.split('/');
+            let module = parts.filter(|part| !["", "lib", "main"].contains(part));
             Source {
+                of,
                 module: module.map(str::to_owned).collect(),
                 text: fs::read_to_string(root().join(path)).expect("UTF-8"),
                 test_only: false,
@@ -306,6 +222,14 @@ fn rust_files(folder: &str) -> Vec<Source> {
         })
         .collect();
     mark_test_only(&mut files);
+    files
+}
+
+/// The files of all crates, or of one.
+fn crate_files(of: Option<&str>) -> Vec<Source> {
+    let mut files = rust_files("src");
+    files.extend(rust_files("load"));
+    files.retain(|file| of.is_none_or(|of| file.of == of));
     files
 }
 
@@ -322,7 +246,8 @@ fn mark_test_only(files: &mut [Source]) {
             let name = two[1]
                 .strip_suffix(';')
                 .and_then(|line| line.rsplit_once("mod "));
-            if let ("#[cfg(test)]", Some((_, name))) = (two[0], name) {
+            let for_tests = two[0] == "#[cfg(test)]" || two[0].starts_with("#[cfg(any(test,");
+            if let (true, Some((_, name))) = (for_tests, name) {
                 only.insert(format!("{folder}/{name}.rs"));
                 only.insert(format!("{folder}/{name}/"));
             }
@@ -442,13 +367,14 @@ fn joined_code(file: &Source) -> String {
 fn layers_import_only_what_the_table_allows() {
     let allowed: BTreeMap<&str, &[&str]> = LAYERS.iter().copied().collect();
     let mut breaches = Vec::new();
-    for file in rust_files("src").iter().filter(|file| !file.test_only) {
-        let own = file.module[0].as_str();
-        if TOP.contains(&own) {
+    for file in crate_files(None).iter().filter(|file| !file.test_only) {
+        let Some(own) = file.module.first() else {
             continue;
-        }
-        let Some(may) = allowed.get(own) else {
-            breaches.push(format!("{}: the table has no module {own}", file.path));
+        };
+        let Some(may) = allowed.get(format!("{}/{own}", file.of).as_str()) else {
+            if LAYERED.contains(&file.of) {
+                breaches.push(format!("{}: the table has no module {own}", file.path));
+            }
             continue;
         };
         let names: BTreeSet<String> = paths_in(&joined_code(file), &file.module)
@@ -466,15 +392,20 @@ fn layers_import_only_what_the_table_allows() {
     report("imports outside of the layer table", &breaches);
 }
 
-/// What the load tool may have of the server's crate.
-const LOAD_IMPORTS: [&str; 2] = [" tideline::wire::tablestore", " tideline::tls::client"];
+/// What the load tool may have of the server's crates.
+const LOAD_IMPORTS: [&str; 4] = [
+    " tideline_wire::tablestore",
+    " tideline_base::tls::client",
+    " tideline_load::",
+    " tideline_peers::",
+];
 
 #[test]
 fn the_load_tool_imports_encodings_only() {
     let mut breaches = Vec::new();
     for file in rust_files("load") {
         for (number, code) in file.code() {
-            let paths = code.match_indices(" tideline::");
+            let paths = code.match_indices(" tideline_");
             let ours = paths.filter(|(at, _)| {
                 let path = &code[*at..];
                 !LOAD_IMPORTS.iter().any(|known| path.starts_with(known))
@@ -482,18 +413,18 @@ fn the_load_tool_imports_encodings_only() {
             breaches.extend(ours.map(|_| format!("{}:{number}: {code}", file.path)));
         }
     }
-    report("imports of the server's crate in load/", &breaches);
+    report("imports of the server's crates in load/", &breaches);
 }
 
 #[test]
 fn modules_import_each_other_in_one_direction() {
-    let breaches: Vec<String> = CRATES.iter().flat_map(|folder| cycles(folder)).collect();
+    let breaches: Vec<String> = CRATES.iter().flat_map(|of| cycles(of)).collect();
     report("import cycles", &breaches);
 }
 
 /// The cycles of imports in one crate.
-fn cycles(folder: &str) -> Vec<String> {
-    let files: Vec<Source> = rust_files(folder)
+fn cycles(of: &str) -> Vec<String> {
+    let files: Vec<Source> = crate_files(Some(of))
         .into_iter()
         .filter(|file| !file.test_only)
         .collect();
@@ -640,7 +571,7 @@ fn no_file_is_named_after_nothing() {
 fn tests_have_one_layout() {
     let is_tests = |name: &str| name.ends_with("_test") || name.ends_with("_tests");
     let mut breaches = Vec::new();
-    for file in CRATES.iter().flat_map(|folder| rust_files(folder)) {
+    for file in crate_files(None) {
         if file.module.last().is_some_and(|name| is_tests(name)) {
             breaches.push(file.path);
         }
@@ -667,7 +598,7 @@ fn files_are_short() {
 #[test]
 fn folders_are_small() {
     let mut files: BTreeMap<String, usize> = BTreeMap::new();
-    for file in CRATES.iter().flat_map(|folder| rust_files(folder)) {
+    for file in crate_files(None) {
         let (folder, _) = file.path.rsplit_once('/').expect("in a folder");
         *files.entry(folder.to_owned()).or_default() += 1;
     }
@@ -775,11 +706,11 @@ fn nothing_is_logged_or_waited_for_under_a_lock() {
 #[test]
 fn what_comes_from_outside_is_read_in_one_way() {
     const READERS: &[&str] = &["serde_json::from_", "toml::from_", "rmp_serde::from_"];
-    const OUTSIDE: &[&str] = &["model", "wire", "gateway", "credentials", "config"];
+    const OUTSIDE: &[&str] = &["src/wire/", "src/gateway/", "src/config/"];
     let mut breaches = Vec::new();
     for file in rust_files("src") {
-        let is_outside = |module: &String| OUTSIDE.contains(&module.as_str());
-        if file.test_only || !file.module.first().is_some_and(is_outside) {
+        let is_outside = |folder: &&str| file.path.starts_with(folder);
+        if file.test_only || !OUTSIDE.iter().any(is_outside) {
             continue;
         }
         for (line, code) in file.code() {
@@ -792,7 +723,7 @@ fn what_comes_from_outside_is_read_in_one_way() {
                 || file.path.starts_with("src/model/");
             let by_type = code.contains("::deserialize(") && !goes_on;
             if by_type || !is_ours && READERS.iter().any(|reader| code.contains(reader)) {
-                breaches.push(format!("{}:{line}: use crate::decode", file.path));
+                breaches.push(format!("{}:{line}: use tideline_base::decode", file.path));
             }
         }
     }
@@ -943,7 +874,7 @@ fn planted_breaches_are_found() {
     let copy = Copied::of_the_project();
     for (path, behind) in KINDS {
         copy.plant(path, &format!(
-            "use crate::gateway::Planted;\nuse crate::{behind}::Planted;\n// {}\n{}\
+            "use crate::people::Planted;\nuse crate::{behind}::Planted;\n// {}\n{}\
              fn planted(lock: &Mutex<u8>) {{\n    let held = lock.lock();\n    tracing::info!(\"{{held}}\");\n    println!();\n}}\n",
             "wide ".repeat(30),
             "const LONG: u8 = 0;\n".repeat(LINES_MAX),
@@ -966,7 +897,8 @@ fn planted_breaches_are_found() {
     for rule in RULES {
         let listed = of(rule);
         for (path, _) in KINDS {
-            let module = path.trim_start_matches("src/").trim_end_matches(".rs");
+            let module = path.trim_start_matches("src/timelines/");
+            let module = module.trim_end_matches(".rs");
             let module = module.trim_end_matches("/mod").replace('/', "::");
             assert!(
                 listed.contains(path) || listed.contains(&module),

@@ -136,7 +136,7 @@ keys! {
         /// anybody. With [auth]: whether to serve them though there is no TLS, so that credentials can be read.
         insecure: bool = false;
         /// What is logged to standard error: error, warn, info, debug, or per module as in
-        /// "info,tideline::gateway=debug".
+        /// "info,tideline_gateway=debug".
         log: String = "info".to_owned();
         /// Longest time that a shutdown waits for requests and slow sockets, in ms. What is committed is flushed after
         /// it.

@@ -53,7 +53,7 @@ const MARK_KEY: &[u8] = b"mark";
 
 /// One partition's image. Cheap to clone; all clones are the same image.
 #[derive(Clone)]
-pub struct Image {
+pub(crate) struct Image {
     inner: Arc<Inner>,
 }
 

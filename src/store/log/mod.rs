@@ -13,7 +13,7 @@ mod local;
 mod medium;
 mod tail;
 #[cfg(test)]
-pub mod tests;
+pub(crate) mod tests;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

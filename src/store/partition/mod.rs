@@ -11,12 +11,12 @@ mod error;
 #[cfg(any(test, feature = "faults"))]
 mod faults;
 mod follow;
-#[cfg(any(test, feature = "faults"))]
-mod for_tests;
 mod memory;
 mod observe;
 mod options;
 mod panics;
+#[cfg(any(test, feature = "faults"))]
+mod probe;
 mod reads;
 mod refusal;
 mod set;

@@ -71,8 +71,8 @@ impl<'a> DeltaWriter<'a> {
     }
 }
 
-/// Composes `newer`, a delta, with the entry right below it; see [`tideline_store::partition::Rules::compose`]. What can't be
-/// read is left as it is, for the read that meets it to report.
+/// Composes `newer`, a delta, with the entry right below it; see [`tideline_store::partition::Rules::compose`]. What
+/// can't be read is left as it is, for the read that meets it to report.
 pub(in super::super) fn compose(older: &Entry, newer: &Entry) -> Entry {
     let Ok(changes) = Changes::decode(&newer.value, DELTA) else {
         return older.clone();

@@ -1,5 +1,5 @@
 //! How fast flush, compaction and reads are. Ignored by default; run with
-//! `cargo test --release --lib image::tests::measure -- --ignored --nocapture --test-threads 1`
+//! `cargo test --release -p tideline-store image::tests::measure -- --ignored --nocapture --test-threads 1`
 //!
 //! Owns: figures for rows of about 200 bytes. Promises: prints, asserts nothing about time. Must not: run with the
 //! other tests.

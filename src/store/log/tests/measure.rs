@@ -1,7 +1,7 @@
 //! Measuring how segments are best prepared: appended to, zeroed ahead, or written over.
 //!
 //! Owns: one ignored test, run by hand on the disk that counts:
-//! `LOG_DIR=/data/x cargo test --release --lib log::tests::measure -- --ignored --nocapture`.
+//! `LOG_DIR=/data/x cargo test --release -p tideline-store log::tests::measure -- --ignored --nocapture`.
 //! Must not: be part of a test run, or assert on time.
 
 use std::io::Write as _;

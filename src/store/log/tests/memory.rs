@@ -31,7 +31,7 @@ struct MemoryState {
 
 impl MemoryMedium {
     /// Holds frames back until [`MemoryMedium::let_through`].
-    pub fn new(in_flight_max: usize) -> MemoryMedium {
+    pub(crate) fn new(in_flight_max: usize) -> MemoryMedium {
         MemoryMedium {
             shared: Arc::default(),
             in_flight_max,
@@ -39,7 +39,7 @@ impl MemoryMedium {
     }
 
     /// An empty log on it.
-    pub fn log(&self) -> Log {
+    pub(crate) fn log(&self) -> Log {
         let last = Last {
             position: Position::ZERO,
             crc: 0,
@@ -58,12 +58,12 @@ impl MemoryMedium {
     }
 
     /// What becomes of this frame will not be known.
-    pub fn lose(&self, position: u64) {
+    pub(crate) fn lose(&self, position: u64) {
         lock(&self.shared.state).lost.insert(position);
     }
 
     /// How many frames were handed over.
-    pub fn begun(&self) -> usize {
+    pub(crate) fn begun(&self) -> usize {
         lock(&self.shared.state).frames.len()
     }
 }

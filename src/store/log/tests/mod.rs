@@ -7,13 +7,13 @@ mod crashes;
 mod frames;
 mod local;
 mod measure;
-pub mod memory;
+pub(crate) mod memory;
 mod power_cut;
 mod recording;
 
 use std::sync::Arc;
 
-pub use power_cut::Crash;
+pub(crate) use power_cut::Crash;
 pub(crate) use recording::{DiskFault, RecordingStorage};
 
 use super::*;

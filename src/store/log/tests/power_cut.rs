@@ -10,7 +10,7 @@ const SECTOR_BYTES: usize = 512;
 
 /// What becomes of the writes and names that no sync covered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crash {
+pub(crate) enum Crash {
     /// All are lost.
     DropAll,
     /// All are there.

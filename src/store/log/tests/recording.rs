@@ -24,7 +24,7 @@ pub(crate) enum DiskFault {
 }
 
 impl DiskFault {
-    pub const ALL: [DiskFault; 4] = [
+    pub(crate) const ALL: [DiskFault; 4] = [
         DiskFault::Full,
         DiskFault::FullAfterPart,
         DiskFault::Io,
@@ -52,17 +52,17 @@ struct Disk {
 
 impl RecordingStorage {
     /// An empty disk.
-    pub fn new() -> RecordingStorage {
+    pub(crate) fn new() -> RecordingStorage {
         RecordingStorage::default()
     }
 
     /// Changes and syncs so far: the points at which a crash can be placed.
-    pub fn points(&self) -> usize {
+    pub(crate) fn points(&self) -> usize {
         self.disk().ops.len()
     }
 
     /// Calls of any kind so far, failed ones too.
-    pub fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.disk().calls
     }
 
@@ -105,14 +105,14 @@ impl RecordingStorage {
     }
 
     /// The bytes of a file as a process sees them; for tests that look at them or bend them.
-    pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let disk = self.disk();
         let file = *disk.now.names.get(name)?;
         Some(disk.now.files[file].clone())
     }
 
     /// Puts bytes into a file behind everybody's back, durably: damage.
-    pub fn bend(&self, name: &str, offset: usize, bytes: &[u8]) {
+    pub(crate) fn bend(&self, name: &str, offset: usize, bytes: &[u8]) {
         let mut disk = self.disk();
         let Some(file) = disk.now.names.get(name).copied() else {
             return;
@@ -126,7 +126,7 @@ impl RecordingStorage {
     }
 
     /// Cuts a file behind everybody's back, durably: loss.
-    pub fn cut(&self, name: &str, bytes: usize) {
+    pub(crate) fn cut(&self, name: &str, bytes: usize) {
         let mut disk = self.disk();
         let Some(file) = disk.now.names.get(name).copied() else {
             return;

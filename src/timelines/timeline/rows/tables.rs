@@ -26,9 +26,9 @@
 //! 25 policies (1)                                                    see `time/policies.rs`
 //! ```
 //! 21 is in change records only: messages that go into inboxes. 16 and 17 are the table layer's own, 32 to 35 lie at a
-//! user (`src/timelines/people/tables.rs`), 40 are the relay's cursors (`src/timelines/relay/cursor.rs`), 41 its long work
-//! (`src/timelines/people/feeds/jobs.rs`), 49 named cursors
-//! (`src/table/stream/cursors.rs`), 50 dead letters (`src/gateway/webhook/dead.rs`).
+//! user (`people/tables.rs`), 40 are the relay's cursors (`relay/cursor.rs`), 41 its long work
+//! (`people/feeds/jobs.rs`), 49 named cursors (`src/table/stream/cursors.rs`), 50 dead letters
+//! (`src/gateway/webhook/dead.rs`).
 //!
 //! A message ID that is the usual text of a UUID is a binary column of its 16 bytes, any other a string column.
 
