@@ -25,7 +25,7 @@ macro_rules! columns {
     }) => {
         impl $row {
             /// The row, to be finished with its version.
-            pub fn encode(&self) -> $crate::RowWriter {
+            pub(crate) fn encode(&self) -> $crate::RowWriter {
                 let bytes = 0 $(+ $crate::cell_bytes($name, &self.$($field).+))+;
                 let others = [$(&self.$others[..])?].into_iter().next().unwrap_or_default();
                 let (mut row, behind) = $crate::RowWriter::beside(others, bytes);
@@ -36,7 +36,7 @@ macro_rules! columns {
                 row
             }
 
-            pub fn decode(value: &[u8]) -> Result<$row, $crate::Malformed> {
+            pub(crate) fn decode(value: &[u8]) -> Result<$row, $crate::Malformed> {
                 let mut row = $row::default();
                 $($crate::columns!(@begin (row.$($field).+) $(, = $absent)?);)+
                 for cell in $crate::Row::parse(value)?.cells() {

@@ -32,10 +32,13 @@ const BY_CLIENT: &str = "cf:";
 /// What is published.
 #[derive(Clone, Debug, Default)]
 pub struct Published {
+    /// As it came.
     pub data: Bytes,
     /// The data came as JSON, on one line.
     pub is_json: bool,
+    /// What tokens say of its publisher.
     pub info: ClientInfo,
+    /// As they came.
     pub tags: BTreeMap<String, String>,
     /// `None` = the server makes one.
     pub message_id: Option<String>,
