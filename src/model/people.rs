@@ -71,6 +71,7 @@ pub struct Count {
 #[schemars(rename = "conversation.filter")]
 pub struct Filter {
     /// Only those with something unread; `false`: only those without.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unread: Option<bool>,
     /// Only those whose own attributes have all of these values.
     #[serde(default, with = "entry")]
@@ -78,5 +79,6 @@ pub struct Filter {
     #[schemars(with = "Option<Entry<'static>>")]
     pub attributes: Columns,
     /// Only those that are muted now; `false`: only the others, so that no muted one counts at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub muted: Option<bool>,
 }

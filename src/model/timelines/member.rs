@@ -43,6 +43,7 @@ pub struct NewMember {
     #[schemars(length(min = 1, max = 128), regex(pattern = NO_CONTROL))]
     pub user: String,
     /// Free text, 1 to 64 bytes; default `member`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
     /// The app's, up to 4 KiB.
@@ -51,9 +52,11 @@ pub struct NewMember {
     #[schemars(with = "Option<Entry<'static>>")]
     pub attributes: Columns,
     /// The first sequence that they may see; without it as `history` says. Clamped to `head` + 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub visible_from: Option<u64>,
     /// Up to here they have read; without it all that is there when they join. Clamped to `head`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
 }
 

@@ -127,10 +127,12 @@ pub struct BatchMessage {
     /// What the message holds.
     pub entry: Entry<'static>,
     /// Unique per timeline and sender, 1 to 64 bytes; without one the server makes a UUIDv7.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     pub message_id: Option<String>,
     /// So long from now nobody is shown the entry any more, and the server makes the message a tombstone; up to 100
     /// years.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3_153_600_000_000_u64))]
     pub expires_in_ms: Option<u64>,
 }

@@ -58,10 +58,13 @@ pub struct ReadSet {
 #[schemars(transform = rules::some_of([rules::given("read"), rules::given("received")]))]
 pub struct ReadPosition {
     /// Up to here the user has read; clamped to the head.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub read: Option<u64>,
     /// Up to here the user's devices have received; clamped to the head, and never below `read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub received: Option<u64>,
     /// Refuse unless this is the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
 }

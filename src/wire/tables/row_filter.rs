@@ -24,11 +24,14 @@ use tideline_model::limits::FILTER_NODES_MAX;
 )]
 pub struct Filter {
     /// The column that is compared, also one of the key. Any of the versions that are asked for may fulfil it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255), regex(pattern = rules::COLUMN))]
     pub column: Option<String>,
     /// How it is compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub op: Option<Op>,
     /// With what. Values of two types are not equal, and neither is above the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<OneValue<'static>>,
     /// Whether it holds of rows that have no such column.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -42,6 +45,7 @@ pub struct Filter {
     #[schemars(transform = rules::not_just_one)]
     pub any: Vec<Filter>,
     /// This does not hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub not: Option<Box<Filter>>,
 }
 

@@ -103,6 +103,7 @@ pub struct Update {
 #[serde(deny_unknown_fields)]
 pub struct AttributesPatch {
     /// New values.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Entry<'static>>,
     /// Names that go away.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

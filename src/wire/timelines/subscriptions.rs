@@ -22,13 +22,17 @@ use tideline_model::timelines::SyncState as State;
 #[schemars(transform = rules::not_beside("after", ["rewind"]))]
 pub struct Start {
     /// Everything above this sequence; not with `rewind`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// The newest so many messages; not with `after`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rewind: Option<u64>,
     /// The epoch that `after` belongs to. If it is not the current one, the answer's `state` says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^[A-Za-z0-9]{1,32}$"))]
     pub epoch: Option<String>,
     /// Also what changed at or below `after`, above this change number.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub changes_after: Option<u64>,
 }
 
