@@ -62,7 +62,7 @@ pub use members::{
 };
 pub use message::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
 pub use read::admitted::Roles;
-pub use read::newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
+pub use read::newest::{AskNewest, FeedKey, FeedMessage, Newest, Stretch};
 pub use read::position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
