@@ -168,7 +168,7 @@ async fn shake_hands(socket: TcpStream, arrival: &Arrival, shared: &Shared) -> O
         () = arrival.outstays() => return None,
         () = shared.draining.cancelled() => return None,
     };
-    let handshakes = &shared.metrics.door.handshakes;
+    let handshakes = &shared.metrics.tls.handshakes;
     let (socket, result) = match shaken {
         Shaken::Done(socket) => (Some(socket), "ok"),
         Shaken::Failed(error, socket) => {

@@ -189,7 +189,7 @@ impl AskNewest {
 }
 
 /// A timeline that the user may read.
-struct Door {
+struct Readable {
     name: Name,
     /// With the user's own floor.
     head: HeadRow,
@@ -204,7 +204,7 @@ struct Walk<'v> {
     /// What is left, by the place of its last message or one before that; and whether it is that of the message.
     queue: BTreeMap<FeedKey, (Stretch, bool)>,
     /// By timeline; `None` = the user sees nothing of it, or it is another by now.
-    doors: HashMap<usize, Option<Door>, RandomState>,
+    readable: HashMap<usize, Option<Readable>, RandomState>,
 }
 
 impl<'v> Walk<'v> {
@@ -215,7 +215,7 @@ impl<'v> Walk<'v> {
             view,
             asked,
             queue: asked.stretches.iter().map(whole).collect(),
-            doors: HashMap::default(),
+            readable: HashMap::default(),
         }
     }
 
@@ -255,7 +255,7 @@ impl<'v> Walk<'v> {
     /// The place of the last message of a stretch that is behind the place asked for.
     fn last_of(&mut self, stretch: Stretch) -> Result<Option<FeedKey>, Error> {
         let (view, behind, timeline) = (self.view, self.asked.behind, stretch.first.timeline);
-        let Some(Door { name, head, .. }) = self.door(timeline)? else {
+        let Some(Readable { name, head, .. }) = self.readable(timeline)? else {
             return Ok(None);
         };
         let key = |sequence| {
@@ -285,15 +285,15 @@ impl<'v> Walk<'v> {
         (low > lowest).then(|| key(low - 1)).transpose()
     }
 
-    fn door(&mut self, timeline: usize) -> Result<Option<&Door>, Error> {
-        if !self.doors.contains_key(&timeline) {
-            let door = self.open(timeline)?;
-            self.doors.insert(timeline, door);
+    fn readable(&mut self, timeline: usize) -> Result<Option<&Readable>, Error> {
+        if !self.readable.contains_key(&timeline) {
+            let found = self.open(timeline)?;
+            self.readable.insert(timeline, found);
         }
-        Ok(self.doors[&timeline].as_ref())
+        Ok(self.readable[&timeline].as_ref())
     }
 
-    fn open(&self, timeline: usize) -> Result<Option<Door>, Error> {
+    fn open(&self, timeline: usize) -> Result<Option<Readable>, Error> {
         let (id, incarnation) = &self.asked.timelines[timeline];
         let name = Name::new(id);
         let head = HeadRow::existing(self.view, &name)?;
@@ -301,7 +301,7 @@ impl<'v> Walk<'v> {
             return Ok(None);
         };
         match self.site.reader(self.view, &name, &head, &self.asked.asker) {
-            Ok(reader) => Ok(Some(Door {
+            Ok(reader) => Ok(Some(Readable {
                 head: reader.sees(head),
                 name,
                 reader,
@@ -314,7 +314,7 @@ impl<'v> Walk<'v> {
     /// The message at a place as the user sees it; `None` if they don't.
     fn message(&mut self, key: FeedKey) -> Result<Option<FeedMessage>, Error> {
         let (view, site, asked) = (self.view, self.site, self.asked);
-        let Some(Door { name, head, reader }) = self.door(key.timeline)? else {
+        let Some(Readable { name, head, reader }) = self.readable(key.timeline)? else {
             return Ok(None);
         };
         let message = load_held(view, name, head, key.sequence())?;
