@@ -142,7 +142,7 @@ impl Server {
         let options = config.relay_options();
         let relay = Relay::start(&partitions, targets, options, &metrics, &tasks);
         if let Some(access) = &access {
-            timelines.decide_by(Arc::clone(&access.gate));
+            timelines.decide_by(Arc::clone(&access.rules));
         }
         jobs.start(&tasks);
         bound_posts(&timelines, &relay, &jobs);

@@ -12,7 +12,7 @@ use super::{Config, ConfigError};
 use crate::credentials::ClientTokens;
 use crate::gateway::centrifuge::{Allow, ChannelOptions, Channels, Options};
 use crate::secret;
-use crate::timeline::{Kept, Policy, Settings};
+use crate::timeline::{Policy, Retention, Settings};
 
 impl Config {
     /// How the Centrifuge dialect is served; `None` = not at all.
@@ -105,15 +105,15 @@ impl Config {
 }
 
 /// What is kept of a channel; `None` = everything.
-fn kept(options: &ChannelOptionsKey) -> Option<Kept> {
+fn kept(options: &ChannelOptionsKey) -> Option<Retention> {
     let age_ms = u64::try_from(options.history_ttl.0.as_millis()).unwrap_or(u64::MAX);
     let limit = |number: u64| Some(number).filter(|number| *number > 0);
-    let kept = Kept {
+    let kept = Retention {
         age_ms: limit(age_ms),
         messages: limit(options.history_size),
         bytes: None,
     };
-    Some(kept).filter(|kept| *kept != Kept::default())
+    Some(kept).filter(|kept| *kept != Retention::default())
 }
 
 /// A secret, or the one in the file that stands in its place.
@@ -298,7 +298,7 @@ mod tests {
         let policies = |text: &str| read(text).map(|config| config.policies());
         let kept = policies(TOKENS).unwrap();
         let of = |timeline: &str| kept.of(timeline).and_then(|of| of.retention);
-        let all = Kept {
+        let all = Retention {
             age_ms: Some(300_000),
             messages: Some(100),
             bytes: None,

@@ -11,7 +11,7 @@
 mod auth;
 mod centrifuge;
 mod channels;
-mod door;
+mod entrance;
 mod exposure;
 mod key;
 mod layers;
@@ -26,7 +26,7 @@ use std::path::PathBuf;
 
 pub use auth::AuthKey;
 pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
-pub use door::TlsKey;
+pub use entrance::TlsKey;
 pub use key::address;
 pub use load::{ConfigFile, Flags, load};
 pub use policy::PolicyKey;

@@ -25,7 +25,7 @@ struct Grid {
 }
 
 /// The number of a method or a result in its enum, and its label.
-type Place = (usize, &'static str);
+type Numbered = (usize, &'static str);
 
 impl Counters {
     pub(super) fn new(metrics: Arc<Metrics>) -> Counters {
@@ -86,8 +86,8 @@ impl Grid {
     fn count(
         &self,
         families: &Families,
-        method: Option<Place>,
-        failure: Option<Place>,
+        method: Option<Numbered>,
+        failure: Option<Numbered>,
         took: Duration,
     ) {
         let (row, method) = method.map_or((0, "?"), |(number, label)| (1 + number, label));

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::{Server, StartError};
-use crate::access::{Gate, Grants, GrantsFrom, Rules};
+use crate::access::{CurrentRules, Grants, GrantsFrom, Rules};
 use crate::config::{Config, ConfigError};
 use crate::credentials::{Authority, CredentialError, StoredCredentials};
 use crate::gateway::Access;
@@ -29,7 +29,7 @@ impl Server {
                     .authority
                     .reload(&sources)
                     .map_err(|why| ConfigError(format!("[auth]: {why}")))?;
-                access.gate.replace(rules);
+                access.rules.replace(rules);
             }
             _ => {
                 return Err(ConfigError(
@@ -63,10 +63,11 @@ pub(super) async fn judge(
         stopped.run_until_cancelled(running.run()).await;
     });
     let rules = rules(config).map_err(|error| StartError::Auth(error.0))?;
-    let gate = Arc::new(Gate::new(rules));
+    let rules = Arc::new(CurrentRules::new(rules));
     let asked = Arc::clone(&authority);
-    gate.ask_whether_withdrawn(move |identity, issued_at| asked.has_withdrawn(identity, issued_at));
-    Ok((Some(Access { authority, gate }), stop))
+    rules
+        .ask_whether_withdrawn(move |identity, issued_at| asked.has_withdrawn(identity, issued_at));
+    Ok((Some(Access { authority, rules }), stop))
 }
 
 /// What the configuration gives to users.

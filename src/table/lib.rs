@@ -40,14 +40,14 @@ pub use memory::{Kept, Looked, Map as KeptMap, Mark, Memory};
 pub use read::Got;
 pub use read::export::Exported;
 pub use read::range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
-pub use rules::{API_KEYS, REVOCATIONS, Retention, TableRules, owner_of_text};
+pub use rules::{API_KEYS, BuiltInTables, REVOCATIONS, TableRules, owner_of_text};
 pub use schema::Table;
 pub use stream::{
     CHANGES_MAX, Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, PageBounds, Place, Places,
     Scope, Shard, ShardId, ShardIterator, ShardPage, TablePage, WEBHOOK, in_turn,
 };
 pub use tables::{TABLES_MAX, Tables};
-/// The door to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
+/// The way to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
 /// here, so that this list says what of the store they may know.
 pub use tideline_store::partition::{
     Batch, DropContext, Each, Entry, Holder, Map, Origin, Owner, Partitions, Purpose, ReadError,

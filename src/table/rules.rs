@@ -2,7 +2,7 @@
 //!
 //! Owns: [`TableRules`]. Promises: what it does not know it keeps; which cells of a user's row have expired is
 //! decided by the rule that reads go by. Must not: know the tables of the layers above; the owners of built-in tables
-//! say through [`Retention`] when their rows may be dropped.
+//! say through [`BuiltInTables`] when their rows may be dropped, and where they belong.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use super::write::counter;
 use super::write::counter::COUNTERS;
 
 /// What the owner of the built-in tables (IDs below [`USER_TABLES_FROM`]) knows about their rows.
-pub trait Retention: Send + Sync + 'static {
+pub trait BuiltInTables: Send + Sync + 'static {
     /// Whether an explicit mark says that this row may be dropped. `columns` are the key's encoded columns.
     fn is_over(
         &self,
@@ -53,16 +53,16 @@ pub trait Retention: Send + Sync + 'static {
 
 /// The rules of all tables.
 pub struct TableRules {
-    retention: Arc<dyn Retention>,
+    built_in: Arc<dyn BuiltInTables>,
     catalog: Catalog,
 }
 
 impl TableRules {
-    /// Rules with `retention` for the built-in tables of the layers above and `catalog` for the users'. A catalog that
+    /// Rules with `built_in` for the built-in tables of the layers above and `catalog` for the users'. A catalog that
     /// is not filled keeps all users' rows.
     #[must_use]
-    pub fn new(retention: Arc<dyn Retention>, catalog: Catalog) -> TableRules {
-        TableRules { retention, catalog }
+    pub fn new(built_in: Arc<dyn BuiltInTables>, catalog: Catalog) -> TableRules {
+        TableRules { built_in, catalog }
     }
 
     /// What becomes of a row of a user's table.
@@ -124,7 +124,7 @@ impl Rules for TableRules {
                 (is_over, Reason::Marked)
             }
             _ => {
-                let is_over = self.retention.is_over(table, columns, entry, context);
+                let is_over = self.built_in.is_over(table, columns, entry, context);
                 (is_over, Reason::Marked)
             }
         };
@@ -194,7 +194,7 @@ impl Rules for TableRules {
         key::split_key(key).is_some_and(|(table, _)| match table {
             TABLES | COUNTERS | CURSORS | index::BACKFILLS => true,
             table if table >= USER_TABLES_FROM => true,
-            table => self.retention.is_looked_up(table),
+            table => self.built_in.is_looked_up(table),
         })
     }
 
@@ -205,7 +205,7 @@ impl Rules for TableRules {
             COUNTERS => counter::numbered(columns).map(Owner::Hash),
             index::BACKFILLS => Some(Owner::Each),
             CURSORS | DEAD_LETTERS | API_KEYS | REVOCATIONS => owner_of_text(columns),
-            table if table < USER_TABLES_FROM => self.retention.owner(table, columns),
+            table if table < USER_TABLES_FROM => self.built_in.owner(table, columns),
             table => match self.catalog.standing_of_rows(table) {
                 Standing::Exists(table) => table.home(columns).ok().map(Owner::Hash),
                 Standing::Gone => Some(Owner::Nobody),
@@ -218,7 +218,7 @@ impl Rules for TableRules {
         match self.table(key) {
             // Without a place of its own the partition's rows are looked at once more, which does no harm.
             index::BACKFILLS => None,
-            table => self.retention.unite(table, rows),
+            table => self.built_in.unite(table, rows),
         }
     }
 

@@ -130,8 +130,8 @@ macro_rules! methods {
             }
 
             /// What the shortest answer may take beyond that of most methods, bytes.
-            pub fn claim(&self) -> usize {
-                match self { $(Request::$method(params) => claim!($effect, params),)* }
+            pub fn extra_bytes(&self) -> usize {
+                match self { $(Request::$method(params) => extra_bytes!($effect, params),)* }
             }
         }
 
@@ -153,9 +153,9 @@ macro_rules! methods {
 }
 
 /// Parameters by which the shortest answer is longer than that of most methods.
-pub(crate) trait Claim {
+pub(crate) trait ExtraBytes {
     /// By how many bytes at most.
-    fn claim(&self) -> usize;
+    fn extra_bytes(&self) -> usize;
 }
 
 /// A result with parts that may be long and can be read again.
@@ -167,7 +167,7 @@ pub(crate) trait Shorten {
 // The word of each method in the list below says whether it has an effect, and how its answer gives way in a batch
 // whose answers pass the limit:
 //   changes   it has an effect, and its answer is always short
-//   claims    the same, but the parameters say how short: [`Claim`]
+//   extends   the same, but the parameters say how much longer: [`ExtraBytes`]
 //   shortens  the same, but what may be long in its answer is left out: [`Shorten`]
 //   answers   it has none, and a refusal takes the place of its answer
 //   counts    it has none, and its answer is always short
@@ -182,7 +182,7 @@ macro_rules! has_effect {
     (changes) => {
         true
     };
-    (claims) => {
+    (extends) => {
         true
     };
     (shortens) => {
@@ -190,9 +190,9 @@ macro_rules! has_effect {
     };
 }
 
-macro_rules! claim {
-    (claims, $params:ident) => {
-        $params.claim()
+macro_rules! extra_bytes {
+    (extends, $params:ident) => {
+        $params.extra_bytes()
     };
     ($other:ident, $params:ident) => {{
         let _ = $params;
@@ -217,7 +217,7 @@ macro_rules! shortened {
 
 methods! {
     SessionOpen(session::Open) -> Box<session::Opened>,
-        "session.open", claims, Nothing[], "Name the user, get the limits";
+        "session.open", extends, Nothing[], "Name the user, get the limits";
     SessionRenew(sessions::Renew) -> sessions::Renewed,
         "session.renew", changes, Session[], "Show a newer token, so that the session goes on";
     SessionList(sessions::List) -> sessions::Listed,
@@ -267,7 +267,7 @@ methods! {
     MessageAppend(Box<message::Append>) -> message::AppendOutcome,
         "message.append", changes, Any[Append], "Append a message";
     MessageAppendBatch(message::AppendBatch) -> message::AppendedBatch,
-        "message.append_batch", claims, Any[Append], "Append messages, all or none";
+        "message.append_batch", extends, Any[Append], "Append messages, all or none";
     MessageGet(message::Get) -> Box<message::Got>,
         "message.get", answers, Any[Read], "Read one message";
     MessageRange(message::Range) -> message::Page,
@@ -301,7 +301,7 @@ methods! {
     ConversationClear(hide::Clear) -> hide::Cleared,
         "conversation.clear", changes, Any[Read], "Clear a conversation for oneself";
     ReadSet(receipt::ReadSet) -> receipt::ReadStates,
-        "read.set", claims, Any[Read], "Say how far one has read";
+        "read.set", extends, Any[Read], "Say how far one has read";
     ReceiptList(receipt::List) -> receipt::Listed,
         "receipt.list", answers, Any[Read], "Read who got a message";
     PositionSet(position::Set) -> position::Stored,
@@ -365,7 +365,7 @@ methods! {
     RowRange(Box<row::Range>) -> row::Page,
         "row.range", answers, Any[TablesRead], "Read a range of a table's rows";
     RowPut(row::Put) -> row::Stored,
-        "row.put", claims, Any[TablesWrite], "Put a row into a table";
+        "row.put", extends, Any[TablesWrite], "Put a row into a table";
     PartitionList(partition::List) -> partition::Listed,
         "partition.list", answers, Server[Observe], "List the partitions, what they do, and how far a change of them is";
     PartitionSplit(partition::Split) -> partition::Begun,

@@ -1,9 +1,9 @@
-//! The table of a run: its keys and columns, what was written last at each place, and whether rows that came are right.
+//! The table of a run: its keys and columns, what was written last at each unit, and whether rows that came are right.
 //!
-//! Owns: the shape of rows, what they count in capacity units, and generations: the number of each write of a place (a
+//! Owns: the shape of rows, what they count in capacity units, and generations: the number of each write of a unit (a
 //! row, or a cell of it) was sent, and acknowledged. Promises: the order of the rows' numbers is that of their keys, so
 //! that a range is a run of numbers; a value tells its generation, and the rest of it follows from seed, cell and
-//! generation, so one of another cell, of a lost write or cut short is found. Must not: send anything; a place has one
+//! generation, so one of another cell, of a lost write or cut short is found. Must not: send anything; a unit has one
 //! writer.
 
 use std::cell::Cell as Slot;
@@ -27,15 +27,15 @@ pub(super) struct Sheet {
     value_bytes: usize,
     /// Of cells, in seconds, if they expire.
     time_to_live: Option<f64>,
-    places: Vec<Place>,
+    units: Vec<Unit>,
     /// The texts of all values are cut from this.
     pool: String,
     seed: u64,
 }
 
-/// What is written as a whole: the last generations of it.
+/// A unit of writing, a row or a cell: its last generations.
 #[derive(Clone, Default)]
-struct Place {
+struct Unit {
     sent: Slot<u32>,
     acked: Slot<u32>,
     /// When the last acknowledgement came.
@@ -58,7 +58,7 @@ pub(super) struct Due {
     /// So many of them at most.
     pub(super) limit: usize,
     pub(super) columns: Range<usize>,
-    /// What was acknowledged, by place.
+    /// What was acknowledged, by unit.
     oldest: HashMap<usize, u32>,
 }
 
@@ -81,7 +81,7 @@ const SLACK_SECONDS: f64 = 1.0;
 impl Sheet {
     pub(super) fn new(name: String, args: &Table, seed: u64) -> Sheet {
         let (group, value_bytes) = (args.group(), args.value_bytes());
-        let places = args.rows as usize * (args.columns / group);
+        let units = args.rows as usize * (args.columns / group);
         Sheet {
             name,
             rows: args.rows,
@@ -90,7 +90,7 @@ impl Sheet {
             rows_per_key: args.rows.div_ceil(PARTITION_KEYS),
             value_bytes,
             time_to_live: args.time_to_live.map(f64::from),
-            places: vec![Place::default(); places],
+            units: vec![Unit::default(); units],
             pool: Random::new(seed).text(POOL_BYTES + value_bytes),
             seed,
         }
@@ -122,28 +122,28 @@ impl Sheet {
         first..self.rows.min(first + self.rows_per_key)
     }
 
-    /// The row and the columns of a place.
-    pub(super) fn at(&self, place: u64) -> (u64, Range<usize>) {
-        let (cell, width) = (place as usize * self.group, self.columns.len());
+    /// The row and the columns of a unit.
+    pub(super) fn at(&self, unit: u64) -> (u64, Range<usize>) {
+        let (cell, width) = (unit as usize * self.group, self.columns.len());
         let column = cell % width;
         ((cell / width) as u64, column..column + self.group)
     }
 
-    fn place(&self, row: u64, column: usize) -> usize {
+    fn unit(&self, row: u64, column: usize) -> usize {
         (row as usize * self.columns.len() + column) / self.group
     }
 
-    fn places_of(&self, row: u64, columns: &Range<usize>) -> impl Iterator<Item = usize> {
+    fn units_of(&self, row: u64, columns: &Range<usize>) -> impl Iterator<Item = usize> {
         let columns = columns.clone().step_by(self.group);
-        columns.map(move |column| self.place(row, column))
+        columns.map(move |column| self.unit(row, column))
     }
 
     /// New generations of these columns are about to be sent; all of them have as many.
     pub(super) fn send(&self, row: u64, columns: Range<usize>) -> Write {
         let mut generation = 0;
-        for place in self.places_of(row, &columns) {
-            generation = self.places[place].sent.get() + 1;
-            self.places[place].sent.set(generation);
+        for unit in self.units_of(row, &columns) {
+            generation = self.units[unit].sent.get() + 1;
+            self.units[unit].sent.set(generation);
         }
         Write {
             row,
@@ -154,10 +154,10 @@ impl Sheet {
 
     /// A write was acknowledged.
     pub(super) fn ack(&self, write: &Write) {
-        for place in self.places_of(write.row, &write.columns) {
-            let place = &self.places[place];
-            place.acked.set(write.generation);
-            place.acked_at.set(Some(Instant::now()));
+        for unit in self.units_of(write.row, &write.columns) {
+            let unit = &self.units[unit];
+            unit.acked.set(write.generation);
+            unit.acked_at.set(Some(Instant::now()));
         }
     }
 
@@ -171,10 +171,10 @@ impl Sheet {
     ) -> Due {
         // Rows further on come only where others have expired.
         let near = in_order(rows.clone(), backward).take(limit + 1);
-        let near = near.flat_map(|row| self.places_of(row, &columns));
+        let near = near.flat_map(|row| self.units_of(row, &columns));
         Due {
             oldest: near
-                .map(|place| (place, self.places[place].acked.get()))
+                .map(|unit| (unit, self.units[unit].acked.get()))
                 .collect(),
             rows,
             backward,
@@ -190,8 +190,8 @@ impl Sheet {
 
     /// How long ago the last acknowledgement came, in seconds; `None` while a write is on the way.
     fn age(&self, row: u64) -> Option<f64> {
-        let place = &self.places[self.place(row, 0)];
-        let rests = place.acked_at.get().filter(|_| place.sent == place.acked);
+        let unit = &self.units[self.unit(row, 0)];
+        let rests = unit.acked_at.get().filter(|_| unit.sent == unit.acked);
         Some(rests?.elapsed().as_secs_f64())
     }
 
@@ -293,9 +293,9 @@ impl Sheet {
         for (column, cell) in columns.zip(cells) {
             let (name, found) = (&cell.name, self.generation(cell, row, column));
             let found = found.ok_or_else(|| format!("never written so: {cell:.120?}"))?;
-            let place = self.place(row, column);
-            let oldest = due.oldest.get(&place).copied().unwrap_or_default();
-            let newest = self.places[place].sent.get();
+            let unit = self.unit(row, column);
+            let oldest = due.oldest.get(&unit).copied().unwrap_or_default();
+            let newest = self.units[unit].sent.get();
             if !(oldest..=newest).contains(&found) {
                 return Err(format!("{name}: write {found}, not {oldest} to {newest}"));
             }

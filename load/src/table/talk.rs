@@ -1,6 +1,6 @@
 //! One connection at work: chooses an operation, asks, and checks the answer.
 //!
-//! Owns: what is chosen, and what is in each field of a request. Promises: each place is written by one connection, one
+//! Owns: what is chosen, and what is in each field of a request. Promises: each unit is written by one connection, one
 //! request at a time as SDKs work, so that what a read must show is known; writes have no condition, so each is one
 //! operation of the store; every answer is checked, its capacity units too. Must not: repeat what was refused.
 

@@ -11,13 +11,13 @@ mod groups;
 mod access;
 mod catalogue;
 mod centrifuge;
-mod door;
 mod handles;
 mod members;
 mod process;
 mod reference;
 mod registry;
 mod tables;
+mod tls;
 
 use std::io;
 use std::sync::Arc;
@@ -30,13 +30,13 @@ use ::metrics::Label;
 pub use access::Access;
 pub use catalogue::*;
 pub use centrifuge::Centrifuge;
-pub use door::Door;
 pub use handles::{Counter, Family, Gauge, Held, Histogram, Seconds};
 pub use members::*;
 pub use process::Process;
 pub use reference::reference;
 use registry::Registry;
 pub use tables::{Backfill, Follows, Reshapes, Streams, Transactions, Webhook};
+pub use tls::Tls;
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum Kind {
 
 /// All metrics by part of the server.
 fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static [Metric])> {
-    let rest = tables::GROUPS.iter().chain(door::GROUPS);
+    let rest = tables::GROUPS.iter().chain(tls::GROUPS);
     let rest = rest.chain(centrifuge::GROUPS);
     let rest = rest.chain(access::GROUPS).chain(process::GROUPS);
     catalogue::GROUPS.iter().chain(rest)
@@ -99,7 +99,7 @@ pub struct Metrics {
     /// Connections of the Centrifuge dialect.
     pub centrifuge: Centrifuge,
     /// Who comes in, and how.
-    pub door: Door,
+    pub tls: Tls,
     process: Process,
 }
 
@@ -127,8 +127,8 @@ impl Default for Metrics {
         families.bind_known();
         let access = Access::bind(&registry, &[]);
         access.bind_known();
-        let door = Door::bind(&registry, &[]);
-        door.bind_known();
+        let tls = Tls::bind(&registry, &[]);
+        tls.bind_known();
         Metrics {
             pages: Pages::of(&families),
             sync_answers: SyncAnswers::of(&families),
@@ -141,7 +141,7 @@ impl Default for Metrics {
             gateway: Gateway::bind(&registry, &[]),
             access,
             centrifuge: Centrifuge::bind(&registry, &[]),
-            door,
+            tls,
             process: Process::bind(&registry, &[]),
             registry,
         }

@@ -3,8 +3,8 @@
 //! Owns: the list of checks, and how they are printed. Promises: it changes nothing but a file of its own, which it
 //! removes; it prints no secret; a server may run meanwhile. Must not: open a data directory.
 
-mod door;
 mod machine;
+mod reach;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -79,7 +79,7 @@ pub fn examine(config: Result<&Config, &str>) -> Vec<Finding> {
     let defaults = Config::default();
     let config = config.unwrap_or(&defaults);
     findings.extend(machine::examine(config));
-    findings.extend(door::examine(config));
+    findings.extend(reach::examine(config));
     findings
 }
 

@@ -166,15 +166,15 @@ async fn begin(
         Ok(entered) => entered,
         Err(answer) => return answer,
     };
-    let place = match arrive(request.headers(), ends.peer, shared) {
-        Ok(place) => place,
+    let guard = match arrive(request.headers(), ends.peer, shared) {
+        Ok(guard) => guard,
         Err(reached) => return limited(&reached),
     };
     let name = uuid::Uuid::new_v4().simple().to_string();
     let (here, there) = duplex(PIPE_BYTES);
     let upgraded = Upgraded {
         socket: Socket::Memory(Box::new(there)),
-        place,
+        guard,
         read: Bytes::new(),
         form: shared.dialects.of_centrifuge(shape.encoding()),
         entered,

@@ -22,7 +22,7 @@ use super::seats::Seat;
 use crate::credentials::{Authority, Credential, Refused, Shown, named, named_id};
 use tideline_base::ids::Clock;
 use tideline_base::metrics::Metrics;
-use tideline_model::access::{Claim, Gate, Identity, Who};
+use tideline_model::access::{Claim, CurrentRules, Identity, Who};
 use tideline_wire::jsonrpc::JSON;
 use tideline_wire::{Dialect, Failure, Id, Reason};
 
@@ -32,13 +32,13 @@ pub struct Access {
     /// It judges them.
     pub authority: Arc<Authority>,
     /// The rules by which is decided.
-    pub gate: Arc<Gate>,
+    pub rules: Arc<CurrentRules>,
 }
 
 /// What the gateway has of a server with `[auth]`.
 pub(in super::super) struct Door {
     pub(in super::super) authority: Arc<Authority>,
-    gate: Arc<Gate>,
+    rules: Arc<CurrentRules>,
     sessions: Arc<Sessions>,
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
@@ -99,7 +99,7 @@ impl Door {
     ) -> Door {
         Door {
             authority: access.authority,
-            gate: access.gate,
+            rules: access.rules,
             sessions,
             limits,
             metrics: Arc::clone(metrics),
@@ -110,7 +110,7 @@ impl Door {
 
     /// Whether there is a policy for timelines of this name.
     pub(in super::super) fn has_policy(&self, name: &[u8]) -> bool {
-        self.gate.rules().policy(name).is_some()
+        self.rules.now().policy(name).is_some()
     }
 
     /// The credential of a request, by its headers.
@@ -148,7 +148,7 @@ impl Door {
 
     /// Tells of other rules than those in force now.
     pub(in super::super) fn turns(&self) -> watch::Receiver<u64> {
-        self.gate.replaced()
+        self.rules.replaced()
     }
 
     /// The credential of a request that was signed with the secret of a key, or was not.
@@ -170,15 +170,15 @@ impl Door {
     /// What is decided with a credential of a session, which ends it.
     pub(in super::super) fn claim(&self, credential: &Credential) -> Arc<Claim> {
         let identity = credential.identity.as_ref().clone();
-        let gate = Arc::clone(&self.gate);
-        Arc::new(Claim::new(identity, gate, credential.issued_at()))
+        let rules = Arc::clone(&self.rules);
+        Arc::new(Claim::new(identity, rules, credential.issued_at()))
     }
 
     /// The same of one request: each decision looks whether it was taken back.
     pub(in super::super) fn claim_of_request(&self, credential: &Credential) -> Arc<Claim> {
         let identity = credential.identity.as_ref().clone();
-        let gate = Arc::clone(&self.gate);
-        Arc::new(Claim::earlier(identity, gate, credential.issued_at()))
+        let rules = Arc::clone(&self.rules);
+        Arc::new(Claim::earlier(identity, rules, credential.issued_at()))
     }
 
     /// Whether a credential that was admitted has not ended since, and was not revoked.

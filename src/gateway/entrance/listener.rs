@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::super::http::patience::farewell;
-use super::super::limits::{Place, Reached};
+use super::super::limits::{ConnectionGuard, Reached};
 use super::super::{Shared, http, session};
 use super::arrival::{Arrival, Arrivals};
 use super::seats::{Seat, Seats};
@@ -50,10 +50,10 @@ pub(in super::super) async fn accept(
         };
         metrics.gateway.accepted.increment(1);
         // An address that has too many takes nobody's place.
-        let place = visit(peer, &shared).map_err(Refused::Limited);
-        let place = place.and_then(|place| Ok((seats.enter().ok_or(Refused::Full)?, place)));
-        let (seat, place) = match place {
-            Ok((seat, place)) => (Arc::new(seat), place),
+        let guard = visit(peer, &shared).map_err(Refused::Limited);
+        let guard = guard.and_then(|guard| Ok((seats.enter().ok_or(Refused::Full)?, guard)));
+        let (seat, guard) = match guard {
+            Ok((seat, guard)) => (Arc::new(seat), guard),
             Err(why) => {
                 metrics.refused(why.limit(), 1);
                 // Before its handshake a client of TLS would not understand an answer.
@@ -80,7 +80,7 @@ pub(in super::super) async fn accept(
                 panics.increment(1);
                 tracing::error!("a connection ended in a panic");
             }
-            drop(place);
+            drop(guard);
         });
     }
 }
@@ -121,7 +121,7 @@ async fn turn_away(socket: TcpStream, answer: &str) {
 
 /// Counts a connection for its address. One that a trusted proxy opened counts later: its request says for which
 /// address.
-fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<Place>, Reached> {
+fn visit(peer: IpAddr, shared: &Shared) -> Result<Option<ConnectionGuard>, Reached> {
     match shared.proxies.has(peer) {
         true => Ok(None),
         false => shared.per_client.arrive(peer).map(Some),
@@ -168,7 +168,7 @@ async fn shake_hands(socket: TcpStream, arrival: &Arrival, shared: &Shared) -> O
         () = arrival.outstays() => return None,
         () = shared.draining.cancelled() => return None,
     };
-    let handshakes = &shared.metrics.door.handshakes;
+    let handshakes = &shared.metrics.tls.handshakes;
     let (socket, result) = match shaken {
         Shaken::Done(socket) => (Some(socket), "ok"),
         Shaken::Failed(error, socket) => {

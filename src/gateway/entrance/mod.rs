@@ -28,14 +28,14 @@ use super::form::Form;
 use super::http::respond::{Answer, Content, limited, say};
 use super::http::upgrade;
 use super::http::upgrade::{Chosen, Refusal};
-use super::limits::{Place, Places, Reached};
+use super::limits::{CallerGuards, ConnectionGuard, Reached};
 use super::session::login::Entered;
 use arrival::Arrival;
 use door::Visitor;
 use seats::Seat;
 
 /// What a handshake leaves to the session.
-pub(super) type Accepted = Mutex<Option<(Form, Entered, Option<Place>)>>;
+pub(super) type Accepted = Mutex<Option<(Form, Entered, Option<ConnectionGuard>)>>;
 
 /// What is known of a connection below HTTP.
 #[derive(Clone)]
@@ -98,15 +98,15 @@ pub(super) async fn enter(
         certificates: Arc::clone(&ends.certificates),
         credential: None,
         waits: None,
-        places: Places::default(),
+        guards: CallerGuards::default(),
         seat: Arc::clone(&ends.seat),
     };
     match &shared.door {
         Some(door) if counts && shows_token(headers) => {
             let admitted = door.admit(headers, visitor).await;
             let credential = admitted.map_err(|failure| door::refusal(&failure))?;
-            let places = shared.per_client.enter_as(&credential.identity);
-            entered.places = places.map_err(|reached| {
+            let guards = shared.per_client.enter_as(&credential.identity);
+            entered.guards = guards.map_err(|reached| {
                 shared.metrics.refused(reached.limit, 1);
                 limited(&reached)
             })?;
@@ -129,13 +129,13 @@ pub(super) fn arrive(
     headers: &HeaderMap,
     peer: IpAddr,
     shared: &Shared,
-) -> Result<Option<Place>, Reached> {
+) -> Result<Option<ConnectionGuard>, Reached> {
     if !shared.proxies.has(peer) {
         return Ok(None);
     }
     let client = shared.proxies.client(peer, headers);
-    let place = shared.per_client.arrive(client);
-    place
+    let guard = shared.per_client.arrive(client);
+    guard
         .map(Some)
         .inspect_err(|reached| shared.metrics.refused(reached.limit, 1))
 }
@@ -188,14 +188,14 @@ fn shake_hands(
     };
     match upgrade::accept(request.headers(), request.version(), choose) {
         Ok((response, form)) => {
-            let place = match arrive(request.headers(), ends.peer, shared) {
-                Ok(place) => place,
+            let guard = match arrive(request.headers(), ends.peer, shared) {
+                Ok(guard) => guard,
                 Err(reached) => return limited(&reached),
             };
             let mut accepted = upgraded
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *accepted = Some((form, entered, place));
+            *accepted = Some((form, entered, guard));
             response.map(|()| Content::default())
         }
         Err((status, why)) => {

@@ -20,7 +20,7 @@ pub(in super::super) async fn renew(
     metrics: Arc<Metrics>,
 ) {
     let mut told = String::new();
-    let gauges = &metrics.door;
+    let gauges = &metrics.tls;
     loop {
         gauges.certificate_end.count(certificate.ends_at());
         let _ = timeout(PAUSE, wake.notified()).await;

@@ -5,7 +5,7 @@
 use bytes::Bytes;
 
 use super::super::form::Form;
-use super::super::limits::Place;
+use super::super::limits::ConnectionGuard;
 use super::super::session::login::Entered;
 use super::socket::Socket;
 
@@ -13,7 +13,7 @@ use super::socket::Socket;
 pub(in super::super) struct Upgraded {
     pub(in super::super) socket: Socket,
     /// Counts it where a trusted proxy stands before it.
-    pub(in super::super) place: Option<Place>,
+    pub(in super::super) guard: Option<ConnectionGuard>,
     /// What came behind the handshake.
     pub(in super::super) read: Bytes,
     pub(in super::super) form: Form,

@@ -222,7 +222,7 @@ fn what_gauges_counters_and_limits_say_is_told() {
         metrics.access.jwks_fetches.of(&["failed"]).increment(1);
         metrics.server.panics.increment(1);
         metrics
-            .door
+            .tls
             .certificate_end
             .count(1_700_000_060 + 86_400 + 3_600);
     });

@@ -75,10 +75,10 @@ pub(super) async fn serve(
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
-    if let Some((form, entered, place)) = accepted {
+    if let Some((form, entered, guard)) = accepted {
         return Some(Upgraded {
             socket,
-            place,
+            guard,
             read,
             form,
             entered,

@@ -154,11 +154,11 @@ impl<'p> Payer<'p> {
     }
 }
 
-/// The places of one WebSocket among those of its user and of its key.
+/// One WebSocket, counted among those of its user and of its key.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    user: Option<Place>,
-    key: Option<Place>,
+pub(super) struct CallerGuards {
+    user: Option<ConnectionGuard>,
+    key: Option<ConnectionGuard>,
 }
 
 impl Limits {
@@ -180,7 +180,7 @@ impl Limits {
     }
 
     /// An address opens a connection.
-    pub(super) fn arrive(&self, ip: IpAddr) -> Result<Place, Reached> {
+    pub(super) fn arrive(&self, ip: IpAddr) -> Result<ConnectionGuard, Reached> {
         let rules = self.rules.load();
         let key = self.key(&block(ip));
         if let Some(rate) = &rules.handshakes {
@@ -199,25 +199,25 @@ impl Limits {
     }
 
     /// A connection becomes one of a user.
-    pub(super) fn enter(&self, user: &str, places: &mut Places) -> Result<(), Reached> {
+    pub(super) fn enter(&self, user: &str, guards: &mut CallerGuards) -> Result<(), Reached> {
         let max = self.rules.load().options.user.connections;
-        let place = Counts::enter(&self.users, self.key(user), USER_CONNECTIONS, max)?;
-        places.user = Some(place);
+        let guard = Counts::enter(&self.users, self.key(user), USER_CONNECTIONS, max)?;
+        guards.user = Some(guard);
         Ok(())
     }
 
     /// A connection becomes one of a user, a key, or a key that acts for a user.
-    pub(super) fn enter_as(&self, identity: &Identity) -> Result<Places, Reached> {
-        let mut places = Places::default();
+    pub(super) fn enter_as(&self, identity: &Identity) -> Result<CallerGuards, Reached> {
+        let mut guards = CallerGuards::default();
         if let Some(user) = identity.user() {
-            self.enter(user, &mut places)?;
+            self.enter(user, &mut guards)?;
         }
         if let Some(id) = identity.key() {
             let max = self.rules.load().options.key.connections;
-            let place = Counts::enter(&self.keys, self.key(id), KEY_CONNECTIONS, max)?;
-            places.key = Some(place);
+            let guard = Counts::enter(&self.keys, self.key(id), KEY_CONNECTIONS, max)?;
+            guards.key = Some(guard);
         }
-        Ok(places)
+        Ok(guards)
     }
 
     /// Refuses those calls that go too far for their user or their key; they came in so many bytes.
@@ -318,9 +318,9 @@ impl Rates {
 #[derive(Debug, Default)]
 struct Counts(Mutex<HashMap<u64, u32>>);
 
-/// A connection that is counted until this is dropped.
+/// A connection is counted until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionGuard {
     counts: Arc<Counts>,
     key: u64,
 }
@@ -331,7 +331,7 @@ impl Counts {
         key: u64,
         limit: &'static str,
         max: u32,
-    ) -> Result<Place, Reached> {
+    ) -> Result<ConnectionGuard, Reached> {
         let mut open = counts.0.lock().unwrap_or_else(PoisonError::into_inner);
         let open = open.entry(key).or_default();
         if max > 0 && *open >= max {
@@ -342,14 +342,14 @@ impl Counts {
             });
         }
         *open += 1;
-        Ok(Place {
+        Ok(ConnectionGuard {
             counts: Arc::clone(counts),
             key,
         })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut open = self.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut entry) = open.entry(self.key) {
@@ -377,7 +377,8 @@ mod tests {
         let mut options = LimitOptions::default();
         options.address.connections = 2;
         let limits = Limits::new(LimitOptions::default());
-        let many: Vec<Place> = (0..9).map(|_| limits.arrive(ip("::1")).unwrap()).collect();
+        let many: Vec<ConnectionGuard> =
+            (0..9).map(|_| limits.arrive(ip("::1")).unwrap()).collect();
         limits.set(options);
         assert!(
             limits.arrive(ip("::2")).is_err(),

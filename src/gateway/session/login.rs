@@ -19,7 +19,7 @@ use super::super::dispatch::{Caller, Outcome};
 use super::super::entrance::arrival::{Arrival, PATIENCE};
 use super::super::entrance::door::{Door, Presumed};
 use super::super::entrance::seats::Seat;
-use super::super::limits::Places;
+use super::super::limits::CallerGuards;
 use super::super::live::{Kept, Live, Peer};
 use super::super::outbound::expiring;
 use super::{Decoded, End, Session};
@@ -38,7 +38,7 @@ pub(in super::super) struct Entered {
     /// Its place among those that have shown none.
     pub(in super::super) waits: Option<Arc<Arrival>>,
     /// Count it as one of its user and its key.
-    pub(in super::super) places: Places,
+    pub(in super::super) guards: CallerGuards,
     /// Its place among all connections.
     pub(in super::super) seat: Arc<Seat>,
 }
@@ -140,7 +140,7 @@ impl Login {
         shared: &Shared,
         door: &Door,
         caller: &mut Caller,
-        places: &mut Places,
+        guards: &mut CallerGuards,
         open: &Open,
     ) -> Result<(), Failure> {
         let certificates = Arc::clone(&self.peer.certificates);
@@ -152,7 +152,7 @@ impl Login {
         };
         let Some(before) = self.live().and_then(Live::credential) else {
             let credential = self.judge(door, shown)?;
-            *places = shared.per_client.enter_as(&credential.identity)?;
+            *guards = shared.per_client.enter_as(&credential.identity)?;
             self.keep(shared, door, caller, credential);
             return Ok(());
         };
@@ -177,7 +177,7 @@ impl Login {
             return Err(Reason::Forbidden.into());
         }
         if let (None, Some(user)) = (before_for, &credential.identity.for_user) {
-            shared.per_client.enter(user, places)?;
+            shared.per_client.enter(user, guards)?;
         }
         if let Some(live) = self.live() {
             take(door, caller, live, credential);
@@ -248,11 +248,11 @@ pub(super) fn open_session(
     shared: &Arc<Shared>,
     login: Option<&mut Login>,
     caller: &mut Caller,
-    places: &mut Places,
+    guards: &mut CallerGuards,
     asked: Open,
 ) -> Outcome {
     if let (Some(login), Some(door)) = (login, &shared.door) {
-        login.show(shared, door, caller, places, &asked)?;
+        login.show(shared, door, caller, guards, &asked)?;
         return open(shared, caller, asked);
     }
     // As another user than before only if that user may have one more connection.
@@ -266,7 +266,7 @@ pub(super) fn open_session(
     }
     let opened = open(shared, caller, asked)?;
     if let Some(entered) = entered {
-        *places = entered;
+        *guards = entered;
     }
     Ok(opened)
 }

@@ -35,7 +35,7 @@ use super::entrance::seats::Seat;
 use super::entrance::socket::Socket;
 use super::entrance::upgraded::Upgraded;
 use super::form::Form;
-use super::limits::{Place, Places};
+use super::limits::{CallerGuards, ConnectionGuard};
 use super::live::{Kept, Peer, Pulse};
 use super::outbound::draining;
 use super::outbox::Outbox;
@@ -111,10 +111,10 @@ struct Session {
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
     draining: Draining,
     /// Count it as a connection of its user and its key.
-    places: Places,
+    guards: CallerGuards,
     /// Its place among all connections.
     seat: Arc<Seat>,
-    _counted: (Held, Option<Place>),
+    _counted: (Held, Option<ConnectionGuard>),
 }
 
 /// How far a shutdown has come on this connection.
@@ -163,13 +163,13 @@ impl Session {
     fn open(upgraded: Upgraded, shared: Arc<Shared>) -> Box<Session> {
         let Upgraded {
             socket,
-            place,
+            guard,
             read,
             form,
             mut entered,
             emulated,
         } = upgraded;
-        let places = std::mem::take(&mut entered.places);
+        let guards = std::mem::take(&mut entered.guards);
         let seat = Arc::clone(&entered.seat);
         let bytes_max = size(shared.options.limits.inbound_frame_bytes_max);
         let now = Instant::now();
@@ -218,9 +218,9 @@ impl Session {
             timer: Box::pin(sleep_until(ping_at)),
             drain: Box::pin(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
-            places,
+            guards,
             seat,
-            _counted: (shared.metrics.gateway.connections.hold(1), place),
+            _counted: (shared.metrics.gateway.connections.hold(1), guard),
             shared,
         });
         session.is_of_caller();

@@ -245,7 +245,7 @@ impl Session {
             Request::StreamClose(close) => self.streams.close(caller, &close).into(),
             Request::SessionOpen(open) => {
                 let login = self.login.as_deref_mut();
-                let opened = open_session(shared, login, caller, &mut self.places, open);
+                let opened = open_session(shared, login, caller, &mut self.guards, open);
                 subscriptions.name(caller.who());
                 self.is_of_caller();
                 opened.into()

@@ -16,7 +16,7 @@ use tideline_wire::tablestore::reply::TableReply;
 use tideline_wire::tablestore::{BatchGetRow, BatchWriteRow, Code, Failure, Reply};
 
 /// A row that is asked for or written: of which table, and on whose account.
-struct Place<'r> {
+struct BatchRow<'r> {
     table: Arc<Table>,
     meter: Meter<'r>,
 }
@@ -26,33 +26,33 @@ pub(super) async fn write(
     mut batch: BatchWriteRow,
 ) -> Result<Reply, Failure> {
     let mut rows = Vec::new();
-    let mut places: Vec<(String, Vec<Result<Place<'_>, Failure>>)> = Vec::new();
+    let mut by_table: Vec<(String, Vec<Result<BatchRow<'_>, Failure>>)> = Vec::new();
     for writes in std::mem::take(&mut batch.tables) {
         let found = find(shared, &writes.table).await;
         let mut in_table = Vec::with_capacity(writes.writes.len());
         for write in writes.writes {
-            let place = found.clone().and_then(|table| {
+            let row = found.clone().and_then(|table| {
                 let meter = rates(shared).meter(&table, &write.key)?;
-                Ok(Place { table, meter })
+                Ok(BatchRow { table, meter })
             });
-            if let Ok(place) = &place {
-                rows.push((Arc::clone(&place.table), write));
+            if let Ok(row) = &row {
+                rows.push((Arc::clone(&row.table), write));
             }
-            in_table.push(place);
+            in_table.push(row);
         }
-        places.push((writes.table, in_table));
+        by_table.push((writes.table, in_table));
     }
-    let mut refused = places.iter().flat_map(|(_, places)| places);
-    let refused = refused.find_map(|place| place.as_ref().err()).cloned();
+    let mut refused = by_table.iter().flat_map(|(_, rows)| rows);
+    let refused = refused.find_map(|row| row.as_ref().err()).cloned();
     let all_or_none = batch.atomic || batch.transaction.is_some();
     let mut written = match refused {
         Some(failure) if all_or_none => vec![Err(failure); rows.len()],
         _ => write_all(tables, rows, &batch).await?,
     }
     .into_iter();
-    let replies = places.into_iter().map(|(table, places)| {
-        let rows = places.into_iter().map(|place| {
-            let Place { table, meter } = place?;
+    let replies = by_table.into_iter().map(|(table, in_table)| {
+        let rows = in_table.into_iter().map(|row| {
+            let BatchRow { table, meter } = row?;
             let written = written.next().unwrap_or_else(|| Err(unanswered()))?;
             meter.spend(written.consumed);
             Ok(write_reply(&table, &written))
@@ -84,7 +84,7 @@ pub(super) async fn read(
     batch: BatchGetRow,
 ) -> Result<Reply, Failure> {
     let mut asked = Vec::new();
-    let mut places: Vec<(String, Vec<Result<Place<'_>, Failure>>)> = Vec::new();
+    let mut by_table: Vec<(String, Vec<Result<BatchRow<'_>, Failure>>)> = Vec::new();
     for reads in batch.tables {
         let found = match find(shared, &reads.table).await {
             Ok(table) => Ok(seen(shared, caller, table)?),
@@ -96,7 +96,7 @@ pub(super) async fn read(
                 let key = key?;
                 let meter = rates(shared).meter(&table, &key)?;
                 keys.push(key);
-                Ok(Place { table, meter })
+                Ok(BatchRow { table, meter })
             }));
         }
         if let Ok(table) = found
@@ -104,13 +104,13 @@ pub(super) async fn read(
         {
             asked.push((table, keys, reads.selection));
         }
-        places.push((reads.table, in_table));
+        by_table.push((reads.table, in_table));
     }
     let got = tables.get_batch(asked).await;
     let mut got = got.map_err(refusal)?.into_iter().flatten();
-    let replies = places.into_iter().map(|(table, places)| {
-        let rows = places.into_iter().map(|place| {
-            let Place { meter, .. } = place?;
+    let replies = by_table.into_iter().map(|(table, in_table)| {
+        let rows = in_table.into_iter().map(|row| {
+            let BatchRow { meter, .. } = row?;
             let got = got
                 .next()
                 .map_or_else(|| Err(unanswered()), |got| got.map_err(refusal))?;

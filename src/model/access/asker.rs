@@ -15,14 +15,14 @@ use super::decide::{Decision, Membership, decide, everywhere, rights};
 use super::grants::GrantText;
 use super::identity::{Identity, Who};
 use super::rights::{Right, Rights};
-use super::rules::{Gate, Rules};
+use super::rules::{CurrentRules, Rules};
 
 /// A credential that was accepted: all calls of its session share it. A renewed credential is another claim; from then
 /// on calls that still wait with the earlier claim have the rights of the new one.
 #[derive(Debug)]
 pub struct Claim {
     identity: Identity,
-    gate: Arc<Gate>,
+    rules: Arc<CurrentRules>,
     sender: Arc<str>,
     /// When its token was issued, ms, if it is one that says so.
     issued_at: Option<u64>,
@@ -42,11 +42,11 @@ struct Session {
 impl Claim {
     /// For an identity that was verified.
     #[must_use]
-    pub fn new(identity: Identity, gate: Arc<Gate>, issued_at: Option<u64>) -> Claim {
+    pub fn new(identity: Identity, rules: Arc<CurrentRules>, issued_at: Option<u64>) -> Claim {
         Claim {
             sender: identity.sender(),
             identity,
-            gate,
+            rules,
             issued_at,
             is_earlier: false,
             session: Arc::default(),
@@ -59,16 +59,20 @@ impl Claim {
         self.session.newest.store(Some(Arc::clone(identity)));
         Claim {
             session: Arc::clone(&self.session),
-            ..Claim::new(Identity::clone(identity), Arc::clone(&self.gate), issued_at)
+            ..Claim::new(
+                Identity::clone(identity),
+                Arc::clone(&self.rules),
+                issued_at,
+            )
         }
     }
 
     /// For an identity that was verified earlier: each decision looks whether it was taken back since.
     #[must_use]
-    pub fn earlier(identity: Identity, gate: Arc<Gate>, issued_at: Option<u64>) -> Claim {
+    pub fn earlier(identity: Identity, rules: Arc<CurrentRules>, issued_at: Option<u64>) -> Claim {
         Claim {
             is_earlier: true,
-            ..Claim::new(identity, gate, issued_at)
+            ..Claim::new(identity, rules, issued_at)
         }
     }
 
@@ -81,7 +85,7 @@ impl Claim {
     /// Whether it gives no rights any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        let withdrawn = || self.gate.has_withdrawn(&self.identity, self.issued_at);
+        let withdrawn = || self.rules.has_withdrawn(&self.identity, self.issued_at);
         self.session.is_over.load(Ordering::Acquire) || self.is_earlier && withdrawn()
     }
 
@@ -110,7 +114,7 @@ impl Claim {
         }
         match self.is_over() {
             true => Rights::NONE,
-            false => self.newest(|identity| rights(identity, &self.gate.rules(), name, membership)),
+            false => self.newest(|identity| rights(identity, &self.rules.now(), name, membership)),
         }
     }
 
@@ -123,7 +127,7 @@ impl Claim {
         }
         match self.is_over() {
             true => Rights::NONE,
-            false => self.newest(|identity| everywhere(identity, &self.gate.rules())),
+            false => self.newest(|identity| everywhere(identity, &self.rules.now())),
         }
     }
 
@@ -133,7 +137,7 @@ impl Claim {
         self.newest(|identity| {
             let mut grants = identity.grants.to_texts();
             if let Who::User(_) = &identity.who {
-                grants.extend(self.gate.rules().for_users().to_texts());
+                grants.extend(self.rules.now().for_users().to_texts());
             }
             grants
         })
@@ -152,7 +156,7 @@ impl Claim {
         if tideline_base::faults::is_named("skip_decision") {
             return Coverage::everything();
         }
-        self.newest(|identity| Coverage::of(identity, &self.gate.rules()))
+        self.newest(|identity| Coverage::of(identity, &self.rules.now()))
     }
 }
 
@@ -259,13 +263,13 @@ impl Asker {
     #[must_use]
     pub fn of_role(&self, name: &[u8], role: &str) -> Rights {
         let claim = self.claim.as_ref();
-        claim.map_or(Rights::NONE, |claim| claim.gate.rules().of_role(name, role))
+        claim.map_or(Rights::NONE, |claim| claim.rules.now().of_role(name, role))
     }
 
     /// The role that the caller gets in a timeline that they create.
     #[must_use]
     pub fn creator_role(&self, name: &[u8]) -> Option<String> {
-        let rules = self.claim.as_ref()?.gate.rules();
+        let rules = self.claim.as_ref()?.rules.now();
         rules.policy(name)?.creator.clone()
     }
 
@@ -287,7 +291,7 @@ impl Asker {
         };
         self.reads_by_name(name)
             || self.claim.as_ref().is_some_and(|claim| {
-                matches!(claim.identity.who, Who::User(_)) && of_policy(&claim.gate.rules())
+                matches!(claim.identity.who, Who::User(_)) && of_policy(&claim.rules.now())
             })
     }
 

@@ -10,7 +10,7 @@ use super::asker::{Asker, Claim};
 use super::grants::Grants;
 use super::identity::{Identity, KEY_SENDER, Who};
 use super::rights::Rights;
-use super::rules::Gate;
+use super::rules::CurrentRules;
 
 /// What a credential gave on one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,12 +41,12 @@ impl Given {
     #[must_use]
     pub fn asker(
         &self,
-        gate: Option<&Arc<Gate>>,
+        rules: Option<&Arc<CurrentRules>>,
         sender: &str,
         name: &str,
         needs: Rights,
     ) -> Asker {
-        let (Some(gate), false) = (gate, sender.is_empty()) else {
+        let (Some(rules), false) = (rules, sender.is_empty()) else {
             return Asker::from(sender);
         };
         let (who, for_user) = match (&self.key, sender.strip_prefix(KEY_SENDER)) {
@@ -65,7 +65,7 @@ impl Given {
             for_user,
             grants: Arc::new(Grants::on_one(name, self.rights)),
         };
-        let claim = Claim::earlier(identity, Arc::clone(gate), self.issued_at);
+        let claim = Claim::earlier(identity, Arc::clone(rules), self.issued_at);
         Asker::with_claim(Arc::new(claim), needs)
     }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_was_given_counts_beside_the_rules_of_then() {
-        let gate = Arc::new(Gate::new(Rules::default()));
+        let rules = Arc::new(CurrentRules::new(Rules::default()));
         let rights = Rights::NONE.with(Right::Append);
         let given = Given {
             rights,
@@ -107,7 +107,7 @@ mod tests {
         };
         assert_eq!(Given::of_stored(given.stored()), Some(given.clone()));
         assert_eq!(Given::of_stored((u64::MAX, 0, "")), None);
-        let asker = given.asker(Some(&gate), "ann", "room", rights);
+        let asker = given.asker(Some(&rules), "ann", "room", rights);
         let has = |right| {
             let rights = asker.rights(b"room", Membership::default());
             rights.has(right)
@@ -117,7 +117,7 @@ mod tests {
             others: Rights::NONE.with(Right::Read),
             ..PolicyRights::default()
         };
-        gate.replace(Rules::new(Grants::default(), vec![policy]));
+        rules.replace(Rules::new(Grants::default(), vec![policy]));
         assert!(has(Right::Append) && has(Right::Read));
         assert!(asker.rights(b"other", Membership::default()) == Rights::NONE.with(Right::Read));
         let by_key = Given {
@@ -126,7 +126,7 @@ mod tests {
             ..Given::default()
         };
         assert_eq!(Given::of_stored(by_key.stored()), Some(by_key.clone()));
-        let asker = by_key.asker(Some(&gate), "$key/shop", "room", rights);
+        let asker = by_key.asker(Some(&rules), "$key/shop", "room", rights);
         assert_eq!((asker.user(), asker.sender()), ("", "$key/shop"));
         assert!(asker.rights(b"room", Membership::default()) == rights);
         assert_eq!(given.asker(None, "ann", "room", rights), Asker::from("ann"));
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_back_since_gives_nothing() {
-        let gate = Arc::new(Gate::new(Rules::default()));
+        let rules = Arc::new(CurrentRules::new(Rules::default()));
         let rights = Rights::NONE.with(Right::Append);
         let of = |key: Option<&str>, issued_at| {
             let given = Given {
@@ -142,11 +142,11 @@ mod tests {
                 key: key.map(Arc::from),
                 issued_at,
             };
-            let asker = given.asker(Some(&gate), "ann", "room", rights);
+            let asker = given.asker(Some(&rules), "ann", "room", rights);
             asker.rights(b"room", Membership::default()) == rights
         };
         assert!(of(None, None) && of(Some("gone"), None));
-        gate.ask_whether_withdrawn(|identity, issued_at| match identity.key() {
+        rules.ask_whether_withdrawn(|identity, issued_at| match identity.key() {
             Some(key) => key == "gone",
             None => issued_at.is_none_or(|at| at < 2_000),
         });

@@ -25,4 +25,4 @@ pub use grants::{GRANTS_MAX, GrantError, GrantText, Grants, GrantsFrom};
 pub use identity::{Identity, KEY_SENDER, Who};
 pub use pattern::{Pattern, PatternError};
 pub use rights::{Right, Rights};
-pub use rules::{Gate, PolicyRights, Rules};
+pub use rules::{CurrentRules, PolicyRights, Rules};

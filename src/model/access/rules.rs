@@ -1,7 +1,7 @@
 //! What the configuration gives, apart from any credential: to all users, and by how a timeline's name begins.
 //!
-//! Owns: the rights of policies, and [`Gate`], where those in force are. Promises: of a name the policy with the
-//! longest matching prefix counts, and it alone; a reload is in force for every decision that begins after it. Must
+//! Owns: the rights of policies, and [`CurrentRules`], where those in force are. Promises: of a name the policy with
+//! the longest matching prefix counts, and it alone; a reload is in force for every decision that begins after it. Must
 //! not: know settings of timelines, or where the configuration is.
 
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ impl Rules {
 
 /// The rules in force. There is one for a server with `[auth]`, and none without.
 #[derive(Debug)]
-pub struct Gate {
+pub struct CurrentRules {
     rules: ArcSwap<Rules>,
     /// How often they were replaced.
     turn: watch::Sender<u64>,
@@ -96,11 +96,11 @@ impl fmt::Debug for Withdrawn {
     }
 }
 
-impl Gate {
+impl CurrentRules {
     /// With these rules to begin with.
     #[must_use]
-    pub fn new(rules: Rules) -> Gate {
-        Gate {
+    pub fn new(rules: Rules) -> CurrentRules {
+        CurrentRules {
             rules: ArcSwap::from_pointee(rules),
             turn: watch::Sender::new(0),
             withdrawn: OnceLock::new(),
@@ -123,7 +123,7 @@ impl Gate {
 
     /// The rules in force now.
     #[must_use]
-    pub fn rules(&self) -> Arc<Rules> {
+    pub fn now(&self) -> Arc<Rules> {
         self.rules.load_full()
     }
 
@@ -159,8 +159,8 @@ mod tests {
         };
         let all = policy("", &[Right::Read], &[("owner", Right::Manage)]);
         let rooms = policy("room/", &[], &[]);
-        let gate = Gate::new(Rules::new(Grants::default(), vec![all, rooms]));
-        let rules = gate.rules();
+        let current = CurrentRules::new(Rules::new(Grants::default(), vec![all, rooms]));
+        let rules = current.now();
         let others = |name: &[u8]| rules.policy(name).map(|policy| policy.others.is_empty());
         assert_eq!(others(b"room/1"), Some(true));
         assert_eq!(others(b"room"), Some(false));
@@ -172,9 +172,9 @@ mod tests {
         );
         assert!(rules.of_role(b"x", "guest").has(Right::Read));
         assert!(rules.of_role(b"room/1", "owner").has(Right::Read));
-        let mut replaced = gate.replaced();
-        gate.replace(Rules::default());
+        let mut replaced = current.replaced();
+        current.replace(Rules::default());
         assert!(replaced.has_changed().unwrap() && *replaced.borrow_and_update() == 1);
-        assert_eq!(gate.rules().of_role(b"x", "guest"), Rights::NONE);
+        assert_eq!(current.now().of_role(b"x", "guest"), Rights::NONE);
     }
 }

@@ -158,13 +158,13 @@ proptest! {
 
 #[test]
 fn a_claim_that_is_over_gives_nothing_and_without_one_everything_goes() {
-    let gate = Arc::new(Gate::new(Rules::default()));
+    let rules = Arc::new(CurrentRules::new(Rules::default()));
     let identity = Identity {
         who: Who::User("ann".into()),
         for_user: None,
         grants: Arc::new(grants(&[("*".to_owned(), Rights::NONE.with(Right::Read))])),
     };
-    let claim = Arc::new(Claim::new(identity, gate, None));
+    let claim = Arc::new(Claim::new(identity, rules, None));
     let asker = Asker::with_claim(Arc::clone(&claim), Rights::NONE.with(Right::Append));
     let decide = |asker: &Asker| asker.decide(asker.rights(b"room", Membership::default()));
     assert_eq!(decide(&asker), Decision::Forbidden);

@@ -14,5 +14,5 @@ pub use info::{Head, TimelineInfo};
 pub use member::{DEFAULT_ROLE, ListedMembers, Member, NewMember, NextMembers, Receipt, Receipts};
 pub use message::{Burial, FeedMessage, Message};
 pub use reaction::{Reaction, ReactionPage, Reactions};
-pub use settings::{Edit, EditBy, FanOut, Kept, Settings, SettingsPatch};
+pub use settings::{Edit, EditBy, FanOut, Retention, Settings, SettingsPatch};
 pub use state::{Ended, Hidden, Lane, Part, SyncState};

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// How much is kept; empty = everything.
-    pub retention: Kept,
+    pub retention: Retention,
     /// Only members may read and write; to other users the timeline does not exist.
     pub members_only: bool,
     /// How messages reach inboxes.
@@ -28,8 +28,8 @@ pub struct SettingsPatch {
     /// How much is kept; empty = everything.
     #[serde(default, deserialize_with = "given")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Kept>")]
-    pub retention: Option<Option<Kept>>,
+    #[schemars(with = "Option<Retention>")]
+    pub retention: Option<Option<Retention>>,
     /// Only members may read and write; to other users the timeline does not exist.
     #[serde(default, deserialize_with = "given")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,8 +64,7 @@ where
 /// Limits of what is kept; one that is left out does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Retention")]
-pub struct Kept {
+pub struct Retention {
     /// No message is older, ms; at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]

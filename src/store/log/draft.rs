@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use bytes::{BufMut, BytesMut};
 
 use super::frame::{
-    self, EntryPlace, Frame, HEADER_BYTES, Header, Place, VARINT_BYTES_MAX, put_varint,
+    self, EntryExtent, Extent, Frame, HEADER_BYTES, Header, VARINT_BYTES_MAX, put_varint,
     varint_bytes,
 };
 use tideline_base::entry::{EntryKind, KeyedEntry};
@@ -34,7 +34,7 @@ pub(crate) struct Draft {
     buffer: BytesMut,
     /// What is left of full chunks, oldest first.
     full: VecDeque<BytesMut>,
-    entries: Vec<EntryPlace>,
+    entries: Vec<EntryExtent>,
     /// Change records, each behind its length, as they will follow the entries.
     changes: Vec<u8>,
     change_count: usize,
@@ -62,7 +62,7 @@ struct Kept {
 /// An entry before it was replaced.
 struct Replaced {
     entry: usize,
-    before: EntryPlace,
+    before: EntryExtent,
     /// Where in `overwritten` its value is, if it was overwritten.
     value: Option<usize>,
 }
@@ -162,10 +162,10 @@ impl Draft {
             return;
         }
         self.make_room(value.len());
-        let place = Place::new(self.buffer.len(), value.len());
+        let extent = Extent::new(self.buffer.len(), value.len());
         self.buffer.put_slice(value);
         self.is_scattered = true;
-        (self.entries[number].kind, self.entries[number].value) = (kind, place);
+        (self.entries[number].kind, self.entries[number].value) = (kind, extent);
     }
 
     /// Adds an opaque change record.
@@ -275,16 +275,16 @@ impl Draft {
     }
 
     /// Where the change records are, once they are in the buffer.
-    fn put_changes(&mut self) -> Vec<Place> {
-        let mut places = Vec::with_capacity(self.change_count);
+    fn put_changes(&mut self) -> Vec<Extent> {
+        let mut extents = Vec::with_capacity(self.change_count);
         let mut at = self.buffer.len();
         self.buffer.put_slice(&self.changes);
         for record in self.changes() {
             at += varint_bytes(record.len());
-            places.push(Place::new(at, record.len()));
+            extents.push(Extent::new(at, record.len()));
             at += record.len();
         }
-        places
+        extents
     }
 
     /// Lays the entries one behind the other: the one copy more that replacing by another length costs.
@@ -329,18 +329,18 @@ impl Draft {
 }
 
 /// Encodes an entry; gives where it is.
-fn put_entry(out: &mut BytesMut, entry: KeyedEntry<'_>) -> EntryPlace {
+fn put_entry(out: &mut BytesMut, entry: KeyedEntry<'_>) -> EntryExtent {
     let KeyedEntry { key, kind, value } = entry;
     out.put_u8(kind as u8);
     put_varint(out, key.len());
-    let key_place = Place::new(out.len(), key.len());
+    let key_extent = Extent::new(out.len(), key.len());
     out.put_slice(key);
     put_varint(out, value.len());
-    let value_place = Place::new(out.len(), value.len());
+    let value_extent = Extent::new(out.len(), value.len());
     out.put_slice(value);
-    EntryPlace {
+    EntryExtent {
         kind,
-        key: key_place,
-        value: value_place,
+        key: key_extent,
+        value: value_extent,
     }
 }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Owns: this layout. Promises: decoding never panics and takes nothing for a frame
-//! that is not whole; keys and values are places in the frame's one buffer. Must not: touch files, or know which frame
+//! that is not whole; keys and values are extents of the frame's one buffer. Must not: touch files, or know which frame
 //! should come next. The place of magic, format, length, log ID and both CRCs stays the same in every later format.
 
 use std::ops::Range;
@@ -38,7 +38,7 @@ const CRC_AT: usize = 68;
 /// Bytes that a varint takes at most.
 pub(super) const VARINT_BYTES_MAX: usize = 5;
 
-/// One committed batch. Cheap to read, and never copied: its entries and changes are places in the encoded frame.
+/// One committed batch. Cheap to read, and never copied: its entries and changes are extents of the encoded frame.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The batch's number.
@@ -53,21 +53,21 @@ pub struct Frame {
     /// The encoded frame, perhaps with some bytes in front of it.
     buffer: Bytes,
     start: usize,
-    entries: Vec<EntryPlace>,
-    changes: Vec<Place>,
+    entries: Vec<EntryExtent>,
+    changes: Vec<Extent>,
 }
 
-/// A place in a frame's buffer.
+/// A part of a frame's buffer: where it starts and how long it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Extent {
     start: u32,
     bytes: u32,
 }
 
-impl Place {
-    pub(super) fn new(start: usize, bytes: usize) -> Place {
+impl Extent {
+    pub(super) fn new(start: usize, bytes: usize) -> Extent {
         let number = |size: usize| u32::try_from(size).expect("a frame is far below 4 GiB");
-        Place {
+        Extent {
             start: number(start),
             bytes: number(bytes),
         }
@@ -85,13 +85,13 @@ impl Place {
 
 /// Where an entry's key and value are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EntryPlace {
+pub(super) struct EntryExtent {
     pub(super) kind: EntryKind,
-    pub(super) key: Place,
-    pub(super) value: Place,
+    pub(super) key: Extent,
+    pub(super) value: Extent,
 }
 
-impl EntryPlace {
+impl EntryExtent {
     pub(super) fn of(self, buffer: &[u8]) -> KeyedEntry<'_> {
         KeyedEntry {
             key: &buffer[self.key.range()],
@@ -116,7 +116,7 @@ impl Frame {
 
     /// Bytes that it takes in memory.
     pub(super) fn memory(&self) -> usize {
-        self.buffer.len() + self.entries.len() * size_of::<EntryPlace>()
+        self.buffer.len() + self.entries.len() * size_of::<EntryExtent>()
     }
 
     /// The frame as it is on disk.
@@ -254,14 +254,14 @@ pub(super) fn decode(frame: &Bytes, header: &Header) -> Option<Frame> {
     let mut entries = Vec::with_capacity(count);
     for _ in 0..count {
         let kind = EntryKind::from_byte(payload.byte()?)?;
-        let key = payload.place()?;
-        let value = payload.place()?;
-        entries.push(EntryPlace { kind, key, value });
+        let key = payload.extent()?;
+        let value = payload.extent()?;
+        entries.push(EntryExtent { kind, key, value });
     }
     let count = payload.count(1)?;
     let mut changes = Vec::with_capacity(count);
     for _ in 0..count {
-        changes.push(payload.place()?);
+        changes.push(payload.extent()?);
     }
     (payload.at == frame.len()).then(|| Frame::new(header, frame.clone(), 0, entries, changes))
 }
@@ -295,15 +295,15 @@ impl Payload<'_> {
         (count <= (self.frame.len() - self.at) / bytes_each_min).then_some(count)
     }
 
-    fn place(&mut self) -> Option<Place> {
+    fn extent(&mut self) -> Option<Extent> {
         let length = self.varint()?;
         let end = self
             .at
             .checked_add(length)
             .filter(|end| *end <= self.frame.len())?;
-        let place = Place::new(self.at, length);
+        let extent = Extent::new(self.at, length);
         self.at = end;
-        Some(place)
+        Some(extent)
     }
 }
 
@@ -313,8 +313,8 @@ impl Frame {
         header: &Header,
         buffer: Bytes,
         start: usize,
-        entries: Vec<EntryPlace>,
-        changes: Vec<Place>,
+        entries: Vec<EntryExtent>,
+        changes: Vec<Extent>,
     ) -> Frame {
         Frame {
             position: header.position,

@@ -67,11 +67,11 @@ impl Partitions {
         });
         let mut making = begun.await.expect("made");
         let parents = making.parents();
-        let doors = self.pause(&parents);
+        let paused = self.pause(&parents);
         through().await;
-        doors.seal().await.expect("sealed");
+        paused.seal().await.expect("sealed");
         through().await;
-        let cut = tokio::task::spawn_blocking(move || making.cut(doors, false, || true));
+        let cut = tokio::task::spawn_blocking(move || making.cut(paused, false, || true));
         assert!(cut.await.expect("cut").expect("made"), "in time");
         let of = self.clone();
         let cleared = tokio::task::spawn_blocking(move || {

@@ -1,4 +1,4 @@
-//! What a partition's threads and callers share: the queue's door, the published tail, the memtables, the pressure.
+//! What a partition's threads and callers share: the queue's intake, the published tail, the memtables, the pressure.
 //!
 //! Owns: which writes may enter the queue, and what readers see. Promises: a view is taken in the one right order; a
 //! closed or stopped partition refuses at once. Must not: write to the log or decide about batches (that is the
@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use arc_swap::ArcSwap;
 use tokio::sync::{mpsc, watch};
 
-use super::commit::door::Door;
+use super::commit::intake::Intake;
 use super::commit::job::Job;
 use super::commit::pressure::{Pressure, Pressures};
 use super::commit::reserve::Reserve;
@@ -55,7 +55,7 @@ pub(super) struct Shared {
     /// Closures in the queue.
     pub(super) queued: AtomicUsize,
     queued_bytes: AtomicUsize,
-    pub(super) door: Door,
+    pub(super) intake: Intake,
     /// Why a disk failure has ended writing.
     stopped: OnceLock<String>,
     has_ended: AtomicBool,
@@ -92,7 +92,7 @@ impl Shared {
             queue,
             queued: AtomicUsize::new(0),
             queued_bytes: AtomicUsize::new(0),
-            door: Door::default(),
+            intake: Intake::default(),
             stopped: OnceLock::new(),
             has_ended: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
@@ -147,9 +147,9 @@ impl Shared {
             self.dequeued(closures, bytes);
             return Err(self.busy(limit));
         }
-        // The write is counted before it looks at the door: the thread that shuts the door either sees the count and
-        // waits for it, or the door is seen shut here.
-        self.door
+        // The write is counted before it looks at the intake: the thread that shuts it either sees the count and waits
+        // for it, or the intake is seen shut here.
+        self.intake
             .admit(purpose)
             .inspect_err(|_| self.dequeued(closures, bytes))?;
         self.queue
@@ -372,7 +372,7 @@ impl Shared {
 
     /// Takes no more jobs; the writer commits what has queued and ends. Blocks while the queue is full.
     pub(super) fn close(&self) {
-        if self.door.close() {
+        if self.intake.close() {
             let _ = self.queue.blocking_send(Queued::Close);
         }
     }

@@ -5,15 +5,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::{Catalog, DropContext, Entry, Partitions, Retention, TableRules, Tables};
+use super::super::{BuiltInTables, Catalog, DropContext, Entry, Partitions, TableRules, Tables};
 use tideline_base::ids::{Clock, TableId};
 use tideline_model::{KeyColumn, KeyType, NewTable, TableOptions, Throughput};
 use tideline_store::partition::Options;
 
 /// No tables of other layers.
-struct NoRetention;
+struct NoTables;
 
-impl Retention for NoRetention {
+impl BuiltInTables for NoTables {
     fn is_over(&self, _: TableId, _: &[u8], _: &Entry, _: &DropContext<'_>) -> bool {
         false
     }
@@ -26,7 +26,7 @@ impl Retention for NoRetention {
 /// Opens tables without timelines beside them.
 pub(super) fn open(dir: &Path, options: Options, clock: &Arc<Clock>) -> (Partitions, Tables) {
     let catalog = Catalog::default();
-    let rules = Arc::new(TableRules::new(Arc::new(NoRetention), catalog.clone()));
+    let rules = Arc::new(TableRules::new(Arc::new(NoTables), catalog.clone()));
     let partitions = Partitions::open(dir, options, rules, Arc::clone(clock)).unwrap();
     let tables = Tables::open(partitions.clone(), catalog, Vec::new(), Arc::clone(clock)).unwrap();
     (partitions, tables)

@@ -149,7 +149,7 @@ fn living_for(seconds: i64) -> TableOptions {
 
 /// Where the data lies when it expires.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum StoredIn {
     Memtable,
     OneRun,
     /// The newest one changes wide rows of older ones.
@@ -159,31 +159,31 @@ enum Place {
 
 #[test]
 fn what_expires_goes_wherever_it_lies_without_a_write_and_without_a_look() {
-    for place in [
-        Place::Memtable,
-        Place::OneRun,
-        Place::SomeRuns,
-        Place::Restarted,
+    for stored_in in [
+        StoredIn::Memtable,
+        StoredIn::OneRun,
+        StoredIn::SomeRuns,
+        StoredIn::Restarted,
     ] {
         let dir = tempfile::tempdir().unwrap();
         let mut bed = Bed::open(dir.path(), START_MS, 0);
         let table = bed.create("short", living_for(1));
         bed.fill(&table);
-        if !matches!(place, Place::Memtable) {
+        if !matches!(stored_in, StoredIn::Memtable) {
             bed.settle();
             assert_eq!(bed.left().rows, ROWS.unsigned_abs() + 1);
         }
-        if matches!(place, Place::SomeRuns | Place::Restarted) {
+        if matches!(stored_in, StoredIn::SomeRuns | StoredIn::Restarted) {
             bed.update(&table);
             bed.settle();
             assert!(bed.left().deltas > 0);
         }
-        if matches!(place, Place::Restarted) {
+        if matches!(stored_in, StoredIn::Restarted) {
             bed.close();
             bed = Bed::open(dir.path(), START_MS, 0);
         }
         bed.clock.set(START_MS + 1_000 + AGE_MS);
-        bed.wait(&format!("{place:?}"), |left| left.rows == 0);
+        bed.wait(&format!("{stored_in:?}"), |left| left.rows == 0);
         bed.close();
     }
 }

@@ -25,8 +25,8 @@ use crate::timeline::{Columns, Error, Limits, MemberRow, Timelines};
 use tideline_base::ids::{PartitionId, Position, TableId};
 use tideline_model::access::Asker;
 use tideline_table::{
-    Catalog, DropContext, Entry, Kept, Looked, Memory, Owner, Partitions, Purpose, ReadError,
-    Retention, Rules, TableRules, Txn, View, owner_of_text,
+    BuiltInTables, Catalog, DropContext, Entry, Kept, Looked, Memory, Owner, Partitions, Purpose,
+    ReadError, Rules, TableRules, Txn, View, owner_of_text,
 };
 
 use conversations::OwnChange;
@@ -108,9 +108,9 @@ impl People {
     /// tables.
     #[must_use]
     pub fn rules(limits: &Limits, catalog: Catalog) -> Arc<dyn Rules> {
-        let timelines = Timelines::retention(limits);
+        let timelines = Timelines::built_in(limits);
         Arc::new(TableRules::new(
-            Arc::new(PeopleRetention { timelines }),
+            Arc::new(PeopleTables { timelines }),
             catalog,
         ))
     }
@@ -319,11 +319,11 @@ const FOLLOWS_KEPT_MAX: usize = 500_000;
 const SMALL_BYTES: usize = 512;
 
 /// What people and timelines know about their rows.
-struct PeopleRetention {
-    timelines: Arc<dyn Retention>,
+struct PeopleTables {
+    timelines: Arc<dyn BuiltInTables>,
 }
 
-impl Retention for PeopleRetention {
+impl BuiltInTables for PeopleTables {
     fn owner(&self, table: TableId, columns: &[u8]) -> Option<Owner> {
         match table {
             tables::CONVERSATIONS | tables::POSITIONS | tables::DEVICES | tables::FOLLOWS => {

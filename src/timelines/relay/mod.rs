@@ -75,7 +75,7 @@ struct Inner {
 
 /// How far the task of a source is.
 struct Followed {
-    gate: Arc<Gate>,
+    backlog: Arc<Backlog>,
     /// Of each target.
     targets: Vec<FollowedTarget>,
 }
@@ -98,27 +98,27 @@ impl FollowedTarget {
 /// How much the targets have left to do for a partition: what they have not read of its log, and what is to be written
 /// of what they have read. What leads to nothing, as what the relay itself has written there, costs nothing once it is
 /// read: or the relay's own work would refuse what it works for.
-struct Gate {
+struct Backlog {
     tail: Tail,
     /// Of each target, as the partition counts its bytes: up to where it has read, less what is left of that.
     done: Vec<AtomicI64>,
 }
 
-impl Gate {
-    fn new(tail: Tail, targets: usize) -> Gate {
+impl Backlog {
+    fn new(tail: Tail, targets: usize) -> Backlog {
         // What was published before the routes are open counts once they are.
         let published = published(&tail);
         let done = (0..targets).map(|_| AtomicI64::new(published)).collect();
-        Gate { tail, done }
+        Backlog { tail, done }
     }
 
-    fn backlog(&self, target: usize) -> i64 {
+    fn of(&self, target: usize) -> i64 {
         published(&self.tail) - self.done[target].load(Ordering::Relaxed)
     }
 
     /// The same for operators.
     fn left(&self, target: usize) -> u64 {
-        self.backlog(target).max(0).cast_unsigned()
+        self.of(target).max(0).cast_unsigned()
     }
 }
 
@@ -163,10 +163,11 @@ impl Relay {
     #[must_use]
     pub fn has_room(&self, source: PartitionId) -> bool {
         let (sources, max) = (self.inner.sources.load(), self.inner.backlog_bytes_max);
-        let has_room = |gate: &Gate| (0..gate.done.len()).all(|target| gate.backlog(target) <= max);
+        let has_room =
+            |backlog: &Backlog| (0..backlog.done.len()).all(|target| backlog.of(target) <= max);
         sources
             .get(&source)
-            .is_none_or(|source| has_room(&source.gate))
+            .is_none_or(|source| has_room(&source.backlog))
     }
 
     /// [`Relay::has_room`] as a function that does not keep the relay alive, for what its targets hold. Once the relay
@@ -221,7 +222,7 @@ impl Relay {
     pub fn is_through_where(&self, is_asked: impl Fn(PartitionId, PartitionId) -> bool) -> bool {
         let sources = self.inner.sources.load();
         sources.iter().all(|(id, source)| {
-            let end = source.gate.tail.position();
+            let end = source.backlog.tail.position();
             let routes = source.targets.iter().flat_map(|one| &one.done);
             let mut asked = routes.filter(|(destination, _)| is_asked(*id, **destination));
             asked.all(|(_, done)| *done.borrow() >= end)
@@ -232,10 +233,10 @@ impl Relay {
     #[must_use]
     pub fn backlog(&self, source: PartitionId) -> u64 {
         let sources = self.inner.sources.load();
-        let gate = sources.get(&source).map(|source| &source.gate);
-        let all = gate.map(|gate| {
-            (0..gate.done.len())
-                .map(|target| gate.backlog(target))
+        let backlog = sources.get(&source).map(|source| &source.backlog);
+        let all = backlog.map(|backlog| {
+            (0..backlog.done.len())
+                .map(|target| backlog.of(target))
                 .max()
         });
         all.flatten().unwrap_or(0).max(0).cast_unsigned()
@@ -258,12 +259,12 @@ impl Relay {
 
     /// Brings the gauges up to date. May block on the disk.
     pub fn observe(&self, now_ms: u64) {
-        for Followed { gate, targets } in self.inner.sources.load().values() {
+        for Followed { backlog, targets } in self.inner.sources.load().values() {
             for (index, target) in targets.iter().enumerate() {
                 let metrics = &target.metrics;
                 metrics.position.count(target.done().0);
-                metrics.backlog_bytes.count(gate.left(index));
-                let age_ms = gate.tail.age_ms(target.done(), now_ms);
+                metrics.backlog_bytes.count(backlog.left(index));
+                let age_ms = backlog.tail.age_ms(target.done(), now_ms);
                 metrics.lag_seconds.set(age_ms as f64 / 1e3);
             }
         }
@@ -274,12 +275,12 @@ impl Relay {
     #[must_use]
     pub fn lag(&self, source: PartitionId, now_ms: u64) -> (u64, u64) {
         let sources = self.inner.sources.load();
-        let Some(Followed { gate, targets }) = sources.get(&source) else {
+        let Some(Followed { backlog, targets }) = sources.get(&source) else {
             return (0, 0);
         };
-        let lag_ms = |target: &FollowedTarget| gate.tail.age_ms(target.done(), now_ms);
+        let lag_ms = |target: &FollowedTarget| backlog.tail.age_ms(target.done(), now_ms);
         let lags = targets.iter().map(lag_ms);
-        let left = (0..targets.len()).map(|index| gate.left(index));
+        let left = (0..targets.len()).map(|index| backlog.left(index));
         (lags.max().unwrap_or(0), left.max().unwrap_or(0))
     }
 
@@ -338,7 +339,7 @@ impl Starter {
             metrics,
             ..
         } = self;
-        let gate = Arc::new(Gate::new(partitions.tail(source), targets.len()));
+        let backlog = Arc::new(Backlog::new(partitions.tail(source), targets.len()));
         let own = |target: &Arc<dyn Target>| metrics.relay(target.kind().name, source.0);
         let (mut routes, mut followed) = (Vec::new(), Vec::new());
         for (index, target) in targets.iter().enumerate() {
@@ -363,13 +364,13 @@ impl Starter {
             targets: Arc::clone(targets),
             metrics: targets.iter().map(own).collect(),
             routes,
-            gate: Arc::clone(&gate),
+            backlog: Arc::clone(&backlog),
             panics: metrics.server.panics.clone(),
             #[cfg(any(test, feature = "faults"))]
             faults: Arc::clone(&self.faults),
         };
         let followed = Followed {
-            gate,
+            backlog,
             targets: followed,
         };
         (task, followed)

@@ -15,7 +15,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::Gate;
+use super::Backlog;
 use super::route::{Route, Work};
 use super::target::{CannotDerive, Derived, Target};
 use super::work::{Outcome, Step};
@@ -37,7 +37,7 @@ pub(super) struct Source {
     /// Of each target.
     pub(super) metrics: Vec<metrics::Relay>,
     pub(super) routes: Vec<Route>,
-    pub(super) gate: Arc<Gate>,
+    pub(super) backlog: Arc<Backlog>,
     pub(super) panics: Counter,
     #[cfg(any(test, feature = "faults"))]
     pub(super) faults: Arc<Faults>,
@@ -259,7 +259,7 @@ impl Source {
         }
         #[cfg(any(test, feature = "faults"))]
         self.reach(Point::Held)?;
-        for (target, done) in self.gate.done.iter().enumerate() {
+        for (target, done) in self.backlog.done.iter().enumerate() {
             let routes = self.routes.iter().filter(|route| route.target == target);
             let all: Option<Vec<_>> = routes.map(Route::progress).collect();
             let Some(all) = all else { continue };

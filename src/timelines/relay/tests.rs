@@ -15,8 +15,8 @@ use tideline_base::ordered::Reader;
 use tideline_model::{Direction, ValueRef};
 use tideline_store::partition::{Holder, ImageOptions, LogOptions, Options as StoreOptions};
 use tideline_table::{
-    Action, Batch, Catalog, Change, DropContext, Entry, Key, Purpose, ReadError, Retention, Row,
-    RowWriter, Source as _, StoreError, SubmitError, TableRules, Txn, View, put, record, scan,
+    Action, Batch, BuiltInTables, Catalog, Change, DropContext, Entry, Key, Purpose, ReadError,
+    Row, RowWriter, Source as _, StoreError, SubmitError, TableRules, Txn, View, put, record, scan,
     split_key,
 };
 
@@ -28,7 +28,7 @@ const NAMES: [&str; 7] = ["ann", "bob", "cid", "dan", "eve", "fay", "gus"];
 
 struct Keeps;
 
-impl Retention for Keeps {
+impl BuiltInTables for Keeps {
     fn is_over(&self, _: TableId, _: &[u8], _: &Entry, _: &DropContext<'_>) -> bool {
         false
     }
@@ -456,7 +456,7 @@ async fn who_cannot_be_written_to_holds_up_only_itself_and_the_log_keeps_all() {
     for source in sources {
         assert!(relay.has_room(source));
         assert_eq!(
-            relay.inner.sources.load()[&source].gate.backlog(0),
+            relay.inner.sources.load()[&source].backlog.of(0),
             0,
             "counted exactly"
         );
@@ -484,7 +484,7 @@ async fn what_leads_to_nothing_is_no_backlog_however_slow_a_route_is() {
     }
     let is_late = |name: &&str| *name != "ann" && bed.partitions.place(name.as_bytes()) == deaf;
     let late = NAMES.into_iter().filter(is_late).count() * 2 * EFFECT_BYTES;
-    let left = || relay.inner.sources.load()[&source].gate.backlog(0);
+    let left = || relay.inner.sources.load()[&source].backlog.of(0);
     let mut tries = 0;
     while left() != i64::try_from(late).unwrap() {
         assert!(tries < 500, "{} bytes are left, not {late}", left());

@@ -61,11 +61,11 @@ impl Inner {
         // A client that does not read never ends its calls.
         let _ = timeout(CALLS_MAX, shut.empty()).await;
         Point::Paused.reached();
-        let doors = self.partitions.pause(&ending);
+        let paused = self.partitions.pause(&ending);
         if !self.until(begun + DERIVED_BY, &ending, unites, false).await {
             return Cut::GivenUp(Box::new(making), "much is left to derive");
         }
-        let sealed = tokio::time::timeout_at(begun + TOLD_BY, doors.seal()).await;
+        let sealed = tokio::time::timeout_at(begun + TOLD_BY, paused.seal()).await;
         if !matches!(sealed, Ok(Ok(()))) {
             return Cut::GivenUp(Box::new(making), "writes take long");
         }
@@ -78,7 +78,7 @@ impl Inner {
         };
         let in_time = move || begun.elapsed() < COUNT_BY;
         let cut = blocking(move || {
-            let done = making.cut(doors, keeps_logs, in_time);
+            let done = making.cut(paused, keeps_logs, in_time);
             let is_late = matches!(done, Ok(false));
             (is_late.then_some(making), done)
         });

@@ -4,7 +4,7 @@
 //! positions are of, or it is returned beside the answers, as of appends. Must not: hold a rule, touch rows, or know
 //! how anything of it looks on the wire.
 
-use super::message::{Columns, Head, Message, Meta};
+use super::event::{Columns, Head, Message, Meta};
 use tideline_model::access::Asker;
 pub use tideline_model::timelines::TimelineInfo;
 

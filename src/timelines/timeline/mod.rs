@@ -8,11 +8,11 @@ mod call;
 mod changes;
 mod check;
 mod error;
+mod event;
 mod follow;
 mod inbox;
 mod marks;
 mod members;
-mod message;
 mod read;
 mod rows;
 mod time;
@@ -26,13 +26,13 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
 use tideline_base::ids::{Clock, PartitionId};
-use tideline_model::access::Gate;
+use tideline_model::access::CurrentRules;
 use tideline_table::{
-    Batch, Catalog, Partitions, Purpose, Retention, Rules, TableRules, Txn, View,
+    Batch, BuiltInTables, Catalog, Partitions, Purpose, Rules, TableRules, Txn, View,
 };
 
 use follow::heads::Heads;
-use rows::drop_rules::{TimelineRetention, Window};
+use rows::drop_rules::{TimelineTables, Window};
 use rows::head::Epochs;
 use time::Time;
 use write::Site;
@@ -48,6 +48,7 @@ pub use changes::{ChangesPage, TimelineChange, What};
 pub use check::dump::{Dumped, StoredName, StoredTimelines};
 pub use check::verify::Verified;
 pub use error::Error;
+pub use event::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
 pub use inbox::{
     EachEntry, FollowerChange, Inbox, InboxEntry, InboxWriter, Post, Recipients, StoredEntry,
     followings, posts,
@@ -60,15 +61,14 @@ pub use members::{
     NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
     memberships,
 };
-pub use message::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
 pub use read::admitted::Roles;
-pub use read::newest::{AskNewest, FeedMessage, Newest, Place, Stretch};
+pub use read::newest::{AskNewest, FeedKey, FeedMessage, Newest, Stretch};
 pub use read::position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
 pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS};
-pub use tideline_model::timelines::{Edit, EditBy, FanOut, Kept, Reaction, Reactions};
+pub use tideline_model::timelines::{Edit, EditBy, FanOut, Reaction, Reactions, Retention};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};
 pub use write::append::Prepared;
@@ -93,7 +93,7 @@ struct Inner {
     ids: IdMaker,
     time: Arc<Time>,
     room: Arc<Room>,
-    gate: Arc<OnceLock<Arc<Gate>>>,
+    rules: Arc<OnceLock<Arc<CurrentRules>>>,
 }
 
 /// Whether a partition takes messages that go into inboxes; unset = it does.
@@ -125,7 +125,7 @@ impl Timelines {
                 ids: IdMaker::new(Arc::clone(&clock)),
                 time: Arc::new(Time::new(clock, &partitions)),
                 room: Arc::default(),
-                gate: Arc::default(),
+                rules: Arc::default(),
                 partitions,
             }),
         }
@@ -139,15 +139,15 @@ impl Timelines {
     }
 
     /// Decides on what is due by these rules: on messages that were scheduled. To be called once, if there is `[auth]`.
-    pub fn decide_by(&self, gate: Arc<Gate>) {
-        let set = self.inner.gate.set(gate);
+    pub fn decide_by(&self, rules: Arc<CurrentRules>) {
+        let set = self.inner.rules.set(rules);
         assert!(set.is_ok(), "called once");
     }
 
     /// Whether rights are decided.
     #[must_use]
     pub fn decides(&self) -> bool {
-        self.inner.gate.get().is_some()
+        self.inner.rules.get().is_some()
     }
 
     /// Whether writes can be committed: `false` for good once a disk failure has stopped a partition. Reads may go on.
@@ -171,14 +171,14 @@ impl Timelines {
     /// The row rules that the partitions must be opened with; `catalog` knows the users' tables.
     #[must_use]
     pub fn rules_with(limits: &Limits, catalog: Catalog) -> Arc<dyn Rules> {
-        Arc::new(TableRules::new(Timelines::retention(limits), catalog))
+        Arc::new(TableRules::new(Timelines::built_in(limits), catalog))
     }
 
     /// What timelines know about their rows, for the rules of the layers above.
     #[must_use]
-    pub fn retention(limits: &Limits) -> Arc<dyn Retention> {
+    pub fn built_in(limits: &Limits) -> Arc<dyn BuiltInTables> {
         let window = Window::new(limits);
-        Arc::new(TimelineRetention { window })
+        Arc::new(TimelineTables { window })
     }
 
     /// Merges columns into a timeline's meta. Gives the whole new meta and its version.

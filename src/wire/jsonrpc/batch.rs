@@ -15,7 +15,7 @@ use super::encode::{self, Encoding};
 use crate::dialect::{Call, Id, Together};
 use crate::failure::Failure;
 use crate::limits::Limits;
-use crate::methods::{Claim, Reply, Request, Shorten};
+use crate::methods::{ExtraBytes, Reply, Request, Shorten};
 
 /// The array, with the answers that it has so far.
 #[derive(Debug)]
@@ -25,37 +25,37 @@ pub(super) struct Array {
     limit: u64,
     out: Vec<u8>,
     /// What the answers that are not here yet are sure of, the next one's last.
-    claims: Vec<usize>,
-    claimed: usize,
+    reserves: Vec<usize>,
+    reserved: usize,
     count: usize,
 }
 
 impl Array {
-    /// Claims room for the shortest answer of each call. Calls for which there is none become refusals.
+    /// Reserves room for the shortest answer of each call. Calls for which there is none become refusals.
     pub(super) fn new(calls: &mut [Call], encoding: Encoding, limits: &Limits) -> Array {
         let limit = limits.outbound_frame_bytes_max;
         let mut room = size(limit).saturating_sub(ARRAY_BYTES + calls.len() * SHORT_BYTES);
-        let mut claims = Vec::with_capacity(calls.len());
+        let mut reserves = Vec::with_capacity(calls.len());
         for call in calls.iter_mut().filter(|call| call.id.is_some()) {
-            let more = call.request.as_ref().map_or(0, Request::claim);
+            let more = call.request.as_ref().map_or(0, Request::extra_bytes);
             if more <= room {
                 room -= more;
-                claims.push(SHORT_BYTES + more);
+                reserves.push(SHORT_BYTES + more);
             } else {
                 let actual = limit.saturating_add((more - room) as u64);
                 call.request = Err(too_large(limit, actual));
-                claims.push(SHORT_BYTES);
+                reserves.push(SHORT_BYTES);
             }
         }
-        claims.reverse();
+        reserves.reverse();
         let mut out = Vec::new();
-        encode::array_begin(&mut out, claims.len(), encoding);
+        encode::array_begin(&mut out, reserves.len(), encoding);
         Array {
             encoding,
             limit,
             out,
-            claimed: claims.iter().sum(),
-            claims,
+            reserved: reserves.iter().sum(),
+            reserves,
             count: 0,
         }
     }
@@ -63,14 +63,14 @@ impl Array {
 
 impl Together for Array {
     fn add(&mut self, id: &Id, answer: Result<Reply, Failure>) -> bool {
-        self.claimed -= self.claims.pop().unwrap_or(0);
+        self.reserved -= self.reserves.pop().unwrap_or(0);
         if self.count > 0 {
             encode::array_next(&mut self.out, self.encoding);
         }
         self.count += 1;
         let begin = self.out.len();
         // Each may have what those behind it are not sure of.
-        let end_max = size(self.limit).saturating_sub(self.claimed + ARRAY_BYTES);
+        let end_max = size(self.limit).saturating_sub(self.reserved + ARRAY_BYTES);
         encode::answer(&mut self.out, id, answer.as_ref(), self.encoding);
         if self.out.len() <= end_max {
             return true;
@@ -79,7 +79,7 @@ impl Together for Array {
         self.out.truncate(begin);
         let short = shorter(answer, self.limit, actual);
         encode::answer(&mut self.out, id, short.as_ref(), self.encoding);
-        debug_assert!(self.out.len() <= end_max, "an answer passes its claim");
+        debug_assert!(self.out.len() <= end_max, "an answer passes its reserve");
         false
     }
 
@@ -98,7 +98,7 @@ fn too_large(limit: u64, actual: u64) -> Failure {
         .saying("the batch's answers pass outbound_frame_bytes_max; send this call by itself")
 }
 
-/// An answer that fits into its claim: in short what a write has done, and a refusal instead of what can be asked
+/// An answer that fits into its reserve: in short what a write has done, and a refusal instead of what can be asked
 /// again.
 fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Reply, Failure> {
     match answer {
@@ -112,23 +112,23 @@ fn shorter(answer: Result<Reply, Failure>, limit: u64, actual: u64) -> Result<Re
     }
 }
 
-impl Claim for session::Open {
+impl ExtraBytes for session::Open {
     /// The user and the limits.
-    fn claim(&self) -> usize {
+    fn extra_bytes(&self) -> usize {
         SHORT_BYTES
     }
 }
 
-impl Claim for message::AppendBatch {
-    fn claim(&self) -> usize {
+impl ExtraBytes for message::AppendBatch {
+    fn extra_bytes(&self) -> usize {
         let ids = self.messages.iter().map(|one| one.message_id.as_deref());
         ids.map(|id| APPENDED_BYTES + id.map_or(0, |id| ESCAPED * id.len()))
             .sum()
     }
 }
 
-impl Claim for receipt::ReadSet {
-    fn claim(&self) -> usize {
+impl ExtraBytes for receipt::ReadSet {
+    fn extra_bytes(&self) -> usize {
         let timelines = self.timeline.iter().chain(self.positions.keys());
         timelines
             .map(|timeline| READ_STATE_BYTES + ESCAPED * timeline.len())
@@ -136,9 +136,9 @@ impl Claim for receipt::ReadSet {
     }
 }
 
-impl Claim for row::Put {
+impl ExtraBytes for row::Put {
     /// The key, and a number in it.
-    fn claim(&self) -> usize {
+    fn extra_bytes(&self) -> usize {
         self.key.0.encoded_bytes_max() + SHORT_BYTES
     }
 }

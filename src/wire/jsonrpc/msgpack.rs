@@ -32,7 +32,7 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     };
     let mut reader = Deserializer::from_read_ref(body);
     reader.set_max_depth(DEPTH_MAX);
-    if let Err(error) = writer.value(Place::Body).deserialize(&mut reader) {
+    if let Err(error) = writer.value(Context::Body).deserialize(&mut reader) {
         return writer.unreadable(&error, limits);
     }
     let behind = IgnoredAny::deserialize(&mut reader);
@@ -58,9 +58,9 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
 /// Requests are less deep (see [`Limits::check`]); the stack must hold it.
 const DEPTH_MAX: usize = 128;
 
-/// Where a value is: decides whether it can be refused, and whether bin may be there.
+/// What a value is in: it decides whether it can be refused, and whether bin may be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Context {
     Body,
     Request,
     Params,
@@ -76,43 +76,45 @@ enum Place {
     Outside,
 }
 
-impl Place {
-    fn of_member(self, name: &[u8]) -> Place {
+impl Context {
+    fn of_member(self, name: &[u8]) -> Context {
         match (self, name) {
-            (Place::Body | Place::Request, b"params") => Place::Params,
-            (Place::Body | Place::Request | Place::Outside, _) => Place::Outside,
-            (Place::Params, b"messages") => Place::Messages,
-            (Place::Params, b"entry" | b"meta" | b"set") => Place::Columns,
+            (Context::Body | Context::Request, b"params") => Context::Params,
+            (Context::Body | Context::Request | Context::Outside, _) => Context::Outside,
+            (Context::Params, b"messages") => Context::Messages,
+            (Context::Params, b"entry" | b"meta" | b"set") => Context::Columns,
             // Of rows. Other parameters of these names hold no objects.
-            (Place::Params, b"key" | b"columns" | b"within" | b"from" | b"to") => Place::Columns,
-            (Place::Params, b"filter") | (Place::Filter, b"not") => Place::Filter,
-            (Place::Filter, b"all" | b"any") => Place::Filters,
-            (Place::Filter, b"value") => Place::Column,
-            (Place::BatchMessage, b"entry") => Place::Columns,
-            (Place::Columns, _) => Place::Column,
-            _ => Place::Inside,
+            (Context::Params, b"key" | b"columns" | b"within" | b"from" | b"to") => {
+                Context::Columns
+            }
+            (Context::Params, b"filter") | (Context::Filter, b"not") => Context::Filter,
+            (Context::Filter, b"all" | b"any") => Context::Filters,
+            (Context::Filter, b"value") => Context::Column,
+            (Context::BatchMessage, b"entry") => Context::Columns,
+            (Context::Columns, _) => Context::Column,
+            _ => Context::Inside,
         }
     }
 
-    fn of_item(self) -> Place {
+    fn of_item(self) -> Context {
         match self {
-            Place::Body => Place::Request,
-            Place::Request | Place::Outside => Place::Outside,
-            Place::Messages => Place::BatchMessage,
-            Place::Filters => Place::Filter,
-            _ => Place::Inside,
+            Context::Body => Context::Request,
+            Context::Request | Context::Outside => Context::Outside,
+            Context::Messages => Context::BatchMessage,
+            Context::Filters => Context::Filter,
+            _ => Context::Inside,
         }
     }
 
-    fn of_name(self) -> Place {
+    fn of_name(self) -> Context {
         match self.is_in_params() {
-            true => Place::Inside,
-            false => Place::Outside,
+            true => Context::Inside,
+            false => Context::Outside,
         }
     }
 
     fn is_in_params(self) -> bool {
-        !matches!(self, Place::Body | Place::Request | Place::Outside)
+        !matches!(self, Context::Body | Context::Request | Context::Outside)
     }
 }
 
@@ -137,10 +139,10 @@ enum Step {
 }
 
 impl<'a> Writer<'a> {
-    fn value(&mut self, place: Place) -> Value<'_, 'a> {
+    fn value(&mut self, context: Context) -> Value<'_, 'a> {
         Value {
             writer: self,
-            place,
+            context,
         }
     }
 
@@ -168,12 +170,12 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn refuse<E>(&mut self, place: Place, reason: Reason, why: &'static str) -> Result<(), E> {
+    fn refuse<E>(&mut self, context: Context, reason: Reason, why: &'static str) -> Result<(), E> {
         let is_first = self
             .failures
             .last()
             .is_none_or(|(call, _)| *call != self.call);
-        if place.is_in_params() && is_first {
+        if context.is_in_params() && is_first {
             let mut failure = Failure::new(reason).saying(why);
             if reason == Reason::InvalidParams {
                 failure = failure.about(self.field());
@@ -225,7 +227,7 @@ impl<'a> Writer<'a> {
 /// A value that is to be read and written.
 struct Value<'w, 'a> {
     writer: &'w mut Writer<'a>,
-    place: Place,
+    context: Context,
 }
 
 impl<'a> DeserializeSeed<'a> for Value<'_, 'a> {
@@ -263,8 +265,8 @@ impl<'a> Visitor<'a> for Value<'_, 'a> {
         if number.is_finite() {
             return self.writer.scalar(&number);
         }
-        let (place, reason) = (self.place, Reason::InvalidParams);
-        self.writer.refuse(place, reason, "NaN or infinity")
+        let (context, reason) = (self.context, Reason::InvalidParams);
+        self.writer.refuse(context, reason, "NaN or infinity")
     }
 
     fn visit_str<E>(self, text: &str) -> Result<(), E> {
@@ -272,13 +274,13 @@ impl<'a> Visitor<'a> for Value<'_, 'a> {
     }
 
     fn visit_borrowed_bytes<E>(self, bytes: &'a [u8]) -> Result<(), E> {
-        let Value { writer, place } = self;
+        let Value { writer, context } = self;
         if !writer.is_bin(bytes) {
-            return writer.refuse(place, Reason::ParseError, "a text that is not UTF-8");
+            return writer.refuse(context, Reason::ParseError, "a text that is not UTF-8");
         }
-        if place != Place::Column {
+        if context != Context::Column {
             let why = "bin is only a value of an entry, not nested";
-            return writer.refuse(place, Reason::InvalidParams, why);
+            return writer.refuse(context, Reason::InvalidParams, why);
         }
         writer.out.extend_from_slice(br#"{"$binary":""#);
         writer
@@ -290,19 +292,19 @@ impl<'a> Visitor<'a> for Value<'_, 'a> {
 
     fn visit_newtype_struct<D: de::Deserializer<'a>>(self, ext: D) -> Result<(), D::Error> {
         IgnoredAny::deserialize(ext)?;
-        let (place, reason) = (self.place, Reason::InvalidParams);
-        self.writer.refuse(place, reason, "ext is not a value")
+        let (context, reason) = (self.context, Reason::InvalidParams);
+        self.writer.refuse(context, reason, "ext is not a value")
     }
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<(), A::Error> {
-        let Value { writer, place } = self;
+        let Value { writer, context } = self;
         writer.out.push(b'[');
         for index in 0.. {
-            if place == Place::Body {
+            if context == Context::Body {
                 writer.call = index;
             }
             writer.path.push(Step::Index(index));
-            let item = seq.next_element_seed(writer.value(place.of_item()))?;
+            let item = seq.next_element_seed(writer.value(context.of_item()))?;
             writer.path.pop();
             if item.is_none() {
                 break;
@@ -314,11 +316,11 @@ impl<'a> Visitor<'a> for Value<'_, 'a> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        let Value { writer, place } = self;
+        let Value { writer, context } = self;
         writer.out.push(b'{');
         loop {
             let start = writer.out.len();
-            let of_name = place.of_name();
+            let of_name = context.of_name();
             if map.next_key_seed(writer.value(of_name))?.is_none() {
                 break;
             }
@@ -328,18 +330,18 @@ impl<'a> Visitor<'a> for Value<'_, 'a> {
                 writer.out.truncate(start);
                 writer.out.extend_from_slice(br#""""#);
             }
-            let inner = place.of_member(&writer.out[start + 1..writer.out.len() - 1]);
+            let inner = context.of_member(&writer.out[start + 1..writer.out.len() - 1]);
             writer.out.push(b':');
             let depth = writer.path.len();
-            match place.is_in_params() {
+            match context.is_in_params() {
                 true => writer.path.push(Step::Name(start)),
                 false => writer.path.clear(),
             }
-            if inner == Place::Params {
+            if inner == Context::Params {
                 writer.params_at = Some(writer.out.len());
             }
             map.next_value_seed(writer.value(inner))?;
-            if inner == Place::Params {
+            if inner == Context::Params {
                 writer.params_at = None;
             }
             writer.path.truncate(depth);

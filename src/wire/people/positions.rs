@@ -18,12 +18,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Positions {
     /// All names and epochs, one behind the other.
     text: String,
-    places: Vec<Place>,
+    packed: Vec<Packed>,
 }
 
 /// One position; its texts begin where those of the one before end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct Packed {
     name_end: usize,
     /// `None` = no epoch was given.
     epoch_end: Option<usize>,
@@ -44,7 +44,7 @@ pub struct Position<'a> {
     pub changes_after: Option<u64>,
 }
 
-impl Place {
+impl Packed {
     fn end(&self) -> usize {
         self.epoch_end.unwrap_or(self.name_end)
     }
@@ -63,29 +63,29 @@ impl Positions {
     /// How many.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.packed.len()
     }
 
     /// None.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.packed.is_empty()
     }
 
     /// The one with this number.
     #[must_use]
     pub fn get(&self, number: usize) -> Option<Position<'_>> {
-        let place = self.places.get(number)?;
-        let before = number.checked_sub(1).map(|before| &self.places[before]);
-        Some(place.position(&self.text, before.map_or(0, Place::end)))
+        let one = self.packed.get(number)?;
+        let before = number.checked_sub(1).map(|before| &self.packed[before]);
+        Some(one.position(&self.text, before.map_or(0, Packed::end)))
     }
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = Position<'_>> {
         let mut start = 0;
-        self.places.iter().map(move |place| {
-            let position = place.position(&self.text, start);
-            start = place.end();
+        self.packed.iter().map(move |one| {
+            let position = one.position(&self.text, start);
+            start = one.end();
             position
         })
     }
@@ -97,7 +97,7 @@ impl Positions {
             self.text.push_str(&epoch);
             self.text.len()
         });
-        self.places.push(Place {
+        self.packed.push(Packed {
             name_end,
             epoch_end,
             after: long.after,

@@ -15,7 +15,7 @@ use super::subscribe::CHANNELS_MAX;
 use super::{Session, Stage};
 use crate::centrifuge::hub::{Order, Wish};
 use crate::credentials::{ChannelClaim, Connection};
-use crate::limits::Places;
+use crate::limits::CallerGuards;
 use crate::session::answer::Weight;
 use crate::session::login::Login;
 use crate::session::{peer, random, unasked_for};
@@ -142,19 +142,19 @@ impl Session {
             ..
         } = connection;
         let per_client = &self.shared.per_client;
-        let mut places = Places::default();
+        let mut guards = CallerGuards::default();
         let entered = match &credential {
             Some(credential) => per_client
                 .enter_as(&credential.identity)
-                .map(|all| places = all),
+                .map(|all| guards = all),
             None if user.is_empty() => Ok(()),
-            None => per_client.enter(&user, &mut places),
+            None => per_client.enter(&user, &mut guards),
         };
         if let Err(reached) = entered {
             self.shared.metrics.refused(reached.limit, 1);
             return false;
         }
-        self.places = places;
+        self.guards = guards;
         let shared = Arc::clone(&self.shared);
         let own = self.own();
         let Some(mut entered) = own.entered.take() else {

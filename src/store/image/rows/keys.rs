@@ -83,16 +83,16 @@ fn group(rows: &Arc<Tree>, head: &[u8]) -> Result<Option<(u64, u64)>, Error> {
 }
 
 /// Where a long key belongs among those that share its head.
-struct Place {
+struct LowerBound {
     /// The row number of the first that is not below it; one past the last if all are.
     row: u64,
     /// Whether that one is it.
     equal: bool,
 }
 
-/// Finds the place by bisection over the row numbers; `None` if no long key of the part shares the head.
+/// Finds it by bisection over the row numbers; `None` if no long key of the part shares the head.
 /// A row that is missing on the way is damage: it must not show as "not there".
-fn place(rows: &Arc<Tree>, key: &[u8]) -> Result<Option<Place>, Error> {
+fn lower_bound(rows: &Arc<Tree>, key: &[u8]) -> Result<Option<LowerBound>, Error> {
     let (head, rest) = key.split_at(PLAIN_MAX);
     let Some((first, last)) = group(rows, head)? else {
         return Ok(None);
@@ -119,7 +119,7 @@ fn place(rows: &Arc<Tree>, key: &[u8]) -> Result<Option<Place>, Error> {
             high = middle;
         }
     }
-    Ok(Some(Place { row: low, equal }))
+    Ok(Some(LowerBound { row: low, equal }))
 }
 
 /// The stored key under which `key` lies in `rows`, if it is a long one that is there; a short one comes back as it is.
@@ -130,8 +130,8 @@ pub(in super::super) fn find<'k>(
     if key.len() <= PLAIN_MAX {
         return Ok(Some(StoredKey::Plain(key)));
     }
-    Ok(match place(rows, key)? {
-        Some(place) if place.equal => Some(StoredKey::new(key, place.row)),
+    Ok(match lower_bound(rows, key)? {
+        Some(bound) if bound.equal => Some(StoredKey::new(key, bound.row)),
         _ => None,
     })
 }
@@ -151,7 +151,7 @@ pub(in super::super) fn stored_bound(
         return Ok(bound.map(<[u8]>::to_vec));
     }
     let head = &key[..PLAIN_MAX];
-    let Some(place) = place(rows, key)? else {
+    let Some(bound) = lower_bound(rows, key)? else {
         // Nothing shares the head but perhaps the key that is the head: it is below, all other neighbours are not.
         return Ok(match lower {
             true => Bound::Excluded(head.to_vec()),
@@ -159,8 +159,8 @@ pub(in super::super) fn stored_bound(
         });
     };
     // Cut before `row`, or after it if it is the key itself and belongs to the lower side of the cut.
-    let after = place.equal && (included != lower);
-    let cut = long_key(head, place.row + u64::from(after)).to_vec();
+    let after = bound.equal && (included != lower);
+    let cut = long_key(head, bound.row + u64::from(after)).to_vec();
     Ok(match lower {
         true => Bound::Included(cut),
         false => Bound::Excluded(cut),

@@ -4,8 +4,8 @@
 //! effect whole or not at all, after those submitted before it, and is answered after its batch is on disk. Must not:
 //! know what a row is.
 
-pub(super) mod door;
 pub(super) mod in_flight;
+pub(super) mod intake;
 pub(super) mod job;
 pub(super) mod pending;
 pub(super) mod pressure;

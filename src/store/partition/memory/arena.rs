@@ -1,7 +1,7 @@
 //! Keys and values of a memtable, one behind the other in large chunks.
 //!
 //! Owns: the bytes. Promises: what was pushed never moves or changes; taking a key or value out is a slice of its
-//! chunk, not a copy, but for the newest chunk. Must not: know what is where; the memtable keeps the places.
+//! chunk, not a copy, but for the newest chunk. Must not: know what is where; the memtable keeps the references.
 
 use bytes::Bytes;
 
@@ -17,15 +17,15 @@ pub(in super::super) struct Arena {
     spare: Vec<Vec<u8>>,
 }
 
-/// Where a piece is.
+/// Where a piece is in its arena.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Place {
+pub(in super::super) struct ArenaRef {
     chunk: u32,
     at: u32,
     len: u32,
 }
 
-impl Place {
+impl ArenaRef {
     /// How many bytes the piece has.
     pub(in super::super) fn len(self) -> usize {
         self.len as usize
@@ -34,7 +34,7 @@ impl Place {
 
 impl Arena {
     /// Copies `piece` in.
-    pub(in super::super) fn push(&mut self, piece: &[u8]) -> Place {
+    pub(in super::super) fn push(&mut self, piece: &[u8]) -> ArenaRef {
         if self.open.len() + piece.len() > self.open.capacity() {
             let chunk = match self.spare.pop() {
                 Some(chunk) if piece.len() <= CHUNK_BYTES => chunk,
@@ -46,13 +46,13 @@ impl Arena {
             }
         }
         let number = |size: usize| u32::try_from(size).expect("a memtable stays far below 4 GiB");
-        let place = Place {
+        let pushed = ArenaRef {
             chunk: number(self.full.len()),
             at: number(self.open.len()),
             len: number(piece.len()),
         };
         self.open.extend_from_slice(piece);
-        place
+        pushed
     }
 
     /// Forgets all pieces; keeps the chunks of which no reader holds a piece.
@@ -71,19 +71,19 @@ impl Arena {
     }
 
     /// The piece itself.
-    pub(in super::super) fn get(&self, place: Place) -> &[u8] {
+    pub(in super::super) fn get(&self, piece: ArenaRef) -> &[u8] {
         let chunk = self
             .full
-            .get(place.chunk as usize)
+            .get(piece.chunk as usize)
             .map_or(&self.open[..], |chunk| &chunk[..]);
-        &chunk[place.at as usize..][..place.len as usize]
+        &chunk[piece.at as usize..][..piece.len as usize]
     }
 
     /// The piece to be kept.
-    pub(in super::super) fn take(&self, place: Place) -> Bytes {
-        match self.full.get(place.chunk as usize) {
-            Some(chunk) => chunk.slice(place.at as usize..place.at as usize + place.len as usize),
-            None => Bytes::copy_from_slice(self.get(place)),
+    pub(in super::super) fn take(&self, piece: ArenaRef) -> Bytes {
+        match self.full.get(piece.chunk as usize) {
+            Some(chunk) => chunk.slice(piece.at as usize..piece.at as usize + piece.len as usize),
+            None => Bytes::copy_from_slice(self.get(piece)),
         }
     }
 }

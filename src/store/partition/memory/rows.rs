@@ -17,7 +17,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::super::Rules;
-use super::arena::{Arena, Place};
+use super::arena::{Arena, ArenaRef};
 use crate::log::Frame;
 use tideline_base::entry::{Entry, EntryKind, KeyedEntry};
 use tideline_base::ids::Position;
@@ -56,7 +56,7 @@ struct Site {
 /// A key and its newest version.
 pub(in super::super) struct Row {
     hash: u64,
-    pub(in super::super) key: Place,
+    pub(in super::super) key: ArenaRef,
     pub(in super::super) newest: Version,
 }
 
@@ -64,7 +64,7 @@ pub(in super::super) struct Row {
 #[derive(Clone, Copy)]
 pub(in super::super) struct Version {
     position: Position,
-    value: Place,
+    value: ArenaRef,
     pub(in super::super) kind: EntryKind,
     /// The version before, in `older`.
     before: u32,

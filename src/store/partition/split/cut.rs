@@ -11,7 +11,7 @@ use std::time::Duration;
 
 #[cfg(any(test, feature = "faults"))]
 use super::super::Fault;
-use super::super::commit::door::Opening;
+use super::super::commit::intake::Opening;
 use super::super::commit::job;
 use super::super::follow::ended::EndedLog;
 use super::super::shared::{Queued, Shared};
@@ -21,7 +21,7 @@ use super::plan::Outcome;
 use super::point::Point;
 use tideline_base::ids::PartitionId;
 
-/// Parents that are about to end. Their doors open again when this is dropped, unless they have ended.
+/// Parents that are about to end. Their intakes open again when this is dropped, unless they have ended.
 pub struct Ending {
     partitions: Vec<Arc<Shared>>,
 }
@@ -32,7 +32,7 @@ impl Partitions {
     pub fn pause(&self, ids: &[PartitionId]) -> Ending {
         let partitions: Vec<_> = ids.iter().filter_map(|id| self.at(*id)).collect();
         for partition in &partitions {
-            partition.door.set(Opening::Derives);
+            partition.intake.set(Opening::Derives);
         }
         Ending { partitions }
     }
@@ -118,8 +118,8 @@ impl Partitions {
 }
 
 impl Shared {
-    /// Waits until all writes that were let in are on disk, or have failed. The caller has shut the door: nothing comes
-    /// behind them.
+    /// Waits until all writes that were let in are on disk, or have failed. The caller has shut the intake: nothing
+    /// comes behind them.
     pub(in super::super) async fn drain(&self) -> Result<(), StoreError> {
         while self.queued.load(Ordering::SeqCst) > 0 {
             tokio::time::sleep(DRAIN_LOOK).await;
@@ -149,7 +149,7 @@ impl Ending {
     /// Lets no write in any more, and waits until all that were let in are on disk. Cancel-safe.
     pub async fn seal(&self) -> Result<(), StoreError> {
         for partition in &self.partitions {
-            partition.door.set(Opening::Sealed);
+            partition.intake.set(Opening::Sealed);
         }
         for partition in &self.partitions {
             partition.drain().await?;
@@ -168,7 +168,7 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         for partition in &self.partitions {
-            partition.door.set(Opening::Open);
+            partition.intake.set(Opening::Open);
         }
     }
 }

@@ -317,9 +317,9 @@ impl Bed {
         }
         let parents = making.parents();
         for turn in 0..late {
-            let doors = self.partitions().pause(&parents);
-            self.runtime.block_on(doors.seal()).expect("sealed");
-            assert!(!making.cut(doors, keeps_logs, || false).expect("made"));
+            let paused = self.partitions().pause(&parents);
+            self.runtime.block_on(paused.seal()).expect("sealed");
+            assert!(!making.cut(paused, keeps_logs, || false).expect("made"));
             assert_eq!(self.partitions().map(), before);
             if let Some(rows) = rounds.get(turn) {
                 self.go_on(rows);
@@ -331,7 +331,7 @@ impl Bed {
             .iter()
             .map(|id| self.partitions().tail(*id))
             .collect();
-        let doors = self.partitions().pause(&parents);
+        let paused = self.partitions().pause(&parents);
         let submit = |purpose| {
             let nothing = |_: &mut Txn<'_>| Ok::<_, ()>(());
             let at = parents[0];
@@ -341,9 +341,9 @@ impl Bed {
         let busy = Err(SubmitError::Failed(StoreError::Busy));
         assert_eq!(submit(Purpose::Adds), busy);
         patiently(|| submit(Purpose::Derives));
-        self.runtime.block_on(doors.seal()).expect("sealed");
+        self.runtime.block_on(paused.seal()).expect("sealed");
         assert_eq!(submit(Purpose::Derives), busy);
-        assert!(making.cut(doors, keeps_logs, || true).expect("cut"));
+        assert!(making.cut(paused, keeps_logs, || true).expect("cut"));
         drop(making);
         assert_eq!(submit(Purpose::Derives), busy);
         let after = self.partitions().map();
@@ -444,9 +444,9 @@ fn what_is_given_up_leaves_no_trace_and_what_was_let_in_goes_on() {
     let mut making = Making::begin(bed.partitions(), &reshape, stop.clone()).expect("begun");
     bed.write(&[1, 2], 3);
     making.catch_up().expect("caught up");
-    let doors = bed.partitions().pause(&making.parents());
-    bed.runtime.block_on(doors.seal()).expect("sealed");
-    assert!(!making.cut(doors, true, || false).expect("made"));
+    let paused = bed.partitions().pause(&making.parents());
+    bed.runtime.block_on(paused.seal()).expect("sealed");
+    assert!(!making.cut(paused, true, || false).expect("made"));
     drop(making);
     assert_eq!(bed.partitions().ids().len(), 1);
     assert!(!bed.home.path().join("partition-0001").exists());

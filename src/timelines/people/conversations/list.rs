@@ -91,7 +91,7 @@ pub(super) const CHUNK: usize = 64;
 
 /// A conversation on the list, as memory knows it.
 #[derive(Clone, Copy)]
-struct Place<'m> {
+struct Ranked<'m> {
     name: &'m str,
     order: (Reverse<bool>, Reverse<u64>),
     has_news: bool,
@@ -116,20 +116,20 @@ impl People {
             Some(Read::Elsewhere | Read::Wrong) => return Err(Error::WrongCursor("after")),
         };
         let mine = self.mine(user).await?;
-        let mut places = self.places(&mine).await?;
+        let mut ranked = self.ranked(&mine).await?;
         if filter.unread == Some(true) {
-            places.retain(|place| place.has_news);
+            ranked.retain(|one| one.has_news);
         }
-        places.sort_unstable_by_key(|place| (place.order, place.name));
+        ranked.sort_unstable_by_key(|one| (one.order, one.name));
         let first = behind.map_or(0, |behind| {
             let order = (Reverse(behind.pinned), Reverse(behind.activity));
             let key = (order, behind.timeline.as_str());
-            places.partition_point(|place| (place.order, place.name) <= key)
+            ranked.partition_point(|one| (one.order, one.name) <= key)
         });
         let (mut shown, mut room, mut reached) = (Vec::new(), bytes_max, first);
-        'page: while reached < places.len().min(first + SCANNED_MAX) && shown.len() < limit {
+        'page: while reached < ranked.len().min(first + SCANNED_MAX) && shown.len() < limit {
             let count = CHUNK.min(limit - shown.len());
-            let chunk: Vec<&str> = places[reached..]
+            let chunk: Vec<&str> = ranked[reached..]
                 .iter()
                 .take(count)
                 .map(|one| one.name)
@@ -152,8 +152,8 @@ impl People {
                 reached += 1;
             }
         }
-        let next = (reached < places.len()).then(|| {
-            let last = &places[reached - 1];
+        let next = (reached < ranked.len()).then(|| {
+            let last = &ranked[reached - 1];
             let behind = Behind {
                 pinned: last.order.0.0,
                 activity: last.order.1.0,
@@ -171,18 +171,18 @@ impl People {
     /// Counts what the list holds.
     pub async fn count(&self, asker: &Asker, filter: Filter) -> Result<Count, Error> {
         let mine = self.mine(asker.user()).await?;
-        let mut places = self.places(&mine).await?;
-        let names = places.iter().map(|place| place.name).collect();
+        let mut ranked = self.ranked(&mine).await?;
+        let names = ranked.iter().map(|one| one.name).collect();
         let hidden = self.hidden(asker, names).await?;
-        places.retain(|place| !hidden.contains(place.name));
+        ranked.retain(|one| !hidden.contains(one.name));
         if asks_the_row(&filter) {
-            let names: Vec<&str> = places.iter().map(|place| place.name).collect();
+            let names: Vec<&str> = ranked.iter().map(|one| one.name).collect();
             let fits = self.that_fit(asker.user(), &names, &filter).await?;
             let mut fits = fits.into_iter();
-            places.retain(|_| fits.next().unwrap_or(false));
+            ranked.retain(|_| fits.next().unwrap_or(false));
         }
         let mut count = Count::default();
-        let news: Vec<&str> = places
+        let news: Vec<&str> = ranked
             .iter()
             .filter(|one| one.has_news)
             .map(|one| one.name)
@@ -206,7 +206,7 @@ impl People {
                 count.mentions += unread.mentions;
             }
         }
-        let listed = places.len() as u64 - gone;
+        let listed = ranked.len() as u64 - gone;
         count.conversations = match filter.unread {
             None => listed,
             Some(true) => count.unread_conversations,
@@ -244,23 +244,23 @@ impl People {
     }
 
     /// What is on the list, as memory knows it, in no order.
-    async fn places<'m>(&self, mine: &'m Mine) -> Result<Vec<Place<'m>>, Error> {
+    async fn ranked<'m>(&self, mine: &'m Mine) -> Result<Vec<Ranked<'m>>, Error> {
         let current: Vec<(&str, &Entry)> = mine.current().collect();
         let names: Vec<&str> = current.iter().map(|(name, _)| *name).collect();
         let matter = |at: usize, _: PartitionId, pulse: Option<Pulse>| {
             pulse.is_some_and(|pulse| current[at].1.is_listed(&pulse))
         };
         let pulses = self.timelines.pulses(&names, matter).await?;
-        let place = |(at, pulse): (usize, Option<Pulse>)| {
+        let rank = |(at, pulse): (usize, Option<Pulse>)| {
             let ((name, entry), pulse) = (current[at], pulse?);
             let activity = pulse.last_at.max(entry.joined_at);
-            Some(Place {
+            Some(Ranked {
                 name,
                 order: (Reverse(entry.is_pinned()), Reverse(activity)),
                 has_news: pulse.head > entry.read,
             })
         };
-        Ok(pulses.into_iter().filter_map(place).collect())
+        Ok(pulses.into_iter().filter_map(rank).collect())
     }
 
     /// Reads conversations at the user and at their timelines, in order. Marks those that have ended.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::timeline::{
-    AskNewest, Columns, Error, FeedMessage, Place, Pulse, Range, StoredEntry, Stretch, Timelines,
+    AskNewest, Columns, Error, FeedKey, FeedMessage, Pulse, Range, StoredEntry, Stretch, Timelines,
 };
 use tideline_base::ids::PartitionId;
 use tideline_model::access::Asker;
@@ -115,19 +115,19 @@ impl Sources {
             let last = source.head.min(source.inbox_from.saturating_sub(1));
             (source.from <= last).then(|| Stretch {
                 from: source.from,
-                first: Place::new(source.last_at, at, last),
+                first: FeedKey::new(source.last_at, at, last),
             })
         })
     }
 
     /// The place of a message that an entry of the inbox names, if it is to be taken from there.
-    fn place_of(&self, timelines: &Timelines, entry: Columns) -> Option<Place> {
+    fn key_of(&self, timelines: &Timelines, entry: Columns) -> Option<FeedKey> {
         let entry = StoredEntry::read(entry)?;
         let at = self.find(&entry.timeline).ok()?;
         let source = &self.all[at];
         let is_its = entry.sequence >= source.inbox_from.max(source.from)
             && timelines.is_epoch(&entry.epoch, &entry.timeline, self.timelines[at].1);
-        is_its.then_some(Place::new(entry.timestamp, at, entry.sequence))
+        is_its.then_some(FeedKey::new(entry.timestamp, at, entry.sequence))
     }
 }
 
@@ -138,33 +138,33 @@ struct Entries {
     /// When the last one that was looked at came, ms.
     came_at: u64,
     /// Those whose messages are not given yet, and their sequences.
-    waiting: BTreeMap<Place, u64>,
+    waiting: BTreeMap<FeedKey, u64>,
     looked: usize,
 }
 
 impl Entries {
     /// What comes before this place is known; `None` = everything is.
-    fn known(&self) -> Option<Place> {
+    fn known(&self) -> Option<FeedKey> {
         self.next?;
-        Some(Place::new(self.came_at, 0, u64::MAX))
+        Some(FeedKey::new(self.came_at, 0, u64::MAX))
     }
 
     /// The first of those that wait, as far as they are known, and up to where that is all there is.
-    fn first(&self, count: usize) -> (Vec<Place>, Option<Place>) {
+    fn first(&self, count: usize) -> (Vec<FeedKey>, Option<FeedKey>) {
         let known = self.known();
-        let is_known = |place: &&Place| known.is_none_or(|known| **place <= known);
-        let places = self.waiting.keys().take_while(is_known).take(count);
-        let places: Vec<Place> = places.copied().collect();
-        let until = match places.last() {
-            Some(last) if places.len() == count => Some(*last),
+        let is_known = |key: &&FeedKey| known.is_none_or(|known| **key <= known);
+        let keys = self.waiting.keys().take_while(is_known).take(count);
+        let keys: Vec<FeedKey> = keys.copied().collect();
+        let until = match keys.last() {
+            Some(last) if keys.len() == count => Some(*last),
             _ => known,
         };
-        (places, until)
+        (keys, until)
     }
 
     /// What is up to a place has been given.
-    fn pass(&mut self, place: Place) {
-        self.waiting.retain(|waiting, _| *waiting > place);
+    fn pass(&mut self, key: FeedKey) {
+        self.waiting.retain(|waiting, _| *waiting > key);
     }
 
     /// Where the next page goes on.
@@ -223,15 +223,15 @@ impl People {
             let wanted = range.limit - page.messages.len() + 1;
             let inbox = (&range.asker, sources);
             self.look(inbox, &mut entries, behind, wanted).await?;
-            let (places, until) = entries.first(wanted);
-            let single = |place: Place| Stretch {
-                from: place.sequence(),
-                first: place,
+            let (keys, until) = entries.first(wanted);
+            let single = |key: FeedKey| Stretch {
+                from: key.sequence(),
+                first: key,
             };
             let asked = AskNewest {
                 asker: range.asker.clone(),
                 timelines: Arc::clone(&sources.timelines),
-                stretches: places
+                stretches: keys
                     .into_iter()
                     .map(single)
                     .chain(sources.stretches())
@@ -244,7 +244,7 @@ impl People {
             };
             let newest = self.timelines.newest(asked).await?;
             looked += newest.looked;
-            for (place, message) in newest.messages {
+            for (key, message) in newest.messages {
                 let bytes = message.json_bytes_max();
                 let is_full = bytes > room && !page.messages.is_empty();
                 if is_full || page.messages.len() == range.limit {
@@ -253,7 +253,7 @@ impl People {
                 }
                 room = room.saturating_sub(bytes);
                 page.messages.push(message);
-                behind = place;
+                behind = key;
             }
             let Some(until) = newest.until else {
                 return Ok(page);
@@ -268,9 +268,9 @@ impl People {
     }
 
     /// Behind which place a page begins, and from which entry of the inbox on.
-    fn start(&self, sources: &Sources, range: &FeedRange) -> Result<(Place, u64), Error> {
+    fn start(&self, sources: &Sources, range: &FeedRange) -> Result<(FeedKey, u64), Error> {
         let Some(before) = &range.before else {
-            return Ok((Place::FIRST, FROM_HEAD));
+            return Ok((FeedKey::FIRST, FROM_HEAD));
         };
         match Older::read(self.issuer(range.asker.user()), before) {
             Read::Here(older) => {
@@ -279,14 +279,20 @@ impl People {
                     // It is not followed any more: before the next one that is.
                     Err(at) => (at, u64::MAX),
                 };
-                Ok((Place::new(older.timestamp, at, sequence), older.inbox))
+                Ok((FeedKey::new(older.timestamp, at, sequence), older.inbox))
             }
             Read::Elsewhere | Read::Wrong => Err(Error::WrongCursor("before")),
         }
     }
 
     /// The text for the page behind a place.
-    fn next(&self, sources: &Sources, user: &str, behind: Place, entries: &mut Entries) -> String {
+    fn next(
+        &self,
+        sources: &Sources,
+        user: &str,
+        behind: FeedKey,
+        entries: &mut Entries,
+    ) -> String {
         entries.pass(behind);
         let is_young = behind.timestamp().saturating_add(ARRIVING_MS) > self.timelines.now_ms();
         let older = Older {
@@ -303,7 +309,7 @@ impl People {
         &self,
         (asker, sources): (&Asker, &Sources),
         entries: &mut Entries,
-        behind: Place,
+        behind: FeedKey,
         wanted: usize,
     ) -> Result<(), Error> {
         while let Some(from) = entries.next
@@ -339,10 +345,10 @@ impl People {
             for message in page.messages {
                 entries.came_at = message.timestamp;
                 if let Some(entry) = message.entry
-                    && let Some(place) = sources.place_of(&self.timelines, entry)
-                    && place > behind
+                    && let Some(key) = sources.key_of(&self.timelines, entry)
+                    && key > behind
                 {
-                    entries.waiting.insert(place, message.sequence);
+                    entries.waiting.insert(key, message.sequence);
                 }
             }
         }

@@ -7,13 +7,13 @@
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::rows::tables::Name;
-use tideline_model::timelines::{self, Edit, FanOut, Kept, SettingsPatch};
+use tideline_model::timelines::{self, Edit, FanOut, Retention, SettingsPatch};
 
 /// The settings of a timeline or of a policy; `None` = not set here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// How much is kept.
-    pub retention: Option<Kept>,
+    pub retention: Option<Retention>,
     /// Only members may read and write.
     pub members_only: Option<bool>,
     /// How messages reach inboxes.
@@ -98,7 +98,7 @@ const INBOX_KEPT_MS: u64 = 30 * 86_400_000;
 
 /// The settings of inboxes.
 static INBOXES: Settings = Settings {
-    retention: Some(Kept {
+    retention: Some(Retention {
         age_ms: Some(INBOX_KEPT_MS),
         messages: None,
         bytes: None,
@@ -137,7 +137,7 @@ impl Policies {
     pub(in super::super) fn retention_digest(&self) -> u64 {
         let mut digest = Xxh3::new();
         for Policy { prefix, settings } in &*self.policies {
-            let Kept {
+            let Retention {
                 age_ms,
                 messages,
                 bytes,
@@ -150,7 +150,7 @@ impl Policies {
             }
         }
         let mut kept = self.policies.iter().map(|one| one.settings.retention);
-        match kept.any(|one| one.is_some_and(|kept| kept != Kept::default())) {
+        match kept.any(|one| one.is_some_and(|kept| kept != Retention::default())) {
             true => digest.digest().max(1),
             false => 0,
         }

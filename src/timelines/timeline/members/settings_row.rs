@@ -13,7 +13,7 @@ use tideline_table::{Malformed, ReadError, Row, RowWriter, Source, damaged, numb
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::tables::Name;
 use super::settings::Settings;
-use tideline_model::timelines::{Edit, EditBy, FanOut, Kept};
+use tideline_model::timelines::{Edit, EditBy, FanOut, Retention};
 
 /// The stored settings of a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl SettingsRow {
     pub(in super::super) fn decode(value: &[u8]) -> Result<SettingsRow, Malformed> {
         let mut row = SettingsRow::default();
         let settings = &mut row.settings;
-        let (mut kept, mut window_ms) = (Kept::default(), None);
+        let (mut kept, mut window_ms) = (Retention::default(), None);
         for cell in Row::parse(value)?.columns() {
             let cell = cell?;
             let number = number(cell.value)?;
@@ -86,7 +86,7 @@ impl SettingsRow {
                     });
                 }
                 FAN_OUT_MAX => settings.fan_out_members_max = Some(number),
-                KEPT => settings.retention = Some(Kept::default()),
+                KEPT => settings.retention = Some(Retention::default()),
                 MESSAGES => kept.messages = Some(number),
                 MEMBERS_ONLY => settings.members_only = Some(number != 0),
                 VERSION => row.version = number,
@@ -127,7 +127,7 @@ mod tests {
 
     fn settings() -> impl Strategy<Value = Settings> {
         let number = || of(0u64..1 << 53);
-        let kept = (number(), number(), number()).prop_map(|(age_ms, messages, bytes)| Kept {
+        let kept = (number(), number(), number()).prop_map(|(age_ms, messages, bytes)| Retention {
             age_ms,
             messages,
             bytes,

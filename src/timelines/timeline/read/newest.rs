@@ -26,20 +26,20 @@ use super::super::{Error, Timelines};
 
 /// Where a message is among those of many timelines: newest first, then by timeline, then the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct FeedKey {
     at: Reverse<u64>,
     timeline: usize,
     sequence: Reverse<u64>,
 }
 
-impl Place {
+impl FeedKey {
     /// Before every message.
-    pub const FIRST: Place = Place::new(u64::MAX, 0, u64::MAX);
+    pub const FIRST: FeedKey = FeedKey::new(u64::MAX, 0, u64::MAX);
 
     /// That of a message: its timestamp, which of the timelines, and its sequence.
     #[must_use]
-    pub const fn new(timestamp: u64, timeline: usize, sequence: u64) -> Place {
-        Place {
+    pub const fn new(timestamp: u64, timeline: usize, sequence: u64) -> FeedKey {
+        FeedKey {
             at: Reverse(timestamp),
             timeline,
             sequence: Reverse(sequence),
@@ -71,7 +71,7 @@ pub struct Stretch {
     /// The lowest sequence.
     pub from: u64,
     /// Where the last of them is, or a place before that; its sequence is that of the last.
-    pub first: Place,
+    pub first: FeedKey,
 }
 
 /// Asks for the newest messages of stretches.
@@ -84,9 +84,9 @@ pub struct AskNewest {
     /// Which of their messages.
     pub stretches: Vec<Stretch>,
     /// Only messages behind this place.
-    pub behind: Place,
+    pub behind: FeedKey,
     /// Only messages up to this place; `None` = all.
-    pub until: Option<Place>,
+    pub until: Option<FeedKey>,
     /// Only messages from this time on, ms.
     pub since_ms: u64,
     /// Messages at most.
@@ -101,16 +101,16 @@ pub use tideline_model::timelines::FeedMessage;
 #[derive(Clone, Debug, Default)]
 pub struct Newest {
     /// In order.
-    pub messages: BTreeMap<Place, FeedMessage>,
+    pub messages: BTreeMap<FeedKey, FeedMessage>,
     /// Up to here they are all; `None` = there are no more.
-    pub until: Option<Place>,
+    pub until: Option<FeedKey>,
     /// How many messages were looked at.
     pub looked: usize,
 }
 
 impl Newest {
     /// What is behind this place was not read.
-    fn ends_at(&mut self, until: Option<Place>) {
+    fn ends_at(&mut self, until: Option<FeedKey>) {
         self.until = match (self.until, until) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -161,11 +161,11 @@ impl Timelines {
                 newest.messages.pop_last();
             }
             if newest.messages.len() == asked.limit {
-                newest.ends_at(newest.messages.last_key_value().map(|(place, _)| *place));
+                newest.ends_at(newest.messages.last_key_value().map(|(key, _)| *key));
             }
         }
         if let Some(until) = newest.until {
-            newest.messages.retain(|place, _| *place <= until);
+            newest.messages.retain(|key, _| *key <= until);
         }
         Ok(newest)
     }
@@ -189,7 +189,7 @@ impl AskNewest {
 }
 
 /// A timeline that the user may read.
-struct Door {
+struct Readable {
     name: Name,
     /// With the user's own floor.
     head: HeadRow,
@@ -202,9 +202,9 @@ struct Walk<'v> {
     view: &'v View,
     asked: &'v AskNewest,
     /// What is left, by the place of its last message or one before that; and whether it is that of the message.
-    queue: BTreeMap<Place, (Stretch, bool)>,
+    queue: BTreeMap<FeedKey, (Stretch, bool)>,
     /// By timeline; `None` = the user sees nothing of it, or it is another by now.
-    doors: HashMap<usize, Option<Door>, RandomState>,
+    readable: HashMap<usize, Option<Readable>, RandomState>,
 }
 
 impl<'v> Walk<'v> {
@@ -215,15 +215,15 @@ impl<'v> Walk<'v> {
             view,
             asked,
             queue: asked.stretches.iter().map(whole).collect(),
-            doors: HashMap::default(),
+            readable: HashMap::default(),
         }
     }
 
     fn run(mut self) -> Result<Newest, Error> {
         let (mut newest, mut bytes) = (Newest::default(), 0);
-        while let Some((place, (stretch, is_found))) = self.queue.pop_first() {
-            let is_behind = self.asked.until.is_some_and(|until| place > until);
-            if is_behind || place.timestamp() < self.asked.since_ms {
+        while let Some((key, (stretch, is_found))) = self.queue.pop_first() {
+            let is_behind = self.asked.until.is_some_and(|until| key > until);
+            if is_behind || key.timestamp() < self.asked.since_ms {
                 break;
             }
             if !is_found {
@@ -233,19 +233,19 @@ impl<'v> Walk<'v> {
                 }
                 continue;
             }
-            if stretch.from < place.sequence() {
-                let first = Place::new(place.timestamp(), place.timeline, place.sequence() - 1);
+            if stretch.from < key.sequence() {
+                let first = FeedKey::new(key.timestamp(), key.timeline, key.sequence() - 1);
                 self.queue
                     .insert(first, (Stretch { first, ..stretch }, false));
             }
             newest.looked += 1;
-            if let Some(message) = self.message(place)? {
+            if let Some(message) = self.message(key)? {
                 bytes += message.json_bytes_max();
-                newest.messages.insert(place, message);
+                newest.messages.insert(key, message);
             }
             let is_full = newest.messages.len() >= self.asked.limit || bytes > self.asked.bytes_max;
             if is_full || newest.looked >= LOOKED_MAX {
-                newest.until = Some(place);
+                newest.until = Some(key);
                 break;
             }
         }
@@ -253,21 +253,21 @@ impl<'v> Walk<'v> {
     }
 
     /// The place of the last message of a stretch that is behind the place asked for.
-    fn last_of(&mut self, stretch: Stretch) -> Result<Option<Place>, Error> {
+    fn last_of(&mut self, stretch: Stretch) -> Result<Option<FeedKey>, Error> {
         let (view, behind, timeline) = (self.view, self.asked.behind, stretch.first.timeline);
-        let Some(Door { name, head, .. }) = self.door(timeline)? else {
+        let Some(Readable { name, head, .. }) = self.readable(timeline)? else {
             return Ok(None);
         };
-        let place = |sequence| {
+        let key = |sequence| {
             let at = timestamp(view, name, head, sequence)?;
-            Ok::<_, Error>(Place::new(at, timeline, sequence))
+            Ok::<_, Error>(FeedKey::new(at, timeline, sequence))
         };
         let mut low = stretch.from.max(head.floor);
         let (lowest, last) = (low, stretch.first.sequence().min(head.last));
         if last < low {
             return Ok(None);
         }
-        let first = place(last)?;
+        let first = key(last)?;
         if first > behind {
             return Ok(Some(first));
         }
@@ -275,25 +275,25 @@ impl<'v> Walk<'v> {
         let (mut high, mut step) = (last, 1);
         while low < high {
             let middle = high.saturating_sub(step).max(low + (high - low) / 2);
-            if place(middle)? > behind {
+            if key(middle)? > behind {
                 low = middle + 1;
             } else {
                 high = middle;
                 step *= 2;
             }
         }
-        (low > lowest).then(|| place(low - 1)).transpose()
+        (low > lowest).then(|| key(low - 1)).transpose()
     }
 
-    fn door(&mut self, timeline: usize) -> Result<Option<&Door>, Error> {
-        if !self.doors.contains_key(&timeline) {
-            let door = self.open(timeline)?;
-            self.doors.insert(timeline, door);
+    fn readable(&mut self, timeline: usize) -> Result<Option<&Readable>, Error> {
+        if !self.readable.contains_key(&timeline) {
+            let found = self.open(timeline)?;
+            self.readable.insert(timeline, found);
         }
-        Ok(self.doors[&timeline].as_ref())
+        Ok(self.readable[&timeline].as_ref())
     }
 
-    fn open(&self, timeline: usize) -> Result<Option<Door>, Error> {
+    fn open(&self, timeline: usize) -> Result<Option<Readable>, Error> {
         let (id, incarnation) = &self.asked.timelines[timeline];
         let name = Name::new(id);
         let head = HeadRow::existing(self.view, &name)?;
@@ -301,7 +301,7 @@ impl<'v> Walk<'v> {
             return Ok(None);
         };
         match self.site.reader(self.view, &name, &head, &self.asked.asker) {
-            Ok(reader) => Ok(Some(Door {
+            Ok(reader) => Ok(Some(Readable {
                 head: reader.sees(head),
                 name,
                 reader,
@@ -312,12 +312,12 @@ impl<'v> Walk<'v> {
     }
 
     /// The message at a place as the user sees it; `None` if they don't.
-    fn message(&mut self, place: Place) -> Result<Option<FeedMessage>, Error> {
+    fn message(&mut self, key: FeedKey) -> Result<Option<FeedMessage>, Error> {
         let (view, site, asked) = (self.view, self.site, self.asked);
-        let Some(Door { name, head, reader }) = self.door(place.timeline)? else {
+        let Some(Readable { name, head, reader }) = self.readable(key.timeline)? else {
             return Ok(None);
         };
-        let message = load_held(view, name, head, place.sequence())?;
+        let message = load_held(view, name, head, key.sequence())?;
         let message = shown(message, &site.time);
         let reader = (asked.asker.user(), reader);
         if message.entry.is_none()
@@ -325,7 +325,7 @@ impl<'v> Walk<'v> {
         {
             return Ok(None);
         }
-        let timeline = &asked.timelines[place.timeline].0;
+        let timeline = &asked.timelines[key.timeline].0;
         Ok(Some(FeedMessage {
             timeline: timeline.clone(),
             epoch: site.epochs.text(timeline, head.incarnation),

@@ -7,7 +7,7 @@
 
 use tideline_base::entry::EntryKind;
 use tideline_base::ids::TableId;
-use tideline_table::{DropContext, Entry, Malformed, Owner, Retention, owner_of_text};
+use tideline_table::{BuiltInTables, DropContext, Entry, Malformed, Owner, owner_of_text};
 
 use super::super::Limits;
 use super::super::marks;
@@ -47,11 +47,11 @@ impl Window {
 }
 
 /// What timelines know about their rows.
-pub(in crate::timeline) struct TimelineRetention {
+pub(in crate::timeline) struct TimelineTables {
     pub(in crate::timeline) window: Window,
 }
 
-impl Retention for TimelineRetention {
+impl BuiltInTables for TimelineTables {
     fn is_over(
         &self,
         table: TableId,
@@ -80,7 +80,7 @@ impl Retention for TimelineRetention {
     }
 }
 
-impl TimelineRetention {
+impl TimelineTables {
     fn marked(
         &self,
         table: TableId,
@@ -189,7 +189,7 @@ mod tests {
 
     fn is_dropped(key: &Key, value: Vec<u8>, head: Option<HeadRow>, now_ms: u64) -> bool {
         let window = Window { ms: 100, count: 3 };
-        let rules = TableRules::new(Arc::new(TimelineRetention { window }), Catalog::default());
+        let rules = TableRules::new(Arc::new(TimelineTables { window }), Catalog::default());
         let head_key = Name::new("room").head_key();
         let context = DropContext {
             now_ms,
@@ -363,7 +363,7 @@ mod tests {
         }
         assert!(is_dropped(&reaction(3), vec![], Some(head()), 0));
         // Those of a tombstone are dropped, and its sums say so as long as it is above the floor.
-        let rules = TimelineRetention {
+        let rules = TimelineTables {
             window: Window { ms: 100, count: 3 },
         };
         let sums = name.reaction_sums_key(INCARNATION, 4);

@@ -13,7 +13,7 @@ use crate::timeline::{
 };
 use tideline_model::Value;
 use tideline_model::access::{
-    Asker, Claim, Gate, Grants, Identity, PolicyRights, Right, Rights, Rules, Who,
+    Asker, Claim, CurrentRules, Grants, Identity, PolicyRights, Right, Rights, Rules, Who,
 };
 
 fn rights(list: &[Right]) -> Rights {
@@ -21,7 +21,7 @@ fn rights(list: &[Right]) -> Rights {
 }
 
 /// Rooms: others nothing, members read and append, owners all, guests nothing.
-pub(super) fn gate() -> Arc<Gate> {
+pub(super) fn rules() -> Arc<CurrentRules> {
     let all = [Right::Edit, Right::Moderate, Right::Members, Right::Manage];
     let owner = rights(&[Right::Read, Right::Append]).or(rights(&all));
     let roles = [("owner", owner), ("guest", Rights::NONE)];
@@ -32,22 +32,25 @@ pub(super) fn gate() -> Arc<Gate> {
         roles: roles.map(|(role, rights)| (role.to_owned(), rights)).into(),
         creator: Some("owner".to_owned()),
     };
-    Arc::new(Gate::new(Rules::new(Grants::default(), vec![policy])))
+    Arc::new(CurrentRules::new(Rules::new(
+        Grants::default(),
+        vec![policy],
+    )))
 }
 
-pub(super) fn user(gate: &Arc<Gate>, name: &str, on: &str, given: &[Right]) -> Asker {
+pub(super) fn user(rules: &Arc<CurrentRules>, name: &str, on: &str, given: &[Right]) -> Asker {
     let identity = Identity {
         who: Who::User(name.into()),
         for_user: None,
         grants: Arc::new(grants(on, given)),
     };
     Asker::with_claim(
-        Arc::new(Claim::new(identity, Arc::clone(gate), None)),
+        Arc::new(Claim::new(identity, Arc::clone(rules), None)),
         Rights::NONE,
     )
 }
 
-pub(super) fn key(gate: &Arc<Gate>, on: &str, given: &[Right]) -> Asker {
+pub(super) fn key(rules: &Arc<CurrentRules>, on: &str, given: &[Right]) -> Asker {
     let identity = Identity {
         who: Who::Key {
             id: "id".into(),
@@ -57,7 +60,7 @@ pub(super) fn key(gate: &Arc<Gate>, on: &str, given: &[Right]) -> Asker {
         grants: Arc::new(grants(on, given)),
     };
     Asker::with_claim(
-        Arc::new(Claim::new(identity, Arc::clone(gate), None)),
+        Arc::new(Claim::new(identity, Arc::clone(rules), None)),
         Rights::NONE,
     )
 }
@@ -150,13 +153,13 @@ fn a_hidden_timeline_is_one_that_is_not_there() {
     let directory = directory();
     runtime().block_on(async {
         let world = World::open(directory.path(), 2);
-        let (timelines, gate) = (&world.timelines, gate());
-        let back_end = key(&gate, "*", &[Right::Admin]);
+        let (timelines, rules) = (&world.timelines, rules());
+        let back_end = key(&rules, "*", &[Right::Admin]);
         append(timelines, &back_end, "room/1").await.unwrap();
         add(timelines, &back_end, "room/1", member("ann", "member"))
             .await
             .unwrap();
-        let (ann, eve) = (user(&gate, "ann", "x", &[]), user(&gate, "eve", "x", &[]));
+        let (ann, eve) = (user(&rules, "ann", "x", &[]), user(&rules, "eve", "x", &[]));
         for timeline in ["room/1", "room/none"] {
             let missing = timeline == "room/none";
             let of_ann = |there: &'static str| if missing { "timeline_not_found" } else { there };
@@ -207,12 +210,12 @@ fn sync_says_forbidden_and_lists_leave_out() {
     let directory = directory();
     runtime().block_on(async {
         let world = World::open(directory.path(), 2);
-        let (timelines, gate) = (&world.timelines, gate());
-        let back_end = key(&gate, "*", &[Right::Admin]);
+        let (timelines, rules) = (&world.timelines, rules());
+        let back_end = key(&rules, "*", &[Right::Admin]);
         for name in ["news/1", "news/2", "room/1", "zoo"] {
             append(timelines, &back_end, name).await.unwrap();
         }
-        let ann = user(&gate, "ann", "news/*", &[Right::Read]);
+        let ann = user(&rules, "ann", "news/*", &[Right::Read]);
         let states = async |asker: &Asker| {
             let position = |timeline| SyncPosition {
                 timeline,
@@ -267,7 +270,7 @@ fn sync_says_forbidden_and_lists_leave_out() {
             let all = ["news/1", "news/2", "room/1", "zoo"];
             assert_eq!(listed(&back_end, limit).await, all);
         }
-        assert!(listed(&user(&gate, "eve", "x", &[]), 10).await.is_empty());
+        assert!(listed(&user(&rules, "eve", "x", &[]), 10).await.is_empty());
     });
 }
 
@@ -276,9 +279,9 @@ fn nobody_gives_or_takes_more_than_they_have() {
     let directory = directory();
     runtime().block_on(async {
         let world = World::open(directory.path(), 2);
-        let (timelines, gate) = (&world.timelines, gate());
+        let (timelines, rules) = (&world.timelines, rules());
         let makes = [Right::Read, Right::Create, Right::Members];
-        let ann = user(&gate, "ann", "room/*", &makes);
+        let ann = user(&rules, "ann", "room/*", &makes);
         let create = |asker: &Asker, members, settings| Create {
             target: target(asker, "room/1", &[Right::Create]),
             meta: Vec::new(),
@@ -301,7 +304,7 @@ fn nobody_gives_or_takes_more_than_they_have() {
         assert_eq!(role("ann").await.as_deref(), Some("owner"));
         assert_eq!(role("bob").await.as_deref(), Some("owner"));
         // A policy without a role for creators: she has what she has.
-        let plain = Arc::new(Gate::new(Rules::default()));
+        let plain = Arc::new(CurrentRules::new(Rules::default()));
         let cleo = user(&plain, "cleo", "hall/*", &makes);
         let hall = |members, settings| Create {
             target: target(&cleo, "hall/1", &[Right::Create]),
@@ -315,7 +318,7 @@ fn nobody_gives_or_takes_more_than_they_have() {
         assert_eq!(said(made.await), "ok");
         // A user that has `members` from the token only can't make anybody, or themselves, an owner.
         let dan = user(
-            &gate,
+            &rules,
             "dan",
             "room/*",
             &[Right::Read, Right::Append, Right::Members],
@@ -360,7 +363,7 @@ fn nobody_gives_or_takes_more_than_they_have() {
             "forbidden"
         );
         // Bob may not even read any more, and leaves all the same; nobody else does that for him without the right.
-        let bob = user(&gate, "bob", "x", &[]);
+        let bob = user(&rules, "bob", "x", &[]);
         assert_eq!(
             said(timelines.remove_members(remove(&bob, "x")).await),
             "timeline_not_found"
@@ -377,11 +380,11 @@ fn edits_are_for_ones_own_and_moderation_for_all() {
     let directory = directory();
     runtime().block_on(async {
         let world = World::open(directory.path(), 2);
-        let (timelines, gate) = (&world.timelines, gate());
+        let (timelines, rules) = (&world.timelines, rules());
         let writes = [Right::Read, Right::Append, Right::Create, Right::Edit];
         let (ann, ben) = (
-            user(&gate, "ann", "hall", &writes),
-            user(&gate, "ben", "hall", &writes),
+            user(&rules, "ann", "hall", &writes),
+            user(&rules, "ben", "hall", &writes),
         );
         append(timelines, &ann, "hall").await.unwrap();
         let edit = |asker: &Asker| UpdateMessage {
@@ -402,22 +405,22 @@ fn edits_are_for_ones_own_and_moderation_for_all() {
             "forbidden"
         );
         assert_eq!(said(timelines.update_message(edit(&ann)).await), "ok");
-        let reads = user(&gate, "ann", "hall", &[Right::Read]);
+        let reads = user(&rules, "ann", "hall", &[Right::Read]);
         assert_eq!(
             said(timelines.update_message(edit(&reads)).await),
             "forbidden"
         );
         let moderates = [Right::Read, Right::Moderate];
-        let eve = user(&gate, "eve", "hall", &moderates);
+        let eve = user(&rules, "eve", "hall", &moderates);
         assert_eq!(said(timelines.update_message(edit(&eve)).await), "ok");
         // Without `read` it is nothing.
-        let blind = user(&gate, "eve", "hall", &[Right::Moderate, Right::Edit]);
+        let blind = user(&rules, "eve", "hall", &[Right::Moderate, Right::Edit]);
         assert_eq!(
             said(timelines.update_message(edit(&blind)).await),
             "timeline_not_found"
         );
         // What a key sends for nobody is its own.
-        let shop = key(&gate, "hall", &writes);
+        let shop = key(&rules, "hall", &writes);
         append(timelines, &shop, "hall").await.unwrap();
         let message = timelines
             .get_message(target(&ann, "hall", &[]), 2)
@@ -441,10 +444,10 @@ fn a_change_of_rules_counts_for_what_waits_and_for_what_is_due() {
     let directory = directory();
     runtime().block_on(async {
         let world = World::open(directory.path(), 2);
-        let (timelines, gate) = (&world.timelines, gate());
-        let back_end = key(&gate, "*", &[Right::Admin]);
+        let (timelines, rules) = (&world.timelines, rules());
+        let back_end = key(&rules, "*", &[Right::Admin]);
         append(timelines, &back_end, "hall").await.unwrap();
-        let ann = user(&gate, "ann", "x", &[]);
+        let ann = user(&rules, "ann", "x", &[]);
         let resume = || Resume {
             asker: ann.needing(rights(&[Right::Read])),
             timeline: "hall".to_owned(),
@@ -460,7 +463,7 @@ fn a_change_of_rules_counts_for_what_waits_and_for_what_is_due() {
             others: rights(&[Right::Read]),
             ..PolicyRights::default()
         };
-        gate.replace(Rules::new(Grants::default(), vec![policy]));
+        rules.replace(Rules::new(Grants::default(), vec![policy]));
         assert_eq!(said(timelines.resume(resume()).await), "ok");
         assert_eq!(said(append(timelines, &ann, "hall").await), "forbidden");
         // A claim that has ended gives nothing to what was prepared before.

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::timeline::{
-    Append, AppendOne, Create, Kept, Limits, Policies, Policy, Settings, SettingsPatch, Target,
-    Timelines,
+    Append, AppendOne, Create, Limits, Policies, Policy, Retention, Settings, SettingsPatch,
+    Target, Timelines,
 };
 use tideline_base::ids::{Clock, PartitionId, Position};
 use tideline_model::access::Asker;
@@ -18,7 +18,7 @@ const AT: PartitionId = PartitionId(0);
 const START_MS: u64 = 1_000_000_000;
 const NAMES: [&str; 5] = ["a", "b", "c/1", "c/2", "own"];
 
-fn policy(prefix: &str, kept: Kept) -> Policy {
+fn policy(prefix: &str, kept: Retention) -> Policy {
     Policy {
         prefix: prefix.to_owned(),
         settings: Settings {
@@ -28,10 +28,10 @@ fn policy(prefix: &str, kept: Kept) -> Policy {
     }
 }
 
-fn messages(messages: u64) -> Kept {
-    Kept {
+fn messages(messages: u64) -> Retention {
+    Retention {
         messages: Some(messages),
-        ..Kept::default()
+        ..Retention::default()
     }
 }
 
@@ -95,9 +95,9 @@ async fn a_changed_policy_trims_timelines_that_nobody_writes_to() {
     assert_eq!(none, [1, 1, 1, 1, 2]);
     let (same, [before, after]) = floors(dir.path(), later, Vec::new()).await;
     assert_eq!((same, before), (none, after));
-    let age = Kept {
+    let age = Retention {
         age_ms: Some(1_000),
-        ..Kept::default()
+        ..Retention::default()
     };
     let policies = || vec![policy("", age), policy("c/", messages(2))];
     let (changed, _) = floors(dir.path(), later, policies()).await;

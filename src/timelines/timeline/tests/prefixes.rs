@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::access::{append, gate, key, target, user};
+use super::access::{append, key, rules, target, user};
 use super::commands::{World, directory, runtime};
 use crate::timeline::{Behind, Level, LevelEntry, SettingsPatch};
 use tideline_model::access::{Asker, Right};
@@ -116,9 +116,9 @@ proptest! {
         let directory = directory();
         runtime().block_on(async {
             let world = World::open(directory.path(), 3);
-            let (timelines, gate) = (&world.timelines, gate());
-            let back_end = key(&gate, "*", &[Right::Admin]);
-            let ann = user(&gate, "ann", "x*", &[Right::Read]);
+            let (timelines, rules) = (&world.timelines, rules());
+            let back_end = key(&rules, "*", &[Right::Admin]);
+            let ann = user(&rules, "ann", "x*", &[Right::Read]);
             let (mut all, mut of_ann) = (BTreeSet::new(), BTreeSet::new());
             for (name, fate) in names {
                 if all.contains(&name) || append(timelines, &back_end, &name).await.is_err() {

@@ -11,8 +11,8 @@ use super::super::rows::tables::{DUE, Name, id_columns};
 use super::commands::directory;
 use crate::timeline::time::{Due, Kind, due_key, expiry_columns};
 use crate::timeline::{
-    AddMembers, Append, AppendOne, EntryLimits, Kept, Limits, MemberRow, NewMember, React,
-    RemoveMembers, SettingsPatch, StoredTimelines, Target, Timelines, UpdateMessage,
+    AddMembers, Append, AppendOne, EntryLimits, Limits, MemberRow, NewMember, React, RemoveMembers,
+    Retention, SettingsPatch, StoredTimelines, Target, Timelines, UpdateMessage,
 };
 use tideline_base::ids::{Clock, PartitionId};
 use tideline_model::access::Asker;
@@ -92,10 +92,10 @@ fn with_timeline(bend: impl FnOnce(&mut Txn<'_>, &Name, HeadRow) + Send + 'stati
             announce: None,
         };
         timelines.remove_members(remove).await.unwrap();
-        let kept = Kept {
+        let kept = Retention {
             age_ms: Some(1 << 40),
             bytes: Some(6_400),
-            ..Kept::default()
+            ..Retention::default()
         };
         let patch = SettingsPatch {
             retention: Some(Some(kept)),

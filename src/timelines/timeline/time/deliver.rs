@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use tideline_base::ids::PartitionId;
-use tideline_model::access::{Gate, Right, Rights};
+use tideline_model::access::{CurrentRules, Right, Rights};
 use tideline_table::{Malformed, ReadError, Source as _, Txn, View, damaged, delete, put};
 
 use super::super::write::append::Prepared;
@@ -39,7 +39,7 @@ impl Delivery {
     /// Reads and encodes what a due row leads to.
     pub(super) fn read(
         view: &View,
-        (partition, gate): (PartitionId, Option<&Arc<Gate>>),
+        (partition, rules): (PartitionId, Option<&Arc<CurrentRules>>),
         now_ms: u64,
         due: Due,
     ) -> Result<Delivery, ReadError> {
@@ -48,7 +48,7 @@ impl Delivery {
             return Ok(Delivery { due, message: None });
         };
         let row = read(key.as_bytes(), &value)?;
-        let prepared = prepare((partition, gate), now_ms, &due, &row);
+        let prepared = prepare((partition, rules), now_ms, &due, &row);
         let prepared = prepared.map_err(|_| damaged(key.as_bytes(), "not a scheduled message"))?;
         Ok(Delivery {
             due,
@@ -103,7 +103,7 @@ impl Delivery {
 }
 
 fn prepare(
-    (partition, gate): (PartitionId, Option<&Arc<Gate>>),
+    (partition, rules): (PartitionId, Option<&Arc<CurrentRules>>),
     now_ms: u64,
     due: &Due,
     row: &ScheduledRow,
@@ -112,7 +112,7 @@ fn prepare(
     let timeline = due.name.text()?;
     let needs = Rights::NONE.with(Right::Append);
     let append = Append {
-        asker: row.given.asker(gate, &sender, &timeline, needs),
+        asker: row.given.asker(rules, &sender, &timeline, needs),
         timeline,
         messages: vec![AppendOne {
             entry: row.entry.clone(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tideline_base::ids::{PartitionId, Position};
-use tideline_model::access::Gate;
+use tideline_model::access::CurrentRules;
 use tideline_table::{Purpose, ReadError, Txn, View};
 
 use super::super::write::Site;
@@ -149,13 +149,13 @@ impl Timer {
         let (partition, from_ms) = (self.partition, self.from_ms);
         let now_ms = self.timelines.now_ms();
         self.stepped_at_ms = now_ms;
-        let gate = self.timelines.inner.gate.get().cloned();
+        let rules = self.timelines.inner.rules.get().cloned();
         let work = self
             .timelines
             .read(partition, move |view| {
                 Ok(Work::read(
                     view,
-                    (partition, gate.as_ref()),
+                    (partition, rules.as_ref()),
                     from_ms,
                     now_ms,
                 )?)
@@ -277,7 +277,7 @@ impl Timer {
 impl Work {
     fn read(
         view: &View,
-        (partition, gate): (PartitionId, Option<&Arc<Gate>>),
+        (partition, rules): (PartitionId, Option<&Arc<CurrentRules>>),
         from_ms: [u64; KINDS.len()],
         now_ms: u64,
     ) -> Result<Work, ReadError> {
@@ -291,7 +291,7 @@ impl Work {
         }
         let first = [delivered.first(), expired.first(), trims.first()];
         let first_ms = first.into_iter().flatten().map(|due| due.at_ms).min();
-        let deliver = |due| Delivery::read(view, (partition, gate), now_ms, due);
+        let deliver = |due| Delivery::read(view, (partition, rules), now_ms, due);
         expired.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
         let of_one = |a: &Due, b: &Due| a.name.as_bytes() == b.name.as_bytes();
         let members = expired.chunk_by(of_one);

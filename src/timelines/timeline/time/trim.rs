@@ -21,7 +21,7 @@ use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::tables::Name;
 use super::super::write::{Site, put_head, version};
 use super::due::{Due, Kind, due_key, put_due};
-use tideline_model::timelines::Kept;
+use tideline_model::timelines::Retention;
 
 impl Site {
     /// Keeps a timeline within its retention when so many bytes were appended, or when the retention `is_new`. The
@@ -89,7 +89,12 @@ impl Site {
     }
 
     /// The retention in force.
-    fn kept(&self, rows: &impl Source, name: &Name, head: &HeadRow) -> Result<Kept, ReadError> {
+    fn kept(
+        &self,
+        rows: &impl Source,
+        name: &Name,
+        head: &HeadRow,
+    ) -> Result<Retention, ReadError> {
         let settings = self.configured(rows, name, head)?.settings;
         Ok(settings.retention.unwrap_or_default())
     }

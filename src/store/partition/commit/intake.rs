@@ -1,15 +1,15 @@
 //! Which writes a partition still takes while it is about to end, or closes.
 //!
-//! Owns: [`Door`]. Promises: while it is open it costs a write one load; a door that was closed for good never
+//! Owns: [`Intake`]. Promises: while it is open it costs a write one load; an intake that was closed for good never
 //! opens again. Must not: know what is in the queue.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::super::{Purpose, StoreError};
 
-/// A partition's door.
+/// A partition's intake.
 #[derive(Default)]
-pub(in super::super) struct Door(AtomicU8);
+pub(in super::super) struct Intake(AtomicU8);
 
 /// How far it is open. The numbers are what is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(in super::super) enum Opening {
 /// For nobody, for good: the process closes it.
 const CLOSED: u8 = 3;
 
-impl Door {
+impl Intake {
     /// Lets a write in, or says why not.
     pub(in super::super) fn admit(&self, purpose: Purpose) -> Result<(), StoreError> {
         match self.0.load(Ordering::SeqCst) {
@@ -56,22 +56,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_door_lets_in_what_it_is_open_for() {
-        let door = Door::default();
-        let lets_in = |purpose| door.admit(purpose).is_ok();
+    fn an_intake_lets_in_what_it_is_open_for() {
+        let intake = Intake::default();
+        let lets_in = |purpose| intake.admit(purpose).is_ok();
         let all = [Purpose::Adds, Purpose::MakesRoom, Purpose::Derives];
         for (opening, expected) in [
             (Opening::Derives, [false, false, true]),
             (Opening::Sealed, [false; 3]),
             (Opening::Open, [true; 3]),
         ] {
-            door.set(opening);
+            intake.set(opening);
             assert_eq!(all.map(lets_in), expected, "{opening:?}");
         }
-        door.set(Opening::Sealed);
-        assert_eq!(door.admit(Purpose::Adds), Err(StoreError::Busy));
-        assert!(door.close() && !door.close());
-        door.set(Opening::Open);
-        assert_eq!(door.admit(Purpose::Adds), Err(StoreError::ShuttingDown));
+        intake.set(Opening::Sealed);
+        assert_eq!(intake.admit(Purpose::Adds), Err(StoreError::Busy));
+        assert!(intake.close() && !intake.close());
+        intake.set(Opening::Open);
+        assert_eq!(intake.admit(Purpose::Adds), Err(StoreError::ShuttingDown));
     }
 }

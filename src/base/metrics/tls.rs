@@ -12,8 +12,8 @@ use super::registry::Registry;
 
 groups! {
     "Access" by []
-    /// Handles of the door: TLS and its certificate.
-    Door {
+    /// Handles of TLS: handshakes and its certificate.
+    Tls {
         handshakes: Family<Counter>, "tideline_tls_handshakes_total" ["result"]
             "TLS handshakes by result: `ok`, `failed` (a client that wants another certificate, version or no TLS), `too_slow`.",
             "Many `failed` after a renewal = clients do not trust the new certificate. `ok` at a high rate takes the processor: clients should keep their connections.";
@@ -26,7 +26,7 @@ groups! {
     }
 }
 
-impl Door {
+impl Tls {
     /// Binds what is known beforehand.
     pub(super) fn bind_known(&self) {
         for result in ["ok", "failed", "too_slow"] {
