@@ -34,20 +34,11 @@ pub struct Commands {
     rest: Bytes,
 }
 
-impl Commands {
-    /// Those of a frame, which has one at least.
-    pub fn new(encoding: Encoding, frame: Bytes) -> Result<Commands, Malformed> {
-        match frame.is_empty() {
-            true => Err(Malformed),
-            false => Ok(Commands {
-                encoding,
-                rest: frame,
-            }),
-        }
-    }
+/// Each with how many bytes it is.
+impl Iterator for Commands {
+    type Item = Result<(Command, usize), Malformed>;
 
-    /// The next one, and of how many bytes it is.
-    pub fn next(&mut self) -> Option<Result<(Command, usize), Malformed>> {
+    fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
             return None;
         }
@@ -64,6 +55,19 @@ impl Commands {
             Encoding::Protobuf => Command::decode(message).map_err(|_| Malformed),
         };
         Some(command.map(|command| (command, bytes)))
+    }
+}
+
+impl Commands {
+    /// Those of a frame, which has one at least.
+    pub fn new(encoding: Encoding, frame: Bytes) -> Result<Commands, Malformed> {
+        match frame.is_empty() {
+            true => Err(Malformed),
+            false => Ok(Commands {
+                encoding,
+                rest: frame,
+            }),
+        }
     }
 
     fn line(&mut self) -> Bytes {
