@@ -1,6 +1,6 @@
 //! Rows whose columns are the fields of a struct.
 //!
-//! Owns: [`columns`], which makes `encode` and `decode` from one list; what fields can be; rows of one column.
+//! Owns: `columns!`, which makes `encode` and `decode` from one list; what fields can be; rows of one column.
 //! Promises: a row is written in the order of its list and read in any; a column that is not in the list is refused,
 //! unless the list says where others go. Must not: know what is in a row.
 

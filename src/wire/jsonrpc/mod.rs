@@ -1,7 +1,7 @@
 //! The JSON-RPC 2.0 dialect, in JSON text or MessagePack: from the bytes of one frame or HTTP body to calls, and from
 //! replies, failures and pushes to bytes.
 //!
-//! Owns: ids, notifications, batches, and the two encodings. Promises: [`decode`] takes any bytes without a panic or
+//! Owns: ids, notifications, batches, and the two encodings. Promises: `decode` takes any bytes without a panic or
 //! deep recursion, and whenever an id can be made out the failure carries it; encoding can't fail. Must not: know what
 //! a method does; `Request` and the families do.
 

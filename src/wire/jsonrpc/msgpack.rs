@@ -55,7 +55,7 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
     Ok(decoded)
 }
 
-/// Requests are less deep (see [`Limits::check`]); the stack must hold it.
+/// Requests are less deep; the stack must hold it.
 const DEPTH_MAX: usize = 128;
 
 /// What a value is in: it decides whether it can be refused, and whether bin may be there.

@@ -79,7 +79,7 @@ impl Tail {
     }
 
     /// Has the log keep every batch above a position, whatever its age and the log's size, until the holder's next
-    /// call; `None` = the holder needs nothing of it. See [`Options::holds_log`] for the time before the first one.
+    /// call; `None` = the holder needs nothing of it. See `Options::holds_log` for the time before the first one.
     pub fn hold(&self, holder: Holder, above: Option<Position>) {
         if let Of::Live(partition) = &self.of {
             match above {
