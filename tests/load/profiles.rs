@@ -137,7 +137,7 @@ fn a_server_with_tls_is_driven_over_it() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     // Certificate and key of localhost in one file; the certificate has signed itself.
     let pem = folder.path().join("pair.pem");
-    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tls/one.pem");
+    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/src/base/tls/one.pem");
     std::fs::copy(known, &pem).expect("copied");
     let closed = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(&pem, closed).expect("its mode");

@@ -65,7 +65,7 @@ pub(crate) fn open(shared: &Arc<Shared>, caller: &mut Caller, open: Open) -> Out
         user: caller.user().ok(),
         expires_at: caller.live.as_ref().and_then(|live| live.seen().expires_at),
         server: Server {
-            name: env!("CARGO_PKG_NAME").to_owned(),
+            name: "tideline".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
         heartbeat_ms: u64::try_from(shared.options.heartbeat.as_millis()).unwrap_or(u64::MAX),
