@@ -1,8 +1,8 @@
 //! The Centrifuge client protocol, in JSON or protobuf: what SDKs of Centrifugo and centrifuge say and hear.
 //!
 //! Owns: its messages, frames, numbers, and how a publication is kept. Promises: any bytes end in a command or in
-//! [`framing::Malformed`]; encoding can't fail; a push that it has no words for is empty and is not sent. Must not: know
-//! sessions; those take commands one by one (`gateway/session/centrifuge/`), so [`Dialect::decode`] is not asked.
+//! [`framing::Malformed`]; encoding can't fail; a push that it has no words for is empty and is not sent. Must not:
+//! know sessions; those take commands one by one (`gateway/session/centrifuge/`), so [`Dialect::decode`] is not asked.
 
 #[allow(missing_docs, reason = "named and explained by Centrifuge's protocol")]
 mod api;
