@@ -3,7 +3,7 @@
 //!
 //! Owns: the order of opening, and what must be done before partitions end. Promises: before a change begins it says
 //! what it will take; a directory whose partitions can't be split or merged is left as it was. Must not: know how
-//! partitions are made (`partition/split/offline.rs`), or serve.
+//! partitions are made (`src/store/partition/split/offline.rs`), or serve.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -1,8 +1,9 @@
-//! The house rules that a compiler does not hold: layers, cycles, names, sizes, what a file says of itself.
+//! The house rules that a compiler does not hold: imports between modules, cycles, names, sizes, what a file says of
+//! itself.
 //!
-//! Owns: the layer table of ARCHITECTURE.md as data. Promises: every breach is listed with its file and line, all at
-//! once; only files that git tracks are looked at, because users keep theirs beside them. Must not: repeat what
-//! rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded channels).
+//! Owns: which modules of a crate may import which, as a table. Promises: every breach is listed with its file and
+//! line, all at once; only files that git tracks are looked at, because users keep theirs beside them. Must not: repeat
+//! what rustfmt, rustc's and clippy's lints hold already (widths, function lengths, unbounded channels).
 
 mod locks;
 
@@ -12,8 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Layers inside of a crate: module → the modules of the same crate that it may import. Between crates Cargo holds
-/// them.
+/// Inside of a crate: module → the modules of the same crate that it may import. Between crates Cargo holds the layers.
 const LAYERS: &[(&str, &[&str])] = &[
     ("src/base/bounds", &["metrics"]),
     ("src/base/decode", &[]),
@@ -39,7 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/gateway/health", &[]),
     ("src/gateway/webhook", &[]),
 ];
-/// Crates of which each module stands in the table above.
+/// Crates of which every module must be in the table above.
 const LAYERED: &[&str] = &["src/base", "src/store", "src/timelines"];
 
 /// Libraries of cryptography that `rustls` or `jsonwebtoken` can bring along besides ring: with two of them enabled

@@ -5,8 +5,8 @@
 //! above. What was held is given back when the [`Share`] is dropped; a caller that holds nothing takes no memory. Must
 //! not: wait, or know what a resource is used for; the caller of [`Share::resize`] decides what a refusal means.
 //!
-//! A new resource is a line of `resources!`. The compiler then asks for its setting (`config/layers.rs`); tests ask for
-//! its line in docs/OPERATIONS.md and for an attack on it in `tests/tablestore/misuse.py`.
+//! A new resource is a line of `resources!`. The compiler then asks for its setting (`src/config/layers.rs`); tests ask
+//! for its line in docs/OPERATIONS.md and for an attack on it in `tests/tablestore/misuse.py`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

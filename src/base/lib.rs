@@ -1,7 +1,7 @@
-//! What all layers stand on and none of them owns: IDs, orders, clocks, metrics, bounds, secrets, TLS.
+//! What all other crates stand on and none of them owns: IDs, orders, clocks, metrics, bounds, secrets, TLS.
 //!
 //! Owns: no state of a server. Promises: nothing here imports another crate of Tideline, or knows what a message is.
-//! Must not: become a place for what has a better one above.
+//! Must not: hold what one crate above could own.
 
 pub mod bounds;
 pub mod decode;

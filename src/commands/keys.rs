@@ -84,14 +84,6 @@ fn wrong(why: impl fmt::Display) -> KeyFailure {
     KeyFailure(why.to_string())
 }
 
-/// What has been done.
-enum Done {
-    Made(String),
-    Listed(Vec<Value>),
-    /// Whether there was such a key.
-    Revoked(bool),
-}
-
 /// Does it.
 pub async fn keys(
     config: &Config,
@@ -103,22 +95,23 @@ pub async fn keys(
     if let KeyCommand::Create(create) = &what {
         create.rights()?;
     }
-    let done = match place.server.open().await.map_err(wrong)? {
+    let lines = match place.server.open().await.map_err(wrong)? {
         Some(mut server) => by_call(&mut server, &what).await?,
         None => by_directory(config, &what).await?,
     };
-    match (done, &what) {
-        (Done::Made(key), _) => Ok(writeln!(out, "{key}")?),
-        (Done::Listed(keys), _) => Ok(keys.iter().try_for_each(|key| writeln!(out, "{key}"))?),
-        (Done::Revoked(true), KeyCommand::Revoke { id }) => Ok(writeln!(out, "revoked {id}")?),
-        (Done::Revoked(_), KeyCommand::Revoke { id }) => {
-            Err(wrong(format_args!("there is no key {id:?}")))
-        }
-        (Done::Revoked(_), _) => Ok(()),
+    Ok(lines.iter().try_for_each(|line| writeln!(out, "{line}"))?)
+}
+
+/// The line of a key that was taken back, if there was one.
+fn revoked(id: &str, was_there: bool) -> Result<Vec<String>, KeyFailure> {
+    match was_there {
+        true => Ok(vec![format!("revoked {id}")]),
+        false => Err(wrong(format_args!("there is no key {id:?}"))),
     }
 }
 
-async fn by_directory(config: &Config, what: &KeyCommand) -> Result<Done, KeyFailure> {
+/// Returns the lines to print.
+async fn by_directory(config: &Config, what: &KeyCommand) -> Result<Vec<String>, KeyFailure> {
     let new = match what {
         KeyCommand::Create(create) => Some(create.asked()?),
         KeyCommand::List | KeyCommand::Revoke { .. } => None,
@@ -139,20 +132,20 @@ async fn in_store(
     what: &KeyCommand,
     new: Option<NewKey>,
     now_ms: u64,
-) -> Result<Done, KeyFailure> {
+) -> Result<Vec<String>, KeyFailure> {
     if let KeyCommand::Revoke { id } = what {
-        return Ok(Done::Revoked(stored.remove(id).await.map_err(wrong)?));
+        return revoked(id, stored.remove(id).await.map_err(wrong)?);
     }
     if let Some(new) = new {
         let made = new.make(now_ms);
         let (key, secret) =
             made.map_err(|refused| wrong(format_args!("{}: {}", refused.field, refused.why)))?;
         stored.add(&key).await.map_err(wrong)?;
-        return Ok(Done::Made(secret.key(&key.id)));
+        return Ok(vec![secret.key(&key.id)]);
     }
     let mut keys = stored.keys().await.map_err(wrong)?;
     keys.sort_unstable_by_key(|key| key.created_at);
-    Ok(Done::Listed(keys.iter().map(shown).collect()))
+    Ok(keys.iter().map(|key| shown(key).to_string()).collect())
 }
 
 /// A key as `key.list` returns it.
@@ -193,7 +186,8 @@ impl CreateKey {
     }
 }
 
-async fn by_call(server: &mut Remote, what: &KeyCommand) -> Result<Done, KeyFailure> {
+/// Returns the lines to print.
+async fn by_call(server: &mut Remote, what: &KeyCommand) -> Result<Vec<String>, KeyFailure> {
     let mut ask = async |method: &str, params: Value| -> Result<Value, KeyFailure> {
         server.call(method, params).await.map_err(wrong)
     };
@@ -210,18 +204,16 @@ async fn by_call(server: &mut Remote, what: &KeyCommand) -> Result<Done, KeyFail
             }
             let made = ask("key.create", params).await?;
             let made = made["key"].as_str();
-            Done::Made(
-                made.ok_or_else(|| wrong("not a server of keys"))?
-                    .to_owned(),
-            )
+            let made = made.ok_or_else(|| wrong("not a server of keys"))?;
+            vec![made.to_owned()]
         }
         KeyCommand::List => match ask("key.list", json!({})).await?["keys"].take() {
-            Value::Array(keys) => Done::Listed(keys),
-            _ => Done::Listed(Vec::new()),
+            Value::Array(keys) => keys.iter().map(Value::to_string).collect(),
+            _ => Vec::new(),
         },
         KeyCommand::Revoke { id } => {
-            let revoked = ask("key.revoke", json!({ "id": id })).await?;
-            Done::Revoked(revoked["revoked"] == true)
+            let answer = ask("key.revoke", json!({ "id": id })).await?;
+            revoked(id, answer["revoked"] == true)?
         }
     })
 }

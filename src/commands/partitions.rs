@@ -1,7 +1,7 @@
 //! `tideline partition list|split|merge`: the partitions of a directory that no server uses, or of a running server.
 //!
 //! Owns: the arguments. Promises: either a directory or a server is named, or nothing is done. Must not: know how a
-//! partition is changed; `store.rs` does for a directory, and `remote.rs` asks a server.
+//! partition is changed; `src/data_directory.rs` does for a directory, and `remote.rs` asks a server.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Commands that ask a running server, one call after the other, in a session as those of `talk` have.
+//! Commands that ask a running server, one call after the other, in a session of the kind that `talk` opens.
 //!
 //! Owns: the calls, and what is printed of their answers. Promises: a server's refusal is printed in its words. Must
 //! not: open a data directory.

@@ -22,7 +22,7 @@ pub(super) trait Key: Serialize + Sized {
         let table = table.map_err(|error: toml::de::Error| error.message().to_owned())?;
         Self::read(&table["it"])
     }
-    /// As TOML, which has no word for a section that is not there.
+    /// As TOML. A section that is not there is `false`, because TOML has no word for nothing.
     fn show(&self) -> String {
         let shown = Value::try_from(self);
         shown.unwrap_or(Value::Boolean(false)).to_string()
@@ -49,7 +49,7 @@ pub(super) fn sections<T>(
     all.iter().map(read).collect()
 }
 
-/// A value that is no section, of which its reader has to say no more than what was expected.
+/// A value that is not a section; the error says what was expected and what was found.
 fn plain<T: DeserializeOwned>(value: &Value, expected: &str) -> Result<T, String> {
     decode::from(value.clone())
         .map_err(|_: toml::de::Error| format!("expected {expected}, found {value}"))
@@ -150,7 +150,7 @@ impl Key for Vec<String> {
     }
 }
 
-/// Whether a number is within its limits; `None` = it is beyond what they are said in.
+/// Whether a number is within its limits; `None` = it does not fit in a `u64`.
 pub(super) fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> Result<(), String> {
     match number {
         Some(number) if (min..=max).contains(&number) => Ok(()),
@@ -161,7 +161,7 @@ pub(super) fn in_range(name: &str, number: Option<u64>, min: u64, max: u64) -> R
     }
 }
 
-/// Whether a text is made of what names may have in them.
+/// Whether a text is a name: letters, digits, `.`, `_` and `-`, and not empty.
 pub(super) fn is_name(text: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     !text.is_empty() && text.bytes().all(is_fit)

@@ -155,7 +155,7 @@ fn of_timeline(change: &TimelineChange) -> Change<'_> {
         What::Configured { settings, version } => Change::TimelineConfigured(TimelineConfigured {
             timeline: timeline(),
             epoch: epoch(),
-            settings: settings.in_force(),
+            settings: settings.with_defaults(),
             version: *version,
         }),
         What::Member {

@@ -1,7 +1,7 @@
 //! The dialects that a server speaks, and the forms that its pushes take in them.
 //!
 //! Owns: the choice of a dialect by its sub-protocol, and one number for each form of a push. Promises: a number is
-//! below [`FORMS_MAX`], and two forms never share one. Must not: encode; the dialects do.
+//! below [`FORMS_MAX`], and two forms never share one. Must not: know how a push is encoded; the dialects do.
 
 use bytes::Bytes;
 

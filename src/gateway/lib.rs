@@ -1,8 +1,10 @@
-//! The gateway: sockets, sessions, and the way from a decoded request to the timelines and back.
+//! The gateway: sockets, sessions, and the way from a decoded request to the timelines and back. [`credentials`],
+//! [`health`] and [`webhook`] are by themselves: they know nothing of the rest.
 //!
 //! Owns: the listener, HTTP routes, WebSocket sessions, limits per connection, close codes. Promises: whatever a client
 //! sends or fails to read, memory stays bounded and other clients are unharmed; replies and pushes go out in the order
-//! that PROTOCOL promises. Must not: hold state that outlives a connection, or know how anything is stored.
+//! that PROTOCOL promises. Must not: know how timelines and tables are stored, or store anything itself, but for the
+//! rows of [`credentials`] and [`webhook`].
 
 pub mod centrifuge;
 mod changes;

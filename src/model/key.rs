@@ -1,4 +1,4 @@
-//! Primary keys: their columns, and the values that may stand in them.
+//! Primary keys: their columns, and the values that may be in them.
 //!
 //! Owns: the types of key columns and the order of their values. Must not: check a key (`check`, and against a table's
 //! `table/format/primary_key.rs`).

@@ -1,10 +1,12 @@
 //! The vocabulary of rows, timelines and people: what the tables, the timelines and the wires all speak of.
 //!
 //! Owns: keys, values, cells and rows; what a read selects and a write changes; tables' definitions; the limits of all
-//! of them, and [`Error`], every reason to refuse a call; in [`timelines`], [`people`] and [`server`] what their layers
-//! give and clients get, and in [`entry`] the form of values there. Promises: pure data and pure rules. A request of
-//! rows is checked once, by the constructors and checks here, when it is decoded; the tables check only what needs a
-//! definition or a stored row. Must not: know the catalog, a format on disk or a dialect.
+//! of them, and [`Error`], every reason to refuse a call on rows or tables. [`timelines`], [`people`] and [`server`]
+//! have the types that those layers give and clients get, [`entry`] how values are read and written there, [`access`]
+//! who calls and what they may do. Promises: pure data and pure rules, but for [`access`], which also keeps the rules
+//! in force and which credential of a session counts. A request of rows is checked once, by the constructors and checks
+//! here, when it is decoded; the tables check only what needs a definition or a stored row. Must not: know the catalog,
+//! a format on disk or a dialect.
 
 pub mod access;
 #[cfg(any(test, feature = "arbitrary"))]

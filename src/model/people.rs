@@ -1,7 +1,7 @@
 //! The vocabulary of what lies at users: what their layer gives is what clients get.
 //!
-//! Owns: devices and their places, and the filter and the counts of a list. Promises: a type here serialises as the
-//! protocol says, and is its schema. Must not: know a row.
+//! Owns: devices and their places, and the filter and the counts of a list of conversations. Promises: a type here
+//! serialises as the protocol says, and is its schema. Must not: know a row.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// What is stored after this was set above `stored`: in one history forward only.
+    /// The place that is stored when this one is set and `stored` was there: within one history it moves forward only.
     #[must_use]
     pub fn above(self, stored: &Place) -> Place {
         if self.epoch != stored.epoch {

@@ -1,6 +1,6 @@
 //! The vocabulary of how the server is: what its layers report is what operators get.
 //!
-//! Owns: notices, what there is on the disk, who has a log kept, and what webhooks could not post. Promises: a type
+//! Owns: notices, what there is on the disk, for whom a log is kept, and what webhooks could not post. Promises: a type
 //! here serialises as the protocol says, and is its schema. Must not: know where a figure comes from.
 
 use schemars::JsonSchema;

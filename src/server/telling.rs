@@ -124,7 +124,7 @@ pub(super) fn settled(config: &Config, clock: &Clock) -> Vec<Notice> {
     }
 }
 
-/// Shows the limits that gauges are held against. `bounds.rs` shows those of what callers share.
+/// Shows the limits that gauges are held against. `src/base/bounds.rs` shows those of what callers share.
 pub(super) fn show_limits(config: &Config, metrics: &Arc<Metrics>) {
     let image = ImageOptions::default();
     let filter_memory_bytes = usize::try_from(image.filter_memory_bytes).unwrap_or(usize::MAX);

@@ -36,7 +36,7 @@ pub use format::key::{Key, split_key};
 pub use format::primary_key::key_of;
 pub use format::row::{Row, RowWriter};
 pub use index::{Backfill, Indexed, verify_indexes};
-pub use memory::{Kept, Looked, Map as KeptMap, Mark, Memory};
+pub use memory::{Kept, Looked, Mark, Memory};
 pub use read::Got;
 pub use read::export::Exported;
 pub use read::range::{RangePage, SCANNED_BYTES_MAX, SCANNED_ROWS_MAX};
@@ -47,8 +47,8 @@ pub use stream::{
     Scope, Shard, ShardId, ShardIterator, ShardPage, TablePage, WEBHOOK, in_turn,
 };
 pub use tables::{TABLES_MAX, Tables};
-/// The way to the partition: what timelines hold and hand on (a view, a transaction, a committed batch) comes from
-/// here, so that this list says what of the store they may know.
+/// All that `timeline` and `people`, in the crate above, know of the store: a view, a transaction, a committed batch
+/// and what belongs to these.
 pub use tideline_store::partition::{
     Batch, DropContext, Each, Entry, Holder, Map, Origin, Owner, Partitions, Purpose, ReadError,
     Reason, Rows, Rules, Seal, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,

@@ -1,8 +1,8 @@
 //! What rows say, in memory, so that a look that finds nothing new reads no store.
 //!
-//! Owns: bounded maps of rows, one kind of owners each, and per partition the log position up to which they are true.
-//! Promises: what one gives is as of the tail at the call, or it says that the rows must be read. Committed batches may
-//! be noted by anyone, in order, also twice. Must not: hold what nobody asks for.
+//! Owns: bounded maps of rows by their owners, and for each partition the log position up to which its map is true.
+//! Promises: what a map returns is as of the tail at the call, or the map says that the rows must be read. Anyone may
+//! note committed batches, in order, also twice. Must not: hold what nobody asks for.
 //!
 //! Why read rows may enter a map although batches are noted meanwhile: the asker leaves a mark with a number of its own
 //! before it reads. A batch that touches the owner replaces the mark by what it made, or takes it away; then the read
@@ -24,18 +24,19 @@ const CATCH_UP_BYTES: usize = 1 << 20;
 
 /// Rows of one owner, in memory.
 pub trait Kept: Clone + 'static {
-    /// A look does not bring a map up to date that is further behind than so many batches.
+    /// A look brings a map up to date if the map is at most so many batches behind.
     const BEHIND_MAX: u64 = 4_096;
-    /// Somebody notes all batches: rows are read until such a map is up to date again. Else it begins anew.
+    /// Whether a follower of the log notes every batch. While such a map is too far behind it stays as it is, and rows
+    /// are read. Any other map that is too far behind is emptied, and begins anew at the tail.
     const IS_FED: bool = false;
 
     /// The columns of a row's key that name its owner; `None` = such rows are not kept.
     fn owner(table: TableId, columns: &[u8]) -> Option<&[u8]>;
 
-    /// How many rows there are, beside the one that each owner counts.
+    /// How many rows it counts as, beside the one that each owner counts as.
     fn rows(&self) -> usize;
 
-    /// Takes in what became of a row.
+    /// Takes in the change of a row.
     fn take(
         &mut self,
         table: TableId,
@@ -43,13 +44,13 @@ pub trait Kept: Clone + 'static {
         entry: KeyedEntry<'_>,
     ) -> Result<(), Malformed>;
 
-    /// All that is kept, if what became of one row says it.
+    /// What is kept of an owner, if the change of one row says all of it.
     fn of_one(_: KeyedEntry<'_>) -> Option<Self> {
         None
     }
 }
 
-/// Shared with those who asked: what becomes of a row is taken into a copy.
+/// Shared with the callers that asked: the change of a row is taken into a copy, if any of them still holds it.
 impl<K: Kept> Kept for Arc<K> {
     const BEHIND_MAX: u64 = K::BEHIND_MAX;
     const IS_FED: bool = K::IS_FED;
@@ -93,11 +94,11 @@ pub struct Map<K> {
     count: usize,
     generation_max: usize,
     asked: u64,
-    /// For owners that are looked up; a look may do with it what it likes.
+    /// A buffer in which a look may encode the owners that it looks up.
     pub scratch: Vec<u8>,
 }
 
-/// One kind of rows.
+/// Rows of one kind, in a map for each partition.
 pub struct Memory<K> {
     partitions: Each<Own<K>>,
 }

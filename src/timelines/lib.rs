@@ -1,7 +1,7 @@
 //! Timelines, people, and what follows the change log: the feed, the relay, the timers, changes of partitions.
 //!
-//! Owns: what PROTOCOL says of messages and people, and the tables that they lie in. Promises: each module's own, in
-//! its card. Must not: know JSON-RPC or sockets.
+//! Owns: what PROTOCOL says of messages and people, and the tables that they lie in. Promises: those that
+//! each module's file opens with. Must not: know JSON-RPC or sockets.
 
 pub mod feed;
 pub mod people;

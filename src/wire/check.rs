@@ -2,7 +2,7 @@
 //! parameters have.
 //!
 //! Owns: what is a valid name, ID, epoch, sequence. Promises: a refusal carries the path, and where there is a limit
-//! that and the actual value. Must not: parse; `entry.rs` and the dialects do.
+//! that and the actual value. Must not: parse; `model/entry/` and the dialects do.
 
 use super::failure::Failure;
 use super::limits::Limits;
@@ -61,7 +61,7 @@ pub(crate) fn device(field: &str, text: &str) -> Result<(), Failure> {
     no_control(field, text)
 }
 
-/// A timeline ID that is only read from.
+/// A timeline ID; it may be one of the server's own.
 pub(crate) fn timeline(text: &str) -> Result<(), Failure> {
     timeline_at("timeline", text)
 }
@@ -82,13 +82,13 @@ pub(crate) fn timeline_to_write(text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A timeline that is only read from, and the epoch that it must have.
+/// The ID of a timeline, which may be one of the server's own, and the epoch that it must have.
 pub(crate) fn target(text: &str, of: &Option<String>) -> Result<(), Failure> {
     timeline(text)?;
     epoch("epoch", of.as_deref())
 }
 
-/// The same of one that is written to.
+/// The same of a timeline that is written to: not one of the server's own.
 pub(crate) fn target_to_write(text: &str, of: &Option<String>) -> Result<(), Failure> {
     timeline_to_write(text)?;
     epoch("epoch", of.as_deref())

@@ -2,11 +2,11 @@
 //! turn them into bytes and back.
 //!
 //! Owns: PROTOCOL's shapes and its rules about values, names, identifiers and limits. A [`Request`] that leaves this
-//! module is whole and checked: lengths, ranges, exclusions and page limits are settled, so nothing behind it checks
+//! crate is whole and checked: lengths, ranges, exclusions and page limits are settled, so nothing behind it checks
 //! them again. Promises: no input, however broken or deep, panics or overflows the stack; every refusal names its
-//! [`Reason`]. Must not: do I/O, know sockets or sessions, or import anything but layer 0. JSON-RPC is one dialect
-//! (`jsonrpc`), in JSON or MessagePack, Centrifuge's protocol another (`centrifuge`); requests and replies know nothing
-//! of them.
+//! [`Reason`]. Must not: do I/O, know sockets or sessions, or import any crate of ours but `base` and `model`. JSON-RPC
+//! is one dialect (`jsonrpc`), in JSON or MessagePack, Centrifuge's protocol another (`centrifuge`); requests and
+//! replies know nothing of them.
 
 #[macro_use]
 mod listed;

@@ -98,8 +98,8 @@ macro_rules! methods {
             }
         }
 
-        /// A decoded and checked call. Serialises as its parameters alone; a member that is absent is `null`
-        /// then, which counts as absent.
+        /// A decoded and checked call. Serialises as its parameters alone. An absent member is written as `null`,
+        /// which readers take as absent.
         #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(untagged)]
         pub enum Request {

@@ -112,7 +112,7 @@ impl Refusal {
         self.data.retry_after_ms.map(Duration::from_millis)
     }
 
-    /// As a line, of the call with this method.
+    /// As a line that names the method that was called.
     pub(in super::super) fn of(&self, method: &str) -> String {
         let field = self.data.field.as_deref().unwrap_or_default();
         let told = format!("{method} {field}: {}: {}", self.reason(), self.message);

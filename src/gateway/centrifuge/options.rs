@@ -45,7 +45,7 @@ impl fmt::Debug for Options {
 pub struct Channels {
     /// Of those without a namespace.
     pub plain: ChannelOptions,
-    /// By what stands before the first colon.
+    /// By what is before the first colon.
     pub namespaces: HashMap<String, ChannelOptions>,
     /// Whether a namespace that is not among them has the options of those without one.
     pub takes_any: bool,
@@ -205,7 +205,7 @@ impl Channels {
         }
     }
 
-    /// The same of a channel of which this is asked; refuses what its options do not have.
+    /// The options of a channel of which `what` is asked; refuses what they do not have.
     pub fn having(&self, what: Ask, channel: &str) -> Result<&ChannelOptions, Code> {
         if channel.is_empty() {
             return Err(Code::BadRequest);

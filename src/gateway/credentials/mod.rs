@@ -2,7 +2,7 @@
 //!
 //! Owns: tokens and the keys that they are verified with, API keys, and what was revoked. Promises: a bad credential is
 //! refused for whatever is wrong with it, and only the log learns what; a secret is in no message, log or debug text.
-//! Must not: decide what an identity may do (`access` does), or know sockets, JSON-RPC or Tablestore.
+//! Must not: decide what an identity may do (`model/access/` does), or know sockets, JSON-RPC or Tablestore.
 
 mod api_key;
 mod authority;

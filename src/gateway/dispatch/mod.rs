@@ -142,12 +142,11 @@ impl Work {
         queued: impl Future<Output = Result<T, Error>> + Send + 'static,
         reply: impl FnOnce(T) -> Reply + Send + 'static,
     ) -> Work {
-        Work::Write(Box::pin(
-            async move { queued.await.map(reply).map_err(refusal) },
-        ))
+        // As the timelines say it.
+        Work::write_entry("entry", queued, reply)
     }
 
-    /// The same of an entry that has another name in the call: its refusal names that.
+    /// The same for an entry that is called `field` in the call: a refusal names it so.
     fn write_entry<T>(
         field: &'static str,
         queued: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -162,7 +161,7 @@ impl Work {
     }
 }
 
-/// A refusal of what the timelines call an entry and the call calls otherwise.
+/// A refusal by the timelines, which say `entry`: it names the field as the call does.
 fn in_field(field: &'static str, error: Error) -> Failure {
     let mut failure = refusal(error);
     if failure.field.as_deref() == Some("entry") {

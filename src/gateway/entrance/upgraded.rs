@@ -12,7 +12,7 @@ use super::socket::Socket;
 /// A connection that has become a WebSocket.
 pub(in super::super) struct Upgraded {
     pub(in super::super) socket: Socket,
-    /// Counts it where a trusted proxy stands before it.
+    /// Counts it for its client's address, if it came through a trusted proxy.
     pub(in super::super) guard: Option<ConnectionGuard>,
     /// What came behind the handshake.
     pub(in super::super) read: Bytes,

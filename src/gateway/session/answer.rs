@@ -16,7 +16,7 @@ use super::super::dispatch::{Outcome, Work};
 use super::subscriptions::parts::Opened;
 use tideline_wire::{Call, Dialect, Id, Integers, Method, Reason, Request, Together};
 
-/// One call that has begun. As a future it comes to its outcome, which is counted then, and to what waited for that.
+/// One call that has begun. As a future it gives its outcome, which is counted then, and what waited for that.
 pub(super) struct Begun {
     pub(super) shared: Arc<Shared>,
     /// `None` = a notification.

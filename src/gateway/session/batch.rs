@@ -14,8 +14,8 @@ use super::answer::{self, Begun};
 use super::subscriptions::parts::{Opened, take_back};
 use tideline_wire::{Dialect, Incoming, Together};
 
-/// Awaits calls that have begun one after the other, so that at most one page more than the reply is in memory. The
-/// reply, `None` if all were notifications; and what may begin after it.
+/// Awaits calls that have begun. It awaits one after the other, so that at most one page more than the reply is in
+/// memory. Returns the reply, `None` if all were notifications, and what may begin after it.
 pub(super) async fn all(
     calls: Vec<Begun>,
     mut together: Box<dyn Together>,

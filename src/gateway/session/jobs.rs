@@ -66,10 +66,20 @@ enum Kind {
 
 /// What a job takes while it is under way.
 #[derive(Clone, Copy)]
-struct Cost {
+pub(super) struct Cost {
     calls: usize,
     bytes: usize,
     weight: Weight,
+}
+
+impl Cost {
+    pub(super) fn new(calls: usize, bytes: usize, weight: Weight) -> Cost {
+        Cost {
+            calls,
+            bytes,
+            weight,
+        }
+    }
 }
 
 /// What a job has come to.
@@ -93,22 +103,12 @@ pub(super) enum Done {
 }
 
 impl Job {
-    /// The cost: calls, bytes, and what it takes besides.
-    fn new(
-        kind: Kind,
-        (calls, bytes, weight): (usize, usize, Weight),
-        counted: Option<Held>,
-        inside: Option<&Inside>,
-    ) -> Job {
+    fn new(kind: Kind, cost: Cost, counted: Option<Held>, inside: Option<&Inside>) -> Job {
         // Of several calls some may write, also if others read.
-        let may_write = calls > 1 || matches!(weight, Weight::Light | Weight::Append);
+        let may_write = cost.calls > 1 || matches!(cost.weight, Weight::Light | Weight::Append);
         Job {
             kind,
-            cost: Cost {
-                calls,
-                bytes,
-                weight,
-            },
+            cost,
             _counted: counted,
             _inside: inside.filter(|_| may_write).cloned(),
         }
@@ -178,7 +178,7 @@ impl Jobs {
 
     /// Takes a call that has begun, which came in so many bytes.
     pub(super) fn call(&mut self, begun: Begun, bytes: usize) {
-        let cost = (1, bytes, begun.pending.weight());
+        let cost = Cost::new(1, bytes, begun.pending.weight());
         let counted = begun.shared.metrics.gateway.in_flight.hold(1);
         let inside = self.inside.as_ref();
         self.add(Job::new(Kind::Call(begun), cost, Some(counted), inside));
@@ -199,14 +199,14 @@ impl Jobs {
         };
         let answered = batch::all(begun, together);
         let answered = answered.map(|(reply, opened)| Done::Answered(reply, opened));
-        self.boxed(shared, (calls, bytes, weight), answered.boxed());
+        self.boxed(shared, Cost::new(calls, bytes, weight), answered.boxed());
     }
 
-    /// Takes calls that are answered by one future; the cost as in [`Job::new`].
+    /// Takes calls that are answered by one future.
     pub(super) fn boxed(
         &mut self,
         shared: &Shared,
-        cost: (usize, usize, Weight),
+        cost: Cost,
         answered: BoxFuture<'static, Done>,
     ) {
         let counted = shared.metrics.gateway.in_flight.hold(1);
@@ -216,7 +216,12 @@ impl Jobs {
 
     /// Does something that no call waits for.
     pub(super) fn run(&mut self, weight: Weight, work: BoxFuture<'static, Done>) {
-        self.add(Job::new(Kind::Boxed(work), (0, 0, weight), None, None));
+        self.add(Job::new(
+            Kind::Boxed(work),
+            Cost::new(0, 0, weight),
+            None,
+            None,
+        ));
     }
 
     fn add(&mut self, job: Job) {
@@ -243,8 +248,8 @@ impl Jobs {
     /// Queues the appends that have gathered.
     pub(super) fn submit(&mut self, shared: &Arc<Shared>, dialect: &'static dyn Dialect) {
         for bundle in self.gathered.drain(..) {
-            let cost = (bundle.calls(), bundle.bytes, Weight::Append);
-            let counted = shared.metrics.gateway.in_flight.hold(cost.0);
+            let cost = Cost::new(bundle.calls(), bundle.bytes, Weight::Append);
+            let counted = shared.metrics.gateway.in_flight.hold(cost.calls);
             let answered = bundle.submit(shared, dialect).map(Done::Appended);
             let (kind, inside) = (Kind::Boxed(answered.boxed()), self.inside.as_ref());
             let job = Job::new(kind, cost, Some(counted), inside);

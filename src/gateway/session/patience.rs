@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// Whether the socket has taken nothing for so long, or a subscription lags by more than its limit.
+    /// Whether the socket has taken nothing for `stalled`, or a subscription lags by more than `behind`.
     fn lags(&self, stalled: Duration, behind: Duration) -> bool {
         let since = self.outbox.stalled();
         let now_ms = self.shared.clock.now_ms();

@@ -1,8 +1,8 @@
 //! Callers, and what they may do.
 //!
-//! Owns: rights, patterns of names, grants, identities, and the decision. Promises: every dialect and every path asks
-//! the same functions, which look at nothing but their arguments. Must not: know sockets, JSON-RPC, Tablestore or how
-//! timelines are stored.
+//! Owns: rights, patterns of names, grants, identities, the rules in force, and the decision. Promises: every dialect
+//! and every path asks the same functions, which look at nothing but their arguments. Must not: know sockets, JSON-RPC,
+//! Tablestore or how timelines are stored.
 
 mod asker;
 mod coverage;

@@ -107,7 +107,8 @@ impl CurrentRules {
         }
     }
 
-    /// Has what was given earlier count only until this says that it was taken back. Once, at the start.
+    /// From now on what a credential gave earlier counts only until `withdrawn` says that it was taken back. Called
+    /// once, at the start.
     pub fn ask_whether_withdrawn(
         &self,
         withdrawn: impl Fn(&Identity, Option<u64>) -> bool + Send + Sync + 'static,
@@ -127,7 +128,7 @@ impl CurrentRules {
         self.rules.load_full()
     }
 
-    /// Puts others in their place: every decision that begins after this returns is by them.
+    /// Replaces them: every decision that begins after this returns is by the new rules.
     pub fn replace(&self, rules: Rules) {
         self.rules.store(Arc::new(rules));
         self.turn.send_modify(|turn| *turn += 1);

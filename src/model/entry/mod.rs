@@ -106,17 +106,25 @@ pub enum Integers {
 }
 
 thread_local! {
-    /// How this thread writes them now.
+    /// How this thread writes big integers now.
     static WRITTEN: Cell<Integers> = const { Cell::new(Integers::Number) };
 }
 
 impl Integers {
-    /// Encodes something in which big integers are written this way. What is encoded elsewhere has them as numbers.
+    /// Calls `encode`: what that encodes, on this thread, has its big integers written this way. Without this they are
+    /// numbers.
     pub fn written<R>(self, encode: impl FnOnce() -> R) -> R {
-        let before = WRITTEN.replace(self);
-        let encoded = encode();
-        WRITTEN.set(before);
-        encoded
+        let _before = Before(WRITTEN.replace(self));
+        encode()
+    }
+}
+
+/// Puts back how they were written, also after a panic: the thread goes on and encodes for others.
+struct Before(Integers);
+
+impl Drop for Before {
+    fn drop(&mut self) {
+        WRITTEN.set(self.0);
     }
 }
 

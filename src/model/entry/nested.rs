@@ -21,12 +21,12 @@ pub fn compact(text: &str) -> Result<String, Cow<'static, str>> {
     Ok(compact)
 }
 
-/// Checks the same of well-formed JSON text.
+/// Checks in well-formed JSON text what JSON's grammar leaves open, as [`compact`] does.
 pub fn check(text: &str) -> Result<(), Cow<'static, str>> {
     pieces(text, |_| ())
 }
 
-/// All of a text but the space between its parts.
+/// Calls `each` with all of a text but the white space between its parts, and checks these.
 fn pieces<'t>(text: &'t str, mut each: impl FnMut(&'t str)) -> Result<(), Cow<'static, str>> {
     let bytes = text.as_bytes();
     let mut at = 0;

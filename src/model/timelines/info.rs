@@ -1,6 +1,7 @@
 //! What is known of a timeline.
 //!
-//! Owns: its members. Promises: every number says its unit. Must not: know how it is found.
+//! Owns: [`TimelineInfo`], and [`Head`], those of its numbers that move. Promises: every number says its unit. Must
+//! not: know how it is found.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

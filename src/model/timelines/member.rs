@@ -1,7 +1,7 @@
 //! Members of timelines.
 //!
-//! Owns: what is said of them, and of those who are to become members. Promises: a list is in the order that it names.
-//! Must not: decide who is a member.
+//! Owns: what is said of them, of those who are to become members, and of how far members have read. Promises: each
+//! list says its order. Must not: decide who is a member.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! A message, as everybody above the rows has it: what a read gives, and what goes out.
 //!
-//! Owns: its members, how it becomes a tombstone, and the most bytes that it takes. Promises: what it serialises as is
-//! what clients get. Must not: know its row, or who may see it.
+//! Owns: its fields, how it becomes a tombstone, and the most bytes that it takes. Promises: clients get it as it
+//! serialises. Must not: know its row, or who may see it.
 
 use std::collections::BTreeMap;
 

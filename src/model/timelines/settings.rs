@@ -1,7 +1,8 @@
 //! Settings of a timeline, as they are said and set.
 //!
 //! Owns: their shapes in calls, answers, the configuration's policies and rows. Promises: what nobody sets is
-//! [`Default`]. Must not: judge a number, or find a policy.
+//! [`Default`], but for `fan_out_members_max`, whose default the timelines have. Must not: judge a number, or find a
+//! policy.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};

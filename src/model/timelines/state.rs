@@ -1,4 +1,4 @@
-//! How calls on timelines went, and what a subscription is and why it ends.
+//! How calls on timelines went, what a subscription asks for, and why it ends.
 //!
 //! Owns: these words of the protocol. Must not: decide on one.
 

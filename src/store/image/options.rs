@@ -1,7 +1,7 @@
 //! The image's limits and their defaults.
 //!
 //! Owns: sizes and counts, each with its unit in its name. Promises: the defaults fit a machine with a few GiB of
-//! memory and a 64-bit address space. Must not: depend on the configuration module, which fills these in.
+//! memory and a 64-bit address space. Must not: know settings; `src/config/layers.rs` fills these in from them.
 
 /// Limits of one partition's image.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! Partitions: each one writer thread, one commit log, memtables and an image; and the only layer where async and sync
-//! meet.
+//! Partitions: each one writer thread, one commit log, memtables and an image; and the only module where async and
+//! sync meet.
 //!
 //! Owns: group commit, visibility, placement, recovery, flush and compaction's schedule. Promises: a closure that was
 //! submitted takes effect whole or not at all, after those submitted before it; its answer comes after its batch is on

@@ -1,7 +1,7 @@
 //! The limits of a partition, and what a write may be for.
 //!
 //! Owns: the options with their defaults, and how they shrink on a small disk, which is logged. Promises: every unit is
-//! in its field's name. Must not: depend on the configuration module, which fills these in.
+//! in its field's name. Must not: know settings; `src/config/layers.rs` fills these in from them.
 
 use std::sync::Arc;
 

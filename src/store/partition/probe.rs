@@ -1,4 +1,4 @@
-//! What tests of the layers above do to partitions, and see of them, that no server does.
+//! Calls on partitions that only the tests of the layers above make.
 //!
 //! Owns: these calls; they are in builds of tests and of faults only. Promises: what they return is as it was at one
 //! moment. Must not: return an error; what fails here fails the test.

@@ -1,7 +1,7 @@
-//! What the partition refuses, as a refusal of the tables.
+//! Errors of a partition as the tables' refusals.
 //!
-//! Owns: the way from the errors below to [`Error`]. Promises: an outcome that is not known stays so. Must not: lose
-//! the text of a row that can't be read; it is for the log.
+//! Owns: the way from this module's errors to [`Error`]. Promises: an outcome that is not known stays so. Must not:
+//! lose the text of a row that can't be read; it is for the log.
 
 use tideline_model::Error;
 

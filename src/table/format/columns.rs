@@ -71,6 +71,7 @@ macro_rules! columns {
         }
     };
 }
+
 /// What the field of a row can be.
 pub trait Stored {
     /// What is stored; `None` = it is not set.
@@ -190,8 +191,10 @@ pub fn cell_bytes(name: &str, field: &impl Stored) -> usize {
     value.map_or(0, |value| name.len() + 2 + value.cell_bytes_about())
 }
 
-/// Takes a cell that is not ours; there may be no place for others'.
+/// Takes a cell that is not in the list. It is refused if its name begins with `$`, or if the row has no field for
+/// others' columns.
 pub fn push_other(others: Option<&mut Vec<Column>>, cell: Cell<'_>) -> Result<(), Malformed> {
+    let others = others.filter(|_| !cell.name.starts_with('$'));
     let others = others.ok_or(Malformed)?;
     others.push((cell.name.to_owned(), cell.value.to_value()));
     Ok(())
@@ -200,8 +203,8 @@ pub fn push_other(others: Option<&mut Vec<Column>>, cell: Cell<'_>) -> Result<()
 type Column = (String, Value);
 
 impl RowWriter {
-    /// A row with those of others' columns in it that come before ours, which begin with `$`; and those that come
-    /// behind. There is room for `bytes` of ours.
+    /// Begins a row in which others' columns lie around ours, which begin with `$`: puts those that come before ours,
+    /// and returns those that come behind. There is room for `bytes` of ours.
     pub fn beside(others: &[Column], bytes: usize) -> (RowWriter, &[Column]) {
         let about =
             |(name, value): &Column| name.len() + 4 + ValueRef::from(value).cell_bytes_about();
@@ -295,7 +298,9 @@ mod tests {
             (Ok(3), Err(Malformed))
         );
         assert_eq!(Example::decode(&row), Ok(full));
-        let wrong = RowWriter::of("$floor", u64::MAX.into()).finish(7);
-        assert_eq!(Example::decode(&wrong), Err(Malformed));
+        for (column, value) in [("$floor", u64::MAX), ("$other", 1)] {
+            let wrong = RowWriter::of(column, value.into()).finish(7);
+            assert_eq!(Example::decode(&wrong), Err(Malformed), "{column}");
+        }
     }
 }

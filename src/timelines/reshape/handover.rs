@@ -1,4 +1,5 @@
-//! The handover: calls wait, and children take over from their parents, by the cut of `partition/split/cut.rs`.
+//! The handover: calls wait, and children take over from their parents, by the cut that
+//! `src/store/partition/split/cut.rs` makes.
 //!
 //! Owns: the steps before it, their order, and how long each may take. Promises: everything that is derived from the
 //! parents' changes is written, and their events are pushed, before the children serve; calls go on whether the cut is

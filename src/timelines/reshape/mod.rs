@@ -2,7 +2,7 @@
 //!
 //! Owns: which change is under way, how it ends, and when one begins by itself. Promises: one change at a time; calls
 //! wait for a second at most, or the cut is tried again later; whenever the process ends, all parents or all children
-//! count. Must not: know how a child is made (`partition/split/making.rs`), or what a row means.
+//! count. Must not: know how a child is made (`src/store/partition/split/making.rs`), or what a row means.
 
 mod auto;
 mod handover;

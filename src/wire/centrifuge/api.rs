@@ -277,7 +277,7 @@ impl ApiLine<'_> {
 }
 
 impl Error {
-    /// The same without what only clients are told.
+    /// The same error without what only clients get.
     pub fn for_back_ends(self) -> Error {
         Error {
             temporary: false,

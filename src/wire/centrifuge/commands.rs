@@ -1,7 +1,7 @@
 //! What clients say: commands.
 //!
-//! Owns: field numbers and names of what comes in. Promises: fields that the server does not look at are not read. Must
-//! not: check values.
+//! Owns: field numbers and names of what comes in. Promises: a field of a wrong type is refused, also one that the
+//! server does not look at. Must not: check values.
 
 use super::messages::messages;
 use super::replies::Empty;
@@ -18,7 +18,7 @@ messages! {
         optional ChannelRequest presence_stats = 9;
         optional HistoryRequest history = 10;
         optional Empty ping = 11;
-        optional Empty send = 12;
+        optional DataOnly send = 12;
         optional RpcRequest rpc = 13;
         optional RefreshRequest refresh = 14;
         optional SubRefreshRequest sub_refresh = 15;
@@ -26,8 +26,11 @@ messages! {
 
     message ConnectRequest {
         string token = 1;
+        bytes data = 2;
         /// Positions in the server's own subscriptions.
         map<string, SubscribeRequest> subs = 3;
+        string name = 4;
+        string version = 5;
     }
 
     message SubscribeRequest {
@@ -37,6 +40,7 @@ messages! {
         bool recover = 3;
         string epoch = 6;
         uint64 offset = 7;
+        bytes data = 8;
         bool join_leave = 11;
         /// The kind of deltas that it can take.
         string delta = 12;
@@ -72,6 +76,10 @@ messages! {
     message StreamPosition {
         uint64 offset = 1;
         string epoch = 2;
+    }
+
+    message DataOnly {
+        bytes data = 1;
     }
 
     message RpcRequest {

@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// A number and what stands behind it.
+    /// A number and what is behind it.
     fn step(rest: &mut &[u8]) -> Option<(usize, u8)> {
         let digits = rest.iter().position(|byte| !DIGITS.contains(byte))?;
         let place = |byte: &u8| DIGITS.iter().position(|digit| digit == byte);

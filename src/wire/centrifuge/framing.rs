@@ -34,7 +34,7 @@ pub struct Commands {
     rest: Bytes,
 }
 
-/// Each with how many bytes it is.
+/// Each command comes with its length in bytes.
 impl Iterator for Commands {
     type Item = Result<(Command, usize), Malformed>;
 

@@ -54,7 +54,7 @@ macro_rules! messages {
 }
 pub(super) use messages;
 
-/// What protobuf calls them.
+/// Rust's types under the names that protobuf has for them.
 pub(super) mod scalars {
     pub(crate) use std::primitive::bool;
     pub(crate) use std::primitive::{i32 as int32, i64 as int64, u32 as uint32, u64 as uint64};

@@ -56,6 +56,10 @@ fn garbage_is_malformed() {
         "\"id\"",
         r#"{"id":-1}"#,
         r#"{"id":"1"}"#,
+        // Of a wrong type, though the server does not look at it.
+        r#"{"id":1,"connect":{"name":5}}"#,
+        r#"{"id":1,"connect":{"version":{}}}"#,
+        r#"{"send":5}"#,
     ] {
         assert!(is_malformed(Encoding::Json, frame.as_bytes()), "{frame}");
     }
@@ -262,15 +266,21 @@ prop_compose! {
 }
 
 fn subscribe() -> impl Strategy<Value = SubscribeRequest> {
-    let subscribe = (".{0,9}", any::<(bool, u64, bool, i64, i32)>(), ".{0,5}");
+    let subscribe = (
+        ".{0,9}",
+        any::<(bool, u64, bool, i64, i32)>(),
+        payload(),
+        ".{0,5}",
+    );
     subscribe.prop_map(
-        |(channel, (recover, offset, join_leave, flag, kind), epoch)| SubscribeRequest {
+        |(channel, (recover, offset, join_leave, flag, kind), data, epoch)| SubscribeRequest {
             channel,
             recover,
             offset,
             join_leave,
             flag,
             kind,
+            data,
             epoch,
             ..SubscribeRequest::default()
         },
@@ -296,9 +306,15 @@ fn command() -> impl Strategy<Value = Command> {
     );
     let connect = (
         ".{0,9}",
+        payload(),
         prop::collection::btree_map("[a-z]{1,3}", subscribe(), 0..3),
     );
-    let connect = connect.prop_map(|(token, subs)| ConnectRequest { token, subs });
+    let connect = connect.prop_map(|(token, data, subs)| ConnectRequest {
+        token,
+        data,
+        subs,
+        ..ConnectRequest::default()
+    });
     let rpc = (".{0,9}", payload()).prop_map(|(method, data)| RpcRequest { method, data });
     (
         any::<u32>(),

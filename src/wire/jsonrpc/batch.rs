@@ -24,7 +24,7 @@ pub(super) struct Array {
     /// Of the whole array, bytes.
     limit: u64,
     out: Vec<u8>,
-    /// What the answers that are not here yet are sure of, the next one's last.
+    /// Bytes that are reserved for the answers that are not here yet; those of the next answer are last.
     reserves: Vec<usize>,
     reserved: usize,
     count: usize,
@@ -69,7 +69,7 @@ impl Together for Array {
         }
         self.count += 1;
         let begin = self.out.len();
-        // Each may have what those behind it are not sure of.
+        // An answer may take all that is not reserved for those behind it.
         let end_max = size(self.limit).saturating_sub(self.reserved + ARRAY_BYTES);
         encode::answer(&mut self.out, id, answer.as_ref(), self.encoding);
         if self.out.len() <= end_max {

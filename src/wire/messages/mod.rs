@@ -1,7 +1,7 @@
 //! What is said of messages: appends, edits, pins, reactions, hides, schedules.
 //!
-//! Owns: these families' parameters and results, and the forms of entries. Promises: a type is what its schema says.
-//! Must not: decide.
+//! Owns: these families' parameters and results; messages and entries themselves are the model's. Promises: a type is
+//! what its schema says. Must not: decide.
 
 pub(super) mod append;
 pub mod hide;

@@ -1,7 +1,7 @@
 //! What settings of a timeline may be.
 //!
 //! Owns: the ranges of their numbers. Promises: numbers that were checked can be stored. Must not: know a default; the
-//! timelines do.
+//! model and the timelines do.
 
 use super::super::failure::Failure;
 use tideline_model::timelines::SettingsPatch;

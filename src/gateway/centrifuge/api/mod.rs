@@ -185,7 +185,7 @@ impl Backend {
     }
 }
 
-/// The answer to a command that must not begin, not go on, or can't be done.
+/// The answer to a command that must not begin or go on, or that can't be done.
 fn refused(failure: &Failure) -> Error {
     match failure.reason {
         Reason::MessageIdConflict => Error::conflict(),

@@ -17,16 +17,13 @@ pub(in super::super) fn react(
     request: reaction::Add,
 ) -> Started {
     caller.user()?;
-    let queued = shared.timelines.react(React {
+    let change = React {
         target: caller.target(Method::ReactionAdd, request.timeline, request.epoch),
         sequence: request.sequence,
         reaction: request.reaction,
         adds: true,
-    });
-    Ok(Work::write(queued, |by_name| {
-        let reactions = Some(by_name.into());
-        Reply::ReactionAdd(reaction::Reacted { reactions })
-    }))
+    };
+    Ok(reacted(shared, change, Reply::ReactionAdd))
 }
 
 pub(in super::super) fn take_back(
@@ -35,16 +32,20 @@ pub(in super::super) fn take_back(
     request: reaction::Remove,
 ) -> Started {
     caller.user()?;
-    let queued = shared.timelines.react(React {
+    let change = React {
         target: caller.target(Method::ReactionRemove, request.timeline, request.epoch),
         sequence: request.sequence,
         reaction: request.reaction,
         adds: false,
-    });
-    Ok(Work::write(queued, |by_name| {
+    };
+    Ok(reacted(shared, change, Reply::ReactionRemove))
+}
+
+fn reacted(shared: &Shared, change: React, reply: fn(reaction::Reacted) -> Reply) -> Work {
+    Work::write(shared.timelines.react(change), move |by_name| {
         let reactions = Some(by_name.into());
-        Reply::ReactionRemove(reaction::Reacted { reactions })
-    }))
+        reply(reaction::Reacted { reactions })
+    })
 }
 
 pub(in super::super) fn reactions_of(

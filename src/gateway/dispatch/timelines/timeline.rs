@@ -49,7 +49,7 @@ pub(in super::super) fn configure(
     let queued = timelines.configure(target, request.settings, expected);
     Work::write(queued, |configured| {
         Reply::TimelineConfigure(timeline::Configured {
-            settings: configured.settings.in_force(),
+            settings: configured.settings.with_defaults(),
             version: configured.version,
         })
     })

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use super::channels::GRACE_MS;
 use super::connect::VERSION;
+use super::recovery::ttl;
 use super::refused::Refused;
-use super::stand::ttl;
 use super::{Centrifuge, Session};
 use crate::credentials::TokenRefused;
 use crate::dispatch::server::session::{is_same_caller, take};

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::recovery::{Placed, open, ttl};
 use super::refused::Refused;
-use super::stand::{Placed, open, ttl};
 use super::subscribe::CHANNELS_MAX;
 use super::{Session, Stage};
 use crate::centrifuge::hub::{Order, Wish};
@@ -230,12 +230,14 @@ impl Session {
             let mut room = PUBLICATIONS_MAX;
             for mut placed in opening {
                 placed.asked.limit = room;
-                let (stands, opened) = open(&shared, &mailbox, placed).await;
+                let (subscribed, opened) = open(&shared, &mailbox, placed).await;
                 // Of one that is refused the client sees that it has no such subscription.
-                if let Ok(stands) = stands {
-                    room = room.saturating_sub(stands.publications.len() as u64).max(1);
+                if let Ok(subscribed) = subscribed {
+                    room = room
+                        .saturating_sub(subscribed.publications.len() as u64)
+                        .max(1);
                     let channel = opened.name.as_ref().to_owned();
-                    result.subs.insert(channel, stands);
+                    result.subs.insert(channel, subscribed);
                 }
                 channels.push(opened);
             }

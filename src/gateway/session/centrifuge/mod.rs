@@ -10,8 +10,8 @@ mod channels;
 mod clock;
 mod connect;
 mod heard;
+mod recovery;
 mod refused;
-mod stand;
 mod subscribe;
 
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use super::answer::Weight;
-use super::jobs::Done;
+use super::jobs::{Cost, Done};
 use super::login::Entered;
 use super::subscriptions::parts::{Opened, OpenedChannel};
 use super::{Draining, End, Session};
@@ -313,7 +313,8 @@ impl Session {
         self.send(frame);
     }
 
-    /// Begins the work of a command that came in so many bytes; with the ID 0 of one that the server gives itself.
+    /// Begins the work of a command that came in so many bytes. With the ID 0 the command is the server's own, and
+    /// nobody gets a reply.
     fn begin_command(
         &mut self,
         id: u32,
@@ -331,7 +332,7 @@ impl Session {
             let reply = (id > 0).then(|| encoding.frame([&Reply { id, ..reply }]));
             Done::Answered(reply, vec![Opened::Command(channels)])
         };
-        let cost = (1, bytes, weight);
+        let cost = Cost::new(1, bytes, weight);
         self.jobs.boxed(&self.shared, cost, work.boxed());
     }
 

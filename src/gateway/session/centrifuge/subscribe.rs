@@ -1,6 +1,6 @@
 //! Subscribing to a channel, by the client or by the server.
 //!
-//! Owns: whether the client may, and where it stands afterwards. Promises: what follows a position is there whole, or
+//! Owns: whether the client may, and where it is afterwards. Promises: what follows a position is there whole, or
 //! the reply says that it is not; the reply has a first page at most, and the rest comes as pushes; nothing is pushed
 //! before the reply or after the end. Must not: follow a timeline; the native subscription does.
 
@@ -11,8 +11,8 @@ use bytes::Bytes;
 use super::super::subscriptions::deltas::Deltas;
 use super::super::subscriptions::parts::OpenedChannel;
 use super::channels::Channel;
+use super::recovery::{FIRST_PAGE, Placed, open, ttl};
 use super::refused::Refused;
-use super::stand::{FIRST_PAGE, Placed, open, ttl};
 use super::{Session, Stage};
 use crate::centrifuge::hub::{Member, Order, Wish};
 use crate::centrifuge::{Ask, ChannelOptions};

@@ -2,7 +2,8 @@
 //!
 //! Owns: which timelines are subscribed, which of them have news, and their order. Promises: no push before the
 //! subscribe reply or after the unsubscribe reply; each gets its turn; nothing is fetched while the socket has no room.
-//! Must not: hold a payload, but for one frame's part of a subscribe: what is fetched goes to the outbox at once.
+//! Must not: hold a payload: what is fetched goes to the outbox at once. Only a subscribe holds what it has read, one
+//! frame of it at most.
 
 pub(super) mod anew;
 pub(super) mod conversations;

@@ -40,7 +40,7 @@ pub(in super::super) struct OpenedChannel {
     pub(in super::super) name: Arc<str>,
     /// `None` = it is refused.
     pub(in super::super) subscription: Option<Subscription>,
-    /// What tells the client of it, if it has not asked for it.
+    /// The push by which a client that has not asked for it learns of it.
     pub(in super::super) push: Option<Bytes>,
 }
 
@@ -72,7 +72,7 @@ pub(in super::super) struct Part {
     pub(in super::super) subscription: Option<Subscription>,
 }
 
-/// The client does not learn of the reply: it has no subscriptions, and must not get pushes.
+/// Refuses what waited for a reply that the client does not get: it has no subscriptions then, and must not get pushes.
 pub(in super::super) fn take_back(opened: Vec<Opened>) -> impl Iterator<Item = Opened> {
     opened.into_iter().flat_map(|one| match one {
         Opened::Place(at, _) => vec![Opened::Place(at, None)],

@@ -43,7 +43,7 @@ impl AsRef<str> for Slot {
 }
 
 impl Slot {
-    /// The history that is followed, as far as one is.
+    /// The epoch that is followed; `None` = none is yet.
     pub(super) fn epoch(&self) -> Option<&str> {
         let live = self.live.as_ref()?;
         Some(&live.subscription.cursor().epoch)

@@ -1,5 +1,5 @@
-//! From memtables to runs, and from runs to fewer: what is merged, when, and what of it stays (`sieve.rs`); in this
-//! file neighbouring runs row by row.
+//! Flushes of memtables to runs, and merges of runs: which are merged and when, and which rows stay (`sieve.rs`). This
+//! file merges neighbouring runs row by row.
 //!
 //! Owns: the order of composition: newest first, down to a put or tombstone. Promises: with a reader that sees the
 //! newer runs above and the older ones below, the merged run shows what its inputs showed, but for what the row rules

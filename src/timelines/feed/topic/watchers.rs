@@ -343,7 +343,7 @@ mod tests {
     }
 
     /// What presence costs with 10,000 users online that all ask for it, whatever the churn. Run it with
-    /// `cargo test --release -p tideline-timelines ten_thousand -- --ignored --nocapture`.
+    /// `cargo test --release -p tideline-timelines --features faults ten_thousand -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints figures"]
     #[allow(clippy::disallowed_macros)] // figures for people

@@ -1,8 +1,7 @@
 //! Which conversations of a list are wanted.
 //!
 //! Owns: the part of a filter that the row at the user decides. Promises: a filter that asks nothing of the row needs
-//! none. Must not:
-//! read a store.
+//! none. Must not: read a store.
 
 pub use tideline_model::people::Filter;
 

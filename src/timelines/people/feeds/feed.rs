@@ -120,7 +120,7 @@ impl Sources {
         })
     }
 
-    /// The place of a message that an entry of the inbox names, if it is to be taken from there.
+    /// The key of a message that an entry of the inbox names, if it is to be taken from there.
     fn key_of(&self, timelines: &Timelines, entry: Columns) -> Option<FeedKey> {
         let entry = StoredEntry::read(entry)?;
         let at = self.find(&entry.timeline).ok()?;
@@ -143,7 +143,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// What comes before this place is known; `None` = everything is.
+    /// What comes before this key is known; `None` = everything is.
     fn known(&self) -> Option<FeedKey> {
         self.next?;
         Some(FeedKey::new(self.came_at, 0, u64::MAX))
@@ -162,7 +162,7 @@ impl Entries {
         (keys, until)
     }
 
-    /// What is up to a place has been given.
+    /// What is up to a key has been given.
     fn pass(&mut self, key: FeedKey) {
         self.waiting.retain(|waiting, _| *waiting > key);
     }
@@ -267,7 +267,7 @@ impl People {
         }
     }
 
-    /// Behind which place a page begins, and from which entry of the inbox on.
+    /// Behind which key a page begins, and from which entry of the inbox on.
     fn start(&self, sources: &Sources, range: &FeedRange) -> Result<(FeedKey, u64), Error> {
         let Some(before) = &range.before else {
             return Ok((FeedKey::FIRST, FROM_HEAD));
@@ -285,7 +285,7 @@ impl People {
         }
     }
 
-    /// The text for the page behind a place.
+    /// The text for the page behind a key.
     fn next(
         &self,
         sources: &Sources,
@@ -304,7 +304,7 @@ impl People {
         older.text(self.issuer(user))
     }
 
-    /// Looks at entries of the inbox until the first ones behind a place are known, or enough were looked at.
+    /// Looks at entries of the inbox until the first ones behind a key are known, or enough were looked at.
     async fn look(
         &self,
         (asker, sources): (&Asker, &Sources),

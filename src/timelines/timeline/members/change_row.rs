@@ -4,7 +4,8 @@
 //! is too old, so a missing row says that what came after is not known as a whole. Must not: hold what the member's
 //! own row does.
 //!
-//! A follower in place of a user: a follower came or went; neither: the right to read has changed.
+//! A row names a user if a member has changed, and a follower if one came or went. It names neither if the right to
+//! read has changed.
 
 use tideline_table::{Malformed, columns, version_of};
 
@@ -22,7 +23,7 @@ pub(in super::super) struct ChangeRow {
     pub(in super::super) left: Left,
 }
 
-/// A membership that has ended; without [`Left::joined`] there is none.
+/// A membership, or a follow, that has ended; none has if [`Left::joined`] is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Left {
     /// The member version at which it began.

@@ -49,7 +49,7 @@ impl Settings {
 
     /// The same with the defaults of those that are set nowhere.
     #[must_use]
-    pub fn in_force(&self) -> timelines::Settings {
+    pub fn with_defaults(&self) -> timelines::Settings {
         timelines::Settings {
             retention: self.retention.unwrap_or_default(),
             members_only: self.members_only.unwrap_or(false),

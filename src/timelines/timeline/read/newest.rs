@@ -70,7 +70,7 @@ impl FeedKey {
 pub struct Stretch {
     /// The lowest sequence.
     pub from: u64,
-    /// Where the last of them is, or a place before that; its sequence is that of the last.
+    /// The key of the last of them, or one before that; its sequence is that of the last.
     pub first: FeedKey,
 }
 
@@ -83,9 +83,9 @@ pub struct AskNewest {
     pub timelines: Arc<[(String, u64)]>,
     /// Which of their messages.
     pub stretches: Vec<Stretch>,
-    /// Only messages behind this place.
+    /// Only messages behind this key.
     pub behind: FeedKey,
-    /// Only messages up to this place; `None` = all.
+    /// Only messages up to this key; `None` = all.
     pub until: Option<FeedKey>,
     /// Only messages from this time on, ms.
     pub since_ms: u64,
@@ -109,7 +109,7 @@ pub struct Newest {
 }
 
 impl Newest {
-    /// What is behind this place was not read.
+    /// What is behind this key was not read.
     fn ends_at(&mut self, until: Option<FeedKey>) {
         self.until = match (self.until, until) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -201,7 +201,7 @@ struct Walk<'v> {
     site: &'v Site,
     view: &'v View,
     asked: &'v AskNewest,
-    /// What is left, by the place of its last message or one before that; and whether it is that of the message.
+    /// What is left, by the key of its last message or one before that; and whether it is that of the message.
     queue: BTreeMap<FeedKey, (Stretch, bool)>,
     /// By timeline; `None` = the user sees nothing of it, or it is another by now.
     readable: HashMap<usize, Option<Readable>, RandomState>,
@@ -252,7 +252,7 @@ impl<'v> Walk<'v> {
         Ok(newest)
     }
 
-    /// The place of the last message of a stretch that is behind the place asked for.
+    /// The key of the last message of a stretch that is behind the key asked for.
     fn last_of(&mut self, stretch: Stretch) -> Result<Option<FeedKey>, Error> {
         let (view, behind, timeline) = (self.view, self.asked.behind, stretch.first.timeline);
         let Some(Readable { name, head, .. }) = self.readable(timeline)? else {
@@ -311,7 +311,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// The message at a place as the user sees it; `None` if they don't.
+    /// The message with a key as the user sees it; `None` if they don't.
     fn message(&mut self, key: FeedKey) -> Result<Option<FeedMessage>, Error> {
         let (view, site, asked) = (self.view, self.site, self.asked);
         let Some(Readable { name, head, reader }) = self.readable(key.timeline)? else {

@@ -31,7 +31,7 @@ pub(in super::super) struct HeadRow {
     pub(in super::super) members: u32,
     /// The last number of a change of members or of the right to read; 0 if none.
     pub(in super::super) member_version: u64,
-    /// Up to here the rows are kept that unread counts need, while there are no members; see [`HeadRow::counted`].
+    /// Up to here the rows that unread counts need are kept; 0 while there are members. See [`HeadRow::counted`].
     pub(in super::super) counted: u64,
     /// What is set explicitly; see [`MEMBERS_ONLY`] and the others.
     pub(in super::super) flags: u8,

@@ -82,7 +82,7 @@ impl Model {
                 created_at: self.now,
                 updated_at: self.now,
                 last_at: None,
-                settings: Settings::default().in_force(),
+                settings: Settings::default().with_defaults(),
                 settings_version: 0,
                 members_count: 0,
             },

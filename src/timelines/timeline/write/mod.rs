@@ -171,7 +171,7 @@ impl Epochs {
             created_at: meta.created_at,
             updated_at: meta.updated_at,
             last_at: (head.last > 0).then_some(head.last_at),
-            settings: configured.settings.in_force(),
+            settings: configured.settings.with_defaults(),
             settings_version: configured.version,
             members_count: u64::from(head.members),
         }

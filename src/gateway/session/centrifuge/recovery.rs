@@ -1,4 +1,4 @@
-//! Where a client stands in a channel when it is subscribed.
+//! Where a client is in a channel when it is subscribed.
 //!
 //! Owns: the rules of recovery. Promises: what follows a position is there whole, or it is said that it is not; a first
 //! page at most is read, and the rest is followed. Must not: decide rights.
@@ -67,7 +67,7 @@ async fn follow(
         data,
     } = placed;
     let asked_from = position.as_ref().map(|position| position.offset);
-    let stands = |epoch: String, head, recovered_from: Option<u64>| SubscribeResult {
+    let result_at = |epoch: String, head, recovered_from: Option<u64>| SubscribeResult {
         recoverable: true,
         positioned: true,
         epoch,
@@ -96,7 +96,7 @@ async fn follow(
     let watch = match begun {
         Ok(subscription) => {
             let cursor = subscription.cursor();
-            let result = stands(
+            let result = result_at(
                 cursor.epoch.as_ref().to_owned(),
                 cursor.sequence,
                 asked_from,
@@ -115,7 +115,7 @@ async fn follow(
     if let (State::Ok, Some(subscription)) = (first.state, subscription) {
         let result = SubscribeResult {
             publications: first.messages.iter().filter_map(shown).collect(),
-            ..stands(first.epoch, first.head, asked_from)
+            ..result_at(first.epoch, first.head, asked_from)
         };
         return Ok((result, subscription));
     }
@@ -127,7 +127,7 @@ async fn follow(
     let anew = subscribe(shared, &asked, Start::default(), watch, room).await;
     let (Subscribed { epoch, head, .. }, subscription) = anew.map_err(code)?;
     let subscription = subscription.ok_or(Code::Internal)?;
-    Ok((stands(epoch, head, None), subscription))
+    Ok((result_at(epoch, head, None), subscription))
 }
 
 /// Publications in the reply; the rest comes as pushes.
