@@ -17,7 +17,7 @@ use super::credential::{Credential, Refused, Source};
 use super::keys::files::{Loaded, TokenSources};
 use super::keys::jwks_url::JwksUrl;
 use super::stored::{StoredCredentials, StoredError};
-use super::tokens::{self, Named, Signed, TokenKeys, is_user};
+use super::verify_token::{self, Named, Signed, TokenKeys, is_user};
 use tideline_base::ids::Clock;
 use tideline_base::metrics::Metrics;
 use tideline_model::access::{Identity, Who};
@@ -202,7 +202,9 @@ impl Authority {
         let tokens = self.tokens.load();
         let named = Named::of(bearer)?;
         let now = self.clock.now_ms();
-        let token = tokens.by_keys(&named, |keys| tokens::verify(keys, &named, bearer, now))?;
+        let token = tokens.by_keys(&named, |keys| {
+            verify_token::verify(keys, &named, bearer, now)
+        })?;
         let credential = Credential {
             expires_at: Some(token.expires_at),
             ends_at: Some(token.expires_at.saturating_add(tokens.leeway_ms)),
@@ -225,7 +227,9 @@ impl Authority {
     /// Verifies the signature of a token of the Centrifuge dialect, which need not say what `verify_token` asks for.
     pub(super) fn signed_token(&self, named: &Named, bearer: &str) -> Result<Signed, Refused> {
         let tokens = self.tokens.load();
-        tokens.by_keys(named, |keys| tokens::verify_signed(keys, named, bearer))
+        tokens.by_keys(named, |keys| {
+            verify_token::verify_signed(keys, named, bearer)
+        })
     }
 
     fn verify_key(&self, bearer: &str, shown: Shown<'_>) -> Result<Credential, Refused> {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::keys::verifying_key::Mark;
+use super::keys::parse::Mark;
 use tideline_model::access::Identity;
 
 /// A credential that counts.

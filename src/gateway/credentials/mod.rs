@@ -6,8 +6,8 @@
 
 mod api_key;
 mod authority;
+mod centrifuge_tokens;
 mod changes;
-mod client_tokens;
 mod credential;
 mod keys;
 mod seal;
@@ -16,11 +16,11 @@ mod stored;
 mod strict_json;
 #[cfg(test)]
 mod tests;
-mod tokens;
+mod verify_token;
 
 pub use api_key::{ACT_AS_MAX, ApiKey, KeyRefused, KeySecret, NewKey};
 pub use authority::{Authority, CredentialError, Shown, named};
-pub use client_tokens::{
+pub use centrifuge_tokens::{
     ChannelClaim, ClientTokens, Connection, Overrides, Subscriber, Subscription, TokenRefused,
 };
 pub use credential::{Credential, Refused};
@@ -28,4 +28,4 @@ pub use keys::files::TokenSources;
 pub use seal::{SEALED, seal, unseal};
 pub use signing::named_id;
 pub use stored::{StoredCredentials, StoredError, verify_stored};
-pub use tokens::TokenRules;
+pub use verify_token::TokenRules;

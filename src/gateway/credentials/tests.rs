@@ -20,8 +20,8 @@ use tempfile::TempDir;
 
 use super::credential::Refused;
 use super::keys::files::TokenSources;
-use super::keys::verifying_key::VerifyingKey;
-use super::tokens::{Named, TOKEN_BYTES_MAX, TokenRules, verify};
+use super::keys::parse::VerifyingKey;
+use super::verify_token::{Named, TOKEN_BYTES_MAX, TokenRules, verify};
 
 const NOW_MS: u64 = 1_800_000_000_000;
 const NOW: u64 = NOW_MS / 1_000;
@@ -189,7 +189,7 @@ impl Bed {
         self
     }
 
-    fn verify(&self, token: &str) -> Result<super::tokens::Token, Refused> {
+    fn verify(&self, token: &str) -> Result<super::verify_token::Token, Refused> {
         let keys = self.sources.load().unwrap().fixed;
         verify(&[&keys], &Named::of(token)?, token, NOW_MS)
     }
@@ -543,6 +543,6 @@ fn marks_tell_keys_apart() {
     assert_ne!(mark(Some("a"), SECRET), mark(Some("a"), &other));
     let rules = Arc::new(TokenRules::default());
     let keys = vec![VerifyingKey::secret(None, SECRET).unwrap()];
-    let keys = super::tokens::TokenKeys::new(&rules, keys);
+    let keys = super::verify_token::TokenKeys::new(&rules, keys);
     assert!(keys.has(&mark(None, SECRET)) && !keys.has(&mark(Some("a"), SECRET)));
 }

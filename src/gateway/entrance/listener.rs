@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::super::http::patience::farewell;
+use super::super::http::timeouts::farewell;
 use super::super::limits::{ConnectionGuard, Reached};
 use super::super::{Shared, http, session};
 use super::arrival::{Arrival, Arrivals};

@@ -11,7 +11,7 @@ use hyper::header::CONTENT_ENCODING;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::Shared;
-use super::patience::is_late;
+use super::timeouts::is_late;
 use tideline_base::bounds::{Holder, Share};
 
 /// A whole body.

@@ -9,9 +9,9 @@ pub(super) mod body;
 pub(super) mod cors;
 pub(super) mod files;
 pub(super) mod origin;
-pub(super) mod patience;
 pub(super) mod respond;
 pub(super) mod rpc;
+pub(super) mod timeouts;
 pub(super) mod upgrade;
 
 use std::convert::Infallible;
@@ -43,10 +43,10 @@ use super::entrance::{
     shows_token,
 };
 use super::{Shared, dispatch, tablestore};
-use patience::{Impatient, Owed, farewell};
 use respond::{Answer, as_page, full, not_allowed, say, set};
 use tideline_model::access::Right;
 use tideline_wire::{Failure, Reason};
+use timeouts::{Impatient, Owed, farewell};
 
 /// Serves HTTP on a connection until it ends or becomes a WebSocket.
 pub(super) async fn serve(

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-use super::super::http::patience::farewell;
+use super::super::http::timeouts::farewell;
 use super::Session;
 use super::inbound::Inbound;
 use tideline_wire::centrifuge::Disconnect;

@@ -38,6 +38,14 @@ pub enum Decision {
 /// Whose a user's inbox is, is in its name.
 pub const INBOX: &str = "$inbox/";
 
+/// Whether a name is that of another user's inbox, which is hidden from everybody but a back end (an empty user),
+/// whatever their rights.
+#[must_use]
+pub fn is_inbox_of_another(name: &[u8], user: &str) -> bool {
+    let owner = name.strip_prefix(INBOX.as_bytes());
+    !user.is_empty() && owner.is_some_and(|owner| owner != user.as_bytes())
+}
+
 /// All rights that count for an identity on a name.
 #[must_use]
 pub fn rights(

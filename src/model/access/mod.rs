@@ -18,8 +18,8 @@ mod tests;
 
 pub use asker::{Asker, Claim};
 pub use coverage::Coverage;
-pub use decide::INBOX;
 pub use decide::{Decision, Membership, decide, everywhere, rights};
+pub use decide::{INBOX, is_inbox_of_another};
 pub use given::Given;
 pub use grants::{GRANTS_MAX, GrantError, GrantText, Grants, GrantsFrom};
 pub use identity::{Identity, KEY_SENDER, Who};

@@ -36,6 +36,7 @@ pub use crate::image::Options as ImageOptions;
 pub use crate::image::{DropContext, Owner, Pieces, Reason, Rules, TableCounts, Verdict};
 pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
+pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;
 pub use commit::write_set::WriteSet;
 pub use directory::inspection::{Inspected, Inspection, directory_map};
@@ -60,7 +61,6 @@ pub use reads::READS_MAX;
 use reads::{Reads, costly_max};
 use set::Set;
 use shared::Shared;
-pub use shared::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use split::cut::Ending;
 pub use split::gate::{Gate, Inside};
 pub use split::making::{Making, Round};
@@ -176,7 +176,7 @@ impl Partitions {
     /// Freezes the memtable now, as if it were full, after the closures that are queued. Blocks; for tools and tests.
     pub fn rotate(&self, at: PartitionId) {
         if let Some(partition) = self.at(at) {
-            partition.rotate();
+            partition.queue.rotate();
         }
     }
 
@@ -277,7 +277,7 @@ impl Partitions {
         let set = self.inner.set.load_full();
         let ended = tokio::task::spawn_blocking(move || {
             let all = || set.partitions.iter().flatten();
-            all().for_each(|partition| partition.close());
+            all().for_each(|partition| partition.queue.close());
             all().for_each(|partition| partition.join());
         });
         // A panic of a writer has ended the process already.

@@ -21,7 +21,7 @@ impl Partitions {
     /// Waits until everything is flushed and compaction has nothing left to do.
     pub fn settle(&self, at: PartitionId) {
         let partition = self.live(at);
-        partition.rotate();
+        partition.queue.rotate();
         while !partition.is_settled() {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -1,19 +1,19 @@
-//! What a partition's threads and callers share: the queue's intake, the published tail, the memtables, the pressure.
+//! What a partition's threads and callers share: the queue, the published tail, the memtables, the pressure.
 //!
-//! Owns: which writes may enter the queue, and what readers see. Promises: a view is taken in the one right order; a
+//! Owns: which writes may enter the queue now, and what readers see. Promises: a view is taken in the one right order; a
 //! closed or stopped partition refuses at once. Must not: write to the log or decide about batches (that is the
 //! writer's).
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use arc_swap::ArcSwap;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
-use super::commit::intake::Intake;
 use super::commit::job::Job;
 use super::commit::pressure::{Pressure, Pressures};
+use super::commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX, Queue, Refused};
 use super::commit::reserve::Reserve;
 use super::follow::hold::Hold;
 use super::memory::memtable::{Memtable, Spare};
@@ -23,39 +23,11 @@ use super::{Batch, Purpose, ReadError, Rules, StoreError};
 use crate::image::Image;
 use crate::log;
 use tideline_base::ids::Position;
-use tideline_base::metrics::{self, COMPACTION, DISK_SPACE, QUEUE_BYTES, QUEUE_JOBS};
-
-/// What goes through the queue.
-pub(super) enum Queued {
-    /// A bundle with the bytes that it holds.
-    Job {
-        purpose: Purpose,
-        bytes: usize,
-        job: Box<dyn Job>,
-    },
-    /// What a batch had no room for of a bundle that was in the queue. Only the writer makes it.
-    Rest(Box<dyn Job>),
-    /// Time for upkeep.
-    Tick,
-    /// Freeze the memtable now.
-    Rotate,
-    /// Nothing follows.
-    Close,
-}
-
-/// Writes that may wait for the writer; further ones are answered `busy`: a longer queue would only make all of them
-/// later. Less than a second of small writes at full speed.
-pub const QUEUE_JOBS_MAX: usize = 65_536;
-/// Bytes that waiting writes may hold; further ones are answered `busy`.
-pub const QUEUE_BYTES_MAX: usize = 64 << 20;
+use tideline_base::metrics::{self, COMPACTION, DISK_SPACE};
 
 /// One partition as everybody but its writer sees it.
 pub(super) struct Shared {
-    pub(super) queue: mpsc::Sender<Queued>,
-    /// Closures in the queue.
-    pub(super) queued: AtomicUsize,
-    queued_bytes: AtomicUsize,
-    pub(super) intake: Intake,
+    pub(super) queue: Queue,
     /// Why a disk failure has ended writing.
     stopped: OnceLock<String>,
     has_ended: AtomicBool,
@@ -79,7 +51,7 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn new(
-        queue: mpsc::Sender<Queued>,
+        queue: Queue,
         metrics: metrics::Partition,
         tail_watched: watch::Receiver<Position>,
         memtables: Vec<Arc<Memtable>>,
@@ -90,9 +62,6 @@ impl Shared {
         let tail = tail_watched.borrow().0;
         Shared {
             queue,
-            queued: AtomicUsize::new(0),
-            queued_bytes: AtomicUsize::new(0),
-            intake: Intake::default(),
             stopped: OnceLock::new(),
             has_ended: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
@@ -131,46 +100,11 @@ impl Shared {
                 return Err(StoreError::StorageFull);
             }
         }
-        // A bundle that is larger than a whole bound may pass alone.
-        let passes = |before: usize, more: usize, max: usize| before == 0 || before + more <= max;
-        let closures = job.closures();
-        let before = self.queued.fetch_add(closures, Ordering::SeqCst);
-        let bytes_before = self.queued_bytes.fetch_add(bytes, Ordering::AcqRel);
-        let limit = if !passes(before, closures, QUEUE_JOBS_MAX) {
-            Some(QUEUE_JOBS)
-        } else if !passes(bytes_before, bytes, QUEUE_BYTES_MAX) {
-            Some(QUEUE_BYTES)
-        } else {
-            None
-        };
-        if let Some(limit) = limit {
-            self.dequeued(closures, bytes);
-            return Err(self.busy(limit));
-        }
-        // The write is counted before it looks at the intake: the thread that shuts it either sees the count and waits
-        // for it, or the intake is seen shut here.
-        self.intake
-            .admit(purpose)
-            .inspect_err(|_| self.dequeued(closures, bytes))?;
-        self.queue
-            .try_send(Queued::Job {
-                purpose,
-                bytes,
-                job,
-            })
-            .map_err(|error| {
-                self.dequeued(closures, bytes);
-                match error {
-                    mpsc::error::TrySendError::Full(_) => self.busy(QUEUE_JOBS),
-                    mpsc::error::TrySendError::Closed(_) => StoreError::ShuttingDown,
-                }
-            })
-    }
-
-    /// The writer took jobs with so many closures and bytes out.
-    pub(super) fn dequeued(&self, closures: usize, bytes: usize) {
-        self.queued.fetch_sub(closures, Ordering::SeqCst);
-        self.queued_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        let let_in = self.queue.push(purpose, bytes, job);
+        let_in.map_err(|refused| match refused {
+            Refused::Full(limit) => self.busy(limit),
+            Refused::Shut(error) => error,
+        })
     }
 
     /// The published tail: what readers may see.
@@ -297,8 +231,7 @@ impl Shared {
 
     /// What waits and what is kept, at this moment. May read the log's files.
     pub(super) fn figures(&self) -> PartitionFigures {
-        let queue_jobs = self.queued.load(Ordering::Relaxed);
-        let queue_bytes = self.queued_bytes.load(Ordering::Relaxed);
+        let (queue_jobs, queue_bytes) = self.queue.waiting();
         let fill = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
         // Let go at once: a memtable that is looked at can't be used again.
         let (memtable_bytes, memtable_rows, frozen) = {
@@ -353,28 +286,6 @@ impl Shared {
     /// Ends writing for good. The first reason counts.
     pub(super) fn stop(&self, why: String) {
         let _ = self.stopped.set(why);
-    }
-
-    /// Reminds the writer of its upkeep. A full queue has no time for it.
-    pub(super) fn tick(&self) {
-        let _ = self.queue.try_send(Queued::Tick);
-    }
-
-    /// Asks the writer to freeze its memtable after what has queued. A full queue is not waited for.
-    pub(super) fn rotate_soon(&self) {
-        let _ = self.queue.try_send(Queued::Rotate);
-    }
-
-    /// Asks the writer to freeze its memtable after what has queued. Blocks while the queue is full.
-    pub(super) fn rotate(&self) {
-        let _ = self.queue.blocking_send(Queued::Rotate);
-    }
-
-    /// Takes no more jobs; the writer commits what has queued and ends. Blocks while the queue is full.
-    pub(super) fn close(&self) {
-        if self.intake.close() {
-            let _ = self.queue.blocking_send(Queued::Close);
-        }
     }
 
     pub(super) fn join(&self) {

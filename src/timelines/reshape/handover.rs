@@ -58,7 +58,7 @@ impl Inner {
         let _streams = tables.begin_streams().await;
         let begun = Instant::now();
         let shut = self.partitions.gate().shut();
-        making.hold_back(0);
+        making.slow_down(0);
         // A client that does not read never ends its calls.
         let _ = timeout(CALLS_MAX, shut.empty()).await;
         Point::Paused.reached();

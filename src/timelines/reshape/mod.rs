@@ -305,7 +305,7 @@ impl Inner {
                 true if came <= taken / 4 => steps / 2,
                 true => steps,
             };
-            making.hold_back(steps);
+            making.slow_down(steps);
             tracing::debug!(
                 taken,
                 came,

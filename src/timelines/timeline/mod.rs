@@ -61,7 +61,7 @@ pub use members::{
     NextMembers, Policies, Policy, Pulse, RemoveMembers, Settings, SettingsPatch, UpdateMember,
     memberships,
 };
-pub use read::admitted::Roles;
+pub use read::admit_many::Roles;
 pub use read::newest::{AskNewest, FeedKey, FeedMessage, Newest, Stretch};
 pub use read::position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,

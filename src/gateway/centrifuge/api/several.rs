@@ -22,8 +22,8 @@ use serde_json::value::RawValue;
 
 use super::{Backend, JSON, Said, perform, read};
 use crate::http::body::Body;
-use crate::http::patience::Owed;
 use crate::http::respond::{Answer, Content, counted};
+use crate::http::timeouts::Owed;
 use tideline_base::decode;
 use tideline_wire::centrifuge::{ApiBatch, ApiCommand, ApiLine, ApiMethod, Code};
 

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use hyper::Uri;
 
-use super::super::tokens::{TokenKeys, TokenRules};
+use super::super::verify_token::{TokenKeys, TokenRules};
 use super::jwks;
 use super::jwks::Origin;
-use super::verifying_key::VerifyingKey;
+use super::parse::VerifyingKey;
 use tideline_base::secret;
 
 /// What the configuration says of tokens.

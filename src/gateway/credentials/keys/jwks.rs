@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::verifying_key::VerifyingKey;
+use super::parse::VerifyingKey;
 use tideline_base::decode;
 
 /// Where a set comes from.

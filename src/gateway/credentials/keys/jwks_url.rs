@@ -21,7 +21,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-use super::super::tokens::{TokenKeys, TokenRules};
+use super::super::verify_token::{TokenKeys, TokenRules};
 use super::jwks;
 use super::jwks::{Origin, SET_BYTES_MAX};
 use tideline_base::metrics::Metrics;

@@ -6,5 +6,5 @@
 pub(super) mod files;
 pub(super) mod jwks;
 pub(super) mod jwks_url;
+pub(super) mod parse;
 pub(super) mod ring_provider;
-pub(super) mod verifying_key;

@@ -19,8 +19,8 @@ use crate::dispatch::shape::page_bytes;
 use crate::dispatch::subscribe::{Asked, REWIND};
 use crate::dispatch::wait::too_many;
 use crate::dispatch::{Caller, Outcome};
+use crate::encode_push;
 use crate::form::Form;
-use crate::outbound;
 use crate::outbox::Outbox;
 use tideline_timelines::feed::Watch;
 use tideline_timelines::people::{OwnPosition, OwnSide, Place};
@@ -134,7 +134,7 @@ impl Subscriptions {
             // Nothing of it was sent; the client has to subscribe anew.
             let inbox = Timelines::inbox_of(conversations.asked.asker.user());
             self.end_conversations(&conversations);
-            outbox.push(outbound::ended(&inbox, "", Ended::Unavailable, form));
+            outbox.push(encode_push::ended(&inbox, "", Ended::Unavailable, form));
             return;
         };
         let OwnSide {
@@ -165,7 +165,12 @@ impl Subscriptions {
         }
         for timeline in &removed {
             if let Some(epoch) = self.unfollow(timeline) {
-                outbox.push(outbound::ended(timeline, &epoch, Ended::NotAMember, form));
+                outbox.push(encode_push::ended(
+                    timeline,
+                    &epoch,
+                    Ended::NotAMember,
+                    form,
+                ));
             }
         }
         // Their subscriptions end by themselves, as those of all timelines do that the user may read no more.

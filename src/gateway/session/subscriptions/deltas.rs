@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::encode_push;
 use crate::form::Form;
-use crate::outbound;
 use tideline_timelines::feed::{Fresh, Page};
 
 /// Whether a subscription takes deltas.
@@ -37,8 +37,10 @@ impl Deltas {
         let form = self.whole(form);
         let number = form.number();
         let frame = match self {
-            Deltas::Known => fresh.frame(number + 1, |fresh| outbound::deltas(name, fresh, form)),
-            _ => fresh.frame(number, |fresh| outbound::fresh(name, fresh, form)),
+            Deltas::Known => {
+                fresh.frame(number + 1, |fresh| encode_push::deltas(name, fresh, form))
+            }
+            _ => fresh.frame(number, |fresh| encode_push::fresh(name, fresh, form)),
         };
         if *self == Deltas::Unknown {
             *self = Deltas::Known;
@@ -61,7 +63,7 @@ impl Deltas {
             Deltas::Unknown | Deltas::Known => bytes_max / 2,
         };
         page.frames(form.number(), |page| {
-            outbound::page(name, page, form, bytes_max)
+            encode_push::page(name, page, form, bytes_max)
         })
     }
 

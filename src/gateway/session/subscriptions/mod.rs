@@ -22,7 +22,7 @@ use futures_util::future::BoxFuture;
 
 use super::super::form::Form;
 use super::super::outbox::Outbox;
-use super::super::{Shared, outbound};
+use super::super::{Shared, encode_push};
 use super::jobs::Done;
 use conversations::Conversations;
 use deltas::Deltas;
@@ -304,7 +304,7 @@ impl Subscriptions {
                 self.mark(at.slot);
             }
             Pull::Meta(meta, version) => {
-                outbox.push(outbound::meta(&name, meta, version, form));
+                outbox.push(encode_push::meta(&name, meta, version, form));
                 self.mark(at.slot);
             }
             Pull::Ended(why) => self.end(at, why, outbox, form),
@@ -319,7 +319,7 @@ impl Subscriptions {
         };
         let name = Arc::clone(&slot.name);
         let epoch = slot.epoch().unwrap_or_default();
-        outbox.push(outbound::ended(&name, epoch, why, form));
+        outbox.push(encode_push::ended(&name, epoch, why, form));
         self.remove(at.slot);
         if let Some(gone) = &mut self.gone {
             gone.push((name, why));

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use super::super::super::encode_push;
 use super::super::super::form::Form;
-use super::super::super::outbound;
 use super::super::super::outbox::Outbox;
 use super::deltas::Deltas;
 use tideline_timelines::feed::{Body, Mailbox, Pulled, Subscription};
@@ -63,7 +63,7 @@ impl Live {
             let Some(pulled) = self.subscription.pull(own) else {
                 return true;
             };
-            let encode = |body: &Body, short| outbound::ephemeral(name, body, short, form);
+            let encode = |body: &Body, short| encode_push::ephemeral(name, body, short, form);
             outbox.push(match pulled {
                 Pulled::Whole(push) => push.frame(form.number(), |body| encode(body, false)),
                 Pulled::Numbers(push) => encode(&push.body, true),

@@ -9,6 +9,7 @@ pub(super) mod intake;
 pub(super) mod job;
 pub(super) mod pending;
 pub(super) mod pressure;
+pub(super) mod queue;
 pub(super) mod recovery;
 pub(super) mod reserve;
 pub(super) mod submit;

@@ -24,13 +24,13 @@ pub(in super::super) struct Pressures {
     /// [`Pressure`] as a number.
     behind: AtomicU32,
     /// Steps.
-    held_back: AtomicU16,
+    slowed_down: AtomicU16,
 }
 
 impl Pressures {
     pub(in super::super) fn get(&self) -> Pressure {
         let behind = Pressure::from_number(self.behind.load(Ordering::Relaxed));
-        behind.at_least(self.held_back.load(Ordering::Relaxed))
+        behind.at_least(self.slowed_down.load(Ordering::Relaxed))
     }
 
     /// Says how far flush and compaction are behind.
@@ -39,8 +39,8 @@ impl Pressures {
     }
 
     /// Slows the writer down by so many steps at least; 0 = no more.
-    pub(in super::super) fn hold_back(&self, steps: u16) {
-        self.held_back.store(steps, Ordering::Relaxed);
+    pub(in super::super) fn slow_down(&self, steps: u16) {
+        self.slowed_down.store(steps, Ordering::Relaxed);
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_change_of_partitions_slows_down_and_lifts_nothing() {
         let pressures = Pressures::default();
-        for (behind, held_back, both) in [
+        for (behind, slowed_down, both) in [
             (Pressure::None, 0, Pressure::None),
             (Pressure::None, 3, Pressure::Slow(3)),
             (Pressure::Slow(5), 3, Pressure::Slow(5)),
@@ -92,7 +92,7 @@ mod tests {
             (Pressure::Full, 3, Pressure::Full),
         ] {
             pressures.set(behind);
-            pressures.hold_back(held_back);
+            pressures.slow_down(slowed_down);
             assert_eq!(pressures.get(), both);
         }
     }

@@ -11,17 +11,18 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::super::follow::hold::Hold;
 use super::super::memory::flusher;
 use super::super::memory::flusher::Flusher;
 use super::super::memory::memtable::Memtable;
 use super::super::panics::caught;
-use super::super::shared::{QUEUE_JOBS_MAX, Shared};
+use super::super::shared::Shared;
 use super::super::{OpenError, Options, Rules};
 use super::in_flight::InFlight;
 use super::pending::{BatchLimits, Pending};
+use super::queue::Queue;
 use super::reserve::Reserve;
 use super::syncer::Syncer;
 use super::writer::Writer;
@@ -47,7 +48,7 @@ pub(in super::super) fn start(
     let memtable = Arc::clone(&memtables[0]);
     tracing::info!(partition = %id, %position, covered = %image.covered(), "partition is open");
 
-    let (queue, jobs) = mpsc::channel(QUEUE_JOBS_MAX);
+    let (queue, jobs) = Queue::new();
     let (tail_watch, tail_watched) = watch::channel(position);
     let (wake, work) = sync_channel(16);
     let stores = (image.clone(), log.reader());

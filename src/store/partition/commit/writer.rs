@@ -13,12 +13,13 @@ use tokio::sync::{mpsc, watch};
 
 use super::super::memory::flusher::Work;
 use super::super::memory::memtable::Memtable;
-use super::super::shared::{Queued, Shared};
+use super::super::shared::Shared;
 use super::super::{Options, Purpose, Rules, StoreError};
 use super::in_flight::{InFlight, failed};
 use super::job::{Job, Outcome, closures_of};
 use super::pending::Pending;
 use super::pressure::Pressure;
+use super::queue::Queued;
 use super::txn::Txn;
 use crate::log::{AppendError, Frame, Log};
 use tideline_base::ids::{Clock, Position};
@@ -163,7 +164,7 @@ impl Writer {
                 next = self.jobs.try_recv().ok();
             }
         }
-        self.shared.dequeued(closures, freed);
+        self.shared.queue.left(closures, freed);
         let took = started.elapsed().as_secs_f64();
         self.shared.metrics.commit.fill_seconds.record(took);
     }

@@ -100,7 +100,7 @@ impl Flusher {
                 Ok(Work::Close) | Err(RecvTimeoutError::Disconnected) => is_closing = true,
                 Err(RecvTimeoutError::Timeout) => {
                     if !had_work {
-                        self.shared.tick();
+                        self.shared.queue.tick();
                     }
                 }
             }
@@ -135,7 +135,7 @@ impl Flusher {
             self.keep_log(is_tight);
             if is_tight && self.shared.frozen() == 0 {
                 // What is in the image needs no log, and what was trimmed leaves only by way of the image.
-                self.shared.rotate_soon();
+                self.shared.queue.rotate_soon();
             }
         }
         if self.full.is_some_and(|full| !self.may_try(full)) {

@@ -7,15 +7,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 #[cfg(any(test, feature = "faults"))]
 use super::super::Fault;
 use super::super::commit::intake::Opening;
-use super::super::commit::job;
 use super::super::follow::ended::EndedLog;
-use super::super::shared::{Queued, Shared};
-use super::super::{Map, OpenError, Partitions, Purpose, Set, StoreError, SubmitError, Txn};
+use super::super::shared::Shared;
+use super::super::{Map, OpenError, Partitions, Set, StoreError};
 use super::making::Making;
 use super::plan::Outcome;
 use super::point::Point;
@@ -32,7 +30,7 @@ impl Partitions {
     pub fn pause(&self, ids: &[PartitionId]) -> Ending {
         let partitions: Vec<_> = ids.iter().filter_map(|id| self.at(*id)).collect();
         for partition in &partitions {
-            partition.intake.set(Opening::Derives);
+            partition.queue.intake.set(Opening::Derives);
         }
         Ending { partitions }
     }
@@ -40,7 +38,7 @@ impl Partitions {
     /// Ends the threads of partitions that have ended. Their rows can still be read. Blocks.
     pub fn retire(&self, ids: &[PartitionId]) {
         let ended: Vec<_> = ids.iter().filter_map(|id| self.at(*id)).collect();
-        ended.iter().for_each(|partition| partition.close());
+        ended.iter().for_each(|partition| partition.queue.close());
         ended.iter().for_each(|partition| partition.join());
         ids.iter().for_each(|id| self.inner.metrics.forget(id.0));
     }
@@ -117,42 +115,14 @@ impl Partitions {
     }
 }
 
-impl Shared {
-    /// Waits until all writes that were let in are on disk, or have failed. The caller has shut the intake: nothing
-    /// comes behind them.
-    pub(in super::super) async fn drain(&self) -> Result<(), StoreError> {
-        while self.queued.load(Ordering::SeqCst) > 0 {
-            tokio::time::sleep(DRAIN_LOOK).await;
-        }
-        let nothing = |(): &mut (), _: &mut Txn<'_>| Ok::<(), ()>(());
-        let (job, answer) = job::bundle(vec![()], nothing);
-        self.queued.fetch_add(1, Ordering::SeqCst);
-        let last = Queued::Job {
-            purpose: Purpose::Derives,
-            bytes: 0,
-            job,
-        };
-        let sent = self.queue.send(last).await;
-        sent.map_err(|_| StoreError::ShuttingDown)?;
-        match job::answers(answer, 1).await.pop() {
-            Some(Ok(_)) => Ok(()),
-            Some(Err(SubmitError::Failed(error))) => Err(error),
-            _ => Err(StoreError::Internal),
-        }
-    }
-}
-
-/// How often the queue is looked at.
-const DRAIN_LOOK: Duration = Duration::from_micros(500);
-
 impl Ending {
     /// Lets no write in any more, and waits until all that were let in are on disk. Cancel-safe.
     pub async fn seal(&self) -> Result<(), StoreError> {
         for partition in &self.partitions {
-            partition.intake.set(Opening::Sealed);
+            partition.queue.intake.set(Opening::Sealed);
         }
         for partition in &self.partitions {
-            partition.drain().await?;
+            partition.queue.drain().await?;
         }
         Ok(())
     }
@@ -168,7 +138,7 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         for partition in &self.partitions {
-            partition.intake.set(Opening::Open);
+            partition.queue.intake.set(Opening::Open);
         }
     }
 }
@@ -239,7 +209,7 @@ impl Drop for Begun {
     fn drop(&mut self) {
         for (_, partition) in &self.0 {
             partition.end();
-            partition.close();
+            partition.queue.close();
         }
         self.0.iter().for_each(|(_, partition)| partition.join());
     }

@@ -190,9 +190,9 @@ impl Making {
 
     /// Has the parents' writers wait so many steps before each batch, so that the children can catch up; 0 = no wait.
     /// The wait ends when this is dropped.
-    pub fn hold_back(&self, steps: u16) {
+    pub fn slow_down(&self, steps: u16) {
         for parent in &self.parents {
-            parent.partition.pressure.hold_back(steps);
+            parent.partition.pressure.slow_down(steps);
         }
     }
 
@@ -383,7 +383,7 @@ impl Child {
 
 impl Drop for Making {
     fn drop(&mut self) {
-        self.hold_back(0);
+        self.slow_down(0);
         for parent in &self.parents {
             parent.partition.hold.let_go(Holder::Reshape);
         }

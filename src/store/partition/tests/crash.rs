@@ -59,7 +59,7 @@ fn open(
 /// Ends a partition without its last flush: the image stays as it is.
 fn abandon(partition: Arc<Shared>) {
     partition.stop("a test".to_owned());
-    partition.close();
+    partition.queue.close();
     partition.join();
 }
 
@@ -208,7 +208,7 @@ fn live(disk: &RecordingStorage, stages: u32, closures: u32, fault: Option<Fault
         if stage + 1 < stages {
             // Nothing is written now but what flush and retention do; the image that comes out fits all of that.
             let from = disk.points() + 1;
-            partition.rotate();
+            partition.queue.rotate();
             while !partition.is_settled() {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }

@@ -60,7 +60,7 @@ fn original_and_repeat(fails: Option<u64>, refuses: bool) -> (Told, Told) {
     partition.enqueue(Purpose::Adds, 0, repeat).expect("queued");
     go.send(()).expect("the writer waits");
     let told = (answer(first), answer(second));
-    partition.close();
+    partition.queue.close();
     partition.join();
     told
 }
@@ -148,7 +148,7 @@ fn on_a_deep_log(lost: Option<u64>) -> (Vec<Told>, Vec<Bytes>, MemoryMedium) {
     let view = partition.view().expect("a view");
     let rows = view.range(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
     let rows = rows.map(|row| row.expect("no damage").0).collect();
-    partition.close();
+    partition.queue.close();
     partition.join();
     (told, rows, medium)
 }
@@ -209,6 +209,6 @@ fn a_batch_is_shown_to_those_who_follow_the_log_when_its_rows_are() {
         assert_eq!(rows.count(), usize::from(number) + 1);
         assert_eq!(answer(answer_of), Ok(None));
     }
-    partition.close();
+    partition.queue.close();
     partition.join();
 }

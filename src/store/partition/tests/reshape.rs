@@ -505,12 +505,12 @@ fn no_change_of_the_set_is_lost() {
 }
 
 #[test]
-fn writers_wait_as_long_as_they_are_held_back() {
+fn writers_wait_as_long_as_they_are_slowed_down() {
     let (mut bed, reshape) = with_rows(None);
     let making = Making::begin(bed.partitions(), &reshape, CancellationToken::new());
     let mut making = Some(making.expect("begun"));
     for (steps, slowed) in [(0, 0), (2, 1), (3, 2), (0, 2), (2, 3)] {
-        making.as_ref().expect("there").hold_back(steps);
+        making.as_ref().expect("there").slow_down(steps);
         bed.write(&[1, 2], 3);
         assert_eq!(bed.slowed(), slowed);
     }

@@ -6,7 +6,7 @@
 
 use tideline_table::{ReadError, Source};
 
-use super::super::members::{FAN_OUT_MEMBERS_MAX, INBOX, Policies, Settings};
+use super::super::members::{FAN_OUT_MEMBERS_MAX, Settings};
 use super::super::rows::head::{HeadRow, TOO_MANY};
 use super::super::rows::tables::Name;
 use super::super::write::Site;
@@ -50,15 +50,6 @@ impl Site {
             true => self.turn(rows, name, head),
             false => Ok(()),
         }
-    }
-
-    /// Whether a name is that of an inbox of somebody else.
-    pub(in super::super) fn is_inbox_of_another(&self, name: &Name, user: &str) -> bool {
-        Policies::is_inbox(name)
-            && !user.is_empty()
-            && name
-                .text()
-                .is_ok_and(|text| text.strip_prefix(INBOX) != Some(user))
     }
 }
 

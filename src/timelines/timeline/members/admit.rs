@@ -5,7 +5,7 @@
 //! look-ups, before epochs and conditions count; a timeline without members that is open to all costs no look-up. Must
 //! not: hold more than one view's or batch's state, or a rule of rights.
 
-use tideline_model::access::{Asker, Decision, Membership, Right, Rights};
+use tideline_model::access::{Asker, Decision, Membership, Right, Rights, is_inbox_of_another};
 use tideline_table::{ReadError, Source};
 
 use super::super::rows::head::{HeadRow, MEMBERS_ONLY, OPEN_TO_ALL};
@@ -48,7 +48,7 @@ impl Site {
         asker: &Asker,
     ) -> Result<Reader, Error> {
         let user = asker.user();
-        if self.is_inbox_of_another(name, user) {
+        if is_inbox_of_another(name.id(), user) {
             return Err(self.missing(rows, name, asker)?);
         }
         let member = match user {
@@ -146,7 +146,7 @@ impl Site {
     ) -> Result<(), Error> {
         let user = asker.user();
         let is_shut_out = match existing {
-            _ if self.is_inbox_of_another(name, user) => true,
+            _ if is_inbox_of_another(name.id(), user) => true,
             None => !user.is_empty() && self.policy_shuts_out(name),
             Some(head) => {
                 let members_only = !user.is_empty() && self.is_members_only(name, head);

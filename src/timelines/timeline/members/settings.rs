@@ -161,11 +161,6 @@ impl Policies {
         self.find(&name.as_bytes()[1..])
     }
 
-    /// Whether an encoded name is an inbox's.
-    pub(in super::super) fn is_inbox(name: &Name) -> bool {
-        name.as_bytes()[1..].starts_with(INBOX.as_bytes())
-    }
-
     fn find(&self, timeline: &[u8]) -> Option<&Settings> {
         if timeline.first() == Some(&b'$') {
             return timeline.starts_with(INBOX.as_bytes()).then_some(&INBOXES);

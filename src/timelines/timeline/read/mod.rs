@@ -4,7 +4,7 @@
 //! view; a list shows the names of all partitions in order, none twice, none left out between `after` and `next`. Must
 //! not: keep a view while it waits for another.
 
-pub(super) mod admitted;
+pub(super) mod admit_many;
 pub(super) mod covered;
 pub(super) mod newest;
 pub(super) mod page;
@@ -29,7 +29,7 @@ use super::{
     Error, List, Listed, Message, Page, Range, SMALL_BYTES, Standing, Target, TimelineInfo,
     Timelines,
 };
-use admitted::Roles;
+use admit_many::Roles;
 use page::{Room, Run};
 
 /// Head rows that one view looks at, at most: deleted timelines are skipped.

@@ -16,7 +16,7 @@ use super::super::unread;
 use super::super::write::Site;
 use super::super::write::edit::load_held;
 use super::super::{Admission, Changed, Error, Message, Resume, ResumeState, Target, Timelines};
-use super::admitted::Roles;
+use super::admit_many::Roles;
 use super::page::{Room, Run};
 
 /// Change rows that one view looks at, at most: most of them may be of messages above the position, which are skipped.

@@ -18,7 +18,7 @@ use super::super::{
     Changed, Error, Head, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
     Timelines,
 };
-use super::admitted::Roles;
+use super::admit_many::Roles;
 
 /// Positions whose heads are looked up before their pages are read.
 const LOOK_UPS: usize = 512;

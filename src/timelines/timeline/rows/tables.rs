@@ -22,8 +22,8 @@
 //! 20 followers  (timeline, incarnation, user)
 //! 22 pins     (timeline, incarnation, sequence)
 //! 23 scheduled  (timeline, sender, message ID)                       messages that are to be appended later
-//! 24 marks    (timeline, incarnation, sequence)                      see `time/trim.rs`
-//! 25 policies (1)                                                    see `time/policies.rs`
+//! 24 marks    (timeline, incarnation, sequence)                      see `time/retention.rs`
+//! 25 policies (1)                                                    see `time/changed_policies.rs`
 //! ```
 //! 21 is in change records only: messages that go into inboxes. 16 and 17 are the table layer's own, 32 to 35 lie at a
 //! user (`people/tables.rs`), 40 are the relay's cursors (`relay/cursor.rs`), 41 its long work

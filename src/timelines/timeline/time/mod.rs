@@ -4,24 +4,24 @@
 //! number of timelines, and survives a restart; appends without these options cost nothing more. Must not: run tasks.
 
 mod alarm;
+mod changed_policies;
 mod deliver;
 mod due;
-mod expiry;
-mod policies;
+mod message_expiry;
+mod retention;
 mod schedule;
 mod scheduled_row;
 mod shown;
 mod timer;
-mod trim;
 mod verify;
 
 pub(super) use alarm::{Alarm, Time};
 pub(super) use due::expiry_columns;
 pub(super) use due::{Due, Kind, due_key, put_due};
+pub(super) use retention::timestamp;
 pub(super) use schedule::listed;
 pub use schedule::{ListScheduled, Scheduled};
 pub use scheduled_row::Refused;
 pub(super) use scheduled_row::{Later, ScheduledRow};
 pub(super) use shown::shown;
 pub use timer::{Done, Timer};
-pub(super) use trim::timestamp;

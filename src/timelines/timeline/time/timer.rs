@@ -14,11 +14,11 @@ use tideline_table::{Purpose, ReadError, Txn, View};
 use super::super::write::Site;
 use super::super::{Error, Timelines};
 use super::alarm::{Alarm, Noted, Time};
+use super::changed_policies::{REST_MS, Walk};
 use super::deliver::{Delivered, Delivery};
 use super::due::{Due, Kind, due};
-use super::expiry::warm;
-use super::policies::{REST_MS, Walk};
-use super::trim::warm_trim;
+use super::message_expiry::warm;
+use super::retention::warm_trim;
 
 /// The timer of one partition.
 pub struct Timer {

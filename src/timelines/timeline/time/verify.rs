@@ -10,7 +10,7 @@ use super::super::rows::head::HeadRow;
 use super::super::rows::stored;
 use super::super::rows::stored::IdRow;
 use super::super::rows::tables::{DUE, MARKS, Name, SCHEDULED};
-use super::trim::{sum_of, trim_columns};
+use super::retention::{sum_of, trim_columns};
 use super::{Due, Kind, ScheduledRow, due_key};
 
 type Problem<'p> = &'p mut dyn FnMut(String);

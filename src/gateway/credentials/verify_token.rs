@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::credential::Refused;
-use super::keys::verifying_key::{Mark, VerifyingKey, name_of};
+use super::keys::parse::{Mark, VerifyingKey, name_of};
 use super::strict_json::object;
 use tideline_base::decode;
 use tideline_model::access::{GrantText, Grants, GrantsFrom, Identity, Who};

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 
 use super::super::dispatch::shape::size;
-use super::super::http::patience::is_late;
+use super::super::http::timeouts::is_late;
 use super::subscriptions::Subscriptions;
 use super::{End, Session};
 use tideline_wire::Close;

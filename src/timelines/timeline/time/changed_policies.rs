@@ -3,7 +3,7 @@
 //! Owns: the row that says by which policies the timelines of a partition are kept, and the walk over them when these
 //! have changed. Promises: after a start with other policies each timeline is held to its own soon, a few at a time; a
 //! walk that is cut off begins again at the next start; with the same policies there is one look-up. Must not: decide
-//! what is kept; `trim.rs` does.
+//! what is kept; `retention.rs` does.
 //!
 //! ```text
 //! 25 policies  (1)    $digest: of the retention in all policies; no row = there was none

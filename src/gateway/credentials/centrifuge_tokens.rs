@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use super::authority::Authority;
 use super::credential::{Credential, Refused, Source};
-use super::tokens::{Named, grants, is_user, milliseconds, part, time};
+use super::verify_token::{Named, grants, is_user, milliseconds, part, time};
 use tideline_base::decode;
 use tideline_model::access::{Grants, Identity, Who};
 
