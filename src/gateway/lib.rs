@@ -23,6 +23,7 @@ mod seldom;
 mod session;
 mod tablestore;
 pub mod webhook;
+mod woken;
 
 pub use changes::body as changes_body;
 pub use dispatch::shape;

@@ -7,7 +7,6 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Context;
@@ -15,6 +14,7 @@ use std::task::Context;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::credentials::{Authority, Credential};
+use crate::woken::Woken;
 use tideline_base::metrics::{Gauge, Held};
 use tideline_model::access::{Claim, Who};
 use tideline_timelines::feed::Mailbox;
@@ -205,14 +205,14 @@ pub(super) struct Sessions {
 pub(super) struct Kept {
     pub(super) live: Arc<Live>,
     sessions: Arc<Sessions>,
-    over: Pin<Box<WaitForCancellationFutureOwned>>,
+    over: Woken<WaitForCancellationFutureOwned>,
     _counted: Option<Held>,
 }
 
 impl Kept {
-    /// Whether it is to close.
-    pub(super) fn poll_over(&mut self, context: &mut Context<'_>) -> bool {
-        self.over.as_mut().poll(context).is_ready()
+    /// Whether it is to close. Not to be called again after that.
+    pub(super) fn poll_over(&mut self, context: &Context<'_>) -> bool {
+        self.over.poll(context).is_ready()
     }
 }
 
@@ -282,7 +282,7 @@ impl Sessions {
         });
         self.all().insert(live.id.clone(), Arc::clone(&live));
         Kept {
-            over: Box::pin(live.over.clone().cancelled_owned()),
+            over: Woken::new(live.over.clone().cancelled_owned()),
             live,
             sessions: Arc::clone(self),
             _counted: counted,

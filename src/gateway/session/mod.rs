@@ -39,6 +39,7 @@ use super::form::Form;
 use super::limits::{CallerGuards, ConnectionGuard};
 use super::live::{Kept, Peer, Pulse};
 use super::outbox::Outbox;
+use super::woken::Woken;
 use answer::Weight;
 use centrifuge::Centrifuge;
 use inbound::Reader;
@@ -108,7 +109,7 @@ struct Session {
     behind: Option<Held>,
     ping_at: Instant,
     timer: Pin<Box<Sleep>>,
-    drain: Pin<Box<WaitForCancellationFutureOwned>>,
+    drain: Woken<WaitForCancellationFutureOwned>,
     draining: Draining,
     /// Count it as a connection of its user and its key.
     guards: CallerGuards,
@@ -216,7 +217,7 @@ impl Session {
             behind: None,
             ping_at,
             timer: Box::pin(sleep_until(ping_at)),
-            drain: Box::pin(shared.draining.clone().cancelled_owned()),
+            drain: Woken::new(shared.draining.clone().cancelled_owned()),
             draining: Draining::No,
             guards,
             seat,
@@ -237,7 +238,7 @@ impl Session {
 
     /// One wake-up: does everything that can be done now, in bounded steps.
     fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<End> {
-        if self.draining == Draining::No && self.drain.as_mut().poll(context).is_ready() {
+        if self.draining == Draining::No && self.drain.poll(context).is_ready() {
             self.draining = Draining::Finishing;
         }
         for _ in 0..STEPS_MAX {
