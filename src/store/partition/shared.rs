@@ -1,7 +1,7 @@
 //! What a partition's threads and callers share: the queue, the published tail, the memtables, the pressure.
 //!
-//! Owns: which writes may enter the queue now, and what readers see. Promises: a view is taken in the one right order; a
-//! closed or stopped partition refuses at once. Must not: write to the log or decide about batches (that is the
+//! Owns: which writes may enter the queue now, and what readers see. Promises: a view is taken in the one right order;
+//! a closed or stopped partition refuses at once. Must not: write to the log or decide about batches (that is the
 //! writer's).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
