@@ -14,10 +14,10 @@ import time
 
 import pytest
 
-from places import BINARY, PACKAGING, only_whole
+from places import BINARY, PACKAGING, needs, only_whole
 from server import free_port
 
-pytestmark = only_whole("changes its root, as root")
+pytestmark = only_whole("changes its root", "ldd", "strip")
 CONTAINER = PACKAGING / "container"
 IDS = "65532"
 
@@ -86,7 +86,7 @@ def test_compose_takes_its_file(tmp_path):
     assert "'readonly' not allowed" in subprocess.run([compose, "-f", tmp_path / "compose.yaml", "config"], capture_output=True, text=True).stderr
 
 
-@pytest.mark.skipif(not shutil.which("buildah"), reason="buildah is not installed")
+@needs("buildah")
 def test_the_image_is_what_the_containerfile_says(tmp_path, image_root):
     """With a stage `build` that is there already: what compiles is an image of others, which is not pulled here."""
     (tmp_path / "build").mkdir()

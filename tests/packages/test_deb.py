@@ -18,7 +18,7 @@ from machine import Booted, Tree
 from places import BINARY, ROOT, only_whole
 from server import free_port
 
-pytestmark = only_whole("installs Debian into folders, as root")
+pytestmark = only_whole("installs Debian into folders", "mmdebstrap", "cargo-deb", "unshare", "nsenter", "ip")
 UNIT = "tideline.service"
 FIRST_MESSAGE_S = 60
 
@@ -184,6 +184,23 @@ def test_a_start_that_fails_says_why(machine, environment, why):
         machine.run("systemctl", "stop", "other", UNIT)
         machine.run("systemctl", "reset-failed", UNIT)
     machine.run("systemctl", "start", UNIT)
+
+
+def test_other_data_and_a_low_port_as_the_page_says(machine):
+    page = (ROOT / "docs" / "PRODUCTION.md").read_text()
+    drop_ins = machine.folder / f"etc/systemd/system/{UNIT}.d"
+    drop_ins.mkdir()
+    (drop_ins / "override.conf").write_text(re.search(r"```ini\n(.+?)```", page, re.DOTALL)[1])
+    (machine.folder / "etc/default/tideline").write_text("TIDELINE_LISTEN=127.0.0.1:443\nTIDELINE_DATA=/srv/tideline\n")
+    machine.run("install", "-d", "-o", "tideline", "/srv/tideline")
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", UNIT)
+    assert machine.run("tideline", "ready", "--url", "http://127.0.0.1:443") == "ready\n"
+    assert (machine.folder / "srv/tideline/directory.toml").exists()
+    shutil.rmtree(drop_ins)
+    (machine.folder / "etc/default/tideline").unlink()
+    machine.run("systemctl", "daemon-reload")
+    machine.run("systemctl", "restart", UNIT)
 
 
 def test_an_upgrade_keeps_messages_and_settings(machine, deb):

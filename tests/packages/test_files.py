@@ -11,15 +11,11 @@ import tomllib
 import pytest
 import yaml
 
-from places import BINARY, PACKAGING, ROOT
+from places import BINARY, PACKAGING, ROOT, needs
 
 UNIT = PACKAGING / "systemd" / "tideline.service"
 SETTINGS = PACKAGING / "systemd" / "tideline.toml"
 CONTAINER = PACKAGING / "container"
-
-
-def has(program):
-    return pytest.mark.skipif(not shutil.which(program), reason=f"{program} is not installed")
 
 
 def read_by_the_server(file):
@@ -28,7 +24,7 @@ def read_by_the_server(file):
     return tomllib.loads(told.stdout)
 
 
-@has("systemd-analyze")
+@needs("systemd-analyze")
 @pytest.mark.parametrize("foreign, complaint", [("", ""), ("LimitDescriptors=9\n", "LimitDescriptors")])
 def test_systemd_knows_the_unit(tmp_path, foreign, complaint):
     unit = tmp_path / UNIT.name
@@ -86,12 +82,12 @@ def test_one_version_is_everywhere():
     assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 
-@has("ruby")
+@needs("ruby")
 def test_ruby_reads_the_formula():
     subprocess.run(["ruby", "-c", PACKAGING / "homebrew/tideline.rb"], check=True, capture_output=True)
 
 
-@has("shellcheck")
+@needs("shellcheck")
 def test_the_scripts_are_clean():
     scripts = [*(PACKAGING / "debian").iterdir(), CONTAINER / "root.sh"]
     said = subprocess.run(["shellcheck", "-e", "SC1008", *scripts], capture_output=True, text=True)

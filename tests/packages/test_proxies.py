@@ -18,7 +18,7 @@ import pytest
 from places import ROOT, only_whole
 
 sys.path.append(str(ROOT / "tests" / "docs"))
-pytestmark = only_whole("needs nginx, caddy or haproxy")
+pytestmark = only_whole("needs a proxy")
 websockets = pytest.importorskip("websockets.sync.client", reason="tests/packages/requirements.txt is not installed")
 certificates = pytest.importorskip("certificates", reason="tests/packages/requirements.txt is not installed")
 
