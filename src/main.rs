@@ -3,7 +3,7 @@
 //! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and
 //! SIGINT stop it in order. Must not: do anything that a library user of the server would miss.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -179,7 +179,7 @@ fn main() -> ExitCode {
     };
     match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) if out.is_unread() => ExitCode::SUCCESS,
+        Err(_) if out.is_in_vain() => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tideline: {error}");
             ExitCode::FAILURE
@@ -193,7 +193,7 @@ fn complete(shell: Shell, out: &mut Output) -> Result<(), Failure> {
     Ok(out.write_all(&script)?)
 }
 
-/// Whether the command's only effect is what it prints.
+/// Whether it changes and judges nothing.
 fn only_shows(command: &Command) -> bool {
     match command {
         Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,

@@ -1,11 +1,12 @@
-//! Standard output, whose reader may go away before the end, as `head` does.
+//! Standard output, as the commands write to it.
 //!
-//! Owns: what that means to a command. Promises: a command that only shows something ends then, without an error; one
-//! that changes or judges something goes on to its end. Must not: know a command.
+//! Owns: what becomes of a command when its reader goes away before the end, as `head` does. Promises: a command that
+//! only shows something ends without an error, and one that changes or judges something goes on to its end. Must not:
+//! know a command.
 
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 
-/// Standard output of a command.
+/// Such an output.
 pub struct Output {
     out: BufWriter<Stdout>,
     only_shows: bool,
@@ -13,7 +14,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Of a command whose only effect is what it prints, or of another.
+    /// That of a command that only shows something, or of another one.
     #[must_use]
     pub fn new(only_shows: bool) -> Output {
         Output {
@@ -23,9 +24,9 @@ impl Output {
         }
     }
 
-    /// Whether an error means only that nobody reads any more.
+    /// Whether an error is none, because there is nobody to show anything to any more.
     #[must_use]
-    pub fn is_unread(&self) -> bool {
+    pub fn is_in_vain(&self) -> bool {
         self.unread && self.only_shows
     }
 
