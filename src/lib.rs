@@ -18,3 +18,4 @@ pub mod commands;
 pub mod config;
 mod data_directory;
 pub mod server;
+pub mod supervisor;

@@ -3,10 +3,11 @@
 //! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and
 //! SIGINT stop it in order. Must not: do anything that a library user of the server would miss.
 
-use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Stdout, Write};
+use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
@@ -15,12 +16,14 @@ use tideline::commands::doctor::{examine, tell};
 use tideline::commands::dump::dump;
 use tideline::commands::export::{Account, Export, export};
 use tideline::commands::keys::{KeyCommand, KeyPlace, keys};
+use tideline::commands::output::Output;
 use tideline::commands::partitions::{PartitionCommand, partition};
 use tideline::commands::talk::{TalkCommand, talk};
 use tideline::commands::verify::verify;
 use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
 use tideline::journal;
 use tideline::server::Server;
+use tideline::supervisor::Supervisor;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -168,7 +171,7 @@ fn main() -> ExitCode {
         options: Options::default(),
     };
     let command = command.unwrap_or_else(serve);
-    let mut out = Output::of(&command);
+    let mut out = Output::new(only_shows(&command));
     let done = match command {
         Command::Talk(what) => return talk(what),
         Command::Completion { shell } => complete(shell, &mut out),
@@ -176,7 +179,7 @@ fn main() -> ExitCode {
     };
     match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) if out.unread && out.only_shows => ExitCode::SUCCESS,
+        Err(_) if out.is_in_vain() => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tideline: {error}");
             ExitCode::FAILURE
@@ -190,48 +193,12 @@ fn complete(shell: Shell, out: &mut Output) -> Result<(), Failure> {
     Ok(out.write_all(&script)?)
 }
 
-/// Standard output. Its reader may go away before the end, as `head` does. Then a command that only shows something
-/// ends without an error, and one that changes or judges something goes on to its end.
-struct Output {
-    out: BufWriter<Stdout>,
-    only_shows: bool,
-    unread: bool,
-}
-
-impl Output {
-    fn of(command: &Command) -> Output {
-        let only_shows = match command {
-            Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
-            Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
-            _ => true,
-        };
-        Output {
-            out: BufWriter::new(std::io::stdout()),
-            only_shows,
-            unread: false,
-        }
-    }
-
-    /// What a write comes to: `as_if` it was done, where it does not matter that nobody reads any more.
-    fn noted<T>(&mut self, done: io::Result<T>, as_if: T) -> io::Result<T> {
-        let is_gone = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
-        self.unread |= done.as_ref().is_err_and(is_gone);
-        match done {
-            Err(_) if self.unread && !self.only_shows => Ok(as_if),
-            done => done,
-        }
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let done = self.out.write(bytes);
-        self.noted(done, bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let done = self.out.flush();
-        self.noted(done, ())
+/// Whether it changes and judges nothing.
+fn only_shows(command: &Command) -> bool {
+    match command {
+        Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
+        Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
+        _ => true,
     }
 }
 
@@ -366,7 +333,9 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
         // process: a process that listens for the signal takes its effect away.
         let _too_large = signal(SignalKind::from_raw(SIGXFSZ))?;
         let mut hangup = signal(SignalKind::hangup())?;
+        let supervisor = Arc::new(Supervisor::of(|name| std::env::var(name).ok()));
         let server = Server::start(config).await?;
+        supervisor.ready();
         loop {
             tokio::select! {
                 _ = terminate.recv() => break,
@@ -374,6 +343,7 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
                 _ = hangup.recv() => reload(&server, flags, config),
             }
         }
+        supervisor.stopping();
         server.stop().await;
         Ok(())
     })

@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod dump;
 pub mod export;
 pub mod keys;
+pub mod output;
 pub mod partitions;
 pub mod remote;
 pub mod talk;

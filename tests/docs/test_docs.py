@@ -21,7 +21,7 @@ from conftest import ROOT
 
 PAGES = sorted(
     str(path.relative_to(ROOT))
-    for pattern in ("*.md", "docs/*.md", "clients/*/README.md", "load/**/README*", "grafana/README.md")
+    for pattern in ("*.md", "docs/*.md", "clients/*/README.md", "load/**/README*", "grafana/README.md", "packaging/README.md")
     for path in ROOT.glob(pattern)
 )
 # They are made from the schemas and the catalogue, whose tests hold every example of theirs.
@@ -33,11 +33,13 @@ PIECE = "a piece of a program"
 NO_COMMAND = "no command: it shows a format or a message"
 MEASURES = "measures for minutes, and needs a release build"
 IN_CENTRIFUGE = "tests/centrifuge/test_node.py runs it, beside the SDKs that it needs"
+IN_PACKAGES = "tests/packages/ does it, where what it needs is installed"
 IN_CLIENTS = "clients/javascript/test packs, installs and runs it"
 # Of a page, what a command or a block begins with, and why it is not run.
 NOT_RUN = {
     "README.md": {
         "cargo test": BUILDS,
+        "docker": "needs a container's runtime; tests/packages/test_container.py runs the same root by chroot",
     },
     "ARCHITECTURE.md": {
         " client ── WebSocket": NO_COMMAND,
@@ -76,6 +78,20 @@ NOT_RUN = {
     "docs/OPERATIONS.md": {
         "TIDELINE_BIN=target/release/tideline PYTHONPATH": "a minute for each attack; tests/tablestore/test_misuse.py is its short form",
     },
+    "docs/PRODUCTION.md": {
+        "apt-get": IN_PACKAGES,
+        "systemctl": IN_PACKAGES,
+        "editor": MACHINE,
+        "runuser": IN_PACKAGES,
+        "docker": "needs a container's runtime; tests/packages/test_container.py runs the same root by chroot",
+        "pip install": IN_PACKAGES,
+        "tideline serve": IN_PACKAGES,
+        "[Service]": MACHINE,
+        "map $http_upgrade": IN_PACKAGES,
+        "chat.example.org {": IN_PACKAGES,
+        "defaults": IN_PACKAGES,
+        "helm": "needs a cluster; tests/packages/test_chart.py renders the chart",
+    },
     "docs/PROTOCOL.md": {
         "{sequence, timestamp": NO_COMMAND,
     },
@@ -94,6 +110,12 @@ NOT_RUN = {
     "grafana/README.md": {
         "sudo": MACHINE,
     },
+    "packaging/README.md": {
+        "cargo": BUILDS,
+        "python3": BUILDS,
+        "docker": BUILDS,
+        "cd tests/packages": BUILDS,
+    },
 }
 # What stands in a command for something that differs; of all pages, then of one.
 REPLACED = {
@@ -106,6 +128,7 @@ REPLACED = {
         "no_gap_check": "no_gap_check a_gap_in_a_push",
         "random_runs.py python 200": "random_runs.py python 2",
     },
+    "docs/PRODUCTION.md": {"-p PID": "-p $server"},
     "docs/OPERATIONS.md": {"tideline --config tideline.toml": "serve --config tideline.toml"},
     "grafana/README.md": {"prometheus --config": "prometheus --web.listen-address=127.0.0.1:0 --config", "=tmp/prometheus": "=tmp/prometheus 2>&1", "release/tideline-load": "release/tideline-load --seconds 12"},
 }
@@ -137,6 +160,7 @@ BEFORE = {
         "$ tideline verify": ["stop"],
         "$ tideline export": ["serve --data data"],
     },
+    "docs/UPGRADES.md": {"$ tideline serve --data newer": ["stop", "mkdir newer; echo 'format = 4' > newer/directory.toml"]},
 }
 # Programs that wait for something to happen, and what does.
 POKED = {"follow.py": "tideline send room/1 more"}

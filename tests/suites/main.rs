@@ -6,6 +6,7 @@ mod centrifuge;
 mod clients;
 mod console;
 mod node_bed;
+mod packages;
 mod protocol;
 mod python_bed;
 mod tablestore;

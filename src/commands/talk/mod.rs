@@ -1,5 +1,5 @@
-//! `tideline send`, `follow`, `history`, `call`, `timelines`, `conversations`: what people and scripts ask of a running
-//! server, from a terminal or in a pipe.
+//! `tideline send`, `follow`, `history`, `call`, `timelines`, `conversations`, `ready`: what people and scripts ask of
+//! a running server, from a terminal or in a pipe.
 //!
 //! Owns: these commands, their output and exit codes. Promises: a message is sent once, however often it has to be
 //! repeated; `follow` leaves out nothing and says when it can't; no control character of a message gets to a terminal.
@@ -19,6 +19,7 @@ mod message;
 mod pace;
 mod place;
 mod plain;
+mod ready;
 mod screen;
 mod send;
 mod session;
@@ -49,6 +50,11 @@ pub enum TalkCommand {
     Timelines(lists::Timelines),
     /// List a user's conversations, with what is unread.
     Conversations(lists::Conversations),
+    /// Ask a server whether it takes calls
+    ///
+    /// For health checks and scripts: prints `ready` and ends with 0, or says why not and ends with another code. Needs
+    /// no credential.
+    Ready(ready::Ready),
 }
 
 /// Does it. What went wrong is one line on standard error.
@@ -66,6 +72,7 @@ pub fn talk(what: TalkCommand) -> ExitCode {
                 TalkCommand::Call(call) => call.run().await,
                 TalkCommand::Timelines(timelines) => timelines.run().await,
                 TalkCommand::Conversations(conversations) => conversations.run().await,
+                TalkCommand::Ready(ready) => ready.run().await,
             }
         }),
         Err(error) => Err(Failure::Wrong(error.to_string())),

@@ -35,7 +35,7 @@ pub(in super::super) struct Session {
 }
 
 /// What the socket runs on.
-trait Wire: AsyncRead + AsyncWrite + Unpin {}
+pub(super) trait Wire: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> Wire for T {}
 
 /// What the server takes at most.
@@ -88,7 +88,7 @@ struct Request<'a, P> {
 }
 
 /// Until there is a connection, and until it has become a session.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(15);
+pub(super) const CONNECT_TIME_MAX: Duration = Duration::from_secs(15);
 /// Where the caller's credential is taken from.
 const KEY: &str = "TIDELINE_KEY";
 const CLIENT: &str = concat!("tideline ", env!("CARGO_PKG_VERSION"));
@@ -246,11 +246,11 @@ pub(super) fn parsed<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, Fai
         .map_err(|error| Failure::Wrong(format!("the server's answer is not understood: {error}")))
 }
 
-fn not_ours() -> Failure {
+pub(super) fn not_ours() -> Failure {
     Failure::Wrong("what answers there is no Tideline server".into())
 }
 
-fn no_answer(at: &At) -> String {
+pub(super) fn no_answer(at: &At) -> String {
     format!("{}: no answer", at.url.url)
 }
 
@@ -273,45 +273,52 @@ async fn connect(at: &At) -> Result<WebSocketStream<Box<dyn Wire>>, Failure> {
         key.set_sensitive(true);
         headers.insert(AUTHORIZATION, key);
     }
-    let away = |error: &dyn std::fmt::Display| Failure::away(format!("{}: {error}", place.url));
-    let stream = TcpStream::connect((place.host.as_str(), place.port)).await;
-    let stream = stream.map_err(|error| away(&error))?;
-    let _ = stream.set_nodelay(true);
-    let wire: Box<dyn Wire> = if place.secure {
-        let trust = tls::client(at.ca_file.as_deref()).map_err(|error| wrong(&error))?;
-        let name = ServerName::try_from(place.host.clone()).map_err(|error| wrong(&error))?;
-        let secured = TlsConnector::from(std::sync::Arc::new(trust))
-            .connect(name, stream)
-            .await;
-        Box::new(secured.map_err(|error| match error.get_ref() {
-            // A certificate that is not trusted, or a server without TLS.
-            Some(cause) if cause.is::<rustls::Error>() => wrong(&error),
-            _ => away(&error),
-        })?)
-    } else {
-        Box::new(stream)
-    };
-    match client_async(request, wire).await {
+    match client_async(request, wire(at).await?).await {
         Ok((socket, _)) => Ok(socket),
         Err(SocketError::Http(answer)) => {
             let (head, body) = answer.into_parts();
-            Err(refused(head.status, body.unwrap_or_default()).about(&place.url))
+            Err(refused(head.status, &body.unwrap_or_default()).about(&place.url))
         }
-        Err(error @ SocketError::Io(_)) => Err(away(&error)),
+        Err(SocketError::Io(error)) => Err(Failure::away(format!("{}: {error}", place.url))),
         Err(error) => Err(wrong(&error)),
     }
 }
 
-/// An answer to the handshake that is none of a WebSocket.
-fn refused(status: hyper::StatusCode, body: Vec<u8>) -> Failure {
+/// A connection to the server, encrypted if its URL says so.
+pub(super) async fn wire(at: &At) -> Result<Box<dyn Wire>, Failure> {
+    let place = &at.url;
+    let wrong = |why: &dyn std::fmt::Display| Failure::Wrong(format!("{}: {why}", place.url));
+    let away = |error: &dyn std::fmt::Display| Failure::away(format!("{}: {error}", place.url));
+    let stream = TcpStream::connect((place.host.as_str(), place.port)).await;
+    let stream = stream.map_err(|error| away(&error))?;
+    let _ = stream.set_nodelay(true);
+    if !place.secure {
+        return Ok(Box::new(stream));
+    }
+    let trust = tls::client(at.ca_file.as_deref()).map_err(|error| wrong(&error))?;
+    let name = ServerName::try_from(place.host.clone()).map_err(|error| wrong(&error))?;
+    let secured = TlsConnector::from(std::sync::Arc::new(trust))
+        .connect(name, stream)
+        .await;
+    Ok(Box::new(secured.map_err(
+        |error| match error.get_ref() {
+            // A certificate that is not trusted, or a server without TLS.
+            Some(cause) if cause.is::<rustls::Error>() => wrong(&error),
+            _ => away(&error),
+        },
+    )?))
+}
+
+/// An answer of HTTP that is not the one that was asked for.
+pub(super) fn refused(status: hyper::StatusCode, body: &[u8]) -> Failure {
     #[derive(Deserialize)]
     struct Answer {
         error: Refusal,
     }
-    if let Ok(Answer { error }) = serde_json::from_slice(&body) {
+    if let Ok(Answer { error }) = serde_json::from_slice(body) {
         return Failure::Refused(error);
     }
-    let text = String::from_utf8_lossy(&body);
+    let text = String::from_utf8_lossy(body);
     let first = text.lines().next().unwrap_or_default();
     let why = format!("{status}: {first}");
     match status.is_server_error() || status == hyper::StatusCode::TOO_MANY_REQUESTS {
