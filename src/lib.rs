@@ -17,4 +17,5 @@ pub mod admin;
 pub mod commands;
 pub mod config;
 mod data_directory;
+pub mod logging;
 pub mod server;
