@@ -17,5 +17,6 @@ pub mod admin;
 pub mod commands;
 pub mod config;
 mod data_directory;
+pub mod logging;
 pub mod server;
 pub mod supervisor;

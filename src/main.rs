@@ -3,7 +3,7 @@
 //! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and
 //! SIGINT stop it in order. Must not: do anything that a library user of the server would miss.
 
-use std::io::{IsTerminal as _, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,12 +21,10 @@ use tideline::commands::partitions::{PartitionCommand, partition};
 use tideline::commands::talk::{TalkCommand, talk};
 use tideline::commands::verify::verify;
 use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
-use tideline::journal;
+use tideline::logging::{self, Failure, LogFormat, Logged};
 use tideline::server::Server;
 use tideline::supervisor::Supervisor;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Messages are allocated on one thread and freed on another all the time; the system's allocator is slow at that.
 #[global_allocator]
@@ -145,6 +143,9 @@ struct Options {
     /// write and delete everything. With [auth]: though there is no TLS.
     #[arg(long)]
     insecure: bool,
+    /// How the log is written [default: text].
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
     /// How many partitions the data directory is to have: one that has another number is changed before it is served,
     /// which writes what is in it anew and needs room for that [default: as it has; 1 in a new one].
     #[arg(long, value_name = "NUMBER")]
@@ -159,6 +160,7 @@ impl Options {
             data: self.data.or(before.data),
             listen: self.listen.or(before.listen),
             insecure: self.insecure || before.insecure,
+            log_format: self.log_format.or(before.log_format),
             partitions: self.partitions.or(before.partitions),
         }
     }
@@ -180,6 +182,7 @@ fn main() -> ExitCode {
     match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) if out.is_in_vain() => ExitCode::SUCCESS,
+        Err(error) if error.is::<Logged>() => ExitCode::FAILURE,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tideline: {error}");
             ExitCode::FAILURE
@@ -251,7 +254,10 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
     let (config, unknown) = loaded.map_err(|error| error.0)?;
     let limits = config.timeline_limits();
     match command {
-        Command::Serve { .. } => serve(&flags, &config, &unknown),
+        Command::Serve { .. } => {
+            logging::begin(&config.log, config.log_format)?;
+            config.log_format.ended(serve(&flags, &config, &unknown))
+        }
         Command::Verify { data, .. } => {
             match verify(&data, &limits, out).map_err(|error| error.to_string())? {
                 true => Ok(()),
@@ -287,8 +293,6 @@ fn environment() -> impl Iterator<Item = (String, String)> {
         .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
 }
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
-
 fn doctor(
     config: Result<Config, ConfigError>,
     as_json: bool,
@@ -305,13 +309,6 @@ fn doctor(
 }
 
 fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failure> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.log)
-        .map_err(|error| format!("log: {error}"))?;
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal());
-    let log = tracing_subscriber::registry().with(filter).with(lines);
-    log.with(journal::layer()).init();
     for variable in unknown {
         tracing::warn!(variable, "this environment variable is not one of ours");
     }

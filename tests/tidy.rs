@@ -21,9 +21,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/base/entry", &[]),
     ("src/base/faults", &[]),
     ("src/base/ids", &[]),
-    ("src/base/journal", &["ids"]),
+    ("src/base/journal", &["ids", "said"]),
     ("src/base/metrics", &[]),
     ("src/base/ordered", &[]),
+    ("src/base/said", &[]),
     ("src/base/secret", &[]),
     ("src/base/tls", &["secret"]),
     ("src/store/log", &[]),
@@ -685,6 +686,7 @@ const QUIET: &[&str] = &[
     "src/base/ids.rs",
     "src/base/journal.rs",
     "src/base/metrics/",
+    "src/base/said.rs",
 ];
 
 #[test]

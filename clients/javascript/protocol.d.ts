@@ -986,7 +986,7 @@ export type ServerStorage = {
   "disk_free"?: number | null;
   /** Of pages that hold nothing and are used again. */
   "free": number;
-  /** Seconds until there is no room, if it goes on as in the last hour; absent = not within a year, or the server has run for less than ten minutes. */
+  /** Seconds until there is no room, if the server writes as in the last hour; absent = not within a year, or the server has run for less than ten minutes. */
   "full_in_s"?: number | null;
   /** Of rows that count. */
   "live": number;

@@ -1,30 +1,30 @@
-//! The newest lines of the log, kept in memory for operators that watch.
+//! The newest lines of the log, kept in memory for operators that watch; and the log as lines of JSON.
 //!
-//! Owns: a ring of lines, and the layer of `tracing` that fills it with what standard error gets too. Promises: its
-//! memory is bounded, by lines and by bytes; a line that is too long is cut and says so; what is no secret to the log
-//! is none here. Must not: log or call anything that may, or it would feed itself and wait for itself. There is one for
-//! the process, as there is one subscriber.
+//! Owns: a ring of lines, and the layer of `tracing` that fills it with what standard error gets too, and writes that
+//! as JSON if it is asked to. Promises: its memory is bounded, by lines and by bytes; a line that is too long is cut
+//! and says so; a line of JSON is one write; what is no secret to the log is none here. Must not: log or call anything
+//! that may, or it would feed itself and wait for itself. There is one for the process, as there is one subscriber.
 
 use std::collections::VecDeque;
-use std::fmt;
+use std::io::{self, Write as _};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, UNIX_EPOCH};
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
-use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::ids::unchecked_ms;
+use crate::said::Said;
 
 /// Lines that are kept at most.
 pub const LINES_MAX: usize = 2_000;
 /// What they may take together: a line is 200 bytes mostly.
 const BYTES_MAX: usize = 1 << 20;
-/// Of a line's message, and of each of its fields.
-const TEXT_BYTES_MAX: usize = 2_000;
-/// Of a line's fields together; each is named all the same.
-const FIELDS_BYTES_MAX: usize = 8_000;
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -91,10 +91,16 @@ pub fn journal() -> &'static Journal {
     &JOURNAL
 }
 
-/// The layer that fills it.
+/// The layer that fills it; `writes_json` = and writes each line to standard error.
 #[must_use]
-pub fn layer<S: Subscriber>() -> impl Layer<S> {
-    Recorder(journal())
+pub fn layer<S>(writes_json: bool) -> impl Layer<S>
+where
+    S: Subscriber + for<'s> LookupSpan<'s>,
+{
+    Recorder {
+        journal: journal(),
+        writes_json,
+    }
 }
 
 impl Journal {
@@ -153,8 +159,7 @@ impl Journal {
         read
     }
 
-    fn push(&self, level: Level, target: &'static str, said: Said) {
-        let at = unchecked_ms();
+    fn push(&self, at: u64, level: Level, target: &'static str, said: Said) {
         let mut ring = self.ring();
         let number = ring.lines.back().map_or(ring.first, |line| line.number + 1);
         let bytes = LINE_BYTES + said.message.len() + said.bytes;
@@ -186,79 +191,67 @@ impl Journal {
 /// What a line takes beside its texts.
 const LINE_BYTES: usize = 150;
 
-struct Recorder(&'static Journal);
-
-impl<S: Subscriber> Layer<S> for Recorder {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut said = Said::default();
-        event.record(&mut said);
-        let about = event.metadata();
-        self.0.push(*about.level(), about.target(), said);
-    }
+struct Recorder {
+    journal: &'static Journal,
+    writes_json: bool,
 }
 
-/// What an event says.
-#[derive(Default)]
-struct Said {
-    message: String,
-    fields: Map<String, Value>,
-    bytes: usize,
-}
-
-impl Said {
-    fn put(&mut self, field: &Field, value: Value) {
-        self.bytes += field.name().len() + value.as_str().map_or(8, str::len);
-        self.fields.insert(field.name().to_owned(), value);
-    }
-}
-
-impl Visit for Said {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field, value.into());
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, exact(value.unsigned_abs(), value.into()));
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, exact(value, value.into()));
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, value.into());
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.record_debug(field, &format_args!("{value}"));
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let text = format!("{value:?}");
-        match field.name() {
-            "message" => self.message = cut(text, TEXT_BYTES_MAX),
-            _ => {
-                let left = FIELDS_BYTES_MAX.saturating_sub(self.bytes);
-                self.put(field, cut(text, left.min(TEXT_BYTES_MAX)).into());
-            }
+impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Recorder {
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if let Some(span) = context.span(id) {
+            let mut said = Said::default();
+            attributes.record(&mut said);
+            span.extensions_mut().insert(said);
         }
     }
-}
 
-/// Numbers that a double does not hold are texts.
-fn exact(size: u64, number: Value) -> Value {
-    match size < 1 << 53 {
-        true => number,
-        false => number.to_string().into(),
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut said = Said::default();
+        // What an event says wins over what the spans around it say.
+        for span in context.event_scope(event).into_iter().flatten() {
+            if let Some(around) = span.extensions().get::<Said>() {
+                said.add(around);
+            }
+        }
+        event.record(&mut said);
+        let (at, about) = (unchecked_ms(), event.metadata());
+        if self.writes_json {
+            // Where standard error is gone, there is nobody to say it to.
+            let line = Written::of(at, *about.level(), about.target(), &said).line();
+            let _ = io::stderr().write_all(&line);
+        }
+        self.journal.push(at, *about.level(), about.target(), said);
     }
 }
 
-fn cut(mut text: String, bytes_max: usize) -> String {
-    if text.len() > bytes_max {
-        text.truncate(text.floor_char_boundary(bytes_max));
-        text.push_str(" … (cut)");
+/// A line of the log as JSON.
+#[derive(Serialize)]
+struct Written<'a> {
+    time: String,
+    level: String,
+    target: &'a str,
+    message: &'a str,
+    fields: &'a Map<String, Value>,
+}
+
+impl Written<'_> {
+    fn of<'a>(at: u64, level: Level, target: &'a str, said: &'a Said) -> Written<'a> {
+        let time = UNIX_EPOCH + Duration::from_millis(at);
+        Written {
+            time: humantime::format_rfc3339_millis(time).to_string(),
+            level: level.as_str().to_ascii_lowercase(),
+            target,
+            message: &said.message,
+            fields: &said.fields,
+        }
     }
-    text
+
+    /// With its end.
+    fn line(&self) -> Vec<u8> {
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
 }
 
 #[cfg(test)]
@@ -269,7 +262,10 @@ mod tests {
 
     fn logged(write: impl FnOnce()) -> &'static Journal {
         let journal: &'static Journal = Box::leak(Box::new(Journal::new(1_000)));
-        let subscriber = tracing_subscriber::registry().with(Recorder(journal));
+        let subscriber = tracing_subscriber::registry().with(Recorder {
+            journal,
+            writes_json: false,
+        });
         tracing::subscriber::with_default(subscriber, write);
         journal
     }
@@ -301,6 +297,46 @@ mod tests {
         assert_eq!(line.target, module_path!());
         assert_eq!((read.next, read.dropped), (1_000_000, 0));
         assert_eq!(*journal.watch().borrow(), 1_000_000);
+    }
+
+    #[test]
+    fn a_line_has_what_is_said_of_the_request_around_it() {
+        let journal = logged(|| {
+            let around = tracing::error_span!("http", request = "7f", trace = None::<&str>);
+            let _outer = around.enter();
+            let inner = tracing::debug_span!("session", session = "9", request = "inner").entered();
+            tracing::info!(session = "own", "one");
+            drop(inner);
+            tracing::info!("two");
+        });
+        let fields = all(journal, None).lines.into_iter().map(|line| line.fields);
+        let fields: Vec<_> = fields.map(Value::Object).collect();
+        assert_eq!(
+            fields,
+            [
+                serde_json::json!({"request": "inner", "session": "own"}),
+                serde_json::json!({"request": "7f"})
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_of_json_is_one_line_whatever_is_in_it() {
+        let mut said = Said {
+            message: "two\nlines \"and\" \u{7} é".to_owned(),
+            ..Said::default()
+        };
+        said.fields.insert("key".to_owned(), "a\nb".into());
+        said.fields.insert("level".to_owned(), 7.into());
+        let line = Written::of(1_793_180_000_007, Level::WARN, "audit", &said).line();
+        assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+        let read: Value = serde_json::from_slice(&line).unwrap();
+        let expected = serde_json::json!({
+            "time": "2026-10-28T09:33:20.007Z", "level": "warn", "target": "audit", "message": said.message,
+            "fields": {"key": "a\nb", "level": 7},
+        });
+        assert_eq!(read, expected);
+        assert!(line.starts_with(b"{\"time\":"));
     }
 
     #[test]

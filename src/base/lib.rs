@@ -12,5 +12,6 @@ pub mod ids;
 pub mod journal;
 pub mod metrics;
 pub mod ordered;
+mod said;
 pub mod secret;
 pub mod tls;

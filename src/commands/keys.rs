@@ -1,21 +1,26 @@
 //! `tideline key create|list|revoke`: API keys, of a directory that no server uses or of a running server.
+//! `--bootstrap` makes the first one of a running server.
 //!
 //! Owns: the arguments and what is printed. Promises: a key is printed once, when it is made, and on standard output
 //! alone. Must not: know how a key is stored.
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
 
 use super::remote::{Remote, RunningServer};
+use super::talk::Refusal;
 use crate::access::{GrantText, Grants, GrantsFrom};
 use crate::config::Config;
 use crate::credentials::{ApiKey, NewKey, StoredCredentials};
 use crate::data_directory::Store;
+use crate::gateway::BOOTSTRAP_SOCKET;
 use crate::ids::Clock;
 use crate::metrics::Metrics;
 
@@ -41,6 +46,10 @@ pub struct CreateKey {
     /// What it may do, like 'room/*=read,append' or '*=admin'.
     #[arg(long, value_name = "NAMES=RIGHTS")]
     allow: Vec<String>,
+    /// Make the first administrator's key of the running server that uses the data directory, as its user or as root:
+    /// within ten minutes of its start or a SIGHUP, while no key may administer [default of --allow: '*=admin'].
+    #[arg(long)]
+    bootstrap: bool,
     /// A user that it may act for, or a prefix of users and *.
     #[arg(long, value_name = "USERS")]
     act_as: Vec<String>,
@@ -94,6 +103,15 @@ pub async fn keys(
     // What makes no sense is refused before anybody is asked.
     if let KeyCommand::Create(create) = &what {
         create.rights()?;
+        if create.bootstrap {
+            if place.server.url.is_some() {
+                return Err(wrong(
+                    "--bootstrap is for the server of a data directory, without --url",
+                ));
+            }
+            let key = by_socket(&config.data.join(BOOTSTRAP_SOCKET), create).await?;
+            return Ok(writeln!(out, "{key}")?);
+        }
     }
     let lines = match place.server.open().await.map_err(wrong)? {
         Some(mut server) => by_call(&mut server, &what).await?,
@@ -108,6 +126,41 @@ fn revoked(id: &str, was_there: bool) -> Result<Vec<String>, KeyFailure> {
         true => Ok(vec![format!("revoked {id}")]),
         false => Err(wrong(format_args!("there is no key {id:?}"))),
     }
+}
+
+/// Returns the key that a server's socket has made.
+async fn by_socket(path: &Path, create: &CreateKey) -> Result<String, KeyFailure> {
+    let path_shown = path.display();
+    let client = UnixStream::connect(path).await.map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => NOT_OPEN,
+            io::ErrorKind::PermissionDenied => "this is for the server's own user and root",
+            _ => "the socket can't be used",
+        };
+        wrong(format_args!("{path_shown}: {why} ({error})"))
+    })?;
+    let mut client = BufReader::new(client);
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "key.create", "params": create.params()?});
+    let mut answer = String::new();
+    client.write_all(format!("{call}\n").as_bytes()).await?;
+    client.read_line(&mut answer).await?;
+    let answer: Value = serde_json::from_str(&answer)
+        .map_err(|_| wrong(format_args!("{path_shown}: no answer: {NOT_OPEN}")))?;
+    if let Ok(refusal) = serde_json::from_value::<Refusal>(answer["error"].clone()) {
+        return Err(wrong(refusal.of("key.create")));
+    }
+    made(&answer["result"])
+}
+
+/// Why a server has no socket, and what to do.
+const NOT_OPEN: &str = "no server with [auth] waits here for its first key: it is not running, it has an \
+     administrator's key, or it was started more than ten minutes ago (then send it a SIGHUP)";
+
+/// The key in the result of `key.create`.
+fn made(result: &Value) -> Result<String, KeyFailure> {
+    let key = result["key"].as_str().map(str::to_owned);
+    key.ok_or_else(|| wrong("not a server of keys"))
 }
 
 /// Returns the lines to print.
@@ -167,11 +220,30 @@ fn shown(key: &ApiKey) -> Value {
 
 impl CreateKey {
     fn rights(&self) -> Result<Vec<GrantText>, KeyFailure> {
-        let texts = self.allow.iter().map(|text| {
+        let everything = ["*=admin".to_owned()];
+        let allow = match self.bootstrap && self.allow.is_empty() {
+            true => &everything[..],
+            false => &self.allow[..],
+        };
+        let texts = allow.iter().map(|text| {
             GrantText::from_text(text)
                 .map_err(|error| wrong(format_args!("--allow {text:?}: {error}")))
         });
         texts.collect()
+    }
+
+    /// As `key.create` takes it.
+    fn params(&self) -> Result<Value, KeyFailure> {
+        let mut params = json!({
+            "name": &self.name,
+            "rights": self.rights()?,
+            "act_as": &self.act_as,
+            "signing": self.signing,
+        });
+        if let Some(name) = &self.certificate {
+            params["certificate"] = json!(name);
+        }
+        Ok(params)
     }
 
     fn asked(&self) -> Result<NewKey, KeyFailure> {
@@ -193,19 +265,7 @@ async fn by_call(server: &mut Remote, what: &KeyCommand) -> Result<Vec<String>, 
     };
     Ok(match what {
         KeyCommand::Create(create) => {
-            let mut params = json!({
-                "name": &create.name,
-                "rights": create.rights()?,
-                "act_as": &create.act_as,
-                "signing": create.signing,
-            });
-            if let Some(name) = &create.certificate {
-                params["certificate"] = json!(name);
-            }
-            let made = ask("key.create", params).await?;
-            let made = made["key"].as_str();
-            let made = made.ok_or_else(|| wrong("not a server of keys"))?;
-            vec![made.to_owned()]
+            vec![made(&ask("key.create", create.params()?).await?)?]
         }
         KeyCommand::List => match ask("key.list", json!({})).await?["keys"].take() {
             Value::Array(keys) => keys.iter().map(Value::to_string).collect(),

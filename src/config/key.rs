@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use crate::decode;
+use crate::logging::LogFormat;
 
 /// A kind of value that a key can have.
 pub(super) trait Key: Serialize + Sized {
@@ -80,6 +81,15 @@ impl Key for String {
     }
     fn parse(text: &str) -> Result<String, String> {
         Ok(text.to_owned())
+    }
+}
+
+impl Key for LogFormat {
+    fn read(value: &Value) -> Result<LogFormat, String> {
+        plain(value, "\"text\" or \"json\"")
+    }
+    fn parse(text: &str) -> Result<LogFormat, String> {
+        LogFormat::read(&Value::from(text.trim()))
     }
 }
 

@@ -181,6 +181,7 @@ impl Config {
             serves_proxies_only: self.serves_proxies_only(),
             trusted_proxies: self.trusted_networks().unwrap_or_default(),
             per_client: self.limits,
+            bootstrap: self.data.join(gateway::BOOTSTRAP_SOCKET),
             certificate: None,
             dialects: &wire::jsonrpc::DIALECTS,
             tablestore: self.tablestore_options(),

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::{CentrifugeKey, Config, ConfigError, DEVELOPMENT};
+use crate::logging::LogFormat;
 use crate::secret;
 
 /// Where a command that needs few settings finds them.
@@ -29,6 +30,8 @@ pub struct Flags {
     pub listen: Option<SocketAddr>,
     /// `insecure`, if set.
     pub insecure: bool,
+    /// `log_format`.
+    pub log_format: Option<LogFormat>,
     /// `partitions`.
     pub partitions: Option<u16>,
 }
@@ -61,6 +64,7 @@ pub fn load(
         data,
         listen,
         insecure,
+        log_format,
         partitions,
     } = flags;
     if let Some(data) = data {
@@ -70,6 +74,7 @@ pub fn load(
         config.listen = *listen;
     }
     config.insecure |= *insecure;
+    config.log_format = log_format.unwrap_or(config.log_format);
     if let Some(partitions) = partitions {
         config.partitions = *partitions;
     }

@@ -33,6 +33,7 @@ pub use policy::PolicyKey;
 pub use secrets::Secrets;
 pub use webhook::WebhookKey;
 
+use crate::logging::LogFormat;
 use crate::{gateway, partition, timeline, wire};
 use key::{Key, in_range};
 
@@ -121,7 +122,7 @@ macro_rules! keys {
 const HEADING: &str = "\
 # Tideline's configuration. Every key with its default; leave out what you do not change.
 # Each can also be set in the environment as TIDELINE_ and its name in capitals (lists with commas),
-# which wins over this file; the flags --data, --listen, --insecure and --partitions win over both.
+# which wins over this file; the flags --data, --listen, --insecure, --log-format and --partitions win over both.
 ";
 
 keys! {
@@ -138,6 +139,9 @@ keys! {
         /// What is logged to standard error: error, warn, info, debug, or per module as in
         /// "info,tideline_gateway=debug".
         log: String = "info".to_owned();
+        /// How: "text", for people, or "json", for programs that collect logs: each line is an object of time, level,
+        /// target, message and fields.
+        log_format: LogFormat = LogFormat::Text;
         /// Longest time that a shutdown waits for requests and slow sockets, in ms. What is committed is flushed after
         /// it.
         drain_ms_max: u64 = 10_000, 0 to 600_000;
@@ -433,6 +437,7 @@ mod tests {
             "listen",
             "insecure",
             "log",
+            "log_format",
             "partitions",
             "message_id_window_count",
             "auth",

@@ -28,12 +28,14 @@ mod woken;
 pub use changes::body as changes_body;
 pub use dispatch::shape;
 pub use entrance::address::Network;
+pub use entrance::bootstrap::BOOTSTRAP_SOCKET;
 pub use entrance::door::Access;
 pub use http::files::File;
 pub use limits::{AddressLimits, CallerLimits, LimitOptions};
 pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -85,6 +87,8 @@ pub struct Options {
     pub trusted_proxies: Vec<Network>,
     /// What addresses and users may take.
     pub per_client: LimitOptions,
+    /// The socket by which the first administrator's key is made, with `[auth]`.
+    pub bootstrap: PathBuf,
     /// What TLS is served with; `None` = without.
     pub certificate: Option<Arc<Certificate>>,
     /// The dialects that are spoken on WebSockets; the first one is that of clients that ask for none.
@@ -119,6 +123,8 @@ pub struct Gateway {
     sessions: TaskTracker,
     /// Looks at the certificate's files.
     renewal: Arc<Notify>,
+    /// Opens the socket for the first administrator's key.
+    bootstrap: Arc<Notify>,
 }
 
 /// What every connection needs.
@@ -231,6 +237,7 @@ impl Gateway {
             acceptor: TaskTracker::new(),
             sessions: TaskTracker::new(),
             renewal: Arc::default(),
+            bootstrap: Arc::default(),
         };
         gateway.look_after();
         gateway.acceptor.spawn(entrance::listener::accept(
@@ -248,14 +255,22 @@ impl Gateway {
         self.shared.address
     }
 
-    /// Puts other limits in force, and looks at the certificate's files now.
+    /// Puts other limits in force, looks at the certificate's files now, and waits for a first key once more.
     pub fn reload(&self, per_client: LimitOptions) {
         self.shared.per_client.set(per_client);
         self.renewal.notify_one();
+        self.bootstrap.notify_one();
     }
 
-    /// Begins what is done beside connections, until no more are taken: sweeping the door, renewing the certificate.
+    /// Begins what is done beside connections, until no more are taken: sweeping the door, waiting for a first key,
+    /// renewing the certificate.
     fn look_after(&self) {
+        let path = self.shared.options.bootstrap.clone();
+        let wake = Arc::clone(&self.bootstrap);
+        let first_key = entrance::bootstrap::run(path, wake, Arc::clone(&self.shared));
+        let stop = self.accepting.clone();
+        self.acceptor
+            .spawn(async move { stop.run_until_cancelled(first_key).await });
         let (sweeping, stopped) = (Arc::clone(&self.shared), self.accepting.clone());
         self.acceptor.spawn(async move {
             if let Some(door) = &sweeping.door {

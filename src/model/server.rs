@@ -53,8 +53,8 @@ pub struct Storage {
     /// The whole disk; only for the rules.
     #[serde(skip)]
     pub disk_bytes: Option<u64>,
-    /// Seconds until there is no room, if it goes on as in the last hour; absent = not within a year, or the server has
-    /// run for less than ten minutes.
+    /// Seconds until there is no room, if the server writes as in the last hour; absent = not within a year, or the
+    /// server has run for less than ten minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full_in_s: Option<u64>,
 }

@@ -29,7 +29,8 @@ pub(super) fn say_where(config: &Config, address: SocketAddr) {
         format!("{scheme}://{host}/console/"),
         format!("{scheme}://{host}/demo/"),
     );
-    tracing::info!(%address, data = %config.data.display(), %console, %demo, "ready");
+    let version = env!("CARGO_PKG_VERSION");
+    tracing::info!(version, %address, data = %config.data.display(), %console, %demo, "ready");
 }
 
 /// Logs what is open to other machines, so that the operator knows it.

@@ -132,6 +132,19 @@ pub enum Id {
     },
 }
 
+/// For the log.
+impl fmt::Display for Id {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Id::Null => out.write_str("null"),
+            Id::Integer(id) => id.fmt(out),
+            Id::Unsigned(id) => id.fmt(out),
+            Id::Text(id) => id.escape_debug().fmt(out),
+            Id::Numbered { id, .. } => id.fmt(out),
+        }
+    }
+}
+
 impl dyn Dialect {
     /// Encodes one answer.
     #[must_use]

@@ -25,6 +25,12 @@ stop() { kill $server; wait $server 2> /dev/null; }
 """
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def program(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

@@ -16,8 +16,10 @@ import time
 import pytest
 from websockets.sync.client import connect
 
+import quickstart
 from blocks import blocks, commands
 from conftest import ROOT
+from shell import free_port
 
 PAGES = sorted(
     str(path.relative_to(ROOT))
@@ -92,6 +94,9 @@ NOT_RUN = {
         "defaults": IN_PACKAGES,
         "helm": "needs a cluster; tests/packages/test_chart.py renders the chart",
     },
+    "docs/QUICKSTART.md": {
+        " browser ── name": NO_COMMAND,
+    },
     "docs/PROTOCOL.md": {
         "{sequence, timestamp": NO_COMMAND,
     },
@@ -130,10 +135,13 @@ REPLACED = {
     },
     "docs/PRODUCTION.md": {"-p PID": "-p $server"},
     "docs/OPERATIONS.md": {"tideline --config tideline.toml": "serve --config tideline.toml"},
+    "docs/QUICKSTART.md": {"8000": str(free_port())},
     "grafana/README.md": {"prometheus --config": "prometheus --web.listen-address=127.0.0.1:0 --config", "=tmp/prometheus": "=tmp/prometheus 2>&1", "release/tideline-load": "release/tideline-load --seconds 12"},
 }
 # These pages start their server themselves.
-STARTED = {"README.md", "docs/ACCESS.md", "docs/OPERATIONS.md"}
+STARTED = {"README.md", "docs/ACCESS.md", "docs/OPERATIONS.md", "docs/QUICKSTART.md"}
+# What is tried once a page is read: it returns what the machine lacks for that.
+TRIED = {"docs/QUICKSTART.md": quickstart.chat}
 # What the words before a block say that is done, for the block that begins so.
 APPEND = """curl -s 127.0.0.1:$PORT/v1/rpc -H 'content-type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"message.append",
     "params":{"timeline":"room/1","entry":{"text":"more"}}}'"""
@@ -221,6 +229,8 @@ class Page:
             match block.kind:
                 case "toml":
                     self.settings(block)
+                case "html" | "js" if name := self.named(block, block.kind):
+                    (self.shell.directory / name).write_text(self.in_place(block.text))
                 case "python" | "js":
                     self.program(block, behind.text if behind and behind.kind == "text" else None)
                 case "json":
@@ -233,6 +243,8 @@ class Page:
                     pass  # what the program before it prints
                 case other:
                     raise AssertionError(f"{self.name}:{block.line}: how is a block of {other!r} run? Say so, or why not, in a table here")
+        if self.name in TRIED:
+            self.missing |= TRIED[self.name](self.shell.directory, self.in_place("http://localhost:8000/"))
         if self.missing:
             pytest.skip(f"all else is as {self.name} says; not installed: {', '.join(sorted(self.missing))}")
 
@@ -253,7 +265,7 @@ class Page:
 
     def named(self, block, end):
         """The name that the block is to be saved by: the last one that was said and is not taken."""
-        names = re.findall(rf"as\s+`([\w.]+\.{end})`", block.before)
+        names = re.findall(rf"as\s+`([\w./]+\.{end})`", block.before)
         return names[-1] if names and not (self.shell.directory / names[-1]).exists() else None
 
     def settings(self, block):

@@ -25,7 +25,7 @@ mod send;
 mod session;
 
 pub(super) use address::At;
-pub(super) use failure::Failure;
+pub(super) use failure::{Failure, Refusal};
 pub(super) use session::Session;
 
 /// What is to be done.

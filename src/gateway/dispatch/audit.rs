@@ -20,6 +20,8 @@ pub(super) struct Noted {
     who: String,
     for_user: Option<String>,
     from: Option<IpAddr>,
+    /// Of a WebSocket. An HTTP request has an ID, which each line of the log says that is written for it.
+    session: Option<String>,
     method: Method,
     name: String,
 }
@@ -46,6 +48,7 @@ impl Noted {
             who: who(identity),
             for_user: identity.for_user.as_deref().map(str::to_owned),
             from: caller.address,
+            session: caller.live.as_ref().map(|live| live.id.clone()),
             method,
             name: name.to_owned(),
         })
@@ -63,6 +66,7 @@ impl Noted {
             who = self.who,
             for_user = self.for_user,
             from = self.from.map(tracing::field::display),
+            session = self.session,
             method = self.method.name(),
             name = self.name,
             outcome = reason.unwrap_or("ok"),

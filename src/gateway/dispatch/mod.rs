@@ -24,6 +24,7 @@ use futures_util::future::BoxFuture;
 
 use super::Shared;
 use super::live::Live;
+use tideline_base::faults;
 use tideline_model::access::{Asker, Claim, Right, Rights};
 use tideline_table::StoreError;
 use tideline_timelines::feed::Who;
@@ -321,6 +322,7 @@ fn only_of_a_session() -> Work {
 }
 
 fn pong(shared: &Shared) -> Reply {
+    assert!(!faults::is_named("panic_at_ping"), "panic_at_ping");
     let time = shared.clock.now_ms();
     Reply::Ping(Pong { time })
 }

@@ -174,6 +174,11 @@ impl Door {
         Arc::new(Claim::new(identity, rules, credential.issued_at()))
     }
 
+    /// The same of an identity that the system vouches for.
+    pub(in super::super) fn claim_of(&self, identity: Identity) -> Arc<Claim> {
+        Arc::new(Claim::new(identity, Arc::clone(&self.rules), None))
+    }
+
     /// The same of one request: each decision looks whether it was taken back.
     pub(in super::super) fn claim_of_request(&self, credential: &Credential) -> Arc<Claim> {
         let identity = credential.identity.as_ref().clone();

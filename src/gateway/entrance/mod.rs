@@ -7,6 +7,7 @@
 pub(super) mod address;
 pub(super) mod admitted;
 pub(super) mod arrival;
+pub(super) mod bootstrap;
 pub(super) mod door;
 pub(super) mod listener;
 pub(super) mod renewal;

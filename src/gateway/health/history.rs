@@ -60,8 +60,6 @@ struct Step {
     figures: [f64; FIGURES.len()],
     /// Appends by bucket, of the time since the step before.
     appends: Box<[u64]>,
-    /// What may still be written.
-    room: Option<f64>,
 }
 
 /// Everything as it was at the last look, counters since the process' start.
@@ -126,12 +124,7 @@ impl History {
     }
 
     /// Takes a sample in, so long after the start. The first one only says where counters begin.
-    pub(super) fn push(
-        &mut self,
-        elapsed_ms: u64,
-        sample: &Sample<'_>,
-        (disk_free, room): (Option<u64>, Option<f64>),
-    ) {
+    pub(super) fn push(&mut self, elapsed_ms: u64, sample: &Sample<'_>, disk_free: Option<u64>) {
         let now = FIGURES.map(|(_, from)| match from {
             Rate(name) | Sum(name) => sample.sum(name),
             Max(name) => sample.max(name),
@@ -150,7 +143,6 @@ impl History {
                 number: (elapsed_ms + STEP_MS / 2) / STEP_MS,
                 figures,
                 appends,
-                room,
             });
         }
         self.before = Some(now);
@@ -188,10 +180,13 @@ impl History {
         past
     }
 
-    /// The oldest known room, with when that was.
-    pub(super) fn oldest_room(&self) -> Option<(u64, f64)> {
+    /// What the server took of the disk at the oldest step, with when that was.
+    pub(super) fn oldest_taken(&self) -> Option<(u64, f64)> {
         let step = self.steps.front()?;
-        Some((self.start + step.number * STEP_MS, step.room?))
+        let taken = FIGURES.iter().zip(step.figures);
+        let taken = taken.filter(|((name, _), _)| ["used_bytes", "log_bytes"].contains(name));
+        let bytes = taken.map(|(_, bytes)| bytes).sum();
+        Some((self.start + step.number * STEP_MS, bytes))
     }
 }
 
@@ -232,7 +227,7 @@ mod tests {
 
     fn push(history: &mut History, metrics: &Metrics, elapsed_ms: u64) {
         let text = metrics.render();
-        history.push(elapsed_ms, &Sample::read(&text), (Some(7), Some(7.0)));
+        history.push(elapsed_ms, &Sample::read(&text), Some(7));
     }
 
     fn values(past: &Past, name: &str) -> Vec<Option<f64>> {
@@ -281,7 +276,24 @@ mod tests {
         assert_eq!(past.appends[3].as_deref().unwrap()[..4], [0, 0, 1, 0]);
         assert_eq!(history.since(1_005_000).from, 1_020_000);
         assert_eq!(history.since(1_020_000), Past::default());
-        assert_eq!(history.oldest_room(), Some((1_005_000, 7.0)));
+        assert_eq!(history.oldest_taken(), Some((1_005_000, 0.0)));
+    }
+
+    #[test]
+    fn what_is_taken_is_rows_and_logs() {
+        let metrics = Arc::new(Metrics::default());
+        let (partition, mut history) = (metrics.partition(0), History::new(0));
+        for (step, (used, dead, log)) in [(1.0, 1.0, 1.0), (70.0, 20.0, 9.0), (500.0, 0.0, 0.0)]
+            .into_iter()
+            .enumerate()
+        {
+            partition.image.used_bytes.set(used);
+            partition.image.dead_bytes.set(dead);
+            partition.log.bytes.set(log);
+            push(&mut history, &metrics, step as u64 * STEP_MS);
+        }
+        // The first one says only where counters begin.
+        assert_eq!(history.oldest_taken(), Some((STEP_MS, 79.0)));
     }
 
     #[test]

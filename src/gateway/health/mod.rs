@@ -164,17 +164,13 @@ impl Inner {
             .filter_map(|id| Some((id, self.partitions.doing(id)?)));
         let doing: Vec<_> = doing.collect();
         // Readers of the history must not wait for the disk, so the lock is not held over this.
-        let earlier = self.known().history.oldest_room();
+        let earlier = self.known().history.oldest_taken();
         let storage = storage::look(&self.data, &sample, earlier, now);
         let mut known = self.known();
         let Known { memory, history } = &mut *known;
         if is_step {
             let elapsed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            history.push(
-                elapsed,
-                &sample,
-                (storage.disk_free, storage::room(&storage)),
-            );
+            history.push(elapsed, &sample, storage.disk_free);
         }
         let found = rules::find(&sample, &doing, &storage, memory, now);
         let mut notices = memory.told(found, now);

@@ -119,12 +119,13 @@ fn disk(storage: &Storage) -> Option<Found> {
         return None;
     };
     let when = storage.full_in_s.map_or_else(String::new, |seconds| {
-        format!(
-            " At the pace of the last hour it is full in {}.",
-            span(seconds as f64)
-        )
+        let pace = span(seconds as f64);
+        format!(" As this server wrote in the last hour, it is full in {pace}.")
     });
-    let what = format!("The disk is nearly full: {} are left.{when}", bytes(left));
+    let own = bytes(storage.live + storage.dead + storage.free + storage.log);
+    let left = bytes(left);
+    let what =
+        format!("The disk is nearly full: {left} are left. This server's data takes {own}.{when}");
     Some(Found::new("disk".to_owned(), severity, 0, what, MAKE_ROOM))
 }
 

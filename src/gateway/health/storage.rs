@@ -1,7 +1,8 @@
 //! What there is on the disk, and when it will be full.
 //!
-//! Owns: the sums over all partitions, and the guess. Promises: no guess is made from less than ten minutes of history,
-//! nor while the room does not shrink. Must not: write.
+//! Owns: the sums over all partitions, and the guess. Promises: a guess is made from what this server writes, whatever
+//! other programs do with the disk: not from less than ten minutes of history, nor while it takes no more than before.
+//! Must not: write.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use super::sample::Sample;
 use tideline_base::disk;
 pub use tideline_model::server::Storage;
 
-/// Of this moment. The room of earlier ones comes with its time, ms, the oldest first.
+/// Of this moment. What the server took of the disk earlier comes with its time, ms.
 pub(super) fn look(
     data: &Path,
     sample: &Sample<'_>,
@@ -30,25 +31,26 @@ pub(super) fn look(
         disk_bytes: disk::total(data),
         full_in_s: None,
     };
+    let taken = (used + storage.log) as f64;
     storage.full_in_s = earlier
         .zip(room(&storage))
-        .and_then(|(earlier, room)| full_in_s(earlier, (now, room)));
+        .and_then(|(earlier, room)| full_in_s(earlier, (now, taken), room));
     storage
 }
 
 /// What may still be written: on the disk, and into free pages.
-pub(super) fn room(storage: &Storage) -> Option<f64> {
+fn room(storage: &Storage) -> Option<f64> {
     Some((storage.disk_free? + storage.free) as f64)
 }
 
-/// Seconds until there is no room, from how it has shrunk since an earlier time.
-fn full_in_s((then, before): (u64, f64), (now, room): (u64, f64)) -> Option<u64> {
+/// Seconds until there is no room, from what the server takes more than at an earlier time.
+fn full_in_s((then, before): (u64, f64), (now, taken): (u64, f64), room: f64) -> Option<u64> {
     let elapsed_s = now.saturating_sub(then) as f64 / 1e3;
-    let shrunk = before - room;
-    if elapsed_s < 600.0 || shrunk <= 0.0 {
+    let grown = taken - before;
+    if elapsed_s < 600.0 || grown <= 0.0 {
         return None;
     }
-    let seconds = room * elapsed_s / shrunk;
+    let seconds = room * elapsed_s / grown;
     (seconds < YEAR_S).then_some(seconds as u64)
 }
 
@@ -59,16 +61,33 @@ const YEAR_S: f64 = 366.0 * 86_400.0;
 mod tests {
     use super::*;
 
+    const MINUTE: u64 = 60_000;
+
     #[test]
-    fn it_is_full_when_what_is_left_has_gone_as_the_rest_went() {
-        let minute = 60_000;
-        assert_eq!(
-            full_in_s((0, 1_000.0), (60 * minute, 900.0)),
-            Some(9 * 3_600)
-        );
-        assert_eq!(full_in_s((0, 1_000.0), (9 * minute, 100.0)), None);
-        assert_eq!(full_in_s((0, 1_000.0), (60 * minute, 1_000.0)), None);
-        assert_eq!(full_in_s((0, 1e15), (60 * minute, 1e15 - 1.0)), None);
-        assert_eq!(full_in_s((0, 1_000.0), (20 * minute, 0.0)), Some(0));
+    fn it_is_full_when_what_is_left_has_gone_as_the_server_took_the_rest() {
+        let full = |minutes: u64, (before, taken): (f64, f64), room| {
+            full_in_s((0, before), (minutes * MINUTE, taken), room)
+        };
+        assert_eq!(full(60, (500.0, 600.0), 900.0), Some(9 * 3_600));
+        assert_eq!(full(9, (0.0, 900.0), 100.0), None);
+        assert_eq!(full(60, (500.0, 500.0), 1_000.0), None);
+        assert_eq!(full(60, (500.0, 400.0), 1_000.0), None);
+        assert_eq!(full(60, (0.0, 1.0), 1e15), None);
+        assert_eq!(full(20, (0.0, 1_000.0), 0.0), Some(0));
+    }
+
+    /// As it was on a machine whose builds wrote 21 GB in an hour, beside a server that nobody used.
+    #[test]
+    fn what_other_programs_write_is_no_pace_of_this_server() {
+        let (gb, hour) = (1e9, 60 * MINUTE);
+        let ((then, was), (now, is)) = ((0, 0.262 * gb), (hour, 0.262 * gb + 4_096.0));
+        let (room_before, room) = (252.0 * gb, 231.0 * gb);
+        assert_eq!(full_in_s((then, was), (now, is), room), None);
+        // The control: the same rule, asked by how the room has shrunk, as it was.
+        let by_room = full_in_s((then, -room_before), (now, -room), room);
+        assert_eq!(by_room, Some(39_600));
+        // Of a server that writes as much itself it is true.
+        let own = full_in_s((then, was), (now, was + 21.0 * gb), room);
+        assert_eq!(own, Some(39_600));
     }
 }

@@ -167,29 +167,37 @@ fn a_disk_is_nearly_full_by_its_bytes_its_share_or_its_pace() {
             1 << 41,
             Some(2 * DAY_S),
             Some(
-                "Warning: The disk is nearly full: 1.1 TB are left. At the pace of the last hour it is full in 2 days.",
+                "Warning: The disk is nearly full: 1.1 TB are left. This server's data takes 3.0 GB. As this server wrote in the last hour, it is full in 2 days.",
             ),
         ),
         (
             1 << 35,
             1 << 40,
             None,
-            Some("Warning: The disk is nearly full: 34.4 GB are left."),
+            Some(
+                "Warning: The disk is nearly full: 34.4 GB are left. This server's data takes 3.0 GB.",
+            ),
         ),
         (
             1 << 29,
             1 << 30,
             None,
-            Some("Warning: The disk is nearly full: 537 MB are left."),
+            Some(
+                "Warning: The disk is nearly full: 537 MB are left. This server's data takes 3.0 GB.",
+            ),
         ),
         (
             1 << 27,
             1 << 28,
             None,
-            Some("Critical: The disk is nearly full: 134 MB are left."),
+            Some(
+                "Critical: The disk is nearly full: 134 MB are left. This server's data takes 3.0 GB.",
+            ),
         ),
     ] {
         let storage = Storage {
+            live: 2_000_000_000,
+            log: 1_000_000_000,
             disk_free: Some(free),
             disk_bytes: Some(total),
             full_in_s,

@@ -25,7 +25,7 @@ pub(in super::super) fn preflight(method: &Method, headers: &HeaderMap) -> Optio
     // Tablestore's are not among them: its secrets do not belong into a page.
     tell(
         ACCESS_CONTROL_ALLOW_HEADERS,
-        "content-type, tideline-user, authorization",
+        "content-type, tideline-user, authorization, x-request-id, traceparent",
     );
     tell(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
     if headers.contains_key(REQUEST_PRIVATE_NETWORK) {
@@ -39,7 +39,11 @@ pub(in super::super) fn preflight(method: &Method, headers: &HeaderMap) -> Optio
 pub(in super::super) fn open(answer: &mut Answer, origin: HeaderValue) {
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    set(answer, ACCESS_CONTROL_EXPOSE_HEADERS, "retry-after, allow");
+    set(
+        answer,
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        "retry-after, allow, x-request-id",
+    );
     vary(answer);
 }
 

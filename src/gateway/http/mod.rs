@@ -9,6 +9,7 @@ pub(super) mod body;
 pub(super) mod cors;
 pub(super) mod files;
 pub(super) mod origin;
+pub(super) mod request_id;
 pub(super) mod respond;
 pub(super) mod rpc;
 pub(super) mod timeouts;
@@ -18,7 +19,7 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -30,6 +31,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::timeout;
+use tracing::Instrument as _;
 
 use super::centrifuge::{api, emulation};
 use super::entrance::admitted::Admitted;
@@ -43,6 +45,7 @@ use super::entrance::{
     shows_token,
 };
 use super::{Shared, dispatch, tablestore};
+use request_id::RequestId;
 use respond::{Answer, as_page, full, not_allowed, say, set};
 use tideline_model::access::Right;
 use tideline_wire::{Failure, Reason};
@@ -113,8 +116,13 @@ async fn serve_http(
                 // Set before the answer is polled, because hyper reads the socket before it polls it.
                 let owed = Owed::new(&answers);
                 request.extensions_mut().insert(Arc::clone(&owed));
+                let id = RequestId::of(request.headers());
+                let span = id.span(request.headers());
+                request.extensions_mut().insert(id.clone());
                 Box::pin(async move {
-                    let answer = answer(request, &ends, &shared, &upgraded).await;
+                    let answering = answer(request, &ends, &shared, &upgraded);
+                    let mut answer = answering.instrument(span).await;
+                    id.mark(&mut answer);
                     drop(owed);
                     Ok(answer)
                 })
@@ -152,7 +160,15 @@ async fn answer(
 ) -> Answer {
     // Reading would ask for a body that the client holds back.
     let holds_back = request.headers().contains_key(EXPECT);
+    let began = Instant::now();
     let mut answer = route(&mut request, ends, shared, upgraded).await;
+    tracing::debug!(
+        method = %request.method(),
+        path = request.uri().path(),
+        status = answer.status().as_u16(),
+        ms = began.elapsed().as_millis() as u64,
+        "answered"
+    );
     let body = request.body_mut();
     let unwanted = !body.is_end_stream();
     if unwanted && (holds_back || timeout(UNWANTED_TIME, forget(body)).await != Ok(true)) {

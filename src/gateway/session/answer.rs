@@ -91,6 +91,15 @@ impl Future for Begun {
             }
             Pending::Opening(_, work) => ready!(work.as_mut().poll(context)),
         };
+        if let Err(failure) = &outcome {
+            tracing::debug!(
+                call = self.id.as_ref().map(tracing::field::display),
+                method = self.method.map(Method::name),
+                reason = failure.reason.name(),
+                field = failure.field,
+                "refused a call"
+            );
+        }
         let (result, took) = (outcome.as_ref().map(drop), self.since.elapsed());
         self.shared.counters.count(self.method, result, took);
         Poll::Ready((outcome, opened))

@@ -26,6 +26,7 @@ use futures_util::future::BoxFuture;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_util::sync::WaitForCancellationFutureOwned;
+use tracing::{Instrument as _, Span};
 
 use super::Shared;
 use super::dispatch::Caller;
@@ -133,7 +134,13 @@ enum Draining {
 /// The session and its steps are in boxes, for a future is as large as all that it ever moves through.
 pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
     let mut session = Session::open(upgraded, shared);
-    let end = poll_fn(|context| session.poll_turn(context)).await;
+    let live = session.caller.live.as_ref();
+    // Only where it is asked for: it costs a little at each turn, and what is always logged says the session itself.
+    let span = live.map_or_else(Span::none, |live| {
+        tracing::debug_span!("session", session = live.id)
+    });
+    let turns = poll_fn(|context| session.poll_turn(context));
+    let end = turns.instrument(span.clone()).await;
     // Whatever becomes of the connection, nothing is allowed to it any more, and it is in no channel.
     session.login = None;
     session.unasked = None;
@@ -157,7 +164,8 @@ pub(super) async fn run(upgraded: Upgraded, shared: Arc<Shared>) {
         End::Goodbye(answer) => return Box::pin(session.close(answer, false)).await,
         End::Gone => return,
     };
-    Box::pin(session.close_saying(why, counted)).await;
+    let closing = Box::pin(session.close_saying(why, counted));
+    closing.instrument(span).await;
 }
 
 impl Session {

@@ -28,6 +28,7 @@ use super::entrance::admitted::{Admitted, Does};
 use super::entrance::door::Visitor;
 use super::http::body;
 use super::http::body::Unread;
+use super::http::request_id::RequestId;
 use super::http::respond::{Answer, counted, full};
 use super::seldom::Seldom;
 use audit::Noted;
@@ -173,7 +174,9 @@ pub(super) async fn serve(
         .gateway
         .sent_bytes
         .increment(body.len() as u64);
-    let headers = (signer.as_ref(), shared.clock.now_ms());
+    let request_id = request.extensions().get::<RequestId>();
+    let request_id = request_id.map_or("", RequestId::text);
+    let headers = (signer.as_ref(), request_id, shared.clock.now_ms());
     respond(status, counted(body, unread), headers)
 }
 
@@ -301,9 +304,12 @@ fn signed_headers(headers: &HeaderMap) -> SignedHeaders<'_> {
     SignedHeaders::new(pairs.map(|(name, value)| (name.as_str(), value.as_bytes())))
 }
 
-fn respond(status: u16, body: Bytes, (signer, now_ms): (Option<&Signer>, u64)) -> Answer {
-    let request_id = uuid::Uuid::new_v4().hyphenated().to_string();
-    let headers = answer_headers(signer, &request_id, now_ms, &body);
+fn respond(
+    status: u16,
+    body: Bytes,
+    (signer, request_id, now_ms): (Option<&Signer>, &str, u64),
+) -> Answer {
+    let headers = answer_headers(signer, request_id, now_ms, &body);
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = full(status, "application/x-protobuf", body);
     for (name, value) in headers {

@@ -46,7 +46,8 @@ pub(in super::super) fn start(
     warn_of_the_future(id, log.commit_ms(0), clock.now_ms());
     let (memtables, position) = replay(&log, &image, options, (&*rules, &clock))?;
     let memtable = Arc::clone(&memtables[0]);
-    tracing::info!(partition = %id, %position, covered = %image.covered(), "partition is open");
+    let (covered, reserve_bytes) = (image.covered(), options.reserve_bytes);
+    tracing::info!(partition = %id, %position, %covered, reserve_bytes, "partition is open");
 
     let (queue, jobs) = Queue::new();
     let (tail_watch, tail_watched) = watch::channel(position);

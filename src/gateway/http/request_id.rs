@@ -1,0 +1,130 @@
+//! Which request this is, for whoever looks for it in the log.
+//!
+//! Owns: a request's ID and its trace: from the headers, into the log and the answer. Promises: every answer to a
+//! request whose head could be read has an ID, and every line of the log that is written while it is made has the same
+//! one; a caller's is taken if it is well formed, and is no longer than [`BYTES_MAX`]. Must not: decide anything by
+//! them: callers choose them.
+
+use std::sync::Arc;
+
+use hyper::header::{HeaderMap, HeaderValue};
+use tracing::Span;
+
+use super::respond::Answer;
+
+/// A request's ID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in super::super) struct RequestId(Arc<str>);
+
+impl RequestId {
+    /// The caller's, or a new one.
+    pub(super) fn of(headers: &HeaderMap) -> RequestId {
+        let given = only(headers, X_REQUEST_ID).filter(|text| is_id(text));
+        RequestId(given.map_or_else(
+            || uuid::Uuid::new_v4().hyphenated().to_string().into(),
+            Arc::from,
+        ))
+    }
+
+    pub(in super::super) fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// What lines of the log say of the request that has this ID and these headers.
+    pub(super) fn span(&self, headers: &HeaderMap) -> Span {
+        let trace = only(headers, TRACEPARENT).and_then(trace_id);
+        // At the level of the worst line: where any line is written, it says of what it is.
+        tracing::error_span!("http", request = self.text(), trace)
+    }
+
+    /// Puts it into the answer.
+    pub(super) fn mark(&self, answer: &mut Answer) {
+        if let Ok(id) = HeaderValue::from_str(self.text()) {
+            answer.headers_mut().insert(X_REQUEST_ID, id);
+        }
+    }
+}
+
+/// The text of a header that is there once.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut all = headers.get_all(name).iter();
+    let first = all.next()?;
+    all.next().is_none().then(|| first.to_str().ok()).flatten()
+}
+
+/// Nothing in it ends a line or a text of a log, whichever way that is written.
+fn is_id(text: &str) -> bool {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/+=@".contains(&byte);
+    (1..=BYTES_MAX).contains(&text.len()) && text.bytes().all(is_fit)
+}
+
+/// The ID of the trace in a `traceparent` of W3C's Trace Context; `None` if it is none.
+fn trace_id(text: &str) -> Option<&str> {
+    let parts: Vec<&str> = text.splitn(5, '-').collect();
+    let [version, trace, parent, flags, ..] = parts[..] else {
+        return None;
+    };
+    let is_hex = |part: &str, digits: usize| {
+        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        part.len() == digits && part.bytes().all(is_digit)
+    };
+    let is_set = |part: &str| part.bytes().any(|byte| byte != b'0');
+    let is_whole =
+        is_hex(version, 2) && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2);
+    // A later version may go on behind the flags; the first one ends there.
+    let is_known = version != "ff" && (version != "00" || parts.len() == 4);
+    (is_whole && is_known && is_set(trace) && is_set(parent)).then_some(trace)
+}
+
+/// Of a caller's ID: two UUIDs with a word between them fit.
+const BYTES_MAX: usize = 128;
+const X_REQUEST_ID: &str = "x-request-id";
+const TRACEPARENT: &str = "traceparent";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(given: &[&'static str]) -> RequestId {
+        let mut headers = HeaderMap::new();
+        for id in given {
+            headers.append(X_REQUEST_ID, HeaderValue::from_static(id));
+        }
+        RequestId::of(&headers)
+    }
+
+    #[test]
+    fn a_well_formed_id_is_taken_and_any_other_is_made() {
+        let long: &'static str = "x".repeat(BYTES_MAX).leak();
+        let longer: &'static str = "x".repeat(BYTES_MAX + 1).leak();
+        for id in ["7", "a/b:c_d.e~f+g=h@i-J", long] {
+            assert_eq!(of(&[id]).text(), id);
+        }
+        for id in ["", longer, "a b", "a\"b", "a{b}", "a\tb"] {
+            assert_eq!(of(&[id]).text().len(), 36, "{id:?}");
+        }
+        assert_eq!(of(&["one", "two"]).text().len(), 36);
+        assert_ne!(of(&[]), of(&[]));
+    }
+
+    #[test]
+    fn the_trace_is_that_of_a_well_formed_traceparent() {
+        let trace = "0af7651916cd43dd8448eb211c80319c";
+        let whole = format!("00-{trace}-b7ad6b7169203331-01");
+        assert_eq!(trace_id(&whole), Some(trace));
+        let later = format!("01-{trace}-b7ad6b7169203331-01-what-comes");
+        assert_eq!(trace_id(&later), Some(trace));
+        for wrong in [
+            String::new(),
+            whole.to_uppercase(),
+            whole.replace("00-", "ff-"),
+            whole.replace(trace, &"0".repeat(32)),
+            whole.replace("b7ad6b7169203331", "0000000000000000"),
+            whole.replace("-01", "-1"),
+            format!("{whole}-more"),
+            whole[..54].to_owned(),
+        ] {
+            assert_eq!(trace_id(&wrong), None, "{wrong}");
+        }
+    }
+}
