@@ -9,11 +9,16 @@ use std::io::{self, IsTerminal as _};
 use std::panic::{PanicHookInfo, set_hook};
 
 use serde::{Deserialize, Serialize};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Format, Writer};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::journal;
+use tideline_base::request::Request;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -52,9 +57,11 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 pub fn begin(filter: &str, format: LogFormat) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| format!("log: {error}"))?;
     let is_json = format == LogFormat::Json;
+    let is_terminal = io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal());
+        .with_ansi(is_terminal)
+        .event_format(Lines(Format::default().with_ansi(is_terminal)));
     let lines = (!is_json).then_some(lines);
     let log = tracing_subscriber::registry().with(filter).with(lines);
     log.with(journal::layer(is_json)).init();
@@ -62,6 +69,30 @@ pub fn begin(filter: &str, format: LogFormat) -> Result<(), String> {
         set_hook(Box::new(panicked));
     }
     Ok(())
+}
+
+/// Lines of text, which say at their end of which request they are.
+struct Lines(Format);
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'s> LookupSpan<'s>,
+    N: for<'w> FormatFields<'w> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let Some(request) = Request::current(Request::to_string) else {
+            return self.0.format_event(context, writer, event);
+        };
+        let mut line = String::new();
+        self.0
+            .format_event(context, Writer::new(&mut line), event)?;
+        writeln!(writer, "{} {request}", line.trim_end_matches('\n'))
+    }
 }
 
 /// In place of the lines of text that Rust writes.

@@ -19,6 +19,7 @@ use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::ids::unchecked_ms;
+use crate::request::Request;
 use crate::said::Said;
 
 /// Lines that are kept at most.
@@ -213,6 +214,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> Layer<S> for Recorder {
                 said.add(around);
             }
         }
+        Request::current(|request| said.add_request(request));
         event.record(&mut said);
         let (at, about) = (unchecked_ms(), event.metadata());
         if self.writes_json {

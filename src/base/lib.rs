@@ -12,6 +12,7 @@ pub mod ids;
 pub mod journal;
 pub mod metrics;
 pub mod ordered;
+pub mod request;
 mod said;
 pub mod secret;
 pub mod tls;

@@ -8,6 +8,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 
+use crate::request::Request;
+
 /// Of a line's message, and of each of its fields.
 const TEXT_BYTES_MAX: usize = 2_000;
 /// Of a line's fields together; each is named all the same.
@@ -32,27 +34,35 @@ impl Said {
         self.bytes += around.bytes;
     }
 
-    fn put(&mut self, field: &Field, value: Value) {
-        self.bytes += field.name().len() + value.as_str().map_or(8, str::len);
-        self.fields.insert(field.name().to_owned(), value);
+    /// Takes in which request it is of.
+    pub(crate) fn add_request(&mut self, request: &Request) {
+        self.put("request", (*request.id).into());
+        if let Some(trace) = &request.trace {
+            self.put("trace", (**trace).into());
+        }
+    }
+
+    fn put(&mut self, name: &str, value: Value) {
+        self.bytes += name.len() + value.as_str().map_or(8, str::len);
+        self.fields.insert(name.to_owned(), value);
     }
 }
 
 impl Visit for Said {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field, value.into());
+        self.put(field.name(), value.into());
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, exact(value.unsigned_abs(), value.into()));
+        self.put(field.name(), exact(value.unsigned_abs(), value.into()));
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, exact(value, value.into()));
+        self.put(field.name(), exact(value, value.into()));
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, value.into());
+        self.put(field.name(), value.into());
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
@@ -65,7 +75,7 @@ impl Visit for Said {
             "message" => self.message = cut(text, TEXT_BYTES_MAX),
             _ => {
                 let left = FIELDS_BYTES_MAX.saturating_sub(self.bytes);
-                self.put(field, cut(text, left.min(TEXT_BYTES_MAX)).into());
+                self.put(field.name(), cut(text, left.min(TEXT_BYTES_MAX)).into());
             }
         }
     }

@@ -31,7 +31,6 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::time::timeout;
-use tracing::Instrument as _;
 
 use super::centrifuge::{api, emulation};
 use super::entrance::admitted::Admitted;
@@ -117,11 +116,11 @@ async fn serve_http(
                 let owed = Owed::new(&answers);
                 request.extensions_mut().insert(Arc::clone(&owed));
                 let id = RequestId::of(request.headers());
-                let span = id.span(request.headers());
+                let logged = id.logged(request.headers());
                 request.extensions_mut().insert(id.clone());
                 Box::pin(async move {
                     let answering = answer(request, &ends, &shared, &upgraded);
-                    let mut answer = answering.instrument(span).await;
+                    let mut answer = logged.within(answering).await;
                     id.mark(&mut answer);
                     drop(owed);
                     Ok(answer)

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use hyper::header::{HeaderMap, HeaderValue};
-use tracing::Span;
 
 use super::respond::Answer;
+use tideline_base::request::Request;
 
 /// A request's ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +31,12 @@ impl RequestId {
     }
 
     /// What lines of the log say of the request that has this ID and these headers.
-    pub(super) fn span(&self, headers: &HeaderMap) -> Span {
+    pub(super) fn logged(&self, headers: &HeaderMap) -> Request {
         let trace = only(headers, TRACEPARENT).and_then(trace_id);
-        // At the level of the worst line: where any line is written, it says of what it is.
-        tracing::error_span!("http", request = self.text(), trace)
+        Request {
+            id: Arc::clone(&self.0),
+            trace: trace.map(Box::from),
+        }
     }
 
     /// Puts it into the answer.
