@@ -3,7 +3,7 @@
 //! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and
 //! SIGINT stop it in order. Must not: do anything that a library user of the server would miss.
 
-use std::io::{self, BufWriter, ErrorKind, IsTerminal as _, Stdout, Write};
+use std::io::{IsTerminal as _, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,10 +11,12 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use tideline::commands::backup::{BackupArgs, RestoreArgs, backup, checked, restored};
 use tideline::commands::doctor::{examine, tell};
 use tideline::commands::dump::dump;
 use tideline::commands::export::{Account, Export, export};
 use tideline::commands::keys::{KeyCommand, KeyPlace, keys};
+use tideline::commands::output::Output;
 use tideline::commands::partitions::{PartitionCommand, partition};
 use tideline::commands::talk::{TalkCommand, talk};
 use tideline::commands::verify::verify;
@@ -48,13 +50,22 @@ enum Command {
     },
     #[command(flatten)]
     Talk(TalkCommand),
-    /// Check a data directory that no server uses
+    /// Make a backup of a running server, or of a data directory that no server uses
+    ///
+    /// Of all partitions, each as of one position, checked and synced. A running server serves on.
+    Backup(BackupArgs),
+    /// Make a data directory of a backup
+    ///
+    /// As of the backup's end, or of a time before. It has a new history: clients that have seen more learn it from the
+    /// epochs.
+    Restore(RestoreArgs),
+    /// Check a data directory that no server uses, or a backup
     ///
     /// That its parts belong together, every checksum, every timeline without holes, log against image, catalog against
     /// runs. Prints each problem with its place; exit code 1 if there is one. Writes nothing: a copy that can't be
     /// written to will do.
     Verify {
-        /// The data directory.
+        /// The data directory, or the folder of a backup.
         data: PathBuf,
         #[command(flatten)]
         limits: ConfigFile,
@@ -168,7 +179,7 @@ fn main() -> ExitCode {
         options: Options::default(),
     };
     let command = command.unwrap_or_else(serve);
-    let mut out = Output::of(&command);
+    let mut out = Output::new(only_shows(&command));
     let done = match command {
         Command::Talk(what) => return talk(what),
         Command::Completion { shell } => complete(shell, &mut out),
@@ -176,7 +187,7 @@ fn main() -> ExitCode {
     };
     match done.and_then(|()| Ok(out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) if out.unread && out.only_shows => ExitCode::SUCCESS,
+        Err(_) if out.is_in_vain() => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "tideline: {error}");
             ExitCode::FAILURE
@@ -190,48 +201,13 @@ fn complete(shell: Shell, out: &mut Output) -> Result<(), Failure> {
     Ok(out.write_all(&script)?)
 }
 
-/// Standard output. Its reader may go away before the end, as `head` does. Then a command that only shows something
-/// ends without an error, and one that changes or judges something goes on to its end.
-struct Output {
-    out: BufWriter<Stdout>,
-    only_shows: bool,
-    unread: bool,
-}
-
-impl Output {
-    fn of(command: &Command) -> Output {
-        let only_shows = match command {
-            Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
-            Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
-            _ => true,
-        };
-        Output {
-            out: BufWriter::new(std::io::stdout()),
-            only_shows,
-            unread: false,
-        }
-    }
-
-    /// What a write comes to: `as_if` it was done, where it does not matter that nobody reads any more.
-    fn noted<T>(&mut self, done: io::Result<T>, as_if: T) -> io::Result<T> {
-        let is_gone = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
-        self.unread |= done.as_ref().is_err_and(is_gone);
-        match done {
-            Err(_) if self.unread && !self.only_shows => Ok(as_if),
-            done => done,
-        }
-    }
-}
-
-impl Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let done = self.out.write(bytes);
-        self.noted(done, bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let done = self.out.flush();
-        self.noted(done, ())
+/// Whether it changes and judges nothing.
+fn only_shows(command: &Command) -> bool {
+    match command {
+        Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
+        Command::Backup(_) | Command::Restore(_) => false,
+        Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
+        _ => true,
     }
 }
 
@@ -247,8 +223,9 @@ fn raise_open_files() {
 /// What a process gets that writes past its largest allowed file; the same number on every Linux.
 const SIGXFSZ: i32 = 25;
 
-fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Failure> {
-    let options = match &mut command {
+/// What a command says of the settings.
+fn options_of(command: &mut Command) -> Options {
+    match command {
         Command::Serve { options } | Command::Config { options } => std::mem::take(options),
         Command::Verify { limits, .. } | Command::Dump { limits, .. } => Options {
             config: limits.config.take(),
@@ -257,6 +234,15 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
         Command::Key { at, settings, .. } => Options {
             config: settings.config.take(),
             data: at.data.take(),
+            ..Options::default()
+        },
+        Command::Backup(args) => Options {
+            config: args.settings.config.take(),
+            data: args.data.take(),
+            ..Options::default()
+        },
+        Command::Restore(args) => Options {
+            config: args.settings.config.take(),
             ..Options::default()
         },
         Command::Partition {
@@ -275,7 +261,11 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
         | Command::Export { .. }
         | Command::Talk(_)
         | Command::Completion { .. } => Options::default(),
-    };
+    }
+}
+
+fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Failure> {
+    let options = options_of(&mut command);
     let flags = options.over(before);
     let loaded = config::load(&flags, environment());
     if let Command::Doctor { json, .. } = command {
@@ -285,8 +275,14 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
     let limits = config.timeline_limits();
     match command {
         Command::Serve { .. } => serve(&flags, &config, &unknown),
+        Command::Backup(args) => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            runtime.block_on(backup(&config, &args, out))
+        }
+        Command::Restore(args) => restored(&args, &limits, out),
         Command::Verify { data, .. } => {
-            match verify(&data, &limits, out).map_err(|error| error.to_string())? {
+            let (data, is_backup) = checked(&data, out)?;
+            match verify(&data, is_backup, &limits, out).map_err(|error| error.to_string())? {
                 true => Ok(()),
                 false => Err("the data directory is damaged".into()),
             }

@@ -4,10 +4,12 @@
 //! error and an exit code. Must not: do what the server does.
 
 pub mod address;
+pub mod backup;
 pub mod doctor;
 pub mod dump;
 pub mod export;
 pub mod keys;
+pub mod output;
 pub mod partitions;
 pub mod remote;
 pub mod talk;

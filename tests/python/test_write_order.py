@@ -186,6 +186,10 @@ def partitions(*_):
     return [], [call("partition.split", partition=999), call("partition.merge", partition=998, **{"with": 999})], []
 
 
+def backups(*_):
+    return [], [call("backup.start", target="none"), call("backup.cancel")], []
+
+
 def streams(*_):
     return [], [call("stream.close", stream=77), call("webhook.replay", name="none", dead=1)], []
 
@@ -217,6 +221,7 @@ STORIES = {
     of_session: ["session.open", "session.renew", "session.close"],
     signals: ["signal"],
     partitions: ["partition.split", "partition.merge"],
+    backups: ["backup.start", "backup.cancel"],
     streams: ["stream.close", "webhook.replay"],
 }
 

@@ -60,11 +60,7 @@ impl Directory {
     /// Opens `path` to serve it. If there is nothing yet it becomes the draft of a directory with `partitions`
     /// partitions; 0 = one. Other users of the machine may not look into what it makes.
     pub(super) fn open(path: &Path, partitions: u16) -> Result<Directory, OpenError> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| OpenError::from_io("make the data directory", path, error))?;
+        make(path)?;
         if !is_there(path)? {
             refuse_foreign_content(path)?;
         }
@@ -94,6 +90,19 @@ impl Directory {
         Directory::of(path, lock)
     }
 
+    /// Takes an empty or absent folder for a directory that is going to be restored. It counts with
+    /// [`Directory::seal`].
+    pub(super) fn restoring(path: &Path, manifest: Manifest) -> Result<Directory, OpenError> {
+        make(path)?;
+        refuse_network(path)?;
+        Ok(Directory {
+            path: path.to_owned(),
+            _lock: Some(lock(path)?),
+            manifest,
+            standing: Standing::Draft,
+        })
+    }
+
     fn of(path: &Path, lock: Option<File>) -> Result<Directory, OpenError> {
         let manifest = Manifest::read(&path.join(MANIFEST))?;
         Ok(Directory {
@@ -105,6 +114,18 @@ impl Directory {
             manifest,
             _lock: lock,
         })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes what says what it is into another folder, a copy.
+    pub(super) fn write_manifest(&self, folder: &Path) -> Result<(), OpenError> {
+        let mut manifest = self.manifest.clone();
+        manifest.write(folder)?;
+        manifest.put(folder)
     }
 
     /// Its history, and how many partitions it had when it was new.
@@ -233,7 +254,7 @@ impl Directory {
 
     /// A partition's folder.
     pub(super) fn folder(&self, id: PartitionId) -> PathBuf {
-        self.path.join(format!("partition-{:04}", id.0))
+        partition_folder(&self.path, id)
     }
 
     /// Where a partition's commit log is.
@@ -245,6 +266,19 @@ impl Directory {
     pub(super) fn image(&self, id: PartitionId) -> PathBuf {
         self.folder(id).join("image")
     }
+}
+
+/// The folder of a partition in a data directory.
+pub(super) fn partition_folder(data: &Path, id: PartitionId) -> PathBuf {
+    data.join(format!("partition-{:04}", id.0))
+}
+
+fn make(path: &Path) -> Result<(), OpenError> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| OpenError::from_io("make the data directory", path, error))
 }
 
 /// Removes a file or a folder, if it is there.
