@@ -287,7 +287,7 @@ pub fn checked(path: &Path, out: &mut dyn Write) -> Result<(PathBuf, bool), Remo
         return Ok((path.to_owned(), false));
     }
     let manifest = BackupManifest::read(path)?;
-    manifest.check(path, &Progress::new(0))?;
+    manifest.check_files(path, &Progress::new(0))?;
     let (bytes, at) = (manifest.bytes(), shown(manifest.ended_ms));
     let (history, server) = (&manifest.history, &manifest.server);
     writeln!(

@@ -1,9 +1,9 @@
 //! A copy of the image in another folder, made while the image is read and flushed to.
 //!
-//! Owns: the way from the parts of one catalog to a new LMDB file. Promises: the copy shows what the image showed at its
-//! beginning, with its mark, and has no page that is free; each row has passed its checksum on the way; a read
-//! transaction lives for one slice, so the image's file does not grow for the copy's sake; what was committed of the copy
-//! is synced. Must not: hold up flushes, or sync the copy's folder.
+//! Owns: the way from the parts of one catalog to a new LMDB file. Promises: the copy shows what the image showed at
+//! its beginning, with its mark, and has no page that is free; each row has passed its checksum on the way; a read
+//! transaction lives for one slice, so the image's file does not grow for the copy's sake; what was committed of the
+//! copy is synced. Must not: hold up flushes, or sync the copy's folder.
 //!
 //! A part never changes while a catalog names it, so its pages can be read in many transactions. Merges rest meanwhile;
 //! where runs pile up they go on, and the copy is begun anew by its caller.

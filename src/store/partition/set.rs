@@ -63,7 +63,8 @@ impl Partitions {
     pub(super) fn stay(&self) -> Option<Staying<'_>> {
         let _directory = self.directory();
         let was = self.inner.is_changing.swap(true, Ordering::SeqCst);
-        (!was).then_some(Staying(self))
+        // Not made where it does not count: its end would end the change.
+        (!was).then(|| Staying(self))
     }
 
     /// Ends a change. If it was given up, what was made for it is cleared away.

@@ -1,5 +1,5 @@
-//! What is said of the server itself: backups, sessions, keys, partitions, webhooks, its log, and in this file how it is and the
-//! last hour.
+//! What is said of the server itself: backups, sessions, keys, partitions, webhooks, its log, and in this file how it
+//! is and the last hour.
 //!
 //! Owns: parameters and results of these methods. Promises: status and history name nothing that a client has stored.
 //! Must not: know where a figure comes from.

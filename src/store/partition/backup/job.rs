@@ -1,8 +1,8 @@
 //! The backup that a server makes for a caller, on a thread of its own.
 //!
 //! Owns: which backup is under way, and what came of the last one. Promises: one at a time; it goes on when its caller
-//! goes away; it is made below the configured folder, so that no caller can have files written elsewhere. Must not: know
-//! who may ask for it.
+//! goes away; it is made below the configured folder, so that no caller can have files written elsewhere. Must not:
+//! know who may ask for it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

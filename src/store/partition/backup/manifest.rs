@@ -4,8 +4,8 @@
 //! {"backup": {format, server, history, began_ms, ended_ms, partitions, files}, "sha256": of the text of "backup"}
 //! ```
 //!
-//! Owns: this file and its format. Promises: a change of any byte, of it or of a file that it names, is found, and so is
-//! a file that is missing or too many. Must not: open a log or an image.
+//! Owns: this file and its format. Promises: a change of any byte, of it or of a file that it names, is found, and so
+//! is a file that is missing or too many. Must not: open a log or an image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, Permissions};
@@ -87,7 +87,7 @@ struct Format {
 impl BackupManifest {
     /// Lists and syncs all files below a folder, and writes the manifest there. Those that are `shared` with an earlier
     /// backup are known, and synced.
-    pub(super) fn write(
+    pub(super) fn write_manifest(
         folder: &Path,
         (server, history): (&str, String),
         (began_ms, ended_ms): (u64, u64),
@@ -100,7 +100,7 @@ impl BackupManifest {
                 files.push(known);
                 continue;
             }
-            let (bytes, sha256) = read(&folder.join(&path), true, progress)?;
+            let (bytes, sha256) = read_file(&folder.join(&path), true, progress)?;
             files.push(ListedFile {
                 path: text(&path),
                 bytes,
@@ -162,7 +162,7 @@ impl BackupManifest {
     }
 
     /// Holds every file of a backup against the manifest; the first that is not as it was is an error.
-    pub fn check(&self, folder: &Path, progress: &Progress) -> Result<(), BackupError> {
+    pub fn check_files(&self, folder: &Path, progress: &Progress) -> Result<(), BackupError> {
         let mut found: BTreeSet<String> = files_below(folder, false)?
             .iter()
             .map(|path| text(path))
@@ -178,7 +178,7 @@ impl BackupManifest {
                 let what = format!("has {} bytes instead of {}", length.len(), file.bytes);
                 return Err(spoilt(folder, &file.path, &what));
             }
-            if read(&path, false, progress)?.1 != file.sha256 {
+            if read_file(&path, false, progress)?.1 != file.sha256 {
                 return Err(spoilt(folder, &file.path, "has other bytes than it had"));
             }
         }
@@ -243,7 +243,11 @@ fn files_below(folder: &Path, is_synced: bool) -> Result<Vec<PathBuf>, BackupErr
 }
 
 /// A file's length and checksum.
-fn read(path: &Path, is_synced: bool, progress: &Progress) -> Result<(u64, String), BackupError> {
+fn read_file(
+    path: &Path,
+    is_synced: bool,
+    progress: &Progress,
+) -> Result<(u64, String), BackupError> {
     let failed = |error| match progress.is_cancelled() {
         true => BackupError::Cancelled,
         false => BackupError::io("read", path, error),
@@ -260,7 +264,7 @@ fn read(path: &Path, is_synced: bool, progress: &Progress) -> Result<(u64, Strin
         };
         sum.update(&block[..count]);
         bytes += count as u64;
-        progress.passed(count as u64).map_err(failed)?;
+        progress.pass_read(count as u64).map_err(failed)?;
     }
     if is_synced {
         // A later backup may share it.
@@ -293,12 +297,12 @@ mod tests {
         fs::write(folder.join("data/two"), b"").unwrap();
         let of = ("0.0.1", "07".repeat(16));
         let shared = (BTreeMap::new(), &Progress::new(0));
-        BackupManifest::write(folder, of, (1, 2), Vec::new(), shared).unwrap()
+        BackupManifest::write_manifest(folder, of, (1, 2), Vec::new(), shared).unwrap()
     }
 
     fn refusal(folder: &Path) -> String {
         let read = BackupManifest::read(folder);
-        let checked = read.and_then(|read| read.check(folder, &Progress::new(0)));
+        let checked = read.and_then(|read| read.check_files(folder, &Progress::new(0)));
         checked.unwrap_err().to_string()
     }
 
@@ -308,7 +312,7 @@ mod tests {
         let made = made(home.path());
         let read = BackupManifest::read(home.path()).unwrap();
         assert_eq!((&read, read.bytes()), (&made, 10));
-        read.check(home.path(), &Progress::new(0)).unwrap();
+        read.check_files(home.path(), &Progress::new(0)).unwrap();
         assert!(
             read.paths()
                 .eq([Path::new("data/log/one"), Path::new("data/two")])

@@ -83,13 +83,13 @@ impl Progress {
     }
 
     /// So many bytes were copied: waits until the next ones may be.
-    pub(super) fn copied(&self, bytes: u64) -> io::Result<()> {
+    pub(super) fn pass_copied(&self, bytes: u64) -> io::Result<()> {
         self.done.fetch_add(bytes, Ordering::Relaxed);
-        self.passed(bytes)
+        self.pass_read(bytes)
     }
 
     /// The same for bytes that were only read.
-    pub(super) fn passed(&self, bytes: u64) -> io::Result<()> {
+    pub(super) fn pass_read(&self, bytes: u64) -> io::Result<()> {
         let until = {
             let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
             let earliest = Instant::now().checked_sub(BURST);
@@ -114,9 +114,9 @@ impl Progress {
     }
 
     /// Waits a moment for something else.
-    pub(super) fn wait(&self) -> io::Result<()> {
+    pub(super) fn pause(&self) -> io::Result<()> {
         std::thread::sleep(LOOK_EVERY);
-        self.passed(0)
+        self.pass_read(0)
     }
 }
 
@@ -129,11 +129,11 @@ mod tests {
         let progress = Progress::new(1_000_000);
         let begun = Instant::now();
         for _ in 0..4 {
-            progress.copied(100_000).unwrap();
+            progress.pass_copied(100_000).unwrap();
         }
         assert!(begun.elapsed() >= Duration::from_millis(250));
         assert_eq!(progress.bytes(), (400_000, 400_000));
         progress.cancel();
-        assert!(progress.copied(1 << 40).is_err() && progress.wait().is_err());
+        assert!(progress.pass_copied(1 << 40).is_err() && progress.pause().is_err());
     }
 }

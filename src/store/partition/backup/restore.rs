@@ -55,7 +55,7 @@ pub fn restore(
             data.display()
         )));
     }
-    manifest.check(source, &Progress::new(0))?;
+    manifest.check_files(source, &Progress::new(0))?;
     let mut restore = Restore {
         source: source.join(BACKUP_DATA),
         data: data.to_owned(),

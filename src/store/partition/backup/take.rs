@@ -2,8 +2,8 @@
 //!
 //! Owns: the order of its steps, and what is held meanwhile: the partitions stay the same, their logs keep everything.
 //! Promises: each partition is as of one position, to which its log reaches in the backup, and what was answered before
-//! the last image was copied is in it. What is the same in the backup before is not copied again. Must not: wait for a writer,
-//! or let one wait.
+//! the last image was copied is in it. What is the same in the backup before is not copied again. Must not: wait for a
+//! writer, or let one wait.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -111,7 +111,7 @@ impl Partitions {
         let _staying = loop {
             match self.stay() {
                 Some(staying) => break staying,
-                None => progress.wait().map_err(|_| BackupError::Cancelled)?,
+                None => progress.pause().map_err(|_| BackupError::Cancelled)?,
             }
         };
         let set = self.inner.set.load_full();
@@ -138,8 +138,8 @@ impl Partitions {
             let partition = set.at(id).ok_or_else(|| gone(id))?;
             images.push((id, partition, taking.image(id, partition)?));
         }
-        // All at once, and only now: what was answered meanwhile is in the backup, too, and what one partition's changes
-        // have led to in another is there with these changes, but for what passes in this moment.
+        // All at once, and only now: what was answered meanwhile is in the backup, too, and what one partition's
+        // changes have led to in another is there with these changes, but for what passes in this moment.
         let ends: Vec<Position> = images.iter().map(|(_, one, _)| one.tail()).collect();
         let mut partitions = Vec::new();
         for ((id, partition, image), end) in images.into_iter().zip(ends) {
@@ -154,7 +154,7 @@ impl Partitions {
         progress.enter(Stage::Verifying);
         taking.open_once()?;
         let shared: u64 = taking.shared.values().map(|file| file.bytes).sum();
-        let manifest = BackupManifest::write(
+        let manifest = BackupManifest::write_manifest(
             partial.path(),
             (server, history),
             (began_ms, self.inner.clock.now_ms()),
@@ -229,7 +229,7 @@ impl Taking<'_> {
         for _ in 0..TRIES {
             let copied = partition
                 .image()
-                .copy(&folder, &mut |bytes| progress.copied(bytes))
+                .copy(&folder, &mut |bytes| progress.pass_copied(bytes))
                 .map_err(|error| OpenError::from(error).within(&folder))?;
             let passing: &[&str] = match copied {
                 Some(_) => &["lock.mdb", "image.lock"],
@@ -271,7 +271,7 @@ impl Taking<'_> {
         for frame in log.kept(first, upto)? {
             let frame = frame?;
             copy.put(&frame).map_err(failed)?;
-            let copied = self.progress.copied(frame.bytes() as u64);
+            let copied = self.progress.pass_copied(frame.bytes() as u64);
             copied.map_err(|_| BackupError::Cancelled)?;
         }
         let position = copy.finish(log_id).map_err(failed)?;

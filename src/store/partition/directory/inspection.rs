@@ -116,8 +116,8 @@ impl Inspection {
         }
     }
 
-    /// Reads all of a partition, image and log, each for itself; the first thing that is wrong is an error. Takes little
-    /// memory, however large they are.
+    /// Reads all of a partition, image and log, each for itself; the first thing that is wrong is an error. Takes
+    /// little memory, however large they are.
     pub(in super::super) fn check(&self, id: PartitionId) -> Result<(), OpenError> {
         identity::presence(&self.directory, id)?;
         let (storage, image) = (self.log_of(id)?, self.image_of(id)?);

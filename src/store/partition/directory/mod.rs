@@ -9,6 +9,7 @@ pub(super) mod identity;
 pub(super) mod inspection;
 pub(super) mod manifest;
 pub(super) mod map;
+mod network;
 pub(super) mod seal;
 
 use std::fs::{self, File, TryLockError};
@@ -20,21 +21,11 @@ use super::OpenError;
 use super::commit::reserve::RESERVE;
 use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest};
 use map::{Map, Origin};
+use network::refuse_network;
 use seal::{KEY, KEY_PART};
 use tideline_base::ids::PartitionId;
 
 const LOCK: &str = "lock";
-/// File systems on which LMDB's locks and maps can't be relied on.
-const NETWORK_FILE_SYSTEMS: [&str; 8] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "fuse.sshfs",
-    "glusterfs",
-];
 
 /// An open data directory. The lock lasts as long as this value.
 pub(super) struct Directory {
@@ -393,33 +384,6 @@ fn names_in(path: &Path) -> Result<Vec<String>, OpenError> {
             .collect()
     };
     list().map_err(|error| OpenError::from_io("list", path, error))
-}
-
-fn refuse_network(path: &Path) -> Result<(), OpenError> {
-    match network_file_system(path) {
-        None => Ok(()),
-        Some(kind) => Err(OpenError::Network {
-            path: path.to_owned(),
-            kind,
-        }),
-    }
-}
-
-/// The network file system that `path` is on, as the kernel's mount table tells. No table = not known = none.
-fn network_file_system(path: &Path) -> Option<String> {
-    let path = path.canonicalize().ok()?;
-    let table = fs::read_to_string("/proc/self/mounts").ok()?;
-    let mounts = table.lines().filter_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let point = fields.next()?.replace("\\040", " ");
-        Some((point, fields.next()?))
-    });
-    let (_, kind) = mounts
-        .filter(|(point, _)| path.starts_with(point))
-        .max_by_key(|(point, _)| point.len())?;
-    NETWORK_FILE_SYSTEMS
-        .contains(&kind)
-        .then(|| kind.to_owned())
 }
 
 #[cfg(test)]
