@@ -210,8 +210,7 @@ impl Server {
             },
             (timelines, people),
             (tables, webhooks.clone(), access.clone()),
-            (reshaper.clone(), backups.clone()),
-            feed.clone(),
+            (feed.clone(), reshaper.clone(), backups.clone()),
             clock,
             (Arc::<Admin>::clone(&admin), health),
         )

@@ -176,8 +176,7 @@ impl Gateway {
         options: Options,
         (timelines, people): (Timelines, People),
         (tables, webhooks, access): (Tables, Webhooks, Option<Access>),
-        (reshaper, backups): (Reshaper, Backups),
-        feed: Feed,
+        (feed, reshaper, backups): (Feed, Reshaper, Backups),
         clock: Arc<Clock>,
         (pages, health): (Arc<dyn Pages>, Health),
     ) -> std::io::Result<Gateway> {

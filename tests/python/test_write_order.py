@@ -21,7 +21,7 @@ MANY = 12
 
 # Methods that write nothing, or nothing that an order could show.
 READS = """
-conversation.count conversation.get conversation.list conversation.sync feed.followers feed.following feed.range key.list
+backup.status conversation.count conversation.get conversation.list conversation.sync feed.followers feed.following feed.range key.list
 log.tail member.get member.list message.get message.hidden message.range partition.list pin.list ping position.list
 presence.get reaction.list receipt.list row.get row.range rpc.discover schedule.list server.history server.status
 session.get session.list stream.cursors subscribe sync table.get table.list timeline.get timeline.list timeline.prefixes

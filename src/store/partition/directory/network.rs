@@ -1,7 +1,7 @@
 //! File systems over a network, on which no data directory may lie.
 //!
-//! Owns: the list of them, and the look at the kernel's table of mounts. Promises: one that is known is refused with its
-//! name. Must not: refuse what it does not know.
+//! Owns: the list of them, and the look at the kernel's table of mounts. Promises: one that is known is refused with
+//! its name. Must not: refuse what it does not know.
 
 use std::fs;
 use std::path::Path;
