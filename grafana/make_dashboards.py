@@ -257,8 +257,8 @@ BOARDS = {
               (total("tideline_backup_running"), "under way"),
               *((f"increase({metric}{{{I}}}[{WINDOW}])", name) for metric, name in [
                   ("tideline_backups_total", "made"), ("tideline_backup_failures_total", "failed")])),
-        panel("Age of the newest backup", "s", "What a lost disk would cost. Of those that were made since the server's start; one by hand of a stopped directory does not count.",
-              (f"time() - (tideline_backup_newest_seconds{{{I}}} > 0)", "{{instance}}")),
+        panel("Age of the newest backup", "s", "What a lost disk would cost; 0 = none was made since the server's start. One by hand of a stopped directory does not count.",
+              (f"(time() - tideline_backup_newest_seconds{{{I}}}) * (tideline_backup_newest_seconds{{{I}}} > bool 0)", "{{instance}}")),
         panel("Reads running", "short", "Against reads_max: at it reads queue.",
               (gauge("tideline_reads_running"), "{{instance}}"), (limit("reads_max"), "limit {{instance}}")),
     ]),
