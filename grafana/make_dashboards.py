@@ -253,6 +253,12 @@ BOARDS = {
               *((f"increase({metric}{{{I}}}[{WINDOW}])", name) for metric, name in [
                   ("tideline_partition_splits_total", "splits"), ("tideline_partition_merges_total", "merges"),
                   ("tideline_partition_cuts_given_up_total", "given up"), ("tideline_partition_change_failures_total", "failed")])),
+        panel("Backups", "short", "One is being made; those that were made and that failed. A failure: the log has the error.",
+              (total("tideline_backup_running"), "under way"),
+              *((f"increase({metric}{{{I}}}[{WINDOW}])", name) for metric, name in [
+                  ("tideline_backups_total", "made"), ("tideline_backup_failures_total", "failed")])),
+        panel("Age of the newest backup", "s", "What a lost disk would cost; 0 = none was made since the server's start. One by hand of a stopped directory does not count.",
+              (f"(time() - tideline_backup_newest_seconds{{{I}}}) * (tideline_backup_newest_seconds{{{I}}} > bool 0)", "{{instance}}")),
         panel("Reads running", "short", "Against reads_max: at it reads queue.",
               (gauge("tideline_reads_running"), "{{instance}}"), (limit("reads_max"), "limit {{instance}}")),
     ]),

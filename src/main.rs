@@ -12,6 +12,7 @@ use std::sync::Arc;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use tideline::commands::backup::{BackupArgs, RestoreArgs, backup, checked, restored};
 use tideline::commands::doctor::{examine, tell};
 use tideline::commands::dump::dump;
 use tideline::commands::export::{Account, Export, export};
@@ -49,13 +50,22 @@ enum Command {
     },
     #[command(flatten)]
     Talk(TalkCommand),
-    /// Check a data directory that no server uses
+    /// Make a backup of a running server, or of a data directory that no server uses
+    ///
+    /// Of all partitions, each as of one position, checked and synced. A running server serves on.
+    Backup(BackupArgs),
+    /// Make a data directory of a backup
+    ///
+    /// As of the backup's end, or of a time before. It has a new history: clients that have seen more learn it from the
+    /// epochs.
+    Restore(RestoreArgs),
+    /// Check a data directory that no server uses, or a backup
     ///
     /// That its parts belong together, every checksum, every timeline without holes, log against image, catalog against
     /// runs. Prints each problem with its place; exit code 1 if there is one. Writes nothing: a copy that can't be
     /// written to will do.
     Verify {
-        /// The data directory.
+        /// The data directory, or the folder of a backup.
         data: PathBuf,
         #[command(flatten)]
         limits: ConfigFile,
@@ -200,6 +210,7 @@ fn complete(shell: Shell, out: &mut Output) -> Result<(), Failure> {
 fn only_shows(command: &Command) -> bool {
     match command {
         Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
+        Command::Backup(_) | Command::Restore(_) => false,
         Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
         _ => true,
     }
@@ -217,8 +228,9 @@ fn raise_open_files() {
 /// What a process gets that writes past its largest allowed file; the same number on every Linux.
 const SIGXFSZ: i32 = 25;
 
-fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Failure> {
-    let options = match &mut command {
+/// What a command says of the settings.
+fn options_of(command: &mut Command) -> Options {
+    match command {
         Command::Serve { options } | Command::Config { options } => std::mem::take(options),
         Command::Verify { limits, .. } | Command::Dump { limits, .. } => Options {
             config: limits.config.take(),
@@ -227,6 +239,15 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
         Command::Key { at, settings, .. } => Options {
             config: settings.config.take(),
             data: at.data.take(),
+            ..Options::default()
+        },
+        Command::Backup(args) => Options {
+            config: args.settings.config.take(),
+            data: args.data.take(),
+            ..Options::default()
+        },
+        Command::Restore(args) => Options {
+            config: args.settings.config.take(),
             ..Options::default()
         },
         Command::Partition {
@@ -245,7 +266,11 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
         | Command::Export { .. }
         | Command::Talk(_)
         | Command::Completion { .. } => Options::default(),
-    };
+    }
+}
+
+fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Failure> {
+    let options = options_of(&mut command);
     let flags = options.over(before);
     let loaded = config::load(&flags, environment());
     if let Command::Doctor { json, .. } = command {
@@ -258,8 +283,14 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
             logging::begin(&config.log, config.log_format)?;
             config.log_format.ended(serve(&flags, &config, &unknown))
         }
+        Command::Backup(args) => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            runtime.block_on(backup(&config, &args, out))
+        }
+        Command::Restore(args) => restored(&args, &limits, out),
         Command::Verify { data, .. } => {
-            match verify(&data, &limits, out).map_err(|error| error.to_string())? {
+            let (data, is_backup) = checked(&data, out)?;
+            match verify(&data, is_backup, &limits, out).map_err(|error| error.to_string())? {
                 true => Ok(()),
                 false => Err("the data directory is damaged".into()),
             }

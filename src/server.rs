@@ -25,7 +25,7 @@ use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::health::{Health, Scrape};
 use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
-use crate::partition::Partitions;
+use crate::partition::{Backups, Partitions};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::reshape::Reshaper;
@@ -52,6 +52,7 @@ pub struct Server {
     /// Ends the fetches of keys.
     keys: CancellationToken,
     reshaper: Reshaper,
+    backups: Backups,
     /// Ends the hold of streams on the logs, and the looks at how the server is.
     streams: CancellationToken,
     partitions: Partitions,
@@ -176,6 +177,7 @@ impl Server {
             config.reshape_options(),
             &tasks,
         );
+        let backups = Backups::new(&partitions, config.backup_options(), &clock, &tasks);
         show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
@@ -207,8 +209,8 @@ impl Server {
                 ..options
             },
             (timelines, people),
-            (tables, webhooks.clone(), reshaper.clone(), access.clone()),
-            feed.clone(),
+            (tables, webhooks.clone(), access.clone()),
+            (feed.clone(), reshaper.clone(), backups.clone()),
             clock,
             (Arc::<Admin>::clone(&admin), health),
         )
@@ -228,6 +230,7 @@ impl Server {
             access,
             keys,
             reshaper,
+            backups,
             streams,
             partitions,
             admin,
@@ -246,8 +249,9 @@ impl Server {
     /// Stops everything, in the reverse order of the start.
     pub async fn stop(self) {
         tracing::info!("stopping");
-        // 0. Partitions that are being made are given up.
+        // 0. Partitions and backups that are being made are given up.
         self.reshaper.stop();
+        self.backups.cancel();
         // 1. Nobody comes in.
         self.gateway.stop_accepting().await;
         self.admin.set_ready(false);

@@ -21,10 +21,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/base/entry", &[]),
     ("src/base/faults", &[]),
     ("src/base/ids", &[]),
-    ("src/base/journal", &["ids", "said"]),
+    ("src/base/journal", &["ids", "request", "said"]),
     ("src/base/metrics", &[]),
     ("src/base/ordered", &[]),
-    ("src/base/said", &[]),
+    ("src/base/request", &[]),
+    ("src/base/said", &["request"]),
     ("src/base/secret", &[]),
     ("src/base/tls", &["secret"]),
     ("src/store/log", &[]),
@@ -686,6 +687,7 @@ const QUIET: &[&str] = &[
     "src/base/ids.rs",
     "src/base/journal.rs",
     "src/base/metrics/",
+    "src/base/request.rs",
     "src/base/said.rs",
 ];
 

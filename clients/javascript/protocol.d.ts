@@ -388,6 +388,33 @@ export type User = {
 /** Pushes that a subscription asks for. */
 export type With = ("signals" | "presence" | "members" | "receipts");
 
+/** A backup that was asked for. */
+export type Backup = {
+  /** Its bytes; absent = it is not made. */
+  "bytes"?: number | null;
+  /** Bytes that were copied. */
+  "done": number;
+  /** When all was copied, ms; absent = it is not made. */
+  "ended"?: number | null;
+  /** Why it has failed. */
+  "error"?: string | null;
+  /** Of these, the bytes that no backup before it has; absent = it is not made. */
+  "new_bytes"?: number | null;
+  /** Where it is on the server's machine; absent = it is not made. */
+  "path"?: string | null;
+  /** When it was asked for, ms. */
+  "since": number;
+  /** How far it is. */
+  "state": BackupState;
+  /** The folder that it goes to. */
+  "target": string;
+  /** About how many there are to copy. */
+  "total": number;
+};
+
+/** How far a backup is. */
+export type BackupState = ("waiting" | "copying" | "verifying" | "done" | "cancelled" | "failed");
+
 /** Name to value, none nested. Names: 1 to 255 bytes, not starting with `#`. */
 export type Cells = { [name: string]: Scalar };
 
@@ -730,7 +757,7 @@ export type PartitionHold = {
 };
 
 /** Who may have a log kept. */
-export type PartitionHolder = ("relay" | "streams" | "reshape");
+export type PartitionHolder = ("relay" | "streams" | "reshape" | "backup");
 
 /** A partition's sorted runs. */
 export type PartitionImage = {
@@ -2599,6 +2626,34 @@ export interface Methods {
       "with": number;
     };
     result: { [name: string]: unknown };
+  };
+  /** Begin a backup, while all is served */
+  "backup.start": {
+    params: {
+      /** The folder that it goes to, below `backup_directory`: 1 to 64 letters, digits, `.`, `_` and `-`, and no `.` at the beginning. Made if it is not there. */
+      "target": string;
+      /** Bytes a second at most, 0 = no bound; absent = as `backup_bytes_per_s` says. */
+      "bytes_per_s"?: number | null;
+      /** Whether all is copied, also what is the same in the backup before. */
+      "full"?: boolean;
+    };
+    result: { [name: string]: unknown };
+  };
+  /** Read how far the backup is, or the last one */
+  "backup.status": {
+    params: {};
+    result: {
+      /** Absent = none was asked for since the server's start. */
+      "backup"?: (Backup | null);
+    };
+  };
+  /** End the backup that is being made */
+  "backup.cancel": {
+    params: {};
+    result: {
+      /** Whether one was being made. */
+      "cancelled": boolean;
+    };
   };
   /** Read how the server is, and what is wrong */
   "server.status": {

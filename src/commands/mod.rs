@@ -4,6 +4,7 @@
 //! error and an exit code. Must not: do what the server does.
 
 pub mod address;
+pub mod backup;
 pub mod doctor;
 pub mod dump;
 pub mod export;

@@ -104,6 +104,17 @@ impl Config {
         }
     }
 
+    /// For the backups that callers ask for.
+    #[must_use]
+    pub fn backup_options(&self) -> partition::BackupOptions {
+        let directory = Some(&self.backup_directory).filter(|path| !path.as_os_str().is_empty());
+        partition::BackupOptions {
+            directory: directory.cloned(),
+            bytes_per_s: self.backup_bytes_per_s,
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
     /// For the relay.
     #[must_use]
     pub fn relay_options(&self) -> relay::Options {

@@ -190,6 +190,13 @@ keys! {
         /// 16th of the disk; on a disk below 8 GiB memtables and segments are kept smaller too, so that it is enough.
         reserve_bytes: u64 = 268_435_456, 0 to 1_099_511_627_776;
     }
+    "backups" {
+        /// Folder below which administrators may have backups made by `backup.start`; it must be there, best on another
+        /// disk. Empty = they may not. `tideline backup` with the data directory needs none.
+        backup_directory: PathBuf = PathBuf::new();
+        /// Bytes a second that such a backup copies at most, so that writes get the disk, too; 0 = no bound.
+        backup_bytes_per_s: u64 = 67_108_864, 0 to 1_099_511_627_776;
+    }
     "timelines" {
         /// A message ID is remembered while its message is younger than this, in ms …
         message_id_window_ms: u64 = timeline::Limits::default().message_id_window_ms, 60_000 to 31_536_000_000;

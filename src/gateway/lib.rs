@@ -54,6 +54,7 @@ use tideline_base::bounds::{Bound, Bounds, Resource};
 use tideline_base::ids::Clock;
 use tideline_base::metrics::Metrics;
 use tideline_base::tls::Certificate;
+use tideline_store::partition::Backups;
 use tideline_table::Tables;
 use tideline_timelines::feed::Feed;
 use tideline_timelines::people::People;
@@ -135,6 +136,7 @@ struct Shared {
     tablestore: Tablestore,
     webhooks: Webhooks,
     reshaper: Reshaper,
+    backups: Backups,
     /// Where calls wait while partitions are split or merged.
     gate: Gate,
     feed: Feed,
@@ -180,8 +182,8 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        (tables, webhooks, reshaper, access): (Tables, Webhooks, Reshaper, Option<Access>),
-        feed: Feed,
+        (tables, webhooks, access): (Tables, Webhooks, Option<Access>),
+        (feed, reshaper, backups): (Feed, Reshaper, Backups),
         clock: Arc<Clock>,
         (pages, health): (Arc<dyn Pages>, Health),
     ) -> std::io::Result<Gateway> {
@@ -212,6 +214,7 @@ impl Gateway {
             webhooks,
             gate: reshaper.gate(),
             reshaper,
+            backups,
             feed,
             clock,
             pages,

@@ -70,6 +70,8 @@ pub enum Holder {
     Streams,
     /// A split or a merge.
     Reshape,
+    /// A backup that is being made.
+    Backup,
 }
 
 /// A receiver that does not take what it is sent.

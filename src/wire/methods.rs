@@ -15,7 +15,7 @@ use super::messages::{hide, message, pin, reaction, schedule};
 use super::needs::Needs;
 use super::people::{conversation, feed, position, receipt};
 use super::server;
-use super::server::{key, log, partition, session, sessions, webhook};
+use super::server::{backup, key, log, partition, session, sessions, webhook};
 use super::tables::{row, stream, table};
 use super::timelines::{member, prefixes, readers, signal, sync, timeline};
 use tideline_model::access::{Right, Rights};
@@ -372,6 +372,12 @@ methods! {
         "partition.split", changes, Server[Admin], "Begin to make two partitions of one";
     PartitionMerge(partition::Merge) -> partition::Begun,
         "partition.merge", changes, Server[Admin], "Begin to make one partition of two neighbours";
+    BackupStart(backup::Start) -> backup::Begun,
+        "backup.start", changes, Server[Admin], "Begin a backup, while all is served";
+    BackupStatus(backup::Status) -> Box<backup::StatusNow>,
+        "backup.status", answers, Server[Admin], "Read how far the backup is, or the last one";
+    BackupCancel(backup::Cancel) -> backup::Cancelled,
+        "backup.cancel", changes, Server[Admin], "End the backup that is being made";
     ServerStatus(server::Status) -> Box<server::StatusNow>,
         "server.status", answers, Server[Observe], "Read how the server is, and what is wrong";
     ServerHistory(server::History) -> server::Past,

@@ -20,7 +20,7 @@ use tideline::wire::messages::{hide, message, pin, reaction, schedule};
 use tideline::wire::openrpc;
 use tideline::wire::people::{conversation, feed, position, receipt};
 use tideline::wire::schema::schemas;
-use tideline::wire::server::{key, log, partition, session, sessions, webhook};
+use tideline::wire::server::{backup, key, log, partition, session, sessions, webhook};
 use tideline::wire::tables::changes::Change;
 use tideline::wire::tables::{row, stream, table};
 use tideline::wire::timelines::{member, prefixes, readers, signal, sync, timeline};
@@ -292,6 +292,9 @@ fn reply(method: &str, result: &Value) -> Reply {
         "partition.list" => Reply::PartitionList(of::<partition::Listed>(result)),
         "partition.split" => Reply::PartitionSplit(of::<partition::Begun>(result)),
         "partition.merge" => Reply::PartitionMerge(of::<partition::Begun>(result)),
+        "backup.start" => Reply::BackupStart(of::<backup::Begun>(result)),
+        "backup.status" => Reply::BackupStatus(Box::new(of::<backup::StatusNow>(result))),
+        "backup.cancel" => Reply::BackupCancel(of::<backup::Cancelled>(result)),
         "server.status" => Reply::ServerStatus(Box::new(of::<server::StatusNow>(result))),
         "server.history" => Reply::ServerHistory(of::<server::Past>(result)),
         "log.tail" => Reply::LogTail(of::<log::Tailed>(result)),

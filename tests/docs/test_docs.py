@@ -60,12 +60,18 @@ NOT_RUN = {
         "import { spawn": IN_CENTRIFUGE,
         "json 1 hello": IN_CENTRIFUGE,
     },
+    "docs/BACKUP.md": {
+        "tideline backup /mnt/backups": MACHINE,
+        "tideline backup minutes": "goes on until it is ended; tests/python/test_backup.py runs it",
+        "backups/nightly/2": NO_COMMAND,
+    },
     "docs/CONSOLE.md": {
         "apt-get": MACHINE,
         "cargo test": BUILDS,
         "TIDELINE_CONSOLE=disk": BUILDS,
     },
     "docs/FORMATS.md": {
+        "20261126T": NO_COMMAND,
         "data/\n": NO_COMMAND,
         "[[partition]]": NO_COMMAND,
         "  0        4": NO_COMMAND,
@@ -139,7 +145,7 @@ REPLACED = {
     "grafana/README.md": {"prometheus --config": "prometheus --web.listen-address=127.0.0.1:0 --config", "=tmp/prometheus": "=tmp/prometheus 2>&1", "release/tideline-load": "release/tideline-load --seconds 12"},
 }
 # These pages start their server themselves.
-STARTED = {"README.md", "docs/ACCESS.md", "docs/OPERATIONS.md", "docs/QUICKSTART.md"}
+STARTED = {"README.md", "docs/BACKUP.md", "docs/ACCESS.md", "docs/OPERATIONS.md", "docs/QUICKSTART.md"}
 # What is tried once a page is read: it returns what the machine lacks for that.
 TRIED = {"docs/QUICKSTART.md": quickstart.chat}
 # What the words before a block say that is done, for the block that begins so.
@@ -155,6 +161,7 @@ BEFORE = {
         '< {"jsonrpc":"2.0","method":"message"': [APPEND],
         '> {"jsonrpc":"2.0","id":1,"method":"subscribe"': ["away", APPEND, "back"],
     },
+    "docs/BACKUP.md": {"$ mkdir -p backups": ["mkdir backups; serve --config settings.toml --data data", HARBOUR]},
     "docs/CONSOLE.md": {
         "$ tideline key create": [
             "stop; tideline key create admin --allow '*=admin' --data served > admin.key; export TIDELINE_KEY=$(cat admin.key)",

@@ -165,6 +165,7 @@ channel.without_namespace = { presence = true }
 HIDDEN, MISSING = "room/1", "room/no"
 # Methods that are about no timeline that the caller names; other tests look at what they tell.
 ELSEWHERE = """
+backup.cancel backup.start backup.status
 conversation.count conversation.direct conversation.list conversation.sync feed.following feed.range key.create key.list
 key.revoke log.tail partition.list partition.merge partition.split ping position.list position.remove row.get row.put
 row.range rpc.discover server.history server.status session.close session.get session.list session.open session.renew

@@ -21,7 +21,7 @@ MANY = 12
 
 # Methods that write nothing, or nothing that an order could show.
 READS = """
-conversation.count conversation.get conversation.list conversation.sync feed.followers feed.following feed.range key.list
+backup.status conversation.count conversation.get conversation.list conversation.sync feed.followers feed.following feed.range key.list
 log.tail member.get member.list message.get message.hidden message.range partition.list pin.list ping position.list
 presence.get reaction.list receipt.list row.get row.range rpc.discover schedule.list server.history server.status
 session.get session.list stream.cursors subscribe sync table.get table.list timeline.get timeline.list timeline.prefixes
@@ -186,6 +186,10 @@ def partitions(*_):
     return [], [call("partition.split", partition=999), call("partition.merge", partition=998, **{"with": 999})], []
 
 
+def backups(*_):
+    return [], [call("backup.start", target="none"), call("backup.cancel")], []
+
+
 def streams(*_):
     return [], [call("stream.close", stream=77), call("webhook.replay", name="none", dead=1)], []
 
@@ -217,6 +221,7 @@ STORIES = {
     of_session: ["session.open", "session.renew", "session.close"],
     signals: ["signal"],
     partitions: ["partition.split", "partition.merge"],
+    backups: ["backup.start", "backup.cancel"],
     streams: ["stream.close", "webhook.replay"],
 }
 

@@ -264,7 +264,7 @@ fn a_second_load_fits_where_the_first_one_was() {
     assert!(last.all() < 2 * first.all(), "{sizes:?}");
     // The log still has rows that the image has given up; the check knows why.
     let mut report = Vec::new();
-    let is_whole = verify(dir.path(), &LIMITS, &mut report).unwrap();
+    let is_whole = verify(dir.path(), false, &LIMITS, &mut report).unwrap();
     assert!(is_whole, "{}", String::from_utf8_lossy(&report));
 }
 

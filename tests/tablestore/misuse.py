@@ -380,7 +380,8 @@ message.hidden conversation.clear read.set receipt.list position.set position.li
 conversation.list conversation.count conversation.get conversation.direct conversation.update conversation.hide
 feed.follow feed.unfollow feed.following feed.followers feed.range unsubscribe stream.open stream.close
 stream.commit stream.cursors stream.forget webhook.list webhook.dead webhook.replay table.list table.get row.get
-row.range row.put partition.list partition.split partition.merge server.status server.history signal
+row.range row.put partition.list partition.split partition.merge backup.start backup.status backup.cancel
+server.status server.history signal
 presence.get rpc.discover
 """.split()
 

@@ -1110,7 +1110,7 @@ class PartitionLog(TypedDict):
 class PartitionHold(TypedDict):
     """Somebody who has a log kept."""
 
-    by: Literal['relay'] | Literal['streams'] | Literal['reshape']
+    by: Literal['relay'] | Literal['streams'] | Literal['reshape'] | Literal['backup']
     position: int
 
 
@@ -1134,6 +1134,36 @@ class PartitionRelay(TypedDict):
 
     backlog: int
     lag_ms: int
+
+
+class BackupStatusResult(TypedDict, total=False):
+    """How far it is."""
+
+    backup: Backup
+
+
+class _Backup(TypedDict):
+    done: int
+    since: int
+    state: Literal['waiting'] | Literal['copying'] | Literal['verifying'] | Literal['done'] | Literal['cancelled'] | Literal['failed']
+    target: str
+    total: int
+
+
+class Backup(_Backup, total=False):
+    """A backup that was asked for."""
+
+    bytes: int
+    ended: int
+    error: str
+    new_bytes: int
+    path: str
+
+
+class BackupCancelResult(TypedDict):
+    """It ends."""
+
+    cancelled: bool
 
 
 class _ServerStatusResult(TypedDict):

@@ -35,7 +35,7 @@ pub use members::*;
 pub use process::Process;
 pub use reference::reference;
 use registry::Registry;
-pub use tables::{Backfill, Follows, Reshapes, Streams, Transactions, Webhook};
+pub use tables::{Backfill, Backups, Follows, Reshapes, Streams, Transactions, Webhook};
 pub use tls::Tls;
 
 /// What a metric is.
@@ -174,6 +174,12 @@ impl Metrics {
         Backfill::bind(&self.registry, &[])
     }
 
+    /// The metrics of backups.
+    #[must_use]
+    pub fn backups(&self) -> Backups {
+        Backups::bind(&self.registry, &[])
+    }
+
     /// The metrics of splits and merges.
     #[must_use]
     pub fn reshapes(&self) -> Reshapes {
@@ -295,6 +301,7 @@ mod tests {
             metrics.backfill(),
             metrics.webhook("search"),
             metrics.reshapes(),
+            metrics.backups(),
         );
         // Set by the server, from its configuration.
         metrics.families.limit.of(&["reads_max"]).count(1);

@@ -117,6 +117,26 @@ groups! {
             "Below one. Long = a slow disk: some ten syncs are in it.";
     }
 
+    "Backups" by []
+    /// Handles of the backups that a running server makes.
+    Backups {
+        running: Gauge, "tideline_backup_running"
+            "1 while a backup is made, else 0.",
+            "As long as it takes to copy what there is. backup.status says how far it is.";
+        made: Counter, "tideline_backups_total"
+            "Backups that were made.",
+            "One for each that was asked for.";
+        failures: Counter, "tideline_backup_failures_total"
+            "Backups that failed, those that were cancelled left out. Nothing of them is left.",
+            "Should be 0. The log has the error, and backup.status the last one: a full or missing disk, or damage that the backup has met.";
+        newest: Gauge, "tideline_backup_newest_seconds"
+            "When the newest backup that was made since the start was complete, s since 1970; 0 = there is none.",
+            "time() minus it is what a lost disk would cost. An alert on it is yours to set: only you know how often one is to be made.";
+        bytes: Gauge, "tideline_backup_bytes"
+            "Bytes of the newest backup.",
+            "Grows with the data. Keep room for as many as you keep.";
+    }
+
     "Secondary indexes" by []
     /// Handles of what brings rows into indexes that were made later.
     Backfill {

@@ -9,6 +9,7 @@
 
 mod catalog;
 mod check;
+mod copy;
 mod env;
 mod error;
 mod merge;
@@ -35,6 +36,7 @@ pub(crate) use tideline_base::entry::Entry;
 use tideline_base::ids::Position;
 
 pub(crate) use check::verify::Problem;
+use copy::Copies;
 use env::{ReadTxn, Store};
 pub(crate) use error::Error;
 use merge::survey::{Shown, Survey};
@@ -63,6 +65,7 @@ struct Inner {
     rules: Arc<dyn Rules>,
     /// Open snapshots.
     readers: Arc<Readers>,
+    copies: Copies,
     /// Memory for filters.
     budget: Arc<Budget>,
     /// The newest committed catalog. Changed only under `state`.
@@ -152,6 +155,7 @@ impl Image {
         drop(txn);
         let inner = Inner {
             readers: Arc::default(),
+            copies: Copies::default(),
             budget: Budget::new(options.filter_memory_bytes),
             store,
             options,

@@ -171,8 +171,19 @@ impl Snapshot {
     }
 
     pub(super) fn reader<'s>(&'s self, run: &Run, part: &Part) -> Result<PartReader<'s>, Error> {
+        self.reader_of(run.number, part)
+    }
+
+    /// The same, of the run with this number.
+    pub(super) fn reader_of<'s>(&'s self, run: u64, part: &Part) -> Result<PartReader<'s>, Error> {
         let inner = &self.inner;
-        PartReader::new(&inner.store, run.number, part, &self.txn, &*inner.rules)
+        PartReader::new(&inner.store, run, part, &self.txn, &*inner.rules)
+    }
+
+    /// What is stored under a key of the catalog's sub-database.
+    pub(super) fn stored(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        let stored = self.inner.store.catalog.get(&self.txn, key)?;
+        Ok(stored.map(<[u8]>::to_vec))
     }
 }
 

@@ -6,6 +6,7 @@
 //! values mean, own a thread, or be asynchronous. Called by `partition` only. Where frames become durable is a medium's
 //! affair (`medium.rs`): today that is always segments in a directory (`local/`).
 
+mod copy;
 mod draft;
 mod error;
 mod frame;
@@ -18,11 +19,13 @@ pub(crate) mod tests;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub(crate) use copy::{LogCopy, segment_firsts};
 pub(crate) use draft::Draft;
 pub(crate) use error::Error;
 pub(crate) use error::{AppendError, LogReadError};
 pub(crate) use frame::FRAME_BYTES_MAX;
 pub use frame::Frame;
+pub(crate) use local::segment::segment_name;
 pub(crate) use local::{LocalStorage, make_with};
 pub(crate) use local::{Opened, Storage, identity, make, verify};
 

@@ -5,6 +5,7 @@
 //! submitted takes effect whole or not at all, after those submitted before it; its answer comes after its batch is on
 //! disk; a view shows a state between two batches. Must not: know what a row is.
 
+mod backup;
 mod commit;
 mod directory;
 mod error;
@@ -36,6 +37,11 @@ pub use crate::image::Options as ImageOptions;
 pub use crate::image::{DropContext, Owner, Pieces, Reason, Rules, TableCounts, Verdict};
 pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
+pub use backup::{
+    BACKUP_DATA, BACKUP_MANIFEST, Backup, BackupError, BackupJob, BackupManifest, BackupOptions,
+    BackupOutcome, BackupPartition, BackupRefusal, BackupStage, Backups, ListedBackup, Progress,
+    Restored, listed_backups, prune_backups, restore,
+};
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;
 pub use commit::write_set::WriteSet;

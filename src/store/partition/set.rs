@@ -36,17 +36,35 @@ impl Set {
     }
 }
 
+/// No change of the partitions begins while this is there.
+pub(super) struct Staying<'p>(&'p Partitions);
+
+impl Drop for Staying<'_> {
+    fn drop(&mut self) {
+        let _directory = self.0.directory();
+        self.0.inner.is_changing.store(false, Ordering::SeqCst);
+    }
+}
+
 impl Partitions {
     /// Announces partitions that are going to be made. There is one change at a time.
     pub(super) fn begin_change(&self, outcome: &Outcome) -> Result<(), OpenError> {
         let directory = self.directory();
         if self.inner.is_changing.load(Ordering::SeqCst) {
-            let text = "another change is under way".to_owned();
+            let text = "another change, or a backup, is under way".to_owned();
             return Err(OpenError::NotReshaped { text });
         }
         directory.draft(&outcome.map)?;
         self.inner.is_changing.store(true, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Keeps the partitions as they are until what is returned is dropped; `None` = a change is under way.
+    pub(super) fn stay(&self) -> Option<Staying<'_>> {
+        let _directory = self.directory();
+        let was = self.inner.is_changing.swap(true, Ordering::SeqCst);
+        // Not made where it does not count: its end would end the change.
+        (!was).then(|| Staying(self))
     }
 
     /// Ends a change. If it was given up, what was made for it is cleared away.

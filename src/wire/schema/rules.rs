@@ -16,6 +16,8 @@ pub(in super::super) const NOT_OURS: &str =
 pub(in super::super) const TABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 /// The name of a table's column.
 pub(in super::super) const COLUMN: &str = "^[^#]";
+/// The name of a folder that backups go to.
+pub(in super::super) const FOLDER: &str = "^[A-Za-z0-9_-][A-Za-z0-9._-]*$";
 /// The name of an API key.
 pub(in super::super) const KEY_NAME: &str = "^[A-Za-z0-9._-]+$";
 

@@ -1,9 +1,10 @@
-//! What is said of the server itself: sessions, keys, partitions, webhooks, its log, and in this file how it is and the
-//! last hour.
+//! What is said of the server itself: backups, sessions, keys, partitions, webhooks, its log, and in this file how it
+//! is and the last hour.
 //!
 //! Owns: parameters and results of these methods. Promises: status and history name nothing that a client has stored.
 //! Must not: know where a figure comes from.
 
+pub mod backup;
 pub mod key;
 pub mod log;
 pub mod partition;

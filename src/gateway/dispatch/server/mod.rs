@@ -1,8 +1,10 @@
-//! Calls on the server itself: sessions, keys, partitions, webhooks, the log, and in this file status and history.
+//! Calls on the server itself: backups, sessions, keys, partitions, webhooks, the log, and in this file status and
+//! history.
 //!
 //! Owns: the way from each decoded call to the layer that does it. Promises: status and history say nothing of what
 //! clients have stored. Must not: look at a figure; the server's health does.
 
+pub(super) mod backup;
 pub(super) mod key;
 pub(super) mod log;
 pub(super) mod partition;

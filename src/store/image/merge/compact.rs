@@ -68,6 +68,9 @@ impl Image {
     ) -> Result<Compacted, Error> {
         let inner = &*self.inner;
         let mut state = inner.lock()?;
+        if inner.rests() {
+            return Ok(Compacted::default());
+        }
         if inner.clear_one(&mut state.slots)? {
             return Ok(Compacted {
                 more: true,

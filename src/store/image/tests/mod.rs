@@ -3,6 +3,7 @@
 //! Owns: tests of single behaviours; `schedules` holds the property test over merges, `damage` what breaks. Promises:
 //! quick. Must not: assert on time.
 
+mod copy;
 mod damage;
 mod formats;
 mod measure;

@@ -21,7 +21,7 @@ const INDEX_STEP_BYTES: u64 = 32 * 1024;
 const UNKNOWN: u64 = u64::MAX;
 
 /// The file name of the segment that begins with a position.
-pub(super) fn segment_name(first: Position) -> String {
+pub(crate) fn segment_name(first: Position) -> String {
     format!("{:020}.log", first.0)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn zeros_name(next: Position) -> String {
 }
 
 /// The first position that a segment's file name tells.
-pub(super) fn parse_segment_name(name: &str) -> Option<Position> {
+pub(in crate::log) fn parse_segment_name(name: &str) -> Option<Position> {
     parse_name(name, ".log")
 }
 

@@ -55,7 +55,7 @@ pub(in crate::log) struct StateFile {
 
 impl StateFile {
     /// Makes the file for a log whose frames reach up to `position`, in one segment. The caller has synced that before.
-    pub(super) fn create(
+    pub(in crate::log) fn create(
         storage: &dyn Storage,
         log: HistoryId,
         position: Position,

@@ -116,6 +116,35 @@ impl Inspection {
         }
     }
 
+    /// Reads all of a partition, image and log, each for itself; the first thing that is wrong is an error. Takes
+    /// little memory, however large they are.
+    pub(in super::super) fn check(&self, id: PartitionId) -> Result<(), OpenError> {
+        identity::presence(&self.directory, id)?;
+        let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
+        identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?)?;
+        let mut wrong = None;
+        image.verify(&mut |Problem { place, what }| {
+            wrong.get_or_insert_with(|| format!("partition {id}, image, {place}: {what}"));
+        })?;
+        if let Some(text) = wrong {
+            return Err(OpenError::Damaged { text });
+        }
+        log::verify(&storage, image.covered(), &mut |_| {})?;
+        Ok(())
+    }
+
+    fn image_of(&self, id: PartitionId) -> Result<Image, OpenError> {
+        let options = ImageOptions {
+            read_only: true,
+            ..ImageOptions::default()
+        };
+        Ok(Image::open(
+            &self.directory.image(id),
+            options,
+            Arc::clone(&self.rules),
+        )?)
+    }
+
     fn log_of(&self, id: PartitionId) -> Result<LocalStorage, OpenError> {
         let folder = self.directory.log(id);
         LocalStorage::read_only(&folder).map_err(|error| OpenError::from_io("open", &folder, error))
@@ -135,14 +164,8 @@ impl Inspection {
         is_thorough: bool,
         problem: &mut dyn FnMut(String),
     ) -> Result<Inspected, OpenError> {
-        let image_folder = self.directory.image(id);
         identity::presence(&self.directory, id)?;
-        let storage = self.log_of(id)?;
-        let options = ImageOptions {
-            read_only: true,
-            ..ImageOptions::default()
-        };
-        let image = Image::open(&image_folder, options, Arc::clone(&self.rules))?;
+        let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
         match identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?) {
             Err(error) if is_thorough => problem(format!("partition {id}: {error}")),
             fits => drop(fits?),

@@ -9,6 +9,7 @@ pub(super) mod identity;
 pub(super) mod inspection;
 pub(super) mod manifest;
 pub(super) mod map;
+mod network;
 pub(super) mod seal;
 
 use std::fs::{self, File, TryLockError};
@@ -20,21 +21,11 @@ use super::OpenError;
 use super::commit::reserve::RESERVE;
 use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest};
 use map::{Map, Origin};
+use network::refuse_network;
 use seal::{KEY, KEY_PART};
 use tideline_base::ids::PartitionId;
 
 const LOCK: &str = "lock";
-/// File systems on which LMDB's locks and maps can't be relied on.
-const NETWORK_FILE_SYSTEMS: [&str; 8] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "fuse.sshfs",
-    "glusterfs",
-];
 
 /// An open data directory. The lock lasts as long as this value.
 pub(super) struct Directory {
@@ -60,11 +51,7 @@ impl Directory {
     /// Opens `path` to serve it. If there is nothing yet it becomes the draft of a directory with `partitions`
     /// partitions; 0 = one. Other users of the machine may not look into what it makes.
     pub(super) fn open(path: &Path, partitions: u16) -> Result<Directory, OpenError> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| OpenError::from_io("make the data directory", path, error))?;
+        make(path)?;
         if !is_there(path)? {
             refuse_foreign_content(path)?;
         }
@@ -94,6 +81,19 @@ impl Directory {
         Directory::of(path, lock)
     }
 
+    /// Takes an empty or absent folder for a directory that is going to be restored. It counts with
+    /// [`Directory::seal`].
+    pub(super) fn restoring(path: &Path, manifest: Manifest) -> Result<Directory, OpenError> {
+        make(path)?;
+        refuse_network(path)?;
+        Ok(Directory {
+            path: path.to_owned(),
+            _lock: Some(lock(path)?),
+            manifest,
+            standing: Standing::Draft,
+        })
+    }
+
     fn of(path: &Path, lock: Option<File>) -> Result<Directory, OpenError> {
         let manifest = Manifest::read(&path.join(MANIFEST))?;
         Ok(Directory {
@@ -105,6 +105,18 @@ impl Directory {
             manifest,
             _lock: lock,
         })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes what says what it is into another folder, a copy.
+    pub(super) fn write_manifest(&self, folder: &Path) -> Result<(), OpenError> {
+        let mut manifest = self.manifest.clone();
+        manifest.write(folder)?;
+        manifest.put(folder)
     }
 
     /// Its history, and how many partitions it had when it was new.
@@ -233,7 +245,7 @@ impl Directory {
 
     /// A partition's folder.
     pub(super) fn folder(&self, id: PartitionId) -> PathBuf {
-        self.path.join(format!("partition-{:04}", id.0))
+        partition_folder(&self.path, id)
     }
 
     /// Where a partition's commit log is.
@@ -245,6 +257,19 @@ impl Directory {
     pub(super) fn image(&self, id: PartitionId) -> PathBuf {
         self.folder(id).join("image")
     }
+}
+
+/// The folder of a partition in a data directory.
+pub(super) fn partition_folder(data: &Path, id: PartitionId) -> PathBuf {
+    data.join(format!("partition-{:04}", id.0))
+}
+
+fn make(path: &Path) -> Result<(), OpenError> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| OpenError::from_io("make the data directory", path, error))
 }
 
 /// Removes a file or a folder, if it is there.
@@ -359,33 +384,6 @@ fn names_in(path: &Path) -> Result<Vec<String>, OpenError> {
             .collect()
     };
     list().map_err(|error| OpenError::from_io("list", path, error))
-}
-
-fn refuse_network(path: &Path) -> Result<(), OpenError> {
-    match network_file_system(path) {
-        None => Ok(()),
-        Some(kind) => Err(OpenError::Network {
-            path: path.to_owned(),
-            kind,
-        }),
-    }
-}
-
-/// The network file system that `path` is on, as the kernel's mount table tells. No table = not known = none.
-fn network_file_system(path: &Path) -> Option<String> {
-    let path = path.canonicalize().ok()?;
-    let table = fs::read_to_string("/proc/self/mounts").ok()?;
-    let mounts = table.lines().filter_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let point = fields.next()?.replace("\\040", " ");
-        Some((point, fields.next()?))
-    });
-    let (_, kind) = mounts
-        .filter(|(point, _)| path.starts_with(point))
-        .max_by_key(|(point, _)| point.len())?;
-    NETWORK_FILE_SYSTEMS
-        .contains(&kind)
-        .then(|| kind.to_owned())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tideline_base::ids::Position;
 pub use tideline_model::server::Holder;
 
 /// How many holders there are.
-const HOLDERS: usize = 3;
+const HOLDERS: usize = 4;
 
 /// The position of a holder that needs nothing of the log.
 const NOTHING: Position = Position(u64::MAX);
@@ -23,7 +23,7 @@ pub(in super::super) struct Hold {
 }
 
 impl Hold {
-    /// Keeps everything until each holder has called [`Hold::set`], or nothing. There is no split or merge yet.
+    /// Keeps everything until each holder has called [`Hold::set`], or nothing. There is no split, merge or backup yet.
     pub(in super::super) fn new(holds_log: bool) -> Hold {
         let above = if holds_log { 0 } else { u64::MAX };
         let hold = Hold {
@@ -31,6 +31,7 @@ impl Hold {
             above: std::array::from_fn(|_| AtomicU64::new(above)),
         };
         hold.let_go(Holder::Reshape);
+        hold.let_go(Holder::Backup);
         hold
     }
 
@@ -54,7 +55,12 @@ impl Hold {
 
     /// The holders of the log, each with the position above which it holds.
     pub(in super::super) fn all(&self) -> Vec<(Holder, Position)> {
-        let all = [Holder::Relay, Holder::Streams, Holder::Reshape];
+        let all = [
+            Holder::Relay,
+            Holder::Streams,
+            Holder::Reshape,
+            Holder::Backup,
+        ];
         let above = |holder| Position(self.above[holder as usize].load(Ordering::Acquire));
         let all = all.map(|holder| (holder, above(holder)));
         all.into_iter()

@@ -1,0 +1,203 @@
+//! A copy of the image in another folder, made while the image is read and flushed to.
+//!
+//! Owns: the way from the parts of one catalog to a new LMDB file. Promises: the copy shows what the image showed at
+//! its beginning, with its mark, and has no page that is free; each row has passed its checksum on the way; a read
+//! transaction lives for one slice, so the image's file does not grow for the copy's sake; what was committed of the
+//! copy is synced. Must not: hold up flushes, or sync the copy's folder.
+//!
+//! A part never changes while a catalog names it, so its pages can be read in many transactions. Merges rest meanwhile;
+//! where runs pile up they go on, and the copy is begun anew by its caller.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use heed::PutFlags;
+
+use super::catalog::catalog_codec::{CATALOG_KEY, VERSION_KEY};
+use super::catalog::{Catalog, Part};
+use super::env::{Db, Store};
+use super::pages::cursor::TreeCursor;
+use super::pages::tree::Tree;
+use super::{Error, Image, Inner, MARK_KEY, is_sound};
+use tideline_base::ids::Position;
+
+/// A commit of the copy: small, because a disk that is busy with a large one keeps the log waiting.
+const SLICE_BYTES: u64 = 2 << 20;
+/// What the copy's address space has above a quarter more than the parts take.
+const MAP_ROOM_BYTES: u64 = 64 << 20;
+
+/// Called with the bytes of each slice; its error ends the copy.
+type Pace<'p> = &'p mut dyn FnMut(u64) -> io::Result<()>;
+
+/// How many copies are being made.
+#[derive(Debug, Default)]
+pub(super) struct Copies(AtomicUsize);
+
+impl Copies {
+    /// Whether merges are to rest.
+    pub(super) fn are_made(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+
+    fn begin(&self) -> Copying<'_> {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        Copying(self)
+    }
+}
+
+struct Copying<'c>(&'c Copies);
+
+impl Drop for Copying<'_> {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Image {
+    /// Copies the image into an empty folder and gives the position that the copy covers. `None` = merges could not
+    /// rest for so long, and took a part away: what was copied is worth nothing. Blocks.
+    pub(crate) fn copy(&self, folder: &Path, pace: Pace<'_>) -> Result<Option<Position>, Error> {
+        let inner = &*self.inner;
+        let _copying = inner.copies.begin();
+        // A merge that had begun its slice has ended it now.
+        drop(inner.lock()?);
+        let (catalog, entries) = self.now()?;
+        let bytes: u64 = catalog.parts().map(|part| part.page_bytes).sum();
+        let map_bytes =
+            usize::try_from((bytes + bytes / 4).next_multiple_of(MAP_ROOM_BYTES) + MAP_ROOM_BYTES);
+        let map_bytes = map_bytes.map_err(|_| Error::AddressSpace(usize::MAX))?;
+        let target = Store::open(folder, map_bytes, false, is_sound)?;
+        let copied = self.copy_parts(&catalog, &target, pace);
+        let copied = copied.and_then(|is_whole| match is_whole {
+            true => enter(&target, &entries).map(|()| Some(catalog.covered)),
+            false => Ok(None),
+        });
+        copied.map_err(|error| error.with_room(|| target.left()))
+    }
+
+    /// The catalog of this moment, and what is stored of it.
+    fn now(&self) -> Result<(Arc<Catalog>, Vec<StoredEntry>), Error> {
+        let snapshot = self.snapshot()?;
+        let mut entries = Vec::new();
+        for key in [VERSION_KEY, CATALOG_KEY, MARK_KEY] {
+            if let Some(value) = snapshot.stored(key)? {
+                entries.push((key, value));
+            }
+        }
+        Ok((Arc::clone(snapshot.catalog()), entries))
+    }
+
+    fn copy_parts(&self, catalog: &Catalog, target: &Store, pace: Pace<'_>) -> Result<bool, Error> {
+        let last_slot = catalog.parts().map(|part| part.slot.max(part.side)).max();
+        while last_slot.is_some_and(|slot| target.slot_count() <= slot) {
+            target.add_slots()?;
+        }
+        let outputs = catalog.jobs.iter().map(|job| &job.output);
+        for run in catalog.runs.iter().map(|run| &**run).chain(outputs) {
+            for part in &run.parts {
+                for slot in [part.slot, part.side] {
+                    let Some(to) = target.slot(slot) else {
+                        return Err(Error::Full("sub-databases"));
+                    };
+                    if !self.copy_slot((run.number, part), slot, (target, to), pace)? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Copies one of a part's two slots, slice by slice; `false` = the part is gone.
+    fn copy_slot(
+        &self,
+        (run, part): (u64, &Arc<Part>),
+        slot: u16,
+        target: (&Store, Db),
+        pace: Pace<'_>,
+    ) -> Result<bool, Error> {
+        let mut after = None;
+        loop {
+            let snapshot = self.snapshot()?;
+            if !is_named(snapshot.catalog(), run, part) {
+                return Ok(false);
+            }
+            let trees = snapshot.reader_of(run, part)?.trees;
+            let tree = if slot == part.slot {
+                trees.rows
+            } else {
+                trees.side
+            };
+            let bytes_max = SLICE_BYTES.min(self.inner.options.slice_bytes);
+            let (bytes, last) = slice(&tree, after.as_deref(), target, bytes_max)?;
+            drop(snapshot);
+            pace(bytes)?;
+            after = last;
+            if after.is_none() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// An entry of the catalog's sub-database.
+type StoredEntry = (&'static [u8], Vec<u8>);
+
+/// Whether a catalog still has this part as it was.
+fn is_named(catalog: &Catalog, run: u64, part: &Part) -> bool {
+    let outputs = catalog.jobs.iter().map(|job| &job.output);
+    let runs = catalog.runs.iter().map(|run| &**run).chain(outputs);
+    let mut parts = runs
+        .filter(|one| one.number == run)
+        .flat_map(|run| &run.parts);
+    parts.any(|one| one.slot == part.slot && one.rows() == part.rows())
+}
+
+/// Copies the entries of a tree that lie behind a key, as many as a slice has. Gives their bytes, and the last key if
+/// there may be more.
+fn slice(
+    tree: &Arc<Tree>,
+    after: Option<&[u8]>,
+    (target, to): (&Store, Db),
+    bytes_max: u64,
+) -> Result<(u64, Option<Vec<u8>>), Error> {
+    let mut cursor = match after {
+        None => TreeCursor::first(tree)?,
+        Some(key) => TreeCursor::seek(tree, key)?,
+    };
+    if after.is_some() && cursor.key() == after {
+        cursor.next()?;
+    }
+    let mut wtxn = target.write()?;
+    let (mut bytes, mut last) = (0, Vec::new());
+    while let Some(key) = cursor.key() {
+        let value = cursor.value()?;
+        to.put_with_flags(&mut wtxn, PutFlags::APPEND, key, &value)?;
+        bytes += (key.len() + value.len()) as u64;
+        if bytes >= bytes_max {
+            last = key.to_vec();
+            break;
+        }
+        cursor.next()?;
+    }
+    wtxn.commit()?;
+    Ok((bytes, (!last.is_empty()).then_some(last)))
+}
+
+/// What makes an image of the slots.
+fn enter(target: &Store, entries: &[StoredEntry]) -> Result<(), Error> {
+    let mut wtxn = target.write()?;
+    for (key, value) in entries {
+        target.catalog.put(&mut wtxn, key, value)?;
+    }
+    Ok(wtxn.commit()?)
+}
+
+impl Inner {
+    /// Whether merges rest because the image is being copied: as long as no runs pile up.
+    pub(super) fn rests(&self) -> bool {
+        self.copies.are_made() && self.catalog().level0_runs() < self.options.level0_slow_runs
+    }
+}

@@ -1,0 +1,139 @@
+//! How far a backup is, how fast it may go, and whether it is to end.
+//!
+//! Owns: these figures and the waits between steps. Promises: over any second or so no more bytes pass than allowed; a
+//! cancelled step fails within a moment. Must not: know what the bytes are.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It waits until a split or merge is done.
+    Waiting,
+    /// Images and logs are copied.
+    Copying,
+    /// The copy is opened and read.
+    Verifying,
+}
+
+const STAGES: [Stage; 3] = [Stage::Waiting, Stage::Copying, Stage::Verifying];
+
+/// A wait is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// What was not used of a moment is not added to the next ones, beyond this.
+const BURST: Duration = Duration::from_millis(100);
+
+/// How far it is. Any thread may look.
+#[derive(Debug)]
+pub struct Progress {
+    bytes_per_s: u64,
+    stage: AtomicU8,
+    done: AtomicU64,
+    total: AtomicU64,
+    is_cancelled: AtomicBool,
+    /// When the next step may be done.
+    next: Mutex<Instant>,
+}
+
+impl Progress {
+    /// Nothing is done. No more than so many bytes a second are to be; 0 = no bound.
+    #[must_use]
+    pub fn new(bytes_per_s: u64) -> Progress {
+        Progress {
+            bytes_per_s,
+            stage: AtomicU8::new(0),
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+            is_cancelled: AtomicBool::new(false),
+            next: Mutex::new(Instant::now()),
+        }
+    }
+
+    /// What is being done now.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        STAGES[usize::from(self.stage.load(Ordering::Relaxed)) % STAGES.len()]
+    }
+
+    /// Bytes that were copied, and about how many there are.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        let done = self.done.load(Ordering::Relaxed);
+        (done, self.total.load(Ordering::Relaxed).max(done))
+    }
+
+    /// Has it end.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn enter(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn expect(&self, bytes: u64) {
+        self.total.store(bytes, Ordering::Relaxed);
+    }
+
+    /// So many bytes were copied: waits until the next ones may be.
+    pub(super) fn pass_copied(&self, bytes: u64) -> io::Result<()> {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+        self.pass_read(bytes)
+    }
+
+    /// The same for bytes that were only read.
+    pub(super) fn pass_read(&self, bytes: u64) -> io::Result<()> {
+        let until = {
+            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+            let earliest = Instant::now().checked_sub(BURST);
+            let took = match self.bytes_per_s {
+                0 => 0.0,
+                bytes_per_s => bytes as f64 / bytes_per_s as f64,
+            };
+            *next = earliest.map_or(*next, |earliest| earliest.max(*next))
+                + Duration::from_secs_f64(took);
+            *next
+        };
+        loop {
+            if self.is_cancelled() {
+                return Err(io::Error::other("cancelled"));
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK_EVERY));
+        }
+    }
+
+    /// Waits a moment for something else.
+    pub(super) fn pause(&self) -> io::Result<()> {
+        std::thread::sleep(LOOK_EVERY);
+        self.pass_read(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_keeps_to_its_rate_and_ends_when_cancelled() {
+        let progress = Progress::new(1_000_000);
+        let begun = Instant::now();
+        for _ in 0..4 {
+            progress.pass_copied(100_000).unwrap();
+        }
+        assert!(begun.elapsed() >= Duration::from_millis(250));
+        assert_eq!(progress.bytes(), (400_000, 400_000));
+        progress.cancel();
+        assert!(progress.pass_copied(1 << 40).is_err() && progress.pause().is_err());
+    }
+}

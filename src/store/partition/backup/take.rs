@@ -1,0 +1,349 @@
+//! Making a backup.
+//!
+//! Owns: the order of its steps, and what is held meanwhile: the partitions stay the same, their logs keep everything.
+//! Promises: each partition is as of one position, to which its log reaches in the backup, and what was answered before
+//! the last image was copied is in it. What is the same in the backup before is not copied again. Must not: wait for a
+//! writer, or let one wait.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::directory::inspection::Inspection;
+use super::super::directory::partition_folder;
+use super::super::follow::hold::Holder;
+use super::super::shared::Shared;
+use super::super::{OpenError, Partitions};
+use super::manifest::{BackupManifest, BackupPartition, ListedFile};
+use super::place::Place;
+use super::progress::{Progress, Stage};
+use super::reuse::Before;
+use super::{BACKUP_DATA, BackupError};
+use crate::log::{self, LocalStorage, LogCopy, LogReader, segment_name};
+use tideline_base::ids::{PartitionId, Position};
+
+/// A copy of an image is begun so often. It is begun anew when merges could not wait for it.
+const TRIES: u32 = 5;
+/// An image is copied again when more log than this has come since: a start has to replay it.
+const REPLAY_BYTES_MAX: u64 = 1 << 30;
+
+/// A backup that was made.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it is.
+    pub manifest: BackupManifest,
+    /// Bytes of its files that no backup before it has.
+    pub new_bytes: u64,
+}
+
+/// The logs keep everything until this is dropped.
+struct Held(Vec<Arc<Shared>>);
+
+impl Held {
+    fn all(partitions: Vec<Arc<Shared>>) -> Held {
+        for partition in &partitions {
+            partition.hold.set(Holder::Backup, Position::ZERO);
+        }
+        Held(partitions)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0
+            .iter()
+            .for_each(|one| one.hold.let_go(Holder::Backup));
+    }
+}
+
+/// An image in a backup.
+struct Copied {
+    covered: Position,
+    /// When the last batch that it covers was committed, if that is known.
+    from_ms: Option<u64>,
+}
+
+/// A backup under way.
+struct Taking<'t> {
+    partitions: &'t Partitions,
+    before: Option<Before>,
+    /// Its folder.
+    to: PathBuf,
+    progress: &'t Progress,
+    /// Files that it shares with the backup before, by their paths.
+    shared: BTreeMap<String, ListedFile>,
+    /// Partitions whose images were copied.
+    copied: Vec<PartitionId>,
+}
+
+impl Partitions {
+    /// Makes a backup in a folder, which is made if it is not there. `server` is the program's version. With `is_full`
+    /// it shares no file with those before. A split or merge that is under way is waited for; none can begin meanwhile.
+    /// Blocks.
+    pub fn back_up(
+        &self,
+        to: &Path,
+        server: &str,
+        is_full: bool,
+        progress: &Progress,
+    ) -> Result<Backup, BackupError> {
+        let done = self.make_backup(to, server, is_full, progress);
+        // Whatever failed because of it.
+        match progress.is_cancelled() && done.is_err() {
+            true => Err(BackupError::Cancelled),
+            false => done,
+        }
+    }
+
+    fn make_backup(
+        &self,
+        to: &Path,
+        server: &str,
+        is_full: bool,
+        progress: &Progress,
+    ) -> Result<Backup, BackupError> {
+        let history = self.history().to_string();
+        let data = self.directory().path().to_owned();
+        let place = Place::open(to, &history, &data)?;
+        let _staying = loop {
+            match self.stay() {
+                Some(staying) => break staying,
+                None => progress.pause().map_err(|_| BackupError::Cancelled)?,
+            }
+        };
+        let set = self.inner.set.load_full();
+        let held = Held::all(set.live().cloned().collect());
+        progress.enter(Stage::Copying);
+        let began_ms = self.inner.clock.now_ms();
+        let before = (!is_full).then(|| place.newest()).transpose()?.flatten();
+        let partial = place.begin(began_ms)?;
+        let mut taking = Taking {
+            partitions: self,
+            before,
+            to: partial.path().to_owned(),
+            progress,
+            shared: BTreeMap::new(),
+            copied: Vec::new(),
+        };
+        let bytes = held.0.iter().map(|one| bytes_of(one)).sum();
+        progress.expect(bytes);
+        if taking.before.is_none() {
+            place.check_room(bytes)?;
+        }
+        let mut images = Vec::new();
+        for id in set.map.ids() {
+            let partition = set.at(id).ok_or_else(|| gone(id))?;
+            images.push((id, partition, taking.image(id, partition)?));
+        }
+        // All at once, and only now: what was answered meanwhile is in the backup, too, and what one partition's
+        // changes have led to in another is there with these changes, but for what passes in this moment.
+        let ends: Vec<Position> = images.iter().map(|(_, one, _)| one.tail()).collect();
+        let mut partitions = Vec::new();
+        for ((id, partition, image), end) in images.into_iter().zip(ends) {
+            partitions.push(taking.partition(id, partition, image, end)?);
+        }
+        for share in set.map.shares().filter(|share| share.keeps_log) {
+            let ended = set.ended.get(&share.id).ok_or_else(|| gone(share.id))?;
+            taking.log(share.id, &ended.log, ended.last)?;
+        }
+        drop(held);
+        self.directory().write_manifest(&partial.data())?;
+        progress.enter(Stage::Verifying);
+        taking.open_once()?;
+        let shared: u64 = taking.shared.values().map(|file| file.bytes).sum();
+        let manifest = BackupManifest::write_manifest(
+            partial.path(),
+            (server, history),
+            (began_ms, self.inner.clock.now_ms()),
+            partitions,
+            (taking.shared, progress),
+        )?;
+        Ok(Backup {
+            path: partial.done()?,
+            new_bytes: manifest.bytes() - shared,
+            manifest,
+        })
+    }
+}
+
+impl Taking<'_> {
+    /// The log up to a position, beside an image.
+    fn partition(
+        &mut self,
+        id: PartitionId,
+        partition: &Shared,
+        image: Copied,
+        end: Position,
+    ) -> Result<BackupPartition, BackupError> {
+        let log = &partition.log;
+        self.log(id, log, end)?;
+        let first = log.pieces().first().map_or(Position::ZERO, |piece| piece.0);
+        Ok(BackupPartition {
+            partition: id.0,
+            covered: image.covered.0,
+            position: end.0,
+            from_ms: match image.from_ms {
+                Some(from_ms) => from_ms,
+                None => committed_ms(log, image.covered.max(first), end)?,
+            },
+            to_ms: committed_ms(log, end, end)?,
+        })
+    }
+
+    /// An image, shared or copied.
+    fn image(&mut self, id: PartitionId, partition: &Shared) -> Result<Copied, BackupError> {
+        match self.shared_image(id, &partition.log) {
+            Some(shared) => Ok(shared),
+            None => self.copied_image(id, partition),
+        }
+    }
+
+    /// Takes the image of the backup before, if the log goes on from there and is not too long.
+    fn shared_image(&mut self, id: PartitionId, log: &LogReader) -> Option<Copied> {
+        let before = self.before.as_ref()?;
+        let partition = before.partition(id)?;
+        let pieces = log.pieces();
+        let first = pieces.first().map_or(Position::ZERO, |(first, _)| *first);
+        let behind = pieces
+            .iter()
+            .filter(|(first, _)| first.0 > partition.covered);
+        let bytes: u64 = behind.map(|(_, bytes)| bytes).sum();
+        if first.0 > partition.covered + 1 || bytes > REPLAY_BYTES_MAX || !self.is_log_of(id) {
+            return None;
+        }
+        let path = partition_folder(Path::new(BACKUP_DATA), id).join("image/data.mdb");
+        let (text, file) = before.link(&path, &self.to)?;
+        self.shared.insert(text, file);
+        Some(Copied {
+            covered: Position(partition.covered),
+            from_ms: Some(partition.from_ms),
+        })
+    }
+
+    fn copied_image(&mut self, id: PartitionId, partition: &Shared) -> Result<Copied, BackupError> {
+        let progress = self.progress;
+        let folder = partition_folder(&self.to.join(BACKUP_DATA), id).join("image");
+        for _ in 0..TRIES {
+            let copied = partition
+                .image()
+                .copy(&folder, &mut |bytes| progress.pass_copied(bytes))
+                .map_err(|error| OpenError::from(error).within(&folder))?;
+            let passing: &[&str] = match copied {
+                Some(_) => &["lock.mdb", "image.lock"],
+                None => &["lock.mdb", "image.lock", "data.mdb"],
+            };
+            for name in passing {
+                let path = folder.join(name);
+                fs::remove_file(&path).map_err(|error| BackupError::io("remove", &path, error))?;
+            }
+            if let Some(covered) = copied {
+                self.copied.push(id);
+                return Ok(Copied {
+                    covered,
+                    from_ms: None,
+                });
+            }
+        }
+        Err(BackupError::refused(format!(
+            "so much is written to partition {id} that its merges can't wait for a copy; try again when less is written, \
+             or with a higher rate"
+        )))
+    }
+
+    /// Copies all of a log that is kept up to a position.
+    fn log(&mut self, id: PartitionId, log: &LogReader, upto: Position) -> Result<(), BackupError> {
+        let to = partition_folder(&self.to.join(BACKUP_DATA), id).join("log");
+        let from = self.partitions.directory().log(id);
+        let opened = LocalStorage::read_only(&from).and_then(|from| {
+            fs::create_dir_all(&to)?;
+            Ok((from, LocalStorage::new(&to)?))
+        });
+        let (from, storage) = opened.map_err(|error| BackupError::io("open", &to, error))?;
+        let failed = |error| OpenError::from(error).within(&to);
+        let log_id = log::identity(&from)?;
+        let mut firsts: Vec<Position> = log.pieces().into_iter().map(|(first, _)| first).collect();
+        firsts.drain(..self.shared_segments(id, &firsts));
+        let first = firsts.first().copied().unwrap_or_default();
+        let mut copy = LogCopy::new(&storage, firsts);
+        for frame in log.kept(first, upto)? {
+            let frame = frame?;
+            copy.put(&frame).map_err(failed)?;
+            let copied = self.progress.pass_copied(frame.bytes() as u64);
+            copied.map_err(|_| BackupError::Cancelled)?;
+        }
+        let position = copy.finish(log_id).map_err(failed)?;
+        match position == upto {
+            true => Ok(()),
+            false => Err(BackupError::Open(OpenError::Damaged {
+                text: format!("the log of partition {id} ends with {position}, not with {upto}"),
+            })),
+        }
+    }
+
+    /// Takes segments of the backup before that had ended there; how many.
+    fn shared_segments(&mut self, id: PartitionId, firsts: &[Position]) -> usize {
+        let Some(before) = self.before.as_ref().filter(|_| self.is_log_of(id)) else {
+            return 0;
+        };
+        let folder = partition_folder(Path::new(BACKUP_DATA), id).join("log");
+        let path = |first: &Position| folder.join(segment_name(*first));
+        let mut taken = 0;
+        for two in firsts.windows(2) {
+            // The next one is there, so this one is whole.
+            let linked = match before.has(&path(&two[1])) {
+                true => before.link(&path(&two[0]), &self.to),
+                false => None,
+            };
+            let Some((text, file)) = linked else { break };
+            self.shared.insert(text, file);
+            taken += 1;
+        }
+        taken
+    }
+
+    /// Whether the backup before has the same log of a partition.
+    fn is_log_of(&self, id: PartitionId) -> bool {
+        let log_of = |folder: &Path| {
+            let storage = LocalStorage::read_only(folder).ok()?;
+            log::identity(&storage).ok()
+        };
+        let before = self.before.as_ref().map(|before| before.path());
+        let then = before.map(|path| partition_folder(&path.join(BACKUP_DATA), id).join("log"));
+        let now = self.partitions.directory().log(id);
+        then.is_some_and(|then| log_of(&then).is_some_and(|then| Some(then) == log_of(&now)))
+    }
+
+    /// Opens what was copied as a start would, and reads all of it. What is shared was read when it was copied.
+    fn open_once(&self) -> Result<(), BackupError> {
+        let rules = Arc::clone(&self.partitions.inner.rules);
+        let inspection = Inspection::open(&self.to.join(BACKUP_DATA), rules)?;
+        for id in &self.copied {
+            inspection.check(*id)?;
+        }
+        Ok(())
+    }
+}
+
+/// When a batch was committed; 0 = there is none.
+fn committed_ms(log: &LogReader, at: Position, upto: Position) -> Result<u64, BackupError> {
+    if at > upto || at == Position::ZERO {
+        return Ok(0);
+    }
+    let frames = log.read(Position(at.0 - 1), 1)?;
+    Ok(frames.first().map_or(0, |frame| frame.commit_ms))
+}
+
+/// What a copy of a partition takes, about.
+fn bytes_of(partition: &Shared) -> u64 {
+    let log: u64 = partition.log.pieces().iter().map(|(_, bytes)| bytes).sum();
+    partition.image().pressure().bytes_used + log
+}
+
+fn gone(id: PartitionId) -> BackupError {
+    BackupError::Open(OpenError::Refused {
+        text: format!("partition {id} is not served"),
+    })
+}

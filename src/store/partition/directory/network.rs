@@ -1,0 +1,48 @@
+//! File systems over a network, on which no data directory may lie.
+//!
+//! Owns: the list of them, and the look at the kernel's table of mounts. Promises: one that is known is refused with
+//! its name. Must not: refuse what it does not know.
+
+use std::fs;
+use std::path::Path;
+
+use super::super::OpenError;
+
+/// File systems on which LMDB's locks and maps can't be relied on.
+const NETWORK_FILE_SYSTEMS: [&str; 8] = [
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "fuse.sshfs",
+    "glusterfs",
+];
+
+pub(super) fn refuse_network(path: &Path) -> Result<(), OpenError> {
+    match network_file_system(path) {
+        None => Ok(()),
+        Some(kind) => Err(OpenError::Network {
+            path: path.to_owned(),
+            kind,
+        }),
+    }
+}
+
+/// The network file system that `path` is on, as the kernel's mount table tells. No table = not known = none.
+fn network_file_system(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let table = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounts = table.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let point = fields.next()?.replace("\\040", " ");
+        Some((point, fields.next()?))
+    });
+    let (_, kind) = mounts
+        .filter(|(point, _)| path.starts_with(point))
+        .max_by_key(|(point, _)| point.len())?;
+    NETWORK_FILE_SYSTEMS
+        .contains(&kind)
+        .then(|| kind.to_owned())
+}
