@@ -251,7 +251,7 @@ impl Server {
         tracing::info!("stopping");
         // 0. Partitions and backups that are being made are given up.
         self.reshaper.stop();
-        self.backups.cancel();
+        self.backups.stop();
         // 1. Nobody comes in.
         self.gateway.stop_accepting().await;
         self.admin.set_ready(false);

@@ -443,6 +443,7 @@ mod tests {
             "data",
             "listen",
             "insecure",
+            "backup_directory",
             "log",
             "log_format",
             "partitions",

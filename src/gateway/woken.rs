@@ -59,6 +59,10 @@ impl<F: Future> Woken<F> {
         if !self.bell.rang.swap(false, Ordering::AcqRel) {
             return Poll::Pending;
         }
+        if !rang {
+            // It rang in between.
+            self.bell.task.register(context.waker());
+        }
         let mut context = Context::from_waker(&self.bell_waker);
         self.future.as_mut().poll(&mut context)
     }

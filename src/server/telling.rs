@@ -30,7 +30,7 @@ pub(super) fn say_where(config: &Config, address: SocketAddr) {
         format!("{scheme}://{host}/demo/"),
     );
     let version = env!("CARGO_PKG_VERSION");
-    tracing::info!(version, %address, data = %config.data.display(), %console, %demo, "ready");
+    tracing::info!(%address, data = %config.data.display(), %console, %demo, version, "ready");
 }
 
 /// Logs what is open to other machines, so that the operator knows it.

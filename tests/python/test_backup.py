@@ -367,7 +367,10 @@ def test_a_backup_is_restored_to_a_point(backed_up, tmp_path):
     data = tmp_path / "no"
     early = refusal(server, "restore", made, "--data", data, "--to", str(times[0] - 60_000))
     late = refusal(server, "restore", made, "--data", data, "--to", str(times[5] + 3_600_000))
-    assert "take an older backup" in early and "the backup ends at" in late and not data.exists()
+    # Microseconds, by mistake.
+    later = refusal(server, "restore", made, "--data", data, "--to", str(times[5] * 1000))
+    assert "take an older backup" in early and not data.exists()
+    assert all("the backup ends at" in line for line in [late, later])
     assert run(server, "restore", made, "--data", data, "--to", "yesterday").returncode == 2
 
 
@@ -405,7 +408,11 @@ def test_a_second_backup_copies_what_is_new_and_needs_nothing_of_the_first(backe
     with Client(other) as client:
         assert client.call("timeline.get", timeline="t")["head"] == heads[1]
     other.kill()
+    # A link to a backup is none that could be kept in its place.
+    latest = server.backups / "all/latest"
+    latest.symlink_to(made[2])
     pruned = run(server, "backup", "prune", server.backups / "all", "--keep", "2").stdout
+    latest.unlink()
     assert pruned == f"removed {made[0]}\n" and not made[0].exists()
     for one, head in zip(made[1:], heads[1:]):
         other = restored(server, one, tmp_path / str(head)).start()
@@ -422,6 +429,37 @@ def test_a_second_backup_copies_what_is_new_and_needs_nothing_of_the_first(backe
     follower.communicate()
     assert all(" of them new, as of " in line for line in lines), lines
     assert server.metric("tideline_backups_total") >= 6 and server.metric("tideline_backup_newest_seconds") > time.time() - 60
+
+
+def test_a_directory_that_was_set_back_shares_nothing_with_what_came_after(backed_up, tmp_path):
+    server = backed_up()
+
+    def append(texts):
+        with Client(server) as client:
+            for text in texts:
+                client.append("t", {"text": text})
+        server.stop()
+
+    append(["old"])
+    shutil.copytree(server.data, tmp_path / "older")
+    server.start()
+    append(["lost"] * 3)
+    server.start()
+    first = server.backup()
+    server.stop()
+    shutil.rmtree(server.data)
+    shutil.copytree(tmp_path / "older", server.data)
+    server.start()
+    append(["kept"] * 5)
+    server.start()
+    second = server.backup()
+    assert first.parent == second.parent
+    assert all(path.stat().st_nlink == 1 for path in second.rglob("*") if path.is_file())
+    other = restored(server, second, tmp_path / "other").start()
+    with Client(other) as client:
+        messages = client.call("message.range", timeline="t", **{"from": 1})["messages"]
+    assert [one["entry"]["text"] for one in messages] == ["old"] + ["kept"] * 5
+    other.kill()
 
 
 def test_a_stopped_directory_is_backed_up(backed_up, tmp_path):

@@ -64,7 +64,7 @@ pub(in super::super) async fn run(path: PathBuf, wake: Arc<Notify>, shared: Arc<
     loop {
         if !has_administrator(door) {
             match Open::new(&path) {
-                Ok(open) => serve(open, door, &shared).await,
+                Ok(open) => serve(open, door, &shared, &wake).await,
                 Err(error) => {
                     tracing::warn!(%error, path = %path.display(), "no socket for `tideline key create --bootstrap`");
                 }
@@ -81,13 +81,20 @@ fn has_administrator(door: &Door) -> bool {
 }
 
 /// Serves one client after the other, until there is a key or the time is over.
-async fn serve(open: Open<'_>, door: &Door, shared: &Arc<Shared>) {
+async fn serve(open: Open<'_>, door: &Door, shared: &Arc<Shared>, wake: &Notify) {
     let time = open_time();
     let (path, seconds) = (open.path.display(), time.as_secs());
     tracing::info!(%path, seconds, "no key may administer: `tideline key create NAME --bootstrap` makes one");
-    let until = Instant::now() + time;
+    let mut until = Instant::now() + time;
     while !has_administrator(door) {
-        match timeout_at(until, open.listener.accept()).await {
+        let accepted = tokio::select! {
+            () = wake.notified() => {
+                until = Instant::now() + time;
+                continue;
+            }
+            accepted = timeout_at(until, open.listener.accept()) => accepted,
+        };
+        match accepted {
             Ok(Ok((client, _))) => drop(timeout(CLIENT_TIME, talk(client, door, shared)).await),
             Ok(Err(error)) => {
                 tracing::warn!(%error, %path, "cannot accept a connection");

@@ -152,7 +152,11 @@ fn is_named(catalog: &Catalog, run: u64, part: &Part) -> bool {
     let mut parts = runs
         .filter(|one| one.number == run)
         .flat_map(|run| &run.parts);
-    parts.any(|one| one.slot == part.slot && one.rows() == part.rows())
+    parts.any(|one| {
+        let places = |part: &Part| (part.slot, part.side, part.rows());
+        let sizes = |part: &Part| (part.page_bytes, part.filter_bytes);
+        places(one) == places(part) && sizes(one) == sizes(part)
+    })
 }
 
 /// Copies the entries of a tree that lie behind a key, as many as a slice has. Gives their bytes, and the last key if

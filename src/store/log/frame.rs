@@ -108,6 +108,11 @@ impl Frame {
         self.commit_ms * 1_000 + u64::from(self.in_ms)
     }
 
+    /// Its checksum, which covers that of the frame before it.
+    pub(crate) fn crc(&self) -> u32 {
+        self.crc
+    }
+
     /// Bytes that the frame takes in the log.
     #[must_use]
     pub fn bytes(&self) -> usize {

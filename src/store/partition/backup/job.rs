@@ -5,6 +5,7 @@
 //! know who may ask for it.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::task::TaskTracker;
@@ -29,6 +30,7 @@ struct Inner {
     tasks: TaskTracker,
     metrics: metrics::Backups,
     last: Mutex<Option<BackupJob>>,
+    is_stopping: AtomicBool,
 }
 
 /// Where backups go, and how fast.
@@ -93,6 +95,7 @@ impl Backups {
             tasks: tasks.clone(),
             metrics: partitions.metrics().backups(),
             last: Mutex::default(),
+            is_stopping: AtomicBool::new(false),
         });
         Backups { inner }
     }
@@ -116,7 +119,7 @@ impl Backups {
         let progress = Arc::new(progress);
         let mut last = self.job();
         let is_busy = last.as_ref().is_some_and(|job| job.outcome.is_none());
-        if is_busy || inner.tasks.is_closed() {
+        if is_busy || inner.is_stopping.load(Ordering::Acquire) {
             return Err(BackupRefusal::Busy);
         }
         *last = Some(BackupJob {
@@ -143,6 +146,14 @@ impl Backups {
     pub fn cancel(&self) -> bool {
         let job = self.last().filter(|job| job.outcome.is_none());
         job.inspect(|job| job.progress.cancel()).is_some()
+    }
+
+    /// Ends the backup that is under way, and begins none any more.
+    pub fn stop(&self) {
+        let last = self.job();
+        self.inner.is_stopping.store(true, Ordering::Release);
+        drop(last);
+        self.cancel();
     }
 
     fn run(&self, to: &Path, is_full: bool, progress: &Progress) {

@@ -39,7 +39,7 @@ pub struct BackupManifest {
     pub history: String,
     /// When it was begun, ms since 1970.
     pub began_ms: u64,
-    /// When all was copied.
+    /// As of when it is: when the ends of the logs were fixed.
     pub ended_ms: u64,
     /// The partitions that were served.
     pub partitions: Vec<BackupPartition>,
@@ -60,6 +60,8 @@ pub struct BackupPartition {
     pub from_ms: u64,
     /// When its last batch was committed; 0 = it has none.
     pub to_ms: u64,
+    /// The checksum of its last batch, which stands for all before it: each has that of the one before.
+    pub last_crc: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -144,11 +144,15 @@ pub fn listed(folder: &Path) -> Result<Vec<Listed>, BackupError> {
     let mut found = Vec::new();
     for name in names(folder)? {
         let path = folder.join(&name);
-        if !name.ends_with(PARTIAL) && path.join(MANIFEST).exists() {
+        // A link to a backup is no further one.
+        let is_folder = fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir());
+        if is_folder && !name.ends_with(PARTIAL) && path.join(MANIFEST).exists() {
             let manifest = BackupManifest::read(&path);
             found.push((path, manifest));
         }
     }
+    // Not by their names: one can be given another.
+    found.sort_by_key(|(_, read)| read.as_ref().map_or(0, |manifest| manifest.began_ms));
     Ok(found)
 }
 

@@ -17,7 +17,7 @@ use super::super::directory::identity;
 use super::super::directory::manifest::{MANIFEST, Manifest};
 use super::super::directory::seal::Seal;
 use super::super::directory::{Directory, partition_folder};
-use super::super::{ImageOptions, OpenError, Rules};
+use super::super::{ImageOptions, Map, OpenError, Rules};
 use super::manifest::{BackupManifest, BackupPartition};
 use super::place::{check_room, sync_parent, within};
 use super::progress::Progress;
@@ -60,6 +60,7 @@ pub fn restore(
         source: source.join(BACKUP_DATA),
         data: data.to_owned(),
         is_new,
+        directory: None,
         is_done: false,
     };
     let (history, partitions) = restore.run(&manifest, to_ms, rules)?;
@@ -90,9 +91,15 @@ fn empty(data: &Path) -> Result<bool, BackupError> {
     Ok(false)
 }
 
+/// From here on a time has no text.
+const YEAR_10000_MS: u64 = 253_402_300_800_000;
+
 /// Refuses a time that the backup does not reach.
 fn check_time(manifest: &BackupManifest, to_ms: u64) -> Result<(), BackupError> {
     let shown = |ms: u64| {
+        if ms >= YEAR_10000_MS {
+            return format!("{ms} ms");
+        }
         let at = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_millis(ms));
         at.map(|at| humantime::format_rfc3339_millis(at).to_string())
             .unwrap_or_default()
@@ -119,19 +126,24 @@ struct Restore {
     source: PathBuf,
     data: PathBuf,
     is_new: bool,
+    /// Locked until the end; `None` = nothing at `data` is ours.
+    directory: Option<Directory>,
     is_done: bool,
 }
 
 impl Restore {
     fn run(
-        &self,
+        &mut self,
         manifest: &BackupManifest,
         to_ms: Option<u64>,
         rules: &Arc<dyn Rules>,
     ) -> Result<(HistoryId, Vec<(PartitionId, Position)>), BackupError> {
         let mut described = Manifest::read(&self.source.join(MANIFEST))?;
         described.origin.history = HistoryId::random();
-        let mut directory = Directory::restoring(&self.data, described)?;
+        let directory = self
+            .directory
+            .insert(Directory::restoring(&self.data, described)?);
+        let map = directory.map().clone();
         check_room(&self.data, manifest.bytes())?;
         let below = Path::new(BACKUP_DATA);
         for path in manifest.paths() {
@@ -139,7 +151,7 @@ impl Restore {
                 continue;
             };
             let is_log = path.parent().is_some_and(|folder| folder.ends_with("log"));
-            let is_cut = to_ms.is_some() && is_log && self.is_live(&directory, path);
+            let is_cut = to_ms.is_some() && is_log && is_live(&map, path);
             if path != Path::new(MANIFEST) && !is_cut {
                 self.copy(path)?;
             }
@@ -151,20 +163,22 @@ impl Restore {
                 Some(to_ms) => self.cut(one, to_ms)?,
                 None => Position(one.position),
             };
-            self.mark(&directory, id, rules)?;
+            self.mark(id, rules)?;
             partitions.push((id, last));
         }
         Seal::of(&self.data, true)?;
-        let history = directory.origin().history;
-        directory.seal()?;
+        let history = self.directory()?.origin().history;
+        if let Some(directory) = &mut self.directory {
+            directory.seal()?;
+        }
         sync_parent(&self.data).map_err(|error| BackupError::io("sync", &self.data, error))?;
         Ok((history, partitions))
     }
 
-    /// Whether a file is of a partition that is served.
-    fn is_live(&self, directory: &Directory, path: &Path) -> bool {
-        let mut ids = directory.map().ids();
-        ids.any(|id| path.starts_with(partition_folder(Path::new(""), id)))
+    /// The directory, once it is ours.
+    fn directory(&self) -> Result<&Directory, BackupError> {
+        let none = || BackupError::refused("the directory is not locked");
+        self.directory.as_ref().ok_or_else(none)
     }
 
     fn copy(&self, path: &Path) -> Result<(), BackupError> {
@@ -177,7 +191,11 @@ impl Restore {
             let copy = File::open(&to)?;
             copy.set_permissions(Permissions::from_mode(0o600))?;
             copy.sync_all()?;
-            File::open(to.parent().unwrap_or(&to))?.sync_all()
+            let folders = to.ancestors().skip(1);
+            for folder in folders.take_while(|folder| folder.starts_with(&self.data)) {
+                File::open(folder)?.sync_all()?;
+            }
+            Ok(())
         };
         copied().map_err(|error| BackupError::io("write", &to, error))
     }
@@ -203,12 +221,8 @@ impl Restore {
     }
 
     /// Says in an image that it is of the new history.
-    fn mark(
-        &self,
-        directory: &Directory,
-        id: PartitionId,
-        rules: &Arc<dyn Rules>,
-    ) -> Result<(), BackupError> {
+    fn mark(&self, id: PartitionId, rules: &Arc<dyn Rules>) -> Result<(), BackupError> {
+        let directory = self.directory()?;
         let (folder, log_folder) = (directory.image(id), directory.log(id));
         let storage = LocalStorage::read_only(&log_folder)
             .map_err(|error| BackupError::io("open", &log_folder, error))?;
@@ -220,9 +234,15 @@ impl Restore {
     }
 }
 
+/// Whether a file is of a partition that is served.
+fn is_live(map: &Map, path: &Path) -> bool {
+    let mut ids = map.ids();
+    ids.any(|id| path.starts_with(partition_folder(Path::new(""), id)))
+}
+
 impl Drop for Restore {
     fn drop(&mut self) {
-        if self.is_done {
+        if self.is_done || self.directory.is_none() {
             return;
         }
         let removed = match self.is_new {

@@ -7,20 +7,22 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::commit::pressure::Pressure;
 use super::super::directory::inspection::Inspection;
 use super::super::directory::partition_folder;
 use super::super::follow::hold::Holder;
 use super::super::shared::Shared;
 use super::super::{OpenError, Partitions};
 use super::manifest::{BackupManifest, BackupPartition, ListedFile};
-use super::place::Place;
+use super::place::{Place, check_room};
 use super::progress::{Progress, Stage};
 use super::reuse::Before;
 use super::{BACKUP_DATA, BackupError};
-use crate::log::{self, LocalStorage, LogCopy, LogReader, segment_name};
+use crate::log::{self, Frame, LocalStorage, LogCopy, LogReader, segment_name};
 use tideline_base::ids::{PartitionId, Position};
 
 /// A copy of an image is begun so often. It is begun anew when merges could not wait for it.
@@ -140,6 +142,7 @@ impl Partitions {
         }
         // All at once, and only now: what was answered meanwhile is in the backup, too, and what one partition's
         // changes have led to in another is there with these changes, but for what passes in this moment.
+        let as_of_ms = self.inner.clock.now_ms();
         let ends: Vec<Position> = images.iter().map(|(_, one, _)| one.tail()).collect();
         let mut partitions = Vec::new();
         for ((id, partition, image), end) in images.into_iter().zip(ends) {
@@ -157,7 +160,7 @@ impl Partitions {
         let manifest = BackupManifest::write_manifest(
             partial.path(),
             (server, history),
-            (began_ms, self.inner.clock.now_ms()),
+            (began_ms, as_of_ms),
             partitions,
             (taking.shared, progress),
         )?;
@@ -181,16 +184,43 @@ impl Taking<'_> {
         let log = &partition.log;
         self.log(id, log, end)?;
         let first = log.pieces().first().map_or(Position::ZERO, |piece| piece.0);
+        if first.0 > image.covered.0 + 1 {
+            return Err(BackupError::refused(format!(
+                "the log of partition {id} was trimmed just before the backup held it; try again"
+            )));
+        }
+        let last = frame_at(log, end)?;
         Ok(BackupPartition {
             partition: id.0,
             covered: image.covered.0,
             position: end.0,
             from_ms: match image.from_ms {
                 Some(from_ms) => from_ms,
-                None => committed_ms(log, image.covered.max(first), end)?,
+                None => {
+                    let covered = image.covered.max(first);
+                    let frame = if covered > end {
+                        None
+                    } else {
+                        frame_at(log, covered)?
+                    };
+                    frame.map_or(0, |frame| frame.commit_ms)
+                }
             },
-            to_ms: committed_ms(log, end, end)?,
+            to_ms: last.as_ref().map_or(0, |frame| frame.commit_ms),
+            last_crc: last.as_ref().map_or(0, |frame| frame.crc()),
         })
+    }
+
+    /// So many bytes were copied. The log keeps everything meanwhile: where that takes the room that writes need, the
+    /// backup gives way.
+    fn pass(&self, bytes: u64) -> io::Result<()> {
+        let set = self.partitions.inner.set.load();
+        if set.live().any(|one| one.pressure.get() == Pressure::Full) {
+            return Err(io::Error::other(
+                "the disk of the data directory is full, so the backup gives way",
+            ));
+        }
+        self.progress.pass_copied(bytes)
     }
 
     /// An image, shared or copied.
@@ -211,7 +241,7 @@ impl Taking<'_> {
             .iter()
             .filter(|(first, _)| first.0 > partition.covered);
         let bytes: u64 = behind.map(|(_, bytes)| bytes).sum();
-        if first.0 > partition.covered + 1 || bytes > REPLAY_BYTES_MAX || !self.is_log_of(id) {
+        if first.0 > partition.covered + 1 || bytes > REPLAY_BYTES_MAX || !self.goes_on(id, log) {
             return None;
         }
         let path = partition_folder(Path::new(BACKUP_DATA), id).join("image/data.mdb");
@@ -224,12 +254,12 @@ impl Taking<'_> {
     }
 
     fn copied_image(&mut self, id: PartitionId, partition: &Shared) -> Result<Copied, BackupError> {
-        let progress = self.progress;
         let folder = partition_folder(&self.to.join(BACKUP_DATA), id).join("image");
+        check_room(&self.to, partition.image().pressure().bytes_used)?;
         for _ in 0..TRIES {
             let copied = partition
                 .image()
-                .copy(&folder, &mut |bytes| progress.pass_copied(bytes))
+                .copy(&folder, &mut |bytes| self.pass(bytes))
                 .map_err(|error| OpenError::from(error).within(&folder))?;
             let passing: &[&str] = match copied {
                 Some(_) => &["lock.mdb", "image.lock"],
@@ -265,14 +295,14 @@ impl Taking<'_> {
         let failed = |error| OpenError::from(error).within(&to);
         let log_id = log::identity(&from)?;
         let mut firsts: Vec<Position> = log.pieces().into_iter().map(|(first, _)| first).collect();
-        firsts.drain(..self.shared_segments(id, &firsts));
+        firsts.drain(..self.shared_segments((id, log), &firsts));
         let first = firsts.first().copied().unwrap_or_default();
         let mut copy = LogCopy::new(&storage, firsts);
         for frame in log.kept(first, upto)? {
             let frame = frame?;
             copy.put(&frame).map_err(failed)?;
-            let copied = self.progress.pass_copied(frame.bytes() as u64);
-            copied.map_err(|_| BackupError::Cancelled)?;
+            let passed = self.pass(frame.bytes() as u64);
+            passed.map_err(|error| BackupError::io("copy to", &to, error))?;
         }
         let position = copy.finish(log_id).map_err(failed)?;
         match position == upto {
@@ -284,8 +314,12 @@ impl Taking<'_> {
     }
 
     /// Takes segments of the backup before that had ended there; how many.
-    fn shared_segments(&mut self, id: PartitionId, firsts: &[Position]) -> usize {
-        let Some(before) = self.before.as_ref().filter(|_| self.is_log_of(id)) else {
+    fn shared_segments(
+        &mut self,
+        (id, log): (PartitionId, &LogReader),
+        firsts: &[Position],
+    ) -> usize {
+        let Some(before) = self.before.as_ref().filter(|_| self.goes_on(id, log)) else {
             return 0;
         };
         let folder = partition_folder(Path::new(BACKUP_DATA), id).join("log");
@@ -304,7 +338,20 @@ impl Taking<'_> {
         taken
     }
 
-    /// Whether the backup before has the same log of a partition.
+    /// Whether a log goes on from what the backup before has of it: one that was set back to an earlier copy and
+    /// written to since has the same ID, and other batches. That of a partition which had ended does not change.
+    fn goes_on(&self, id: PartitionId, log: &LogReader) -> bool {
+        let Some(before) = &self.before else {
+            return false;
+        };
+        let is_same = |then: BackupPartition| {
+            let frame = frame_at(log, Position(then.position)).ok().flatten();
+            frame.is_some_and(|frame| frame.crc() == then.last_crc)
+        };
+        before.partition(id).is_none_or(is_same) && self.is_log_of(id)
+    }
+
+    /// Whether the backup before has a log of the same ID of a partition.
     fn is_log_of(&self, id: PartitionId) -> bool {
         let log_of = |folder: &Path| {
             let storage = LocalStorage::read_only(folder).ok()?;
@@ -327,13 +374,14 @@ impl Taking<'_> {
     }
 }
 
-/// When a batch was committed; 0 = there is none.
-fn committed_ms(log: &LogReader, at: Position, upto: Position) -> Result<u64, BackupError> {
-    if at > upto || at == Position::ZERO {
-        return Ok(0);
+/// A batch, if there is one at that position.
+fn frame_at(log: &LogReader, at: Position) -> Result<Option<Arc<Frame>>, BackupError> {
+    if at == Position::ZERO {
+        return Ok(None);
     }
     let frames = log.read(Position(at.0 - 1), 1)?;
-    Ok(frames.first().map_or(0, |frame| frame.commit_ms))
+    let first = frames.into_iter().next();
+    Ok(first.filter(|frame| frame.position == at))
 }
 
 /// What a copy of a partition takes, about.

@@ -86,9 +86,20 @@ impl Directory {
     pub(super) fn restoring(path: &Path, manifest: Manifest) -> Result<Directory, OpenError> {
         make(path)?;
         refuse_network(path)?;
+        let lock = lock(path)?;
+        // Looked at once more: it may have become another's since it was found empty.
+        let listed = |error| OpenError::from_io("list", path, error);
+        for entry in fs::read_dir(path).map_err(listed)? {
+            let name = entry.map_err(listed)?.file_name();
+            if name != LOCK && name != "lost+found" {
+                return Err(OpenError::NotOurs {
+                    path: path.to_owned(),
+                });
+            }
+        }
         Ok(Directory {
             path: path.to_owned(),
-            _lock: Some(lock(path)?),
+            _lock: Some(lock),
             manifest,
             standing: Standing::Draft,
         })
