@@ -21,7 +21,7 @@ use crate::ids::Clock;
 use crate::metrics::Metrics;
 use crate::partition::{
     BACKUP_DATA, BACKUP_MANIFEST, BackupManifest, OpenError, Progress, directory_map,
-    listed_backups, prune_backups, restore,
+    listed_backups, prune_backups, restore, time_text,
 };
 use crate::people::People;
 use crate::table::Catalog;
@@ -165,7 +165,7 @@ fn list(folder: &Path, out: &mut dyn Write) -> Result<(), RemoteError> {
                 out,
                 "{path}: {} bytes, as of {}",
                 read.bytes(),
-                shown(read.ended_ms)
+                time_text(read.as_of_ms)
             )?,
             Err(error) => writeln!(out, "{path}: {error}")?,
         }
@@ -196,16 +196,16 @@ async fn of_directory(
     partitions.close().await;
     let made = made??;
     let of = (made.manifest.bytes(), made.new_bytes);
-    tell_made(&made.path.display(), of, made.manifest.ended_ms, out)
+    tell_made(&made.path.display(), of, made.manifest.as_of_ms, out)
 }
 
 fn tell_made(
     path: &dyn fmt::Display,
     (bytes, new_bytes): (u64, u64),
-    ended_ms: u64,
+    as_of_ms: u64,
     out: &mut dyn Write,
 ) -> Result<(), RemoteError> {
-    let at = shown(ended_ms);
+    let at = time_text(as_of_ms);
     Ok(writeln!(
         out,
         "{path}: {bytes} bytes, {new_bytes} of them new, as of {at}"
@@ -232,7 +232,7 @@ async fn of_served(
             BackupState::Done => {
                 let path = now.path.unwrap_or_default();
                 let of = (now.bytes.unwrap_or(0), now.new_bytes.unwrap_or(0));
-                return tell_made(&path, of, now.ended.unwrap_or(0), out);
+                return tell_made(&path, of, now.as_of.unwrap_or(0), out);
             }
             BackupState::Cancelled => return Err("the backup was cancelled".into()),
             BackupState::Failed => return Err(now.error.unwrap_or_default().into()),
@@ -272,7 +272,7 @@ pub fn restored(
     for (id, position) in &done.partitions {
         writeln!(out, "partition {id}: to {position}")?;
     }
-    let at = shown(args.to.unwrap_or(done.manifest.ended_ms));
+    let at = time_text(args.to.unwrap_or(done.manifest.as_of_ms));
     let (data, history) = (args.data.display(), done.history);
     Ok(writeln!(
         out,
@@ -288,18 +288,13 @@ pub fn checked(path: &Path, out: &mut dyn Write) -> Result<(PathBuf, bool), Remo
     }
     let manifest = BackupManifest::read(path)?;
     manifest.check_files(path, &Progress::new(0))?;
-    let (bytes, at) = (manifest.bytes(), shown(manifest.ended_ms));
+    let (bytes, at) = (manifest.bytes(), time_text(manifest.as_of_ms));
     let (history, server) = (&manifest.history, &manifest.server);
     writeln!(
         out,
         "a backup of history {history}, as of {at}, made by {server}: {bytes} bytes, every checksum fits"
     )?;
     Ok((path.join(BACKUP_DATA), true))
-}
-
-fn shown(ms: u64) -> impl fmt::Display {
-    let at = UNIX_EPOCH.checked_add(Duration::from_millis(ms));
-    humantime::format_rfc3339_millis(at.unwrap_or(UNIX_EPOCH))
 }
 
 #[cfg(test)]

@@ -6,11 +6,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-
-use futures_util::task::AtomicWaker;
 
 /// A future, and whether it was woken.
 pub(super) struct Woken<F> {
@@ -23,13 +21,16 @@ pub(super) struct Woken<F> {
 
 struct Bell {
     rang: AtomicBool,
-    task: AtomicWaker,
+    /// Stays when it rings: the task comes by with the same one.
+    task: Mutex<Option<Waker>>,
 }
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         self.rang.store(true, Ordering::Release);
-        self.task.wake();
+        let task = self.task.lock();
+        let task = task.unwrap_or_else(PoisonError::into_inner).clone();
+        task.inspect(Waker::wake_by_ref);
     }
 }
 
@@ -37,7 +38,7 @@ impl<F: Future> Woken<F> {
     pub(super) fn new(future: F) -> Woken<F> {
         let bell = Arc::new(Bell {
             rang: AtomicBool::new(true),
-            task: AtomicWaker::new(),
+            task: Mutex::default(),
         });
         Woken {
             future: Box::pin(future),
@@ -49,20 +50,19 @@ impl<F: Future> Woken<F> {
 
     /// Polls it if there may be something new. Not to be called again after it was ready.
     pub(super) fn poll(&mut self, context: &Context<'_>) -> Poll<F::Output> {
-        let rang = self.bell.rang.load(Ordering::Acquire);
         let is_known = |task: &Waker| task.will_wake(context.waker());
-        if rang || !self.task.as_ref().is_some_and(is_known) {
-            // Before the future is polled: from then on it may wake. To ring takes the waker out, so it is put in anew.
-            self.bell.task.register(context.waker());
-            self.task = Some(context.waker().clone());
+        if !self.task.as_ref().is_some_and(is_known) {
+            // Before the look: what rings from now on wakes this one, and what rang before is seen.
+            let task = Some(context.waker().clone());
+            let bell = self.bell.task.lock();
+            bell.unwrap_or_else(PoisonError::into_inner)
+                .clone_from(&task);
+            self.task = task;
         }
-        if !self.bell.rang.swap(false, Ordering::AcqRel) {
+        if !self.bell.rang.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        if !rang {
-            // It rang in between.
-            self.bell.task.register(context.waker());
-        }
+        self.bell.rang.swap(false, Ordering::AcqRel);
         let mut context = Context::from_waker(&self.bell_waker);
         self.future.as_mut().poll(&mut context)
     }
@@ -72,6 +72,8 @@ impl<F: Future> Woken<F> {
 mod tests {
     use std::future::poll_fn;
     use std::sync::atomic::AtomicUsize;
+
+    use futures_util::task::AtomicWaker;
 
     use super::*;
 

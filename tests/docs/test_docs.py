@@ -11,6 +11,8 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 import time
 
 import pytest
@@ -369,6 +371,14 @@ class Page:
         said, code = self.shell.run(command)
         # Whether the schedule was kept depends on the machine.
         assert code in (0, 6), f"{self.name}: {command}\n{said}"
+
+
+def test_dashboards_are_what_their_program_writes(tmp_path):
+    there = tmp_path / "grafana"
+    shutil.copytree(ROOT / "grafana", there)
+    subprocess.run([sys.executable, there / "make_dashboards.py"], check=True, capture_output=True)
+    for made in sorted((there / "dashboards").iterdir()):
+        assert made.read_text() == (ROOT / "grafana/dashboards" / made.name).read_text(), made.name
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name not in MADE])

@@ -44,7 +44,7 @@ use super::entrance::{
     shows_token,
 };
 use super::{Shared, dispatch, tablestore};
-use request_id::RequestId;
+use request_id::{mark, request_of};
 use respond::{Answer, as_page, full, not_allowed, say, set};
 use tideline_model::access::Right;
 use tideline_wire::{Failure, Reason};
@@ -115,13 +115,13 @@ async fn serve_http(
                 // Set before the answer is polled, because hyper reads the socket before it polls it.
                 let owed = Owed::new(&answers);
                 request.extensions_mut().insert(Arc::clone(&owed));
-                let id = RequestId::of(request.headers());
-                let logged = id.logged(request.headers());
-                request.extensions_mut().insert(id.clone());
+                let logged = request_of(request.headers());
+                let id = Arc::clone(&logged.id);
+                request.extensions_mut().insert(logged.clone());
                 Box::pin(async move {
                     let answering = answer(request, &ends, &shared, &upgraded);
                     let mut answer = logged.within(answering).await;
-                    id.mark(&mut answer);
+                    mark(&id, &mut answer);
                     drop(owed);
                     Ok(answer)
                 })

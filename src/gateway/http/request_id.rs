@@ -1,4 +1,4 @@
-//! Which request this is, for whoever looks for it in the log.
+//! The ID of a request, by which its lines are found in the log.
 //!
 //! Owns: a request's ID and its trace: from the headers, into the log and the answer. Promises: every answer to a
 //! request whose head could be read has an ID, and every line of the log that is written while it is made has the same
@@ -12,38 +12,21 @@ use hyper::header::{HeaderMap, HeaderValue};
 use super::respond::Answer;
 use tideline_base::request::Request;
 
-/// A request's ID.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct RequestId(Arc<str>);
-
-impl RequestId {
-    /// The caller's, or a new one.
-    pub(super) fn of(headers: &HeaderMap) -> RequestId {
-        let given = only(headers, X_REQUEST_ID).filter(|text| is_id(text));
-        RequestId(given.map_or_else(
-            || uuid::Uuid::new_v4().hyphenated().to_string().into(),
-            Arc::from,
-        ))
+/// What its headers say of a request: the caller's ID or a new one, and its trace.
+pub(super) fn request_of(headers: &HeaderMap) -> Request {
+    let given = only(headers, X_REQUEST_ID).filter(|text| is_id(text));
+    let made = || uuid::Uuid::new_v4().hyphenated().to_string().into();
+    let trace = only(headers, TRACEPARENT).and_then(trace_id);
+    Request {
+        id: given.map_or_else(made, Arc::from),
+        trace: trace.map(Box::from),
     }
+}
 
-    pub(in super::super) fn text(&self) -> &str {
-        &self.0
-    }
-
-    /// What lines of the log say of the request that has this ID and these headers.
-    pub(super) fn logged(&self, headers: &HeaderMap) -> Request {
-        let trace = only(headers, TRACEPARENT).and_then(trace_id);
-        Request {
-            id: Arc::clone(&self.0),
-            trace: trace.map(Box::from),
-        }
-    }
-
-    /// Puts it into the answer.
-    pub(super) fn mark(&self, answer: &mut Answer) {
-        if let Ok(id) = HeaderValue::from_str(self.text()) {
-            answer.headers_mut().insert(X_REQUEST_ID, id);
-        }
+/// Puts a request's ID into its answer.
+pub(super) fn mark(id: &str, answer: &mut Answer) {
+    if let Ok(id) = HeaderValue::from_str(id) {
+        answer.headers_mut().insert(X_REQUEST_ID, id);
     }
 }
 
@@ -87,12 +70,12 @@ const TRACEPARENT: &str = "traceparent";
 mod tests {
     use super::*;
 
-    fn of(given: &[&'static str]) -> RequestId {
+    fn of(given: &[&'static str]) -> Arc<str> {
         let mut headers = HeaderMap::new();
         for id in given {
             headers.append(X_REQUEST_ID, HeaderValue::from_static(id));
         }
-        RequestId::of(&headers)
+        request_of(&headers).id
     }
 
     #[test]
@@ -100,12 +83,12 @@ mod tests {
         let long: &'static str = "x".repeat(BYTES_MAX).leak();
         let longer: &'static str = "x".repeat(BYTES_MAX + 1).leak();
         for id in ["7", "a/b:c_d.e~f+g=h@i-J", long] {
-            assert_eq!(of(&[id]).text(), id);
+            assert_eq!(&*of(&[id]), id);
         }
         for id in ["", longer, "a b", "a\"b", "a{b}", "a\tb"] {
-            assert_eq!(of(&[id]).text().len(), 36, "{id:?}");
+            assert_eq!(of(&[id]).len(), 36, "{id:?}");
         }
-        assert_eq!(of(&["one", "two"]).text().len(), 36);
+        assert_eq!(of(&["one", "two"]).len(), 36);
         assert_ne!(of(&[]), of(&[]));
     }
 

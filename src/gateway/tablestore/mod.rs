@@ -28,7 +28,6 @@ use super::entrance::admitted::{Admitted, Does};
 use super::entrance::door::Visitor;
 use super::http::body;
 use super::http::body::Unread;
-use super::http::request_id::RequestId;
 use super::http::respond::{Answer, counted, full};
 use super::seldom::Seldom;
 use audit::Noted;
@@ -36,6 +35,7 @@ use rate::Meter;
 pub(super) use rights::{allow, seen, shows};
 use tideline_base::bounds::Holder;
 use tideline_base::metrics::Metrics;
+use tideline_base::request::Request as Logged;
 use tideline_model::KeyValue;
 use tideline_model::access::Asker;
 use tideline_table::{Table, Tables};
@@ -174,8 +174,8 @@ pub(super) async fn serve(
         .gateway
         .sent_bytes
         .increment(body.len() as u64);
-    let request_id = request.extensions().get::<RequestId>();
-    let request_id = request_id.map_or("", RequestId::text);
+    let logged = request.extensions().get::<Logged>();
+    let request_id = logged.map_or("", |logged| &*logged.id);
     let headers = (signer.as_ref(), request_id, shared.clock.now_ms());
     respond(status, counted(body, unread), headers)
 }

@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::local::segment::{parse_segment_name, segment_name};
+use super::local::segment::{self, segment_name};
 use super::local::state::StateFile;
 use super::local::{File, Storage};
 use super::{Error, Frame, Frames, LogReadError, LogReader, lock};
@@ -37,9 +37,7 @@ struct Growing {
 /// The first positions of the segments in a directory.
 pub(crate) fn segment_firsts(storage: &dyn Storage) -> Result<Vec<Position>, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    let mut firsts: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
-    firsts.sort_unstable();
-    Ok(firsts)
+    Ok(segment::segment_firsts(&names))
 }
 
 impl LogReader {

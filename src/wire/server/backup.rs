@@ -82,9 +82,9 @@ pub struct Backup {
     /// Where it is on the server's machine; absent = it is not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// When all was copied, ms; absent = it is not made.
+    /// As of when it is, ms: later writes are not in it. Absent = it is not made.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended: Option<u64>,
+    pub as_of: Option<u64>,
     /// Its bytes; absent = it is not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,

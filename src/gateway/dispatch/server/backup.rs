@@ -49,7 +49,7 @@ fn shown(job: BackupJob) -> backup::Backup {
         done,
         total,
         path: None,
-        ended: None,
+        as_of: None,
         bytes: None,
         new_bytes: None,
         error: None,
@@ -59,7 +59,7 @@ fn shown(job: BackupJob) -> backup::Backup {
         Some(BackupOutcome::Made(made)) => {
             shown.state = State::Done;
             shown.path = Some(made.path.display().to_string());
-            shown.ended = Some(made.manifest.ended_ms);
+            shown.as_of = Some(made.manifest.as_of_ms);
             shown.bytes = Some(made.manifest.bytes());
             shown.new_bytes = Some(made.new_bytes);
         }

@@ -4,6 +4,8 @@
 //! digests of every part, every key in its filter. Promises: goes on after a problem, so that one report names them
 //! all. Must not: change anything, or be needed for safety: reads check for themselves.
 
+use std::io;
+
 use super::super::catalog::{Catalog, Job, Part, Run, TableCounts};
 use super::super::pages::page::Page;
 use super::super::rows::filter;
@@ -42,9 +44,19 @@ pub(crate) struct VerifiedImage {
 impl Image {
     /// Reads the whole image and returns every problem. `Err` only if reading itself fails.
     pub(crate) fn verify(&self, report: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
+        self.verify_while(&|| true, report)
+    }
+
+    /// The same, given up before the next part when `goes_on` says so.
+    pub(crate) fn verify_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        report: &mut dyn FnMut(Problem),
+    ) -> Result<VerifiedImage, Error> {
         let snapshot = self.snapshot()?;
         let mut check = Check {
             snapshot: &snapshot,
+            goes_on,
             report,
             verified: VerifiedImage {
                 covered: snapshot.covered(),
@@ -67,6 +79,7 @@ impl Image {
 
 struct Check<'s, 't> {
     snapshot: &'s Snapshot,
+    goes_on: &'t dyn Fn() -> bool,
     report: &'t mut dyn FnMut(Problem),
     verified: VerifiedImage,
 }
@@ -136,6 +149,9 @@ impl Check<'_, '_> {
     fn run(&mut self, run: &Run, growing: bool) -> Result<(), Error> {
         self.verified.runs += 1;
         for (at, part) in run.parts.iter().enumerate() {
+            if !(self.goes_on)() {
+                return Err(Error::Io(io::Error::other("given up")));
+            }
             let place = format!("run {}, part {at}", run.number);
             if at > 0 && run.parts[at - 1].last >= part.first {
                 self.tell(&place, "begins before its predecessor ends");

@@ -13,7 +13,9 @@ use super::super::frame::{Frame, HEADER_BYTES};
 use super::Files;
 use super::append::{LocalMedium, LogEnd};
 use super::scan::{End, Found, scan};
-use super::segment::{FrameCursor, Segment, is_spare_name, parse_segment_name, segment_name};
+use super::segment::{
+    FrameCursor, Segment, is_spare_name, parse_segment_name, segment_firsts, segment_name,
+};
 use super::segments::{RetentionLimits, Segments};
 use super::state::StateFile;
 use super::storage::{File, Storage};
@@ -195,9 +197,7 @@ fn scan_from(
 
 /// Segments in order, and spares.
 fn sort(names: &[String]) -> (Vec<Arc<Segment>>, Vec<String>) {
-    let mut firsts: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
-    firsts.sort_unstable();
-    let segments = firsts
+    let segments = segment_firsts(names)
         .into_iter()
         .map(|first| Arc::new(Segment::closed(first)));
     let spares = names.iter().filter(|name| is_spare_name(name)).cloned();

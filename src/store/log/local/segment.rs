@@ -35,8 +35,15 @@ pub(super) fn zeros_name(next: Position) -> String {
     format!("{:020}.zeros", next.0)
 }
 
+/// The first positions of the segments among files with these names, in order.
+pub(in crate::log) fn segment_firsts(names: &[String]) -> Vec<Position> {
+    let mut firsts: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
+    firsts.sort_unstable();
+    firsts
+}
+
 /// The first position that a segment's file name tells.
-pub(in crate::log) fn parse_segment_name(name: &str) -> Option<Position> {
+pub(super) fn parse_segment_name(name: &str) -> Option<Position> {
     parse_name(name, ".log")
 }
 

@@ -9,7 +9,7 @@ use super::super::error::Error;
 use super::super::frame::Frame;
 use super::open::{Cut, refuse_if_newest_is_missing};
 use super::scan::scan;
-use super::segment::{Segment, parse_segment_name};
+use super::segment::{Segment, segment_firsts};
 use super::state::StateFile;
 use super::storage::Storage;
 use tideline_base::ids::Position;
@@ -41,9 +41,7 @@ pub(crate) fn verify(
     each: &mut dyn FnMut(&Frame),
 ) -> Result<LogReport, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    let mut firsts: Vec<Position> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
-    firsts.sort_unstable();
-    let segments: Vec<Arc<Segment>> = firsts
+    let segments: Vec<Arc<Segment>> = segment_firsts(&names)
         .into_iter()
         .map(|first| Arc::new(Segment::closed(first)))
         .collect();

@@ -169,7 +169,7 @@ impl Backups {
                 let (path, bytes) = (backup.path.display(), backup.manifest.bytes());
                 tracing::info!(%path, bytes, new_bytes = backup.new_bytes, "a backup was made");
                 inner.metrics.made.increment(1);
-                inner.metrics.newest.count(backup.manifest.ended_ms / 1_000);
+                inner.metrics.newest.count(backup.manifest.as_of_ms / 1_000);
                 inner.metrics.bytes.count(bytes);
                 BackupOutcome::Made(Arc::new(backup))
             }

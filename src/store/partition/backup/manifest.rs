@@ -1,7 +1,7 @@
 //! `backup.json`: what a backup is and which files it has.
 //!
 //! ```text
-//! {"backup": {format, server, history, began_ms, ended_ms, partitions, files}, "sha256": of the text of "backup"}
+//! {"backup": {format, server, history, began_ms, as_of_ms, partitions, files}, "sha256": of the text of "backup"}
 //! ```
 //!
 //! Owns: this file and its format. Promises: a change of any byte, of it or of a file that it names, is found, and so
@@ -39,8 +39,8 @@ pub struct BackupManifest {
     pub history: String,
     /// When it was begun, ms since 1970.
     pub began_ms: u64,
-    /// As of when it is: when the ends of the logs were fixed.
-    pub ended_ms: u64,
+    /// As of when it is: the ends of its logs were fixed then.
+    pub as_of_ms: u64,
     /// The partitions that were served.
     pub partitions: Vec<BackupPartition>,
     files: Vec<ListedFile>,
@@ -92,7 +92,7 @@ impl BackupManifest {
     pub(super) fn write_manifest(
         folder: &Path,
         (server, history): (&str, String),
-        (began_ms, ended_ms): (u64, u64),
+        (began_ms, as_of_ms): (u64, u64),
         partitions: Vec<BackupPartition>,
         (shared, progress): (BTreeMap<String, ListedFile>, &Progress),
     ) -> Result<BackupManifest, BackupError> {
@@ -114,7 +114,7 @@ impl BackupManifest {
             server: server.to_owned(),
             history,
             began_ms,
-            ended_ms,
+            as_of_ms,
             partitions,
             files,
         };
@@ -250,10 +250,7 @@ fn read_file(
     is_synced: bool,
     progress: &Progress,
 ) -> Result<(u64, String), BackupError> {
-    let failed = |error| match progress.is_cancelled() {
-        true => BackupError::Cancelled,
-        false => BackupError::io("read", path, error),
-    };
+    let failed = |error| BackupError::io("read", path, error);
     let mut file = File::open(path).map_err(failed)?;
     let mut sum = digest::Context::new(&digest::SHA256);
     let (mut block, mut bytes) = (vec![0; BLOCK_BYTES], 0);

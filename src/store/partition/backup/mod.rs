@@ -19,6 +19,7 @@ mod take;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 pub use job::{BackupJob, BackupOptions, BackupOutcome, BackupRefusal, Backups};
 pub use manifest::{BackupManifest, BackupPartition, MANIFEST as BACKUP_MANIFEST};
@@ -31,6 +32,19 @@ use super::OpenError;
 
 /// Where a backup has the data directory.
 pub const BACKUP_DATA: &str = "data";
+
+/// A time as its users write it, as in 2026-11-26T21:30:15.123Z; one without such a text stays ms.
+#[must_use]
+pub fn time_text(ms: u64) -> String {
+    match ms {
+        0..YEAR_10000_MS => {
+            humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms)).to_string()
+        }
+        _ => format!("{ms} ms"),
+    }
+}
+
+const YEAR_10000_MS: u64 = 253_402_300_800_000;
 
 /// Why a backup, or a restore, was not done. Nothing of it stays.
 #[derive(Debug)]

@@ -7,12 +7,11 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
 
 use super::super::directory::manifest::sync;
 use super::manifest::{BackupManifest, MANIFEST};
 use super::reuse::Before;
-use super::{BACKUP_DATA, BackupError};
+use super::{BACKUP_DATA, BackupError, time_text};
 use tideline_base::disk;
 
 const LOCK: &str = "backup.lock";
@@ -251,9 +250,7 @@ fn lock(path: &Path) -> Result<File, BackupError> {
 
 /// As 20261126T213015.123Z: in the order of time, and without signs that mean something to a shell.
 fn name_of(now_ms: u64) -> String {
-    let at = UNIX_EPOCH.checked_add(Duration::from_millis(now_ms));
-    let text = humantime::format_rfc3339_millis(at.unwrap_or(UNIX_EPOCH));
-    text.to_string().replace(['-', ':'], "")
+    time_text(now_ms).replace(['-', ':'], "")
 }
 
 #[cfg(test)]

@@ -17,11 +17,11 @@ use super::super::directory::identity;
 use super::super::directory::manifest::{MANIFEST, Manifest};
 use super::super::directory::seal::Seal;
 use super::super::directory::{Directory, partition_folder};
-use super::super::{ImageOptions, Map, OpenError, Rules};
+use super::super::{ImageOptions, OpenError, Rules};
 use super::manifest::{BackupManifest, BackupPartition};
 use super::place::{check_room, sync_parent, within};
 use super::progress::Progress;
-use super::{BACKUP_DATA, BackupError};
+use super::{BACKUP_DATA, BackupError, time_text};
 use crate::image::Image;
 use crate::log::{self, LocalStorage, LogCopy, segment_firsts};
 use tideline_base::ids::{HistoryId, PartitionId, Position};
@@ -56,11 +56,14 @@ pub fn restore(
         )));
     }
     manifest.check_files(source, &Progress::new(0))?;
+    let below = source.join(BACKUP_DATA);
+    let mut described = Manifest::read(&below.join(MANIFEST))?;
+    described.origin.history = HistoryId::random();
     let mut restore = Restore {
-        source: source.join(BACKUP_DATA),
+        source: below,
         data: data.to_owned(),
         is_new,
-        directory: None,
+        directory: Directory::restoring(data, described)?,
         is_done: false,
     };
     let (history, partitions) = restore.run(&manifest, to_ms, rules)?;
@@ -91,43 +94,32 @@ fn empty(data: &Path) -> Result<bool, BackupError> {
     Ok(false)
 }
 
-/// From here on a time has no text.
-const YEAR_10000_MS: u64 = 253_402_300_800_000;
-
 /// Refuses a time that the backup does not reach.
 fn check_time(manifest: &BackupManifest, to_ms: u64) -> Result<(), BackupError> {
-    let shown = |ms: u64| {
-        if ms >= YEAR_10000_MS {
-            return format!("{ms} ms");
-        }
-        let at = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_millis(ms));
-        at.map(|at| humantime::format_rfc3339_millis(at).to_string())
-            .unwrap_or_default()
-    };
     let from_ms = manifest.partitions.iter().map(|one| one.from_ms).max();
     let from_ms = from_ms.unwrap_or(0);
     match to_ms {
         _ if to_ms < from_ms => Err(BackupError::refused(format!(
             "the backup can be restored to a time from {} on, not to {}; take an older backup",
-            shown(from_ms),
-            shown(to_ms)
+            time_text(from_ms),
+            time_text(to_ms)
         ))),
-        _ if to_ms > manifest.ended_ms => Err(BackupError::refused(format!(
+        _ if to_ms > manifest.as_of_ms => Err(BackupError::refused(format!(
             "the backup ends at {}, before {}; take a later one, or leave the time out",
-            shown(manifest.ended_ms),
-            shown(to_ms)
+            time_text(manifest.as_of_ms),
+            time_text(to_ms)
         ))),
         _ => Ok(()),
     }
 }
 
-/// A restore under way; what it made goes when it is dropped before its end.
+/// A restore under way, which has the directory for itself; what it made goes when it is dropped before its end.
 struct Restore {
     source: PathBuf,
     data: PathBuf,
     is_new: bool,
-    /// Locked until the end; `None` = nothing at `data` is ours.
-    directory: Option<Directory>,
+    /// Locked until all is removed.
+    directory: Directory,
     is_done: bool,
 }
 
@@ -138,12 +130,6 @@ impl Restore {
         to_ms: Option<u64>,
         rules: &Arc<dyn Rules>,
     ) -> Result<(HistoryId, Vec<(PartitionId, Position)>), BackupError> {
-        let mut described = Manifest::read(&self.source.join(MANIFEST))?;
-        described.origin.history = HistoryId::random();
-        let directory = self
-            .directory
-            .insert(Directory::restoring(&self.data, described)?);
-        let map = directory.map().clone();
         check_room(&self.data, manifest.bytes())?;
         let below = Path::new(BACKUP_DATA);
         for path in manifest.paths() {
@@ -151,7 +137,7 @@ impl Restore {
                 continue;
             };
             let is_log = path.parent().is_some_and(|folder| folder.ends_with("log"));
-            let is_cut = to_ms.is_some() && is_log && is_live(&map, path);
+            let is_cut = to_ms.is_some() && is_log && self.is_live(path);
             if path != Path::new(MANIFEST) && !is_cut {
                 self.copy(path)?;
             }
@@ -167,18 +153,15 @@ impl Restore {
             partitions.push((id, last));
         }
         Seal::of(&self.data, true)?;
-        let history = self.directory()?.origin().history;
-        if let Some(directory) = &mut self.directory {
-            directory.seal()?;
-        }
+        self.directory.seal()?;
         sync_parent(&self.data).map_err(|error| BackupError::io("sync", &self.data, error))?;
-        Ok((history, partitions))
+        Ok((self.directory.origin().history, partitions))
     }
 
-    /// The directory, once it is ours.
-    fn directory(&self) -> Result<&Directory, BackupError> {
-        let none = || BackupError::refused("the directory is not locked");
-        self.directory.as_ref().ok_or_else(none)
+    /// Whether a file is of a partition that is served.
+    fn is_live(&self, path: &Path) -> bool {
+        let mut ids = self.directory.map().ids();
+        ids.any(|id| path.starts_with(partition_folder(Path::new(""), id)))
     }
 
     fn copy(&self, path: &Path) -> Result<(), BackupError> {
@@ -222,7 +205,7 @@ impl Restore {
 
     /// Says in an image that it is of the new history.
     fn mark(&self, id: PartitionId, rules: &Arc<dyn Rules>) -> Result<(), BackupError> {
-        let directory = self.directory()?;
+        let directory = &self.directory;
         let (folder, log_folder) = (directory.image(id), directory.log(id));
         let storage = LocalStorage::read_only(&log_folder)
             .map_err(|error| BackupError::io("open", &log_folder, error))?;
@@ -234,15 +217,9 @@ impl Restore {
     }
 }
 
-/// Whether a file is of a partition that is served.
-fn is_live(map: &Map, path: &Path) -> bool {
-    let mut ids = map.ids();
-    ids.any(|id| path.starts_with(partition_folder(Path::new(""), id)))
-}
-
 impl Drop for Restore {
     fn drop(&mut self) {
-        if self.is_done || self.directory.is_none() {
+        if self.is_done {
             return;
         }
         let removed = match self.is_new {

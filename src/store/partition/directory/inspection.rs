@@ -117,13 +117,17 @@ impl Inspection {
     }
 
     /// Reads all of a partition, image and log, each for itself; the first thing that is wrong is an error. Takes
-    /// little memory, however large they are.
-    pub(in super::super) fn check(&self, id: PartitionId) -> Result<(), OpenError> {
+    /// little memory, however large they are. When `goes_on` says so, it gives up.
+    pub(in super::super) fn check(
+        &self,
+        id: PartitionId,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<(), OpenError> {
         identity::presence(&self.directory, id)?;
         let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
         identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?)?;
         let mut wrong = None;
-        image.verify(&mut |Problem { place, what }| {
+        image.verify_while(goes_on, &mut |Problem { place, what }| {
             wrong.get_or_insert_with(|| format!("partition {id}, image, {place}: {what}"));
         })?;
         if let Some(text) = wrong {
