@@ -32,7 +32,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// What a run has come to. Its error is a line of the log, if a line of text would not fit there.
+    /// Passes a run's result on. With JSON its error is logged first: a line of text would be no JSON.
     ///
     /// # Errors
     /// The run's.
@@ -71,7 +71,7 @@ pub fn begin(filter: &str, format: LogFormat) -> Result<(), String> {
     Ok(())
 }
 
-/// Lines of text, which say at their end of which request they are.
+/// Lines of text. A line that belongs to a request names it at its end.
 struct Lines(Format);
 
 impl<S, N> FormatEvent<S, N> for Lines

@@ -280,8 +280,8 @@ pub fn restored(
     )?)
 }
 
-/// The data directory that is to be verified, and whether it is that of a backup; of one the files have been held
-/// against its manifest.
+/// Finds the data directory to verify, and says whether it lies in a backup. The files of a backup are held against its
+/// manifest first.
 pub fn checked(path: &Path, out: &mut dyn Write) -> Result<(PathBuf, bool), RemoteError> {
     if !path.join(BACKUP_MANIFEST).exists() {
         return Ok((path.to_owned(), false));

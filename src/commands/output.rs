@@ -6,7 +6,7 @@
 
 use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 
-/// Such an output.
+/// Standard output of one command.
 pub struct Output {
     out: BufWriter<Stdout>,
     only_shows: bool,
@@ -14,7 +14,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// That of a command that only shows something, or of another one.
+    /// `only_shows` = the command changes and judges nothing.
     #[must_use]
     pub fn new(only_shows: bool) -> Output {
         Output {
@@ -24,13 +24,13 @@ impl Output {
         }
     }
 
-    /// Whether an error is none, because there is nobody to show anything to any more.
+    /// Whether an error does not count: the command only shows something, and its reader is gone.
     #[must_use]
     pub fn is_in_vain(&self) -> bool {
         self.unread && self.only_shows
     }
 
-    /// What a write comes to: `as_if` it was done, where it does not matter that nobody reads any more.
+    /// The result of a write; `as_if` it was done where the command goes on without a reader.
     fn noted<T>(&mut self, done: io::Result<T>, as_if: T) -> io::Result<T> {
         let is_gone = |error: &io::Error| error.kind() == ErrorKind::BrokenPipe;
         self.unread |= done.as_ref().is_err_and(is_gone);

@@ -25,7 +25,7 @@ use tideline_base::ids::Position;
 
 /// A commit of the copy: small, because a disk that is busy with a large one keeps the log waiting.
 const SLICE_BYTES: u64 = 2 << 20;
-/// What the copy's address space has above a quarter more than the parts take.
+/// Address space of the copy beside what the parts take and a quarter of that.
 const MAP_ROOM_BYTES: u64 = 64 << 20;
 
 /// Called with the bytes of each slice; its error ends the copy.
@@ -190,7 +190,7 @@ fn slice(
     Ok((bytes, (!last.is_empty()).then_some(last)))
 }
 
-/// What makes an image of the slots.
+/// Writes the catalog, last: with it the slots are an image.
 fn enter(target: &Store, entries: &[StoredEntry]) -> Result<(), Error> {
     let mut wtxn = target.write()?;
     for (key, value) in entries {

@@ -60,7 +60,7 @@ pub struct BackupPartition {
     pub from_ms: u64,
     /// When its last batch was committed; 0 = it has none.
     pub to_ms: u64,
-    /// The checksum of its last batch, which stands for all before it: each has that of the one before.
+    /// The checksum of its last batch. It stands for all of them: each covers that of the batch before.
     pub last_crc: u32,
 }
 
