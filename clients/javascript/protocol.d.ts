@@ -390,12 +390,12 @@ export type With = ("signals" | "presence" | "members" | "receipts");
 
 /** A backup that was asked for. */
 export type Backup = {
+  /** The moment that it shows, ms: later writes are not in it. Absent = it is not made. */
+  "as_of"?: number | null;
   /** Its bytes; absent = it is not made. */
   "bytes"?: number | null;
   /** Bytes that were copied. */
   "done": number;
-  /** When all was copied, ms; absent = it is not made. */
-  "ended"?: number | null;
   /** Why it has failed. */
   "error"?: string | null;
   /** Of these, the bytes that no backup before it has; absent = it is not made. */

@@ -1153,8 +1153,8 @@ class _Backup(TypedDict):
 class Backup(_Backup, total=False):
     """A backup that was asked for."""
 
+    as_of: int
     bytes: int
-    ended: int
     error: str
     new_bytes: int
     path: str

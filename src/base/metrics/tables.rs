@@ -130,7 +130,7 @@ groups! {
             "Backups that failed, those that were cancelled left out. Nothing of them is left.",
             "Should be 0. The log has the error, and backup.status the last one: a full or missing disk, or damage that the backup has met.";
         newest: Gauge, "tideline_backup_newest_seconds"
-            "As of when the newest backup is that was made since the start, s since 1970; 0 = there is none.",
+            "The moment that the newest backup since the start shows, s since 1970; 0 = there is none.",
             "time() minus it is what a lost disk would cost. An alert on it is yours to set: only you know how often one is to be made.";
         bytes: Gauge, "tideline_backup_bytes"
             "Bytes of the newest backup.",

@@ -82,7 +82,7 @@ pub struct Backup {
     /// Where it is on the server's machine; absent = it is not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// As of when it is, ms: later writes are not in it. Absent = it is not made.
+    /// The moment that it shows, ms: later writes are not in it. Absent = it is not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub as_of: Option<u64>,
     /// Its bytes; absent = it is not made.

@@ -39,7 +39,7 @@ pub struct BackupManifest {
     pub history: String,
     /// When it was begun, ms since 1970.
     pub began_ms: u64,
-    /// As of when it is: the ends of its logs were fixed then.
+    /// The moment that it shows, ms since 1970: the ends of its logs were fixed then.
     pub as_of_ms: u64,
     /// The partitions that were served.
     pub partitions: Vec<BackupPartition>,
