@@ -15,8 +15,9 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
 use crate::bounds::Bounds;
+use crate::clock::Clock;
 use crate::config::Config;
-use crate::ids::{Clock, Position};
+use crate::ids::Position;
 use crate::metrics::Metrics;
 use crate::partition::{
     self, Estimate, Map, OpenError, Partitions, ReadError, Reshape, directory_map,

@@ -4,7 +4,7 @@
 //! answers what it took, tells the clients, and flushes last. Must not: know how any layer does its part.
 
 mod judging;
-mod telling;
+mod start_log;
 
 use std::fmt;
 use std::io;
@@ -18,12 +18,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admin::Admin;
+use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::data_directory::{Store, StoreFailure, fit_partitions, partitions_of};
 use crate::feed::Feed;
 use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::health::{Health, Scrape};
-use crate::ids::Clock;
 use crate::metrics::{Metrics, Upkeep};
 use crate::partition::{Backups, Partitions};
 use crate::people::{Jobs, People};
@@ -37,7 +37,7 @@ use crate::webhook::Webhooks;
 use crate::wire::Dialect;
 use crate::wire::jsonrpc::DIALECTS;
 use judging::judge;
-use telling::{say_what_the_clock_does, say_where, say_who_may_come, settled, show_limits};
+use start_log::{say_what_the_clock_does, say_where, say_who_may_come, settled, show_limits};
 
 /// A running server.
 pub struct Server {

@@ -18,9 +18,9 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::ids::unchecked_ms;
+use crate::clock::unchecked_ms;
+use crate::log_event::Said;
 use crate::request::Request;
-use crate::said::Said;
 
 /// Lines that are kept at most.
 pub const LINES_MAX: usize = 2_000;

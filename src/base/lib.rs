@@ -4,15 +4,16 @@
 //! Must not: hold what one crate above could own.
 
 pub mod bounds;
+pub mod clock;
 pub mod decode;
 pub mod disk;
 pub mod entry;
 pub mod faults;
 pub mod ids;
 pub mod journal;
+mod log_event;
 pub mod metrics;
 pub mod ordered;
 pub mod request;
-mod said;
 pub mod secret;
 pub mod tls;

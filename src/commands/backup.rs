@@ -15,9 +15,9 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::remote::{Remote, RemoteError, RunningServer};
+use crate::clock::Clock;
 use crate::config::{Config, ConfigFile};
 use crate::data_directory::Store;
-use crate::ids::Clock;
 use crate::metrics::Metrics;
 use crate::partition::{
     BACKUP_DATA, BACKUP_MANIFEST, BackupManifest, OpenError, Progress, directory_map,

@@ -17,11 +17,11 @@ use tokio::net::UnixStream;
 use super::remote::{Remote, RunningServer};
 use super::talk::Refusal;
 use crate::access::{GrantText, Grants, GrantsFrom};
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::credentials::{ApiKey, NewKey, StoredCredentials};
 use crate::data_directory::Store;
 use crate::gateway::BOOTSTRAP_SOCKET;
-use crate::ids::Clock;
 use crate::metrics::Metrics;
 
 /// What is to be done.

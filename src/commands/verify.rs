@@ -7,8 +7,9 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::clock::Clock;
 use crate::credentials::verify_stored;
-use crate::ids::{Clock, HistoryId, PartitionId};
+use crate::ids::{HistoryId, PartitionId};
 use crate::partition::{Inspected, Inspection, OpenError};
 use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
 use crate::table::{Catalog, Indexed, verify_indexes};

@@ -9,10 +9,10 @@ use tokio_util::task::TaskTracker;
 
 use super::{Server, StartError};
 use crate::access::{CurrentRules, Grants, GrantsFrom, Rules};
+use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::credentials::{Authority, CredentialError, StoredCredentials};
 use crate::gateway::Access;
-use crate::ids::Clock;
 use crate::metrics::Metrics;
 use crate::partition::Partitions;
 

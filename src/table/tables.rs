@@ -9,7 +9,8 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use tideline_base::bounds::Holder;
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_model::{
     DefinedColumn, Definition, Error, IndexDefinition, IndexState, NewTable, RowWrite, Stream,
     TableUpdate, Throughput, check_defined_columns,

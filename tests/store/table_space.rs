@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use tideline::clock::Clock;
 use tideline::commands::verify::verify;
-use tideline::ids::Clock;
 use tideline::metrics::Metrics;
 use tideline::model::limits::BATCH_WRITE_ROWS_MAX;
 use tideline::model::{

@@ -13,7 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tideline::ids::{Clock, PartitionId};
+use tideline::clock::Clock;
+use tideline::ids::PartitionId;
 use tideline::metrics::Metrics;
 use tideline::model::{
     CellChange, Condition, FoundRow, KeyColumn, KeyType, KeyValue, NewTable, PutCell,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost::Message;
 
-use crate::ids::Clock;
+use crate::clock::Clock;
 use crate::wire::tablestore::Operation;
 use crate::wire::tablestore::plainbuffer::Row;
 use crate::wire::tablestore::proto::{

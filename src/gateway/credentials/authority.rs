@@ -18,7 +18,7 @@ use super::keys::files::{Loaded, TokenSources};
 use super::keys::jwks_url::JwksUrl;
 use super::stored::{StoredCredentials, StoredError};
 use super::verify_token::{self, Named, Signed, TokenKeys, is_user};
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 use tideline_base::metrics::Metrics;
 use tideline_model::access::{Identity, Who};
 

@@ -7,8 +7,8 @@
 mod api_key;
 mod authority;
 mod centrifuge_tokens;
-mod changes;
 mod credential;
+mod key_changes;
 mod keys;
 mod seal;
 mod signing;

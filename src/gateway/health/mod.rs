@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 use tideline_store::partition::Partitions;
 
 use history::History;

@@ -11,7 +11,7 @@ use hyper::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
 use hyper::http::Uri;
 
 use super::super::entrance::address::FORWARDED_FOR;
-use super::super::seldom::Seldom;
+use super::super::log_limit::Seldom;
 
 /// The configured names.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ use super::entrance::door::Visitor;
 use super::http::body;
 use super::http::body::Unread;
 use super::http::respond::{Answer, counted, full};
-use super::seldom::Seldom;
+use super::log_limit::Seldom;
 use audit::Noted;
 use rate::Meter;
 pub(super) use rights::{allow, seen, shows};

@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 use tideline_base::metrics::{self, Metrics};
 pub use tideline_model::server::Failing;
 use tideline_table::{FollowError, Followed, Partitions, Tables, WEBHOOK};

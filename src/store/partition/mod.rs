@@ -68,16 +68,17 @@ use reads::{Reads, costly_max};
 use set::Set;
 use shared::Shared;
 pub use split::cut::Ending;
+pub use split::fault_point::Point;
 pub use split::gate::{Gate, Inside};
 pub use split::making::{Making, Round};
 pub use split::offline::Estimate;
 pub use split::plan::Reshape;
-pub use split::point::Point;
 use tideline_base::bounds::Bounds;
+use tideline_base::clock::Clock;
 pub use tideline_base::entry::Entry;
 #[cfg(test)]
 use tideline_base::ids::Position;
-use tideline_base::ids::{Clock, HistoryId, PartitionId};
+use tideline_base::ids::{HistoryId, PartitionId};
 use tideline_base::metrics::Metrics;
 
 /// The partitions of one data directory. Cheap to clone.

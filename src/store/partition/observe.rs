@@ -3,7 +3,7 @@
 //! Owns: which figure goes into which gauge, and what state a partition is in. Promises: no write or read touches a
 //! gauge. Must not: be called from a thread that may not wait: it looks into files and LMDB.
 
-use super::commit::pressure::Pressure;
+use super::commit::flush_lag::FlushLag;
 use super::{Holder, Partitions};
 use crate::{image, log};
 use tideline_base::ids::{PartitionId, Position};
@@ -20,7 +20,7 @@ pub(super) struct PartitionFigures {
     pub(super) frozen: usize,
     /// Why it takes no more writes.
     pub(super) stopped: Option<String>,
-    pub(super) pressure: Pressure,
+    pub(super) flush_lag: FlushLag,
     pub(super) holds: Vec<(Holder, Position)>,
     pub(super) tail: Position,
     pub(super) log: log::LogFigures,
@@ -78,12 +78,12 @@ pub enum State {
 impl From<PartitionFigures> for Doing {
     fn from(figures: PartitionFigures) -> Doing {
         Doing {
-            state: match (figures.stopped, figures.pressure) {
+            state: match (figures.stopped, figures.flush_lag) {
                 (Some(why), _) => State::Stopped(why),
-                (None, Pressure::None) => State::Serving,
-                (None, Pressure::Slow(_)) => State::Slowed,
-                (None, Pressure::Busy) => State::Busy,
-                (None, Pressure::Full) => State::Full,
+                (None, FlushLag::None) => State::Serving,
+                (None, FlushLag::Slow(_)) => State::Slowed,
+                (None, FlushLag::Busy) => State::Busy,
+                (None, FlushLag::Full) => State::Full,
             },
             position: figures.tail,
             oldest: figures.log.first,

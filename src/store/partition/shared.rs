@@ -1,4 +1,4 @@
-//! What a partition's threads and callers share: the queue, the published tail, the memtables, the pressure.
+//! What a partition's threads and callers share: the queue, the published tail, the memtables, how far flush and merges are behind.
 //!
 //! Owns: which writes may enter the queue now, and what readers see. Promises: a view is taken in the one right order;
 //! a closed or stopped partition refuses at once. Must not: write to the log or decide about batches (that is the
@@ -11,10 +11,10 @@ use std::thread::JoinHandle;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+use super::commit::disk_reserve::Reserve;
+use super::commit::flush_lag::{FlushLag, FlushLags};
 use super::commit::job::Job;
-use super::commit::pressure::{Pressure, Pressures};
 use super::commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX, Queue, Refused};
-use super::commit::reserve::Reserve;
 use super::follow::hold::Hold;
 use super::memory::memtable::{Memtable, Spare};
 use super::memory::view::View;
@@ -33,7 +33,7 @@ pub(super) struct Shared {
     has_ended: AtomicBool,
     /// Flush and compaction have nothing to do.
     is_idle: AtomicBool,
-    pub(super) pressure: Pressures,
+    pub(super) flush_lag: FlushLags,
     tail: AtomicU64,
     tail_watched: watch::Receiver<Position>,
     /// Newest first; the first is the active one.
@@ -65,7 +65,7 @@ impl Shared {
             stopped: OnceLock::new(),
             has_ended: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
-            pressure: Pressures::default(),
+            flush_lag: FlushLags::default(),
             tail: AtomicU64::new(tail),
             tail_watched,
             memtables: ArcSwap::from_pointee(memtables),
@@ -90,12 +90,12 @@ impl Shared {
         if self.is_stopped() {
             return Err(StoreError::Unavailable);
         }
-        match self.pressure.get() {
-            Pressure::None | Pressure::Slow(_) => {}
+        match self.flush_lag.get() {
+            FlushLag::None | FlushLag::Slow(_) => {}
             // Runs that pile up for want of room go only after something was trimmed.
             _ if purpose == Purpose::MakesRoom => self.reserve.set_making_room(true),
-            Pressure::Busy => return Err(self.busy(COMPACTION)),
-            Pressure::Full => {
+            FlushLag::Busy => return Err(self.busy(COMPACTION)),
+            FlushLag::Full => {
                 self.metrics.all.refused(DISK_SPACE, 1);
                 return Err(StoreError::StorageFull);
             }
@@ -248,7 +248,7 @@ impl Shared {
             memtable_rows,
             frozen,
             stopped: self.stopped.get().cloned(),
-            pressure: self.pressure.get(),
+            flush_lag: self.flush_lag.get(),
             holds: self.hold.all(),
             tail: self.tail(),
             log: self.log.figures(),

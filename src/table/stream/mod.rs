@@ -10,10 +10,10 @@ mod hold;
 mod index;
 mod lag;
 mod noted;
-mod place;
 mod places;
+mod position_text;
 mod read;
-mod texts;
+mod shard_iterator;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ pub(super) use cursors::CURSORS;
 pub use cursors::{Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, WEBHOOK};
 pub(super) use index::Index;
 pub(super) use noted::Noted;
-pub use place::{Place, ShardId, ShardIterator};
 pub use places::{Places, Scope, in_turn};
 use read::read_changes;
 pub use read::{CHANGES_MAX, PageBounds, TablePage};
+pub use shard_iterator::{Place, ShardId, ShardIterator};
 
 use super::schema::Table;
 use super::tables::Tables;

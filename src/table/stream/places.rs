@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::place::Place;
+use super::shard_iterator::Place;
 use tideline_base::ids::{HistoryId, PartitionId, Position};
 use tideline_store::partition::Map;
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::{BuiltInTables, Catalog, DropContext, Entry, Partitions, TableRules, Tables};
-use tideline_base::ids::{Clock, TableId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::TableId;
 use tideline_model::{KeyColumn, KeyType, NewTable, TableOptions, Throughput};
 use tideline_store::partition::Options;
 

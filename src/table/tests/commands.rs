@@ -18,7 +18,8 @@ use super::bed;
 use super::model::{Asked, Did, ModelKey, ModelTable};
 use super::stream::{Follower, ORIGINAL};
 use super::transactions::{OpenModel, Step, step};
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_base::metrics::Metrics;
 use tideline_model::{
     CellChange, Comparator, Condition, Direction, Error, Existence, Filter, FoundRow, GetRange,

@@ -20,7 +20,8 @@ use super::super::{
 };
 use super::commands::{START_MS, open};
 use super::stream::{Follower, ORIGINAL};
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_base::metrics::Metrics;
 use tideline_model::{
     CellChange, ColumnType, Condition, DefinedColumn, Direction, Error, FoundCell, FoundRow,

@@ -14,7 +14,8 @@ use bytes::Bytes;
 use super::super::{Partitions, Table, Tables, USER_TABLES_FROM};
 use super::bed;
 use super::commands::START_MS;
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_base::metrics::Metrics;
 use tideline_model::{
     CellChange, Condition, KeyValue, OptionsUpdate, PutCell, ReturnContent, RowChange, RowWrite,

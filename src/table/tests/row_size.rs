@@ -9,7 +9,8 @@ use std::sync::Arc;
 use super::super::{Got, Partitions, ROW_BYTES_MAX, Table, Tables, Written};
 use super::bed;
 use super::commands::START_MS;
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_model::{
     CellChange, Condition, Error, FoundRow, KeyValue, PrimaryKey, PutCell, ReturnContent,
     RowChange, RowWrite, Selection, TableOptions, Value,

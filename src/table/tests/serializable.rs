@@ -20,7 +20,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use super::bed;
 use super::commands::named;
 use crate::{Change, Partitions, RangePage, Table, Tables, split_key};
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 use tideline_base::metrics::Metrics;
 use tideline_model::{
     Comparator, Condition, Direction, Error, Existence, FoundRow, GetRange, KeyValue, Predicate,

@@ -9,7 +9,7 @@ use super::super::{Partitions, ShardIterator, ShardPage, Table, Tables};
 use super::bed;
 use super::commands::START_MS;
 use super::stream::{Changed, Page};
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 use tideline_model::{
     CellChange, ChangeKind, Condition, Error, FoundCell, KeyValue, PrimaryKey, PutCell, RowChange,
     RowWrite, StreamSpec, TableOptions, TableUpdate, Value,

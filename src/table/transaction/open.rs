@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tideline_base::bounds::Share;
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 use tideline_base::metrics::Metrics;
 use tideline_model::limits::TRANSACTION_LIFE_MS;
 use tideline_model::{Error, KeyValue, TransactionId};

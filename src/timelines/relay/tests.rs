@@ -10,7 +10,8 @@ use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use tideline_base::ids::{Clock, HistoryId, TableId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::{HistoryId, TableId};
 use tideline_base::ordered::Reader;
 use tideline_model::{Direction, ValueRef};
 use tideline_store::partition::{Holder, ImageOptions, LogOptions, Options as StoreOptions};

@@ -6,7 +6,7 @@
 
 mod auto;
 mod handover;
-mod shown;
+mod observe;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,8 +18,9 @@ use crate::feed::Feed;
 use crate::people::Jobs;
 use crate::relay::Relay;
 use handover::Cut;
-pub use shown::{Live, Shown};
-use tideline_base::ids::{Clock, PartitionId};
+pub use observe::{Live, Shown};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_base::metrics;
 pub use tideline_store::partition::{Gate, Holder, Inside, State};
 use tideline_store::partition::{Making, Map, OpenError, Partitions, Reshape, Round};

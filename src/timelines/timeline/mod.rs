@@ -25,7 +25,8 @@ mod tests;
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
 
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_model::access::CurrentRules;
 use tideline_table::{
     Batch, BuiltInTables, Catalog, Partitions, Purpose, Rules, TableRules, Txn, View,
@@ -33,7 +34,7 @@ use tideline_table::{
 
 use follow::heads::Heads;
 use rows::drop_rules::{TimelineTables, Window};
-use rows::head::Epochs;
+use rows::epoch::Epochs;
 use time::Time;
 use write::Site;
 use write::make_ids::IdMaker;

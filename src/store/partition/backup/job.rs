@@ -14,7 +14,7 @@ use super::super::Partitions;
 use super::super::panics::caught;
 use super::progress::Progress;
 use super::{Backup, BackupError};
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 use tideline_base::metrics;
 
 /// Makes backups for callers. Cheap to clone.

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::commit::pressure::Pressure;
+use super::super::commit::flush_lag::FlushLag;
 use super::super::directory::inspection::Inspection;
 use super::super::directory::partition_folder;
 use super::super::follow::hold::Holder;
@@ -215,7 +215,7 @@ impl Taking<'_> {
     /// backup gives way.
     fn pass(&self, bytes: u64) -> io::Result<()> {
         let set = self.partitions.inner.set.load();
-        if set.live().any(|one| one.pressure.get() == Pressure::Full) {
+        if set.live().any(|one| one.flush_lag.get() == FlushLag::Full) {
             return Err(io::Error::other(
                 "the disk of the data directory is full, so the backup gives way",
             ));

@@ -4,14 +4,14 @@
 //! effect whole or not at all, after those submitted before it, and is answered after its batch is on disk. Must not:
 //! know what a row is.
 
+pub(super) mod disk_reserve;
+pub(super) mod flush_lag;
 pub(super) mod in_flight;
 pub(super) mod intake;
 pub(super) mod job;
 pub(super) mod pending;
-pub(super) mod pressure;
 pub(super) mod queue;
 pub(super) mod recovery;
-pub(super) mod reserve;
 pub(super) mod submit;
 pub(super) mod syncer;
 pub(super) mod txn;

@@ -20,17 +20,18 @@ use super::super::memory::memtable::Memtable;
 use super::super::panics::caught;
 use super::super::shared::Shared;
 use super::super::{OpenError, Options, Rules};
+use super::disk_reserve::Reserve;
 use super::in_flight::InFlight;
 use super::pending::{BatchLimits, Pending};
 use super::queue::Queue;
-use super::reserve::Reserve;
 use super::syncer::Syncer;
 use super::writer::Writer;
 use crate::image;
 use crate::image::Image;
 use crate::log;
 use crate::log::Log;
-use tideline_base::ids::{CLOCK_JUMP_MS, Clock, PartitionId, Position};
+use tideline_base::clock::{CLOCK_JUMP_MS, Clock};
+use tideline_base::ids::{PartitionId, Position};
 
 /// Opens a partition on its image's folder and its log, wherever that is, and starts its threads. `open_log` is given
 /// the position that the image covers.

@@ -15,14 +15,15 @@ use super::super::memory::flusher::Work;
 use super::super::memory::memtable::Memtable;
 use super::super::shared::Shared;
 use super::super::{Options, Purpose, Rules, StoreError};
+use super::flush_lag::FlushLag;
 use super::in_flight::{InFlight, failed};
 use super::job::{Job, Outcome, closures_of};
 use super::pending::Pending;
-use super::pressure::Pressure;
 use super::queue::Queued;
 use super::txn::Txn;
 use crate::log::{AppendError, Frame, Log};
-use tideline_base::ids::{Clock, Position};
+use tideline_base::clock::Clock;
+use tideline_base::ids::Position;
 
 pub(in super::super) struct Writer {
     pub(in super::super) shared: Arc<Shared>,
@@ -195,7 +196,7 @@ impl Writer {
         match self.log.begin(&frame) {
             // Written with what is kept for it; until there is as much room again nothing else is let in.
             Err(AppendError::Full(_)) if self.makes_room && self.shared.reserve.give_back() => {
-                self.shared.pressure.set(Pressure::Full);
+                self.shared.flush_lag.set(FlushLag::Full);
                 self.log.begin(&frame)?;
             }
             begun => begun?,
@@ -283,7 +284,7 @@ impl Writer {
     fn slow_down(&mut self) {
         let mut waited = 0;
         // Asked again at each step: the wait ends as soon as they have caught up.
-        while let Pressure::Slow(steps) = self.shared.pressure.get()
+        while let FlushLag::Slow(steps) = self.shared.flush_lag.get()
             && waited < steps
         {
             if waited == 0 {

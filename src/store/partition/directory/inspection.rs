@@ -19,8 +19,9 @@ use super::identity;
 use crate::image::{DropContext, Image, Problem, Verdict};
 use crate::log;
 use crate::log::{Frame, LocalStorage};
+use tideline_base::clock::Clock;
 use tideline_base::entry::{Entry, EntryKind, KeyedEntry};
-use tideline_base::ids::{Clock, PartitionId, Position};
+use tideline_base::ids::{PartitionId, Position};
 
 /// A data directory, opened for looking only.
 pub struct Inspection {

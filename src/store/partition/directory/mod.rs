@@ -18,7 +18,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::OpenError;
-use super::commit::reserve::RESERVE;
+use super::commit::disk_reserve::RESERVE;
 use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest};
 use map::{Map, Origin};
 use network::refuse_network;

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::partition::Options;
     use crate::partition::tests::ToyRules;
-    use tideline_base::ids::Clock;
+    use tideline_base::clock::Clock;
 
     #[test]
     fn one_is_made_for_each_partition_however_many_ask() {

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::partition::tests::ToyRules;
     use crate::partition::{Options, Share};
-    use tideline_base::ids::Clock;
+    use tideline_base::clock::Clock;
 
     #[tokio::test]
     async fn who_is_born_gets_a_task_and_those_of_who_has_ended_are_told() {

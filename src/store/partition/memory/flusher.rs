@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::super::commit::pressure::Pressure;
+use super::super::commit::flush_lag::FlushLag;
 use super::super::shared::Shared;
 use super::super::{Options, Reason, Rules};
 use super::memtable::Memtable;
@@ -17,8 +17,8 @@ use super::view::View;
 use crate::image;
 use crate::image::{Error, Image};
 use crate::log::Keeper;
+use tideline_base::clock::Clock;
 use tideline_base::disk;
-use tideline_base::ids::Clock;
 
 /// What wakes the flusher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +130,8 @@ impl Flusher {
         }
         if self.kept.elapsed() >= LOG_UPKEEP {
             self.kept = Instant::now();
-            let is_tight =
-                self.shared.pressure.get() == Pressure::Full || self.shared.reserve.take_log_full();
+            let is_tight = self.shared.flush_lag.get() == FlushLag::Full
+                || self.shared.reserve.take_log_full();
             self.keep_log(is_tight);
             if is_tight && self.shared.frozen() == 0 {
                 // What is in the image needs no log, and what was trimmed leaves only by way of the image.
@@ -156,7 +156,7 @@ impl Flusher {
                 }
                 self.shared.set_idle(!had_work);
                 let image = self.image.pressure();
-                self.shared.pressure.set(self.pressure(&image, !had_work));
+                self.shared.flush_lag.set(self.pressure(&image, !had_work));
                 if image.level0_runs * 4 > self.options.image.level0_slow_runs * 3 {
                     self.merge_from = Instant::now();
                 }
@@ -178,7 +178,7 @@ impl Flusher {
                 if self.full.is_none() {
                     tracing::warn!(%error, "no room to flush or compact; writes wait until there is");
                 }
-                self.shared.pressure.set(Pressure::Full);
+                self.shared.flush_lag.set(FlushLag::Full);
                 // For nothing else, or a trim would find it used up.
                 let has_more =
                     self.shared.reserve.is_making_room() && self.shared.reserve.give_back();
@@ -215,7 +215,7 @@ impl Flusher {
             .is_some_and(|(now, then)| now >= then.saturating_add(ROOM_STEP_BYTES));
         if more {
             let pressure = self.pressure(&self.image.pressure(), false);
-            self.shared.pressure.set(pressure);
+            self.shared.flush_lag.set(pressure);
         }
         more || full.tried.is_none_or(|at| at.elapsed() >= FULL_RETRY)
     }
@@ -298,29 +298,29 @@ impl Flusher {
     }
 
     /// How far behind the image is, and whether there is room.
-    fn pressure(&self, image: &image::Pressure, is_idle: bool) -> Pressure {
+    fn pressure(&self, image: &image::Pressure, is_idle: bool) -> FlushLag {
         let frozen = self.shared.frozen();
         let image_free = image.file_bytes.saturating_sub(image.bytes_used);
         // Too many runs and nothing to merge: there is no room for a merge.
         if !self.shared.reserve.take(is_idle, image_free) || (image.busy && is_idle) {
-            return Pressure::Full;
+            return FlushLag::Full;
         }
         if image_free >= self.options.reserve_bytes {
             // What was asked for has come.
             self.shared.reserve.set_making_room(false);
         }
         if image.busy || frozen >= FROZEN_MAX {
-            Pressure::Busy
+            FlushLag::Busy
         } else if image.slow {
             let steps = image
                 .level0_runs
                 .saturating_sub(self.options.image.level0_slow_runs)
                 + 1;
-            Pressure::Slow(u16::try_from(steps).unwrap_or(u16::MAX))
+            FlushLag::Slow(u16::try_from(steps).unwrap_or(u16::MAX))
         } else if frozen * 2 > FROZEN_MAX {
-            Pressure::Slow(1)
+            FlushLag::Slow(1)
         } else {
-            Pressure::None
+            FlushLag::None
         }
     }
 }

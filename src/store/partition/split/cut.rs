@@ -14,9 +14,9 @@ use super::super::commit::intake::Opening;
 use super::super::follow::ended::EndedLog;
 use super::super::shared::Shared;
 use super::super::{Map, OpenError, Partitions, Set, StoreError};
+use super::fault_point::Point;
 use super::making::Making;
 use super::plan::Outcome;
-use super::point::Point;
 use tideline_base::ids::PartitionId;
 
 /// Parents that are about to end. Their intakes open again when this is dropped, unless they have ended.

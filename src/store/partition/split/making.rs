@@ -15,10 +15,10 @@ use super::super::directory::map::Share;
 use super::super::follow::hold::Holder;
 use super::super::shared::Shared;
 use super::super::{Batch, OpenError, Owner, Partitions, Rules, View};
+use super::fault_point::Point;
 use super::inherited::{Inheritance, Inherited, damaged, refused};
 use super::noted::Noted;
 use super::plan::{Outcome, Reshape};
-use super::point::Point;
 use crate::image::Image;
 use crate::log;
 use crate::log::LocalStorage;
@@ -192,7 +192,7 @@ impl Making {
     /// The wait ends when this is dropped.
     pub fn slow_down(&self, steps: u16) {
         for parent in &self.parents {
-            parent.partition.pressure.slow_down(steps);
+            parent.partition.flush_lag.slow_down(steps);
         }
     }
 

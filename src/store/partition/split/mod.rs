@@ -4,10 +4,10 @@
 //! from the cut on every new caller finds the children. Must not: know what a row is.
 
 pub(super) mod cut;
+pub(super) mod fault_point;
 pub(super) mod gate;
 pub(super) mod inherited;
 pub(super) mod making;
 pub(super) mod noted;
 pub(super) mod offline;
 pub(super) mod plan;
-pub(super) mod point;

@@ -20,7 +20,7 @@ use crate::timeline::{
     PLANTED_PAGE_BYTES, React, ReadMark, RemoveMembers, SettingsPatch, Target, TimelineChange,
     Timelines, UpdateMember, UpdateMessage, UpdateMeta, What,
 };
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 use tideline_model::Value;
 use tideline_model::access::Asker;
 use tideline_store::partition::{ImageOptions, Options, Partitions, Reshape};

@@ -301,7 +301,7 @@ impl<'v> StoredPeople<'v> {
     /// Each position is of a device that counts it, and of an epoch.
     fn check_devices(&self, id: usize, report: &mut Report<'_>) -> Result<u64, ReadError> {
         let StoredPartition { id, view, .. } = &self.partitions[id];
-        let now_ms = tideline_base::ids::Clock::system().now_ms();
+        let now_ms = tideline_base::clock::Clock::system().now_ms();
         let mut found: HashMap<[String; 2], u64> = HashMap::new();
         let mut count = 0;
         for row in all(view, POSITIONS) {

@@ -12,7 +12,8 @@ use tokio_util::task::TaskTracker;
 use crate::people::{Jobs, People};
 use crate::relay::{self, Relay};
 use crate::timeline::{Limits, Timelines};
-use tideline_base::ids::{Clock, PartitionId, Position};
+use tideline_base::clock::Clock;
+use tideline_base::ids::{PartitionId, Position};
 use tideline_store::partition::{Options, Partitions, Reshape};
 use tideline_table::Catalog;
 

@@ -80,7 +80,7 @@ fn add(users: &[&str]) -> AddMembers {
 
 /// A room with a message, ada and ben in it, and ada's phone, which has a position; cay was in it.
 async fn world(dir: &std::path::Path) -> World {
-    let world = World::open(dir, tideline_base::ids::Clock::system().now_ms());
+    let world = World::open(dir, tideline_base::clock::Clock::system().now_ms());
     let create = Create::from(Target::from("room"));
     let (info, _) = world.timelines.create(create).await.unwrap();
     let append = Append {

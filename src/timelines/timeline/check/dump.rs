@@ -5,14 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use tideline_base::ids::{Clock, TableId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::TableId;
 use tideline_model::Direction;
 use tideline_table::{Key, Origin, ReadError, Rows, View, damaged, scan, scan_all};
 
 use super::super::marks;
 use super::super::members::settings_row::SettingsRow;
 use super::super::members::{Configured, MemberRow};
-use super::super::rows::head::{Epochs, HeadRow};
+use super::super::rows::epoch::Epochs;
+use super::super::rows::head::HeadRow;
 use super::super::rows::stored;
 use super::super::rows::tables::{HEADS, MEMBERS, Name, SCHEDULED};
 use super::super::time::{listed, shown};

@@ -4,10 +4,10 @@
 //! message's row alone; a pin is a change like an edit; a tombstone has neither. Must not: cost a timeline that has
 //! none anything.
 
+mod of_message;
 mod pins;
 mod reactions;
 mod row;
-mod shown;
 mod verify;
 
 use super::{Error, Message, SMALL_BYTES, Target, Timelines};
@@ -17,10 +17,10 @@ pub use pins::Pinned;
 pub use reactions::{React, ReactionPage, ReactionsOf};
 use tideline_model::timelines::Reaction;
 
+pub(super) use of_message::{Walk, bury, look_up, look_up_own};
 #[cfg(test)]
 pub(super) use row::gone;
 pub(super) use row::{Sums, is_gone};
-pub(super) use shown::{Walk, bury, look_up, look_up_own};
 pub(super) use verify::{Marks, stored};
 
 impl Timelines {

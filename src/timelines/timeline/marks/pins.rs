@@ -14,7 +14,7 @@ use super::super::unread::mask;
 use super::super::write::edit::{load, load_held, write};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Message, Target};
-use super::shown::look_up_own;
+use super::of_message::look_up_own;
 
 /// Messages of one timeline that can be pinned at a time.
 pub(super) const PINS_MAX: usize = 100;

@@ -20,8 +20,8 @@ use super::super::time::shown;
 use super::super::write::edit::{load, next_change};
 use super::super::write::{Site, put_head, version};
 use super::super::{Error, Target};
+use super::of_message::is_own;
 use super::row::{NAMES_MAX, Sums, added_by, reaction_row};
-use super::shown::is_own;
 
 /// Of a reaction that more users have, the last users are not looked for among all of them.
 pub(super) const LOOKED_FOR_MAX: u64 = 1_000;

@@ -5,6 +5,7 @@
 //! what a call writes.
 
 pub(super) mod drop_rules;
+pub(super) mod epoch;
 pub(super) mod head;
 pub(super) mod lately;
 pub(super) mod stored;

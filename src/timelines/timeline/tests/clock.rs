@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::timeline::EntryLimits;
 use crate::timeline::{Append, AppendOne, Error, Limits, Timelines, UpdateMessage};
-use tideline_base::ids::{Clock, PartitionId, Position};
+use tideline_base::clock::Clock;
+use tideline_base::ids::{PartitionId, Position};
 use tideline_model::access::Asker;
 use tideline_store::partition::{Options, Partitions};
 

@@ -15,7 +15,8 @@ use crate::timeline::{
     React, ReactionsOf, Resume, ResumeState, Standing, SyncAsker, SyncPosition, SyncState, Target,
     TimelineEvent, Timelines, UpdateMessage, UpdateMeta,
 };
-use tideline_base::ids::{Clock, PartitionId, Position};
+use tideline_base::clock::Clock;
+use tideline_base::ids::{PartitionId, Position};
 use tideline_model::Value;
 use tideline_model::access::Asker;
 use tideline_store::partition::{ImageOptions, Options, Partitions};

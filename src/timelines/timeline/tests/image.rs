@@ -15,7 +15,8 @@ use crate::timeline::{
     Append, AppendOne, EntryLimits, Error, Limits, Message, Range, StoredTimelines, Timelines,
     UpdateMessage,
 };
-use tideline_base::ids::{Clock, PartitionId, TableId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::{PartitionId, TableId};
 use tideline_model::Value;
 use tideline_model::access::Asker;
 use tideline_store::partition::{ImageOptions, Options, Partitions, StoreError};

@@ -10,7 +10,8 @@ use crate::timeline::{
     Append, AppendOne, Create, Limits, Policies, Policy, Retention, Settings, SettingsPatch,
     Target, Timelines,
 };
-use tideline_base::ids::{Clock, PartitionId, Position};
+use tideline_base::clock::Clock;
+use tideline_base::ids::{PartitionId, Position};
 use tideline_model::access::Asker;
 use tideline_store::partition::{Options, Partitions};
 

@@ -15,7 +15,8 @@ use crate::timeline::{
     Append, AppendOne, Appended, Burial, Columns, Error, Limits, ListScheduled, Message, Range,
     Refused, Scheduled, StoredTimelines, Target, Timelines,
 };
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_model::Value;
 use tideline_model::access::Asker;
 use tideline_store::partition::{ImageOptions, Options, Partitions};

@@ -14,7 +14,8 @@ use crate::timeline::{
     AddMembers, Append, AppendOne, EntryLimits, Limits, MemberRow, NewMember, React, RemoveMembers,
     Retention, SettingsPatch, StoredTimelines, Target, Timelines, UpdateMessage,
 };
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_model::access::Asker;
 use tideline_model::{Direction, Value, ValueRef};
 use tideline_store::partition::{Options, Partitions, Purpose, Txn};

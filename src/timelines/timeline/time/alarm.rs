@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use tideline_base::ids::{Clock, PartitionId, Position};
+use tideline_base::clock::Clock;
+use tideline_base::ids::{PartitionId, Position};
 use tideline_table::{Each, Partitions};
 
 /// The clock, and the alarms of all partitions.

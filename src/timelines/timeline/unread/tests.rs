@@ -22,7 +22,8 @@ use crate::timeline::{
     Append, AppendOne, Appended, EntryLimits, Error, Limits, Message, Range, StoredTimelines,
     Target, Timelines, UpdateMessage,
 };
-use tideline_base::ids::{Clock, PartitionId};
+use tideline_base::clock::Clock;
+use tideline_base::ids::PartitionId;
 use tideline_model::Value;
 use tideline_model::access::Asker;
 use tideline_store::partition::{ImageOptions, Options, Partitions};

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 
 /// Makes UUIDv7 texts without asking the system for each: the random part is a hash of a seed and a counter.
 pub(in crate::timeline) struct IdMaker {

@@ -15,7 +15,8 @@ use tideline_table::{Action, ReadError, Source, Txn, damaged, delete, put, recor
 
 use super::members::{Configured, Policies};
 use super::rows::drop_rules::Window;
-use super::rows::head::{Epochs, HeadRow};
+use super::rows::epoch::Epochs;
+use super::rows::head::HeadRow;
 use super::rows::stored::MetaRow;
 use super::rows::tables::{METAS, Name};
 use super::time::{Alarm, Time};

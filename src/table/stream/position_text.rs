@@ -5,8 +5,8 @@
 
 use super::super::tables::Tables;
 use super::cursors::FollowError;
-use super::place::ShardIterator;
 use super::places::Places;
+use super::shard_iterator::ShardIterator;
 use tideline_model::Error;
 use tideline_store::partition::Seal;
 

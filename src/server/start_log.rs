@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::{Clock, Step, Stepped};
 use crate::config::Config;
 use crate::health::{Notice, Severity};
-use crate::ids::{Clock, Step, Stepped};
 use crate::metrics::Metrics;
 use crate::partition::{FROZEN_MAX, ImageOptions, READS_MAX};
 

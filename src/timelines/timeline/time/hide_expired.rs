@@ -4,7 +4,7 @@
 //! come to it or not: whatever reads a message to show it goes by [`shown`]. Must not: change what is stored.
 
 use super::super::{Burial, Message};
-use tideline_base::ids::Clock;
+use tideline_base::clock::Clock;
 
 /// The message as it may be shown now: without its entry if it has expired.
 pub(in crate::timeline) fn shown(mut message: Message, clock: &Clock) -> Message {
