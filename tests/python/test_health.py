@@ -336,7 +336,7 @@ def test_the_log_is_read_page_by_page(own_server):
         messages = [line["message"] for line in whole["lines"]]
         assert messages[-1] == "ready" and whole["dropped"] == 0
         ready = whole["lines"][-1]
-        assert ready["level"] == "info" and ready["target"] == "tideline::server::telling"
+        assert ready["level"] == "info" and ready["target"] == "tideline::server::start_log"
         assert ready["fields"]["address"] == f"127.0.0.1:{server.port}" and ready["fields"]["console"].endswith("/console/")
         assert all(one["at"] <= ready["at"] for one in whole["lines"])
         # The same lines as in the file.

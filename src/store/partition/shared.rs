@@ -1,4 +1,4 @@
-//! What a partition's threads and callers share: the queue, the published tail, the memtables, how far flush and merges are behind.
+//! What a partition's threads and callers share: queue, published tail, memtables, how far flush and merges lag.
 //!
 //! Owns: which writes may enter the queue now, and what readers see. Promises: a view is taken in the one right order;
 //! a closed or stopped partition refuses at once. Must not: write to the log or decide about batches (that is the

@@ -1,7 +1,7 @@
 //! Epochs: what tells clients that a timeline is not the one that they knew.
 //!
-//! Owns: their text. Promises: it is of `[A-Za-z0-9]`, at most 25 long, and tells apart histories of the data directory,
-//! partitions and incarnations. Must not: decide which incarnation a timeline is.
+//! Owns: their text. Promises: it is of `[A-Za-z0-9]`, at most 25 long, and tells apart histories of the data
+//! directory, partitions and incarnations. Must not: decide which incarnation a timeline is.
 
 use super::super::Head;
 use super::head::HeadRow;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tideline_base::ordered::Reader;
 use tideline_table::{Key, ReadError, Source, columns, load, read_row};
 
-use super::super::{Head, Standing};
+use super::super::Standing;
 use super::tables::Name;
 
 /// The state of one name.
