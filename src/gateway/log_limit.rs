@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The turns of one kind of line, for each of its causes.
 #[derive(Debug)]
-pub(super) struct Seldom<K = ()> {
+pub(super) struct LogLimit<K = ()> {
     per_minute: u32,
     /// Causes for which there is no room share `None`.
     causes: Mutex<HashMap<Option<K>, Minute>>,
@@ -29,11 +29,11 @@ impl Minute {
     }
 }
 
-impl<K: Eq + Hash> Seldom<K> {
+impl<K: Eq + Hash> LogLimit<K> {
     /// So many lines a minute for each cause.
-    pub(super) fn new(per_minute: u32) -> Seldom<K> {
+    pub(super) fn new(per_minute: u32) -> LogLimit<K> {
         let causes = Mutex::default();
-        Seldom { per_minute, causes }
+        LogLimit { per_minute, causes }
     }
 
     /// Counts; if it is to be said, how many were left out since the last time.
@@ -57,7 +57,7 @@ impl<K: Eq + Hash> Seldom<K> {
     }
 }
 
-impl Seldom {
+impl LogLimit {
     /// The same of a line with one cause: how many there were since the last time, this one included.
     pub(super) fn turn(&self) -> Option<u64> {
         self.turn_of(()).map(|left_out| left_out + 1)
@@ -65,9 +65,9 @@ impl Seldom {
 }
 
 /// One line a minute.
-impl<K: Eq + Hash> Default for Seldom<K> {
-    fn default() -> Seldom<K> {
-        Seldom::new(1)
+impl<K: Eq + Hash> Default for LogLimit<K> {
+    fn default() -> LogLimit<K> {
+        LogLimit::new(1)
     }
 }
 
@@ -81,25 +81,25 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_lines_and_strangers_hide_none_of_them() {
-        let seldom = Seldom::new(2);
+        let limit = LogLimit::new(2);
         assert_eq!(
-            [seldom.turn_of(1), seldom.turn_of(1), seldom.turn_of(1)],
+            [limit.turn_of(1), limit.turn_of(1), limit.turn_of(1)],
             [Some(0), Some(0), None]
         );
         assert_eq!(
-            [seldom.turn_of(2), seldom.turn_of(3), seldom.turn_of(4)],
+            [limit.turn_of(2), limit.turn_of(3), limit.turn_of(4)],
             [Some(0); 3]
         );
         // There is no room for more than three: these share the lines of one.
-        assert_eq!([seldom.turn_of(5), seldom.turn_of(6)], [Some(0), None]);
-        assert_eq!(seldom.turn_of(2), Some(0), "a known one keeps its own");
-        assert_eq!(seldom.causes.lock().unwrap().len(), 4);
-        for minute in seldom.causes.lock().unwrap().values_mut() {
+        assert_eq!([limit.turn_of(5), limit.turn_of(6)], [Some(0), None]);
+        assert_eq!(limit.turn_of(2), Some(0), "a known one keeps its own");
+        assert_eq!(limit.causes.lock().unwrap().len(), 4);
+        for minute in limit.causes.lock().unwrap().values_mut() {
             minute.began = Instant::now().checked_sub(MINUTE);
         }
-        assert_eq!(seldom.turn_of(1), Some(1), "with what was left out");
-        assert_eq!(seldom.turn_of(7), Some(0));
-        let one = Seldom::default();
+        assert_eq!(limit.turn_of(1), Some(1), "with what was left out");
+        assert_eq!(limit.turn_of(7), Some(0));
+        let one = LogLimit::default();
         assert_eq!([one.turn(), one.turn()], [Some(1), None]);
     }
 }

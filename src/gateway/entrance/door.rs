@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::super::http::respond::{Answer, full};
 use super::super::limits::Limits;
 use super::super::live::Sessions;
-use super::super::log_limit::Seldom;
+use super::super::log_limit::LogLimit;
 use super::address::block;
 use super::seats::Seat;
 use crate::credentials::{Authority, Credential, Refused, Shown, named, named_id};
@@ -43,9 +43,9 @@ pub(in super::super) struct Door {
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
     /// By address.
-    refused: Seldom<IpAddr>,
+    refused: LogLimit<IpAddr>,
     /// What was refused, by caller.
-    audited: Seldom<String>,
+    audited: LogLimit<String>,
 }
 
 /// From where a request came, and what its connection has shown.
@@ -103,8 +103,8 @@ impl Door {
             sessions,
             limits,
             metrics: Arc::clone(metrics),
-            refused: Seldom::default(),
-            audited: Seldom::new(REFUSED_LINES_MAX),
+            refused: LogLimit::default(),
+            audited: LogLimit::new(REFUSED_LINES_MAX),
         }
     }
 

@@ -11,7 +11,7 @@ use hyper::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
 use hyper::http::Uri;
 
 use super::super::entrance::address::FORWARDED_FOR;
-use super::super::log_limit::Seldom;
+use super::super::log_limit::LogLimit;
 
 /// The configured names.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(in super::super) struct Allowed {
     origins: Vec<String>,
     hosts: Vec<String>,
     takes_proxied: bool,
-    refused_origins: Seldom,
-    refused_hosts: Seldom,
-    refused_proxied: Seldom,
+    refused_origins: LogLimit,
+    refused_hosts: LogLimit,
+    refused_proxied: LogLimit,
 }
 
 /// A request that may be served.
@@ -89,9 +89,9 @@ impl Allowed {
             origins: lower(origins),
             hosts: lower(hosts),
             takes_proxied,
-            refused_origins: Seldom::default(),
-            refused_hosts: Seldom::default(),
-            refused_proxied: Seldom::default(),
+            refused_origins: LogLimit::default(),
+            refused_hosts: LogLimit::default(),
+            refused_proxied: LogLimit::default(),
         }
     }
 

@@ -29,7 +29,7 @@ use super::entrance::door::Visitor;
 use super::http::body;
 use super::http::body::Unread;
 use super::http::respond::{Answer, counted, full};
-use super::log_limit::Seldom;
+use super::log_limit::LogLimit;
 use audit::Noted;
 use rate::Meter;
 pub(super) use rights::{allow, seen, shows};
@@ -78,7 +78,7 @@ pub(super) struct Tablestore {
     pub(super) tables: Tables,
     credentials: HashMap<String, Credential>,
     instances: Vec<String>,
-    refused_indirect: Seldom,
+    refused_indirect: LogLimit,
     rates: rate::Rates,
     decoding: Arc<Semaphore>,
 }
@@ -96,7 +96,7 @@ impl Tablestore {
                 .map(|known| (known.id.clone(), known.clone()))
                 .collect(),
             instances: options.instances.clone(),
-            refused_indirect: Seldom::default(),
+            refused_indirect: LogLimit::default(),
             rates: rate::Rates::new(options.partition_key_units_max, metrics),
             decoding: Arc::new(Semaphore::new(DECODING_MAX)),
         }

@@ -18,8 +18,8 @@ use super::super::format::key::Key;
 use super::super::format::row::{Row, RowWriter};
 use super::super::tables::Tables;
 use super::super::{Malformed, access};
+use super::places::Place;
 use super::places::{Places, Scope};
-use super::shard_iterator::Place;
 use super::stream_of;
 
 pub(in super::super) const CURSORS: TableId = TableId(49);

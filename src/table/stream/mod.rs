@@ -24,10 +24,10 @@ pub(super) use cursors::CURSORS;
 pub use cursors::{Cursor, DEAD, DEAD_LETTERS, FollowError, Followed, WEBHOOK};
 pub(super) use index::Index;
 pub(super) use noted::Noted;
-pub use places::{Places, Scope, in_turn};
+pub use places::{Place, Places, Scope, in_turn};
 use read::read_changes;
 pub use read::{CHANGES_MAX, PageBounds, TablePage};
-pub use shard_iterator::{Place, ShardId, ShardIterator};
+pub use shard_iterator::{ShardId, ShardIterator};
 
 use super::schema::Table;
 use super::tables::Tables;

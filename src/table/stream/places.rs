@@ -1,4 +1,4 @@
-//! Where a reader is in all logs at once, and the text that clients keep of it.
+//! A place in a log, where a reader is in all logs at once, and the text that clients keep of it.
 //!
 //! Owns: that text, which is opaque to clients. Promises: it is places and nothing else, so that reading from it again
 //! gives the same; what was not given out here is refused, never guessed at. Must not: say whether a place still
@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::shard_iterator::Place;
 use tideline_base::ids::{HistoryId, PartitionId, Position};
 use tideline_store::partition::Map;
 
@@ -18,6 +17,15 @@ pub enum Scope {
     Timelines,
     /// Those of the table that has the stream of this name.
     Stream(String),
+}
+
+/// A place in a partition's log: before a change of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The batch; it need not exist yet.
+    pub position: Position,
+    /// How many of the table's changes in it lie before the place.
+    pub index: u32,
 }
 
 /// A place in the log of each partition.
@@ -32,6 +40,22 @@ pub struct Places {
 
 /// The scope of timelines; names of streams are longer.
 const TIMELINES: &str = "t";
+
+impl Place {
+    /// Before everything that a batch changes.
+    #[must_use]
+    pub fn before(position: Position) -> Place {
+        Place { position, index: 0 }
+    }
+
+    /// Reads its two numbers, the next of these parts. Positions begin at 1.
+    pub(super) fn of<'t>(parts: &mut impl Iterator<Item = &'t str>) -> Option<Place> {
+        Some(Place {
+            position: Position(parts.next()?.parse().ok().filter(|at| *at > 0)?),
+            index: parts.next()?.parse().ok()?,
+        })
+    }
+}
 
 impl Places {
     /// These places.

@@ -15,7 +15,7 @@ use super::super::format::primary_key;
 use super::super::format::row::{ROW, Row};
 use super::super::schema::Table;
 use super::index::Index;
-use super::shard_iterator::Place;
+use super::places::Place;
 use tideline_base::ids::{Position, TableId};
 use tideline_model::{Cell, ChangeKind, ChangeRef, ChangeSink, ChangedCell};
 use tideline_store::partition::{Batch, ReadError, Tail};

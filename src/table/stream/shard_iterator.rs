@@ -1,4 +1,4 @@
-//! Places in streams, and their form for callers: shards and iterators.
+//! Shards of a stream, and iterators: a place in one of them.
 //!
 //! Owns: their texts, which are opaque to clients. Promises: an iterator is a place and nothing else, so that reading
 //! from it again gives the same; a text that was not given out here is refused, never guessed at. Must not: say whether
@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-use tideline_base::ids::{HistoryId, PartitionId, Position};
+use super::places::Place;
+use tideline_base::ids::{HistoryId, PartitionId};
 
 /// One partition's log in one history of the data directory: what is restored, and each part of a partition that is
 /// split, has shards of its own.
@@ -18,15 +19,6 @@ pub struct ShardId {
     pub partition: PartitionId,
 }
 
-/// A place in a partition's log: before a change of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// The batch; it need not exist yet.
-    pub position: Position,
-    /// How many of the table's changes in it lie before the place.
-    pub index: u32,
-}
-
 /// Where a reader of a stream goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardIterator {
@@ -36,22 +28,6 @@ pub struct ShardIterator {
     pub shard: ShardId,
     /// The place in it.
     pub place: Place,
-}
-
-impl Place {
-    /// Before everything that a batch changes.
-    #[must_use]
-    pub fn before(position: Position) -> Place {
-        Place { position, index: 0 }
-    }
-
-    /// Reads its two numbers, the next of these parts. Positions begin at 1.
-    pub(super) fn of<'t>(parts: &mut impl Iterator<Item = &'t str>) -> Option<Place> {
-        Some(Place {
-            position: Position(parts.next()?.parse().ok().filter(|at| *at > 0)?),
-            index: parts.next()?.parse().ok()?,
-        })
-    }
 }
 
 impl ShardId {
@@ -99,6 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use tideline_base::ids::Position;
 
     proptest! {
         #[test]

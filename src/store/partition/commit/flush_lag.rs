@@ -1,7 +1,7 @@
 //! How far flush, compaction, or a split or merge are behind the writers, as one word that every writer looks at.
 //!
-//! Owns: its states and their numbers. Promises: a number and its state are the same. Must not: decide when which holds
-//! (the flusher does, and a split or merge).
+//! Owns: its states and their numbers. Promises: a number and its state are the same. Must not: decide which of them
+//! holds; the flusher does, and a split or merge.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
@@ -18,7 +18,7 @@ pub(in super::super) enum FlushLag {
     Full,
 }
 
-/// What slows one partition's writers down: from its flusher, and from a split or merge.
+/// What slows down the writers of one partition: the lag of its flusher, and a split or merge.
 #[derive(Default)]
 pub(in super::super) struct FlushLags {
     /// [`FlushLag`] as a number.
@@ -44,8 +44,8 @@ impl FlushLags {
     }
 }
 
-const FLUSH_LAG_BUSY: u32 = u32::MAX;
-const FLUSH_LAG_FULL: u32 = u32::MAX - 1;
+const BUSY: u32 = u32::MAX;
+const FULL: u32 = u32::MAX - 1;
 
 impl FlushLag {
     /// The same, but at least so many steps slow; 0 = as it is.
@@ -61,16 +61,16 @@ impl FlushLag {
         match self {
             FlushLag::None => 0,
             FlushLag::Slow(steps) => u32::from(steps),
-            FlushLag::Busy => FLUSH_LAG_BUSY,
-            FlushLag::Full => FLUSH_LAG_FULL,
+            FlushLag::Busy => BUSY,
+            FlushLag::Full => FULL,
         }
     }
 
     fn from_number(number: u32) -> FlushLag {
         match number {
             0 => FlushLag::None,
-            FLUSH_LAG_BUSY => FlushLag::Busy,
-            FLUSH_LAG_FULL => FlushLag::Full,
+            BUSY => FlushLag::Busy,
+            FULL => FlushLag::Full,
             steps => FlushLag::Slow(u16::try_from(steps).unwrap_or(u16::MAX)),
         }
     }

@@ -156,7 +156,7 @@ impl Flusher {
                 }
                 self.shared.set_idle(!had_work);
                 let image = self.image.pressure();
-                self.shared.flush_lag.set(self.pressure(&image, !had_work));
+                self.shared.flush_lag.set(self.lag(&image, !had_work));
                 if image.level0_runs * 4 > self.options.image.level0_slow_runs * 3 {
                     self.merge_from = Instant::now();
                 }
@@ -214,8 +214,8 @@ impl Flusher {
             .zip(full.left)
             .is_some_and(|(now, then)| now >= then.saturating_add(ROOM_STEP_BYTES));
         if more {
-            let pressure = self.pressure(&self.image.pressure(), false);
-            self.shared.flush_lag.set(pressure);
+            let lag = self.lag(&self.image.pressure(), false);
+            self.shared.flush_lag.set(lag);
         }
         more || full.tried.is_none_or(|at| at.elapsed() >= FULL_RETRY)
     }
@@ -298,7 +298,7 @@ impl Flusher {
     }
 
     /// How far behind the image is, and whether there is room.
-    fn pressure(&self, image: &image::Pressure, is_idle: bool) -> FlushLag {
+    fn lag(&self, image: &image::Pressure, is_idle: bool) -> FlushLag {
         let frozen = self.shared.frozen();
         let image_free = image.file_bytes.saturating_sub(image.bytes_used);
         // Too many runs and nothing to merge: there is no room for a merge.
