@@ -84,14 +84,36 @@ class Tab(Wire):
 
 class Browser:
     def __init__(self, folder):
-        self.folder = pathlib.Path(folder)
-        self.log = open(f"{folder}.log", "wb")
-        command = [chromium(), *FLAGS, f"--user-data-dir={folder}", "about:blank"]
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log)
-        told = self.folder / "DevToolsActivePort"
-        port, path = until("no browser", lambda: told.exists() and told.read_text().split())
+        # What is tested is a page: a Chromium that does not come up is started once more, and what it said is shown.
+        for attempt in (1, 2):
+            self.folder = pathlib.Path(f"{folder}-{attempt}")
+            self.log = open(f"{self.folder}.log", "w+b")
+            command = [chromium(), *FLAGS, f"--user-data-dir={self.folder}", "about:blank"]
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+            try:
+                port, path = until(self.failed, self.listens)
+                break
+            except AssertionError:
+                self.kill()
+                if attempt == 2:
+                    raise
         self.place = f"ws://127.0.0.1:{port}"
         self.wire = Wire(self.place + path)
+
+    def listens(self):
+        assert self.process.poll() is None, self.failed()
+        told = self.folder / "DevToolsActivePort"
+        words = told.read_text().split() if told.exists() else []
+        return words if len(words) == 2 else None
+
+    def failed(self):
+        said = pathlib.Path(self.log.name).read_text(errors="replace")
+        return f"no browser (exit code {self.process.poll()}): {said[-2000:]}"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
 
     def person(self, url):
         context = self.wire.call("Target.createBrowserContext")["browserContextId"]
@@ -107,6 +129,4 @@ class Browser:
             self.wire.call("Browser.close")
             self.process.wait(10)
         finally:
-            self.process.kill()
-            self.process.wait()
-            self.log.close()
+            self.kill()
