@@ -54,8 +54,9 @@ pub(in super::super) fn settle(
         let image = Image::open(&image_folder, options.clone(), Arc::clone(rules))
             .map_err(|error| OpenError::from(error).within(&image_folder))?;
         match mark_fits(directory, id, &image, log)? {
+            // Also if an earlier attempt has set it: that one may have failed before the names were durable.
+            _ if is_new => set_mark(directory, (id, directory.map()), &image, log)?,
             true => {}
-            false if is_new => set_mark(directory, (id, directory.map()), &image, log)?,
             // Not before all are seen to be there.
             false => unmarked.push((id, log)),
         }
