@@ -23,8 +23,6 @@ use super::pages::tree::Tree;
 use super::{Error, Image, Inner, MARK_KEY, is_sound};
 use tideline_base::ids::Position;
 
-/// A commit of the copy: small, because a disk that is busy with a large one keeps the log waiting.
-const SLICE_BYTES: u64 = 2 << 20;
 /// Address space of the copy beside what the parts take and a quarter of that.
 const MAP_ROOM_BYTES: u64 = 64 << 20;
 
@@ -58,7 +56,15 @@ impl Drop for Copying<'_> {
 impl Image {
     /// Copies the image into an empty folder and gives the position that the copy covers. `None` = merges could not
     /// rest for so long, and took a part away: what was copied is worth nothing. Blocks.
-    pub(crate) fn copy(&self, folder: &Path, pace: Pace<'_>) -> Result<Option<Position>, Error> {
+    ///
+    /// Each commit of the copy, which is a sync, and each read transaction is of so many bytes, or those of a slice of a
+    /// merge if that is less. A disk that is busy with a large one keeps the log waiting.
+    pub(crate) fn copy(
+        &self,
+        folder: &Path,
+        slice_bytes: u64,
+        pace: Pace<'_>,
+    ) -> Result<Option<Position>, Error> {
         let inner = &*self.inner;
         let _copying = inner.copies.begin();
         // A merge that had begun its slice has ended it now.
@@ -69,7 +75,8 @@ impl Image {
             usize::try_from((bytes + bytes / 4).next_multiple_of(MAP_ROOM_BYTES) + MAP_ROOM_BYTES);
         let map_bytes = map_bytes.map_err(|_| Error::AddressSpace(usize::MAX))?;
         let target = Store::open(folder, map_bytes, false, is_sound)?;
-        let copied = self.copy_parts(&catalog, &target, pace);
+        let slice_bytes = slice_bytes.min(inner.options.slice_bytes);
+        let copied = self.copy_parts(&catalog, &target, slice_bytes, pace);
         let copied = copied.and_then(|is_whole| match is_whole {
             true => enter(&target, &entries).map(|()| Some(catalog.covered)),
             false => Ok(None),
@@ -89,7 +96,13 @@ impl Image {
         Ok((Arc::clone(snapshot.catalog()), entries))
     }
 
-    fn copy_parts(&self, catalog: &Catalog, target: &Store, pace: Pace<'_>) -> Result<bool, Error> {
+    fn copy_parts(
+        &self,
+        catalog: &Catalog,
+        target: &Store,
+        slice_bytes: u64,
+        pace: Pace<'_>,
+    ) -> Result<bool, Error> {
         let last_slot = catalog.parts().map(|part| part.slot.max(part.side)).max();
         while last_slot.is_some_and(|slot| target.slot_count() <= slot) {
             target.add_slots()?;
@@ -101,7 +114,12 @@ impl Image {
                     let Some(to) = target.slot(slot) else {
                         return Err(Error::Full("sub-databases"));
                     };
-                    if !self.copy_slot((run.number, part), slot, (target, to), pace)? {
+                    if !self.copy_slot(
+                        (run.number, part),
+                        slot,
+                        (target, to),
+                        (slice_bytes, pace),
+                    )? {
                         return Ok(false);
                     }
                 }
@@ -116,7 +134,7 @@ impl Image {
         (run, part): (u64, &Arc<Part>),
         slot: u16,
         target: (&Store, Db),
-        pace: Pace<'_>,
+        (slice_bytes, pace): (u64, Pace<'_>),
     ) -> Result<bool, Error> {
         let mut after = None;
         loop {
@@ -130,8 +148,7 @@ impl Image {
             } else {
                 trees.side
             };
-            let bytes_max = SLICE_BYTES.min(self.inner.options.slice_bytes);
-            let (bytes, last) = slice(&tree, after.as_deref(), target, bytes_max)?;
+            let (bytes, last) = slice(&tree, after.as_deref(), target, slice_bytes)?;
             drop(snapshot);
             pace(bytes)?;
             after = last;

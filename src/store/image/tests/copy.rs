@@ -42,7 +42,7 @@ fn a_copy_is_what_there_was_at_its_beginning_with_a_merge_half_done_and_flushes_
     let (covered, mut later) = (image.covered(), Model::default());
     let folder = home.path().join("copy");
     let mut slices = 0;
-    let copied = image.copy(&folder, &mut |_| {
+    let copied = image.copy(&folder, u64::MAX, &mut |_| {
         slices += 1;
         if slices < 7 {
             flush(&image, &mut later, rows(5_000 + slices, 2, 100));
@@ -77,12 +77,12 @@ fn a_copy_ends_when_it_is_told_to_and_when_merges_cannot_wait() {
     let image = open(&home.path().join("image"), options);
     let mut model = Model::default();
     flush(&image, &mut model, rows(0, 400, 300));
-    let told = image.copy(&home.path().join("one"), &mut |_| {
+    let told = image.copy(&home.path().join("one"), u64::MAX, &mut |_| {
         Err(io::Error::other("enough"))
     });
     assert!(matches!(told, Err(Error::Io(error)) if error.to_string() == "enough"));
     let mut turn = 0;
-    let copied = image.copy(&home.path().join("two"), &mut |_| {
+    let copied = image.copy(&home.path().join("two"), u64::MAX, &mut |_| {
         turn += 1;
         if turn == 1 {
             for turn in 0..5 {
@@ -93,7 +93,7 @@ fn a_copy_ends_when_it_is_told_to_and_when_merges_cannot_wait() {
         Ok(())
     });
     assert_eq!(copied.unwrap(), None);
-    let copied = image.copy(&home.path().join("three"), &mut |_| Ok(()));
+    let copied = image.copy(&home.path().join("three"), u64::MAX, &mut |_| Ok(()));
     assert_eq!(copied.unwrap(), Some(Position(6)));
     check(&open(&home.path().join("three"), tiny()), &model, 0);
 }

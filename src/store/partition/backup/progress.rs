@@ -26,6 +26,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What was not used of a moment is not added to the next ones, beyond this.
 const BURST: Duration = Duration::from_millis(100);
 
+/// What is synced at once where there is a bound, so that a disk that is busy with it keeps the log waiting for a moment only.
+const PACED_SLICE_BYTES: u64 = 2 << 20;
+/// The same without a bound.
+const SLICE_BYTES: u64 = 16 << 20;
+
 /// How far it is. Any thread may look.
 #[derive(Debug)]
 pub struct Progress {
@@ -80,6 +85,14 @@ impl Progress {
 
     pub(super) fn expect(&self, bytes: u64) {
         self.total.store(bytes, Ordering::Relaxed);
+    }
+
+    /// How much is to be synced at once.
+    pub(super) fn slice_bytes(&self) -> u64 {
+        match self.bytes_per_s {
+            0 => SLICE_BYTES,
+            _ => PACED_SLICE_BYTES,
+        }
     }
 
     /// So many bytes were copied: waits until the next ones may be.

@@ -8,8 +8,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::mem;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use super::super::commit::flush_lag::FlushLag;
 use super::super::directory::inspection::Inspection;
@@ -155,18 +158,25 @@ impl Partitions {
         drop(held);
         self.directory().write_manifest(&partial.data())?;
         progress.enter(Stage::Verifying);
-        taking.open_once()?;
-        let shared: u64 = taking.shared.values().map(|file| file.bytes).sum();
-        let manifest = BackupManifest::write_manifest(
-            partial.path(),
-            (server, history),
-            (began_ms, as_of_ms),
-            partitions,
-            (taking.shared, progress),
-        )?;
+        let shared = mem::take(&mut taking.shared);
+        let shared_bytes: u64 = shared.values().map(|file| file.bytes).sum();
+        // Both read all of it, and either is held up by the processor rather than by the disk.
+        let (opened, manifest) = thread::scope(|both| {
+            let opening = both.spawn(|| taking.open_once());
+            let manifest = BackupManifest::write_manifest(
+                partial.path(),
+                (server, history),
+                (began_ms, as_of_ms),
+                partitions,
+                (shared, progress),
+            );
+            (opening.join(), manifest)
+        });
+        opened.unwrap_or_else(|panic| resume_unwind(panic))?;
+        let manifest = manifest?;
         Ok(Backup {
             path: partial.done()?,
-            new_bytes: manifest.bytes() - shared,
+            new_bytes: manifest.bytes() - shared_bytes,
             manifest,
         })
     }
@@ -259,7 +269,9 @@ impl Taking<'_> {
         for _ in 0..TRIES {
             let copied = partition
                 .image()
-                .copy(&folder, &mut |bytes| self.pass(bytes))
+                .copy(&folder, self.progress.slice_bytes(), &mut |bytes| {
+                    self.pass(bytes)
+                })
                 .map_err(|error| OpenError::from(error).within(&folder))?;
             let passing: &[&str] = match copied {
                 Some(_) => &["lock.mdb", "image.lock"],
