@@ -138,6 +138,21 @@ impl Report {
         *self.checked.entry(what).or_default() += count;
     }
 
+    /// A violation in a line: its name, what it is, and where the records are that prove it.
+    pub fn text(&self, violation: &Violation) -> String {
+        let Violation {
+            anomaly,
+            what,
+            proof,
+        } = violation;
+        let place = |Place { file, line }: &Place| match self.files.get(*file as usize) {
+            Some(name) => format!("{name}:{line}"),
+            None => line.to_string(),
+        };
+        let places = Vec::from_iter(proof.iter().map(place));
+        format!("{}: {what} [{}]", anomaly.name(), places.join(", "))
+    }
+
     /// All violations.
     pub fn total(&self) -> u64 {
         self.counts.values().sum()
@@ -147,20 +162,8 @@ impl Report {
 /// A line for each violation that is told, and a summary.
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Violation {
-            anomaly,
-            what,
-            proof,
-        } in &self.violations
-        {
-            write!(out, "{}: {what}", anomaly.name())?;
-            for (at, place) in proof.iter().enumerate() {
-                let file = self.files.get(place.file as usize);
-                let file = file.map_or("record", String::as_str);
-                let between = if at == 0 { " [" } else { ", " };
-                write!(out, "{between}{file}:{}", place.line)?;
-            }
-            out.write_str(if proof.is_empty() { "\n" } else { "]\n" })?;
+        for violation in &self.violations {
+            writeln!(out, "{}", self.text(violation))?;
         }
         let mut between = "checked ";
         for (what, count) in &self.checked {
