@@ -166,7 +166,7 @@ impl fmt::Display for Report {
             writeln!(out, "{}", self.text(violation))?;
         }
         let mut between = "checked ";
-        for (what, count) in &self.checked {
+        for (what, count) in self.checked.iter().filter(|(_, count)| **count > 0) {
             write!(out, "{between}{count} {what}")?;
             between = ", ";
         }

@@ -50,9 +50,4 @@ impl<W: Write> Writer<W> {
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
-
-    /// The file, when all is handed to the system.
-    pub fn into_inner(self) -> io::Result<W> {
-        self.out.into_inner().map_err(|error| error.into_error())
-    }
 }

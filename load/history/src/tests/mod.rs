@@ -98,6 +98,7 @@ fn first(what: &mut What) -> Option<&mut Answer> {
 
 const MUTATIONS: usize = 22;
 
+#[allow(clippy::too_many_lines)] // one arm for each way
 /// Breaks a history in one of the ways, if it has what is broken. Returns the name that this must be found under.
 fn mutate(way: usize, (events, all): &mut History, random: &mut Random) -> Option<Anomaly> {
     let is_append: fn(&Call) -> bool = |call| matches!(call, Call::Append { .. });
