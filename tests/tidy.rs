@@ -72,6 +72,7 @@ const CRATES: &[&str] = &[
     "src/wire",
     "src/gateway",
     "load/src",
+    "load/history/src",
     "load/peers/src",
 ];
 /// What may stand at the top of the repository.
@@ -399,9 +400,10 @@ fn layers_import_only_what_the_table_allows() {
 }
 
 /// What the load tool may have of the server's crates.
-const LOAD_IMPORTS: [&str; 4] = [
+const LOAD_IMPORTS: [&str; 5] = [
     " tideline_wire::tablestore",
     " tideline_base::tls::client",
+    " tideline_history::",
     " tideline_load::",
     " tideline_peers::",
 ];

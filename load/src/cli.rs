@@ -14,6 +14,7 @@ use crate::profile::{Flags, Load};
 use crate::profile::{
     access_bench, append, connect, crash, mixed, pages, poll, replay, room, slow, storm,
 };
+use crate::recording;
 use crate::run::scenario;
 use crate::{growth, people, people_bench, table};
 
@@ -61,6 +62,8 @@ pub enum Command {
     Growth(growth::Growth),
     /// Run profiles from a scenario file (TOML); its settings have the names of the flags
     Run(scenario::Scenario),
+    /// Say what is wrong with a history: what clients did and saw, beside what is stored
+    Check(recording::Check),
     /// Hold two results of the same profile against each other
     Compare(compare::Compare),
     /// Send real IRC logs, listen in several ways, check every line
@@ -100,6 +103,7 @@ impl Command {
             Command::Growth(args) => growth::run(args, measure),
             Command::Run(args) => run_all(&args.read()?),
             Command::Compare(args) => compare::run(args),
+            Command::Check(args) => recording::check(args),
             other => {
                 let (name, load) = other.profile()?;
                 load.execute(name)

@@ -4,6 +4,7 @@
 
 mod access;
 mod chat;
+mod history;
 mod peers;
 mod people;
 mod profiles;

@@ -9,13 +9,16 @@ use std::rc::Rc;
 
 use serde::Serialize;
 use serde_json::json;
+use tideline_history::{Answer, Digest, What};
 
 use crate::client::generator::{Flow, count};
 use crate::client::request::{Ask, Outcome, Session};
-use crate::client::template::{SLOT, Template};
+use crate::client::rpc::{Appended, read};
+use crate::client::template::{SLOT, Template, timeline_name};
 use crate::exit::Stop;
 use crate::profile::{Profile, need_files};
 use crate::random::Random;
+use crate::recording::{Recorded, Recording, append, reason};
 use crate::run::groups;
 use crate::run::tally::{Stock, Tallied, Tally};
 use crate::run::{Better, Run};
@@ -24,6 +27,7 @@ use crate::run::{Better, Run};
 #[derive(Clone, Debug, clap::Args, Serialize)]
 #[command(mut_arg("connections", |arg| arg.default_value("50")))]
 #[command(mut_arg("in_flight", |arg| arg.default_value("16")))]
+#[command(mut_arg("history", |arg| arg.conflicts_with_all(["preload", "prefix", "no_message_ids"])))]
 pub struct Append {
     #[command(flatten)]
     #[serde(flatten)]
@@ -40,6 +44,9 @@ pub struct Append {
     /// They are members of all timelines
     #[arg(long, requires = "users")]
     members: bool,
+    #[command(flatten)]
+    #[serde(flatten)]
+    recorded: Recorded,
     /// How many timelines to check at the end
     #[arg(long, default_value_t = 200)]
     sample: usize,
@@ -61,11 +68,28 @@ impl Profile for Append {
         let (size, ids) = (self.stock.size, !self.stock.no_message_ids);
         let number = |lane: usize| (lane as u64).checked_rem(self.users);
         let user = |lane| number(lane).map(|number| groups::user(run, number));
-        let open = Session::each_as(run, user, |lane| Appends::new(run, &tally, lane, size, ids));
+        let asked = self.recorded.history.is_some();
+        let recording = asked.then(|| Recording::new(&self.recorded)).transpose()?;
+        let open = Session::each_as(run, user, |lane| {
+            let mut appends = Appends::new(run, &tally, lane, size, ids);
+            let recording = recording.clone();
+            appends.record = recording.map(|recording| Record {
+                recording,
+                client: format!("connection-{lane}"),
+                user: user(lane).unwrap_or_default(),
+                ids: format!("{}-{lane}-", run.tag),
+                digest: Digest::of(&json!({ "text": Random::new(run.seed).text(size) })),
+            });
+            appends
+        });
         self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
         let tally = tally.take();
         tally.read_back(run, self.sample).await?;
+        if let Some(recording) = recording {
+            let names = (0..self.timelines).map(|timeline| tally.name(timeline));
+            recording.judge(run, names).await?;
+        }
         run.figure("busy", tally.busy as f64, "1", Better::Lower);
         run.detail("acknowledged", tally.total() - before);
         run.detail("prefix", tally.prefix);
@@ -79,6 +103,52 @@ pub(crate) struct Appends {
     template: Template,
     random: Random,
     sent: u64,
+    record: Option<Record>,
+}
+
+/// What a history has of the appends of a connection.
+struct Record {
+    recording: Rc<Recording>,
+    client: String,
+    user: String,
+    /// Message IDs begin so.
+    ids: String,
+    digest: Digest,
+}
+
+impl Record {
+    fn put(&self, timeline: &str, number: u64) {
+        let id = timeline_name(&self.ids, number);
+        let call = append(timeline, &self.user, &id, self.digest, None);
+        let what = What::Invoke(number, vec![call]);
+        self.recording.event(&self.client, what);
+        self.recording.flush();
+    }
+
+    fn take(&self, number: u64, outcome: &Outcome<'_>) -> Result<(), String> {
+        let what = match outcome {
+            Ok(result) => {
+                let Appended {
+                    sequence,
+                    timestamp,
+                    ..
+                } = read(result)?;
+                let (sequence, timestamp) = (Some(sequence), Some(timestamp));
+                let answer = Answer {
+                    sequence,
+                    timestamp,
+                    ..Answer::default()
+                };
+                What::Ok(number, vec![answer])
+            }
+            Err(refusal) if refusal.may_repeat() && refusal.data.reason != "busy" => {
+                What::Unknown(number, reason(refusal))
+            }
+            Err(refusal) => What::Fail(number, reason(refusal)),
+        };
+        self.recording.event(&self.client, what);
+        Ok(())
+    }
 }
 
 impl Appends {
@@ -92,22 +162,29 @@ impl Appends {
             template: Template::append(SLOT, prefix, tag.as_deref(), &text),
             random: Random::new(run.seed_of(lane as u64)),
             sent: 0,
+            record: None,
         }
     }
 }
 
 impl Ask for Appends {
-    /// The timeline.
-    type Asked = u64;
+    /// The timeline, and the message's number.
+    type Asked = (u64, u64);
 
-    fn put(&mut self, out: &mut Vec<u8>, request: u64) -> u64 {
+    fn put(&mut self, out: &mut Vec<u8>, request: u64) -> (u64, u64) {
         let timeline = self.random.below(self.tally.borrow().acked.len() as u64);
         self.template.stamp(out, &[request, timeline, self.sent]);
+        if let Some(record) = &self.record {
+            record.put(&self.tally.borrow().name(timeline), self.sent);
+        }
         self.sent += 1;
-        timeline
+        (timeline, self.sent - 1)
     }
 
-    fn take(&mut self, timeline: u64, outcome: Outcome<'_>) -> Result<(), String> {
+    fn take(&mut self, (timeline, number): (u64, u64), outcome: Outcome<'_>) -> Result<(), String> {
+        if let Some(record) = &self.record {
+            record.take(number, &outcome)?;
+        }
         let mut tally = self.tally.borrow_mut();
         match outcome {
             Ok(_) => tally.acked[timeline as usize] += 1,
@@ -136,9 +213,9 @@ mod tests {
         };
         refusal.data.retry = true;
         refusal.data.reason = "busy".into();
-        assert!(appends.take(0, Err(refusal.clone())).is_ok());
+        assert!(appends.take((0, 0), Err(refusal.clone())).is_ok());
         refusal.data.reason = "outcome_unknown".into();
-        assert!(appends.take(0, Err(refusal)).is_err());
+        assert!(appends.take((0, 0), Err(refusal)).is_err());
         assert_eq!(tally.borrow().busy, 1);
     }
 }

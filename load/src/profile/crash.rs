@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::exit::Stop;
 use crate::profile::Profile;
 use crate::random::Random;
+use crate::recording::Recorded;
 use crate::run::Run;
 use crate::trial::{Outgoing, Source, Trial};
 
@@ -29,6 +30,9 @@ pub struct Crash {
     /// How often the server is killed
     #[arg(long, default_value_t = 20)]
     pub(crate) rounds: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    recorded: Recorded,
 }
 
 impl Profile for Crash {
@@ -52,7 +56,7 @@ impl Profile for Crash {
             }
         });
         let (timelines, sources) = (shared.chain(own).collect(), sources.collect());
-        Trial::run(run, timelines, sources, self.rounds).await
+        Trial::run(run, timelines, sources, self.rounds, &self.recorded).await
     }
 }
 

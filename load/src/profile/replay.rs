@@ -2,7 +2,7 @@
 //!
 //! Owns: the plan of a replay: which writer has which file, the subscribers and their habits, when the server is
 //! killed. Promises: a repeated replay of the same data changes nothing (all answers are duplicates); timelines that
-//! hold something else are refused before anything is written. Must not: judge; that is `trial` and `history`.
+//! hold something else are refused before anything is written. Must not: judge; that is `trial` and `tideline_history`.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use crate::client::rpc::{Client, Message};
 use crate::exit::Stop;
 use crate::irc::{Folder, Log};
 use crate::profile::Profile;
+use crate::recording::Recorded;
 use crate::run::tally;
 use crate::run::{Better, Run};
 use crate::trial::{Outgoing, Source, Trial};
@@ -38,6 +39,9 @@ pub struct Replay {
     /// Kill the started server (SIGKILL) and start it again so often while messages are sent
     #[arg(long, default_value_t = 0, requires = "binary")]
     pub(crate) kills: u32,
+    #[command(flatten)]
+    #[serde(flatten)]
+    recorded: Recorded,
 }
 
 impl Profile for Replay {
@@ -58,7 +62,7 @@ impl Profile for Replay {
             }
         };
         let sources = (0..self.connections).map(source).collect();
-        Trial::run(run, timelines, sources, self.kills).await
+        Trial::run(run, timelines, sources, self.kills, &self.recorded).await
     }
 }
 

@@ -18,15 +18,15 @@ use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
-use self::subscriber::{Habit, Saw};
-use self::writer::Wrote;
+use self::subscriber::Habit;
 use crate::client::rpc::Client;
 use crate::exit::Stop;
 use crate::follower::Timelines;
-use crate::history::{self, History};
 use crate::outcome::recorder::Recorder;
 use crate::random::Random;
+use crate::recording::{Recorded, Recording};
 use crate::run::tally;
+use crate::run::tally::Page;
 use crate::run::{Counts, Phase, Run};
 
 /// Subscribers of each habit; together they follow every timeline.
@@ -63,11 +63,12 @@ pub(crate) struct Trial {
     /// How many of them are acknowledged.
     acknowledged: Vec<Cell<u64>>,
     acks: Rc<Recorder>,
+    recording: Rc<Recording>,
     began: Instant,
 }
 
 impl Trial {
-    fn new(run: &Rc<Run>, timelines: Vec<(String, u64)>) -> Trial {
+    fn new(run: &Rc<Run>, timelines: Vec<(String, u64)>, recording: Rc<Recording>) -> Trial {
         let (names, lengths): (Vec<String>, Vec<u64>) = timelines.into_iter().unzip();
         Trial {
             run: Rc::clone(run),
@@ -75,6 +76,7 @@ impl Trial {
             timelines: Timelines::new(names),
             lengths,
             acks: run.recorder("ack", Counts::Ended),
+            recording,
             began: Instant::now(),
         }
     }
@@ -85,8 +87,9 @@ impl Trial {
         timelines: Vec<(String, u64)>,
         sources: Vec<Source>,
         kills: u32,
+        recorded: &Recorded,
     ) -> Result<(), Stop> {
-        let trial = Trial::new(run, timelines);
+        let trial = Trial::new(run, timelines, Recording::new(recorded)?);
         let kinds = [Habit::FromTheStart, Habit::Midway, Habit::Cut];
         let listen =
             |number| subscriber::run(&trial, kinds[number / SUBSCRIBERS], number % SUBSCRIBERS);
@@ -95,58 +98,36 @@ impl Trial {
         let all = trial.lengths.iter().sum();
         let killing = kill(run, kills, all, &trial.acks);
         let together = try_join4(trial.write(sources), listening, killing, showing);
-        let (wrote, saw, (), ()) = Box::pin(together).await?;
+        Box::pin(together).await?;
         run.finish().await;
-        trial.judge(wrote, saw).await
+        trial.judge().await
     }
 
-    async fn write(&self, sources: Vec<Source>) -> Result<Vec<Wrote>, Stop> {
+    async fn write(&self, sources: Vec<Source>) -> Result<(), Stop> {
         // The subscribers from the start are to be there before the first message.
         sleep(Duration::from_millis(300)).await;
         self.run.begin().await;
         let sources = sources.into_iter().enumerate();
         let writers = sources.map(|(number, source)| writer::run(self, number, source));
-        let wrote = try_join_all(writers).await?;
+        try_join_all(writers).await?;
         // From here on `acknowledged` is how long each timeline is.
         self.run.end_early();
-        Ok(wrote)
+        Ok(())
     }
 
-    /// Reads all timelines back, puts them beside what writers and subscribers recorded, and judges.
-    async fn judge(&self, wrote: Vec<Wrote>, saw: Vec<Saw>) -> Result<(), Stop> {
+    /// Reads all timelines back, and judges what writers and subscribers recorded beside them.
+    async fn judge(&self) -> Result<(), Stop> {
         let checks = &self.run.checks;
         let mut client = Client::open(&self.run.url).await?;
-        let mut histories = Vec::new();
         for (index, name) in self.timelines.iter().enumerate() {
-            let scan = tally::whole(&mut client, name).await?;
-            let epoch = self.timelines.epoch(index);
-            if epoch.is_some_and(|epoch| epoch != scan.epoch) {
+            let page: Option<Page> = tally::page(&mut client, name, 1, 1).await?;
+            let epoch = self.timelines.epoch(index).zip(page.as_ref());
+            if epoch.is_some_and(|(epoch, page)| epoch != page.epoch) {
                 checks.fault(format_args!("{name}: its epoch changed"));
             }
-            histories.push(History {
-                name: name.clone(),
-                stored: scan.messages,
-                head: scan.head,
-                ..History::default()
-            });
         }
-        for (timeline, sent) in wrote.into_iter().flatten() {
-            checks.made("messages acknowledged", 1);
-            histories[timeline].sent.push(sent);
-        }
-        for (name, timelines) in saw {
-            for (timeline, marks) in timelines {
-                checks.made("messages pushed or resumed with", marks.len() as u64);
-                histories[timeline].watched.push((name.clone(), marks));
-            }
-        }
-        for history in &histories {
-            checks.made("messages read back", history.stored.len() as u64);
-            for (rule, what) in history::check(history) {
-                checks.fault(format_args!("{rule:?}: {what}"));
-            }
-        }
-        Ok(())
+        let names = self.timelines.iter().cloned();
+        self.recording.judge(&self.run, names).await
     }
 }
 
@@ -172,7 +153,7 @@ pub(crate) async fn kill(run: &Run, kills: u32, all: u64, acks: &Recorder) -> Re
 }
 
 /// Waits before the next attempt to connect, longer each time, or says that it has been long enough. `heard` is when
-/// the server last did what it was asked for.
+/// the server was last there: it took a connection, or did what it was asked for.
 pub(crate) async fn wait(heard: Instant, why: &impl Display) -> Result<(), Stop> {
     let away = heard.elapsed();
     if away > PATIENCE {

@@ -3,7 +3,6 @@
 //! Owns: when it joins, leaves, is cut and resumes; the record for the checker of histories. Promises: the record holds
 //! what came exactly as it came, so that the checker sees each gap and repetition. Must not: mend anything.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
@@ -13,9 +12,10 @@ use super::{SUBSCRIBERS, Trial, wait};
 use crate::client::pipe::Way;
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, Place, Stage};
-use crate::history::Mark;
 use crate::random::Random;
-use crate::run::{Phase, Run};
+use crate::recording::shown;
+use crate::run::Phase;
+use tideline_history::What;
 
 /// How often a subscriber looks what is due. It stays out of a timeline that it left for about as long.
 const LOOK: Duration = Duration::from_millis(50);
@@ -33,9 +33,6 @@ pub(super) enum Habit {
     Cut,
 }
 
-/// A subscriber, and what it saw, by timeline.
-pub(super) type Saw = (String, BTreeMap<usize, Vec<Mark>>);
-
 struct Subscriber<'a> {
     trial: &'a Trial,
     habit: Habit,
@@ -45,13 +42,13 @@ struct Subscriber<'a> {
     /// All positions together after the writing, and since when they are so.
     quiet: (u64, Instant),
     random: Random,
-    /// What came, by timeline.
-    marks: BTreeMap<usize, Vec<Mark>>,
+    /// Its name in the history.
+    name: String,
 }
 
 /// Follows its share of the timelines, and records everything until all that was written has come, or nothing comes for
 /// too long.
-pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Saw, Stop> {
+pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<(), Stop> {
     let follows = (number..trial.lengths.len()).step_by(SUBSCRIBERS);
     let due = |timeline: usize| match (habit, trial.lengths[timeline]) {
         (Habit::Midway, length) => (length / 3, Some(length * 2 / 3)),
@@ -61,10 +58,10 @@ pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Sa
         trial,
         habit,
         follower: Follower::new(&trial.timelines, follows.clone()),
-        dues: follows.clone().map(due).collect(),
+        dues: follows.map(due).collect(),
         quiet: (u64::MAX, trial.began),
         random: Random::new(trial.run.seed_of(number as u64)),
-        marks: follows.map(|timeline| (timeline, Vec::new())).collect(),
+        name: format!("{habit:?}-{number}"),
     };
     let mut heard = Instant::now();
     while !subscriber.is_through() {
@@ -72,7 +69,8 @@ pub(super) async fn run(trial: &Trial, habit: Habit, number: usize) -> Result<Sa
             wait(heard, &error).await?;
         }
     }
-    Ok((format!("{habit:?}-{number}"), subscriber.marks))
+    trial.recording.event(&subscriber.name, What::Settled);
+    Ok(())
 }
 
 impl Subscriber<'_> {
@@ -96,13 +94,16 @@ impl Subscriber<'_> {
     async fn session(&mut self, heard: &mut Instant) -> io::Result<()> {
         let run = &self.trial.run;
         self.follower.connect(&run.url, Way::Plain).await?;
+        // Before it is due it subscribes to nothing and hears nothing.
+        *heard = Instant::now();
         let cut_at = Instant::now() + Duration::from_millis(50 + self.random.below(550));
         let cutting = self.habit == Habit::Cut && run.phase() != Phase::Ending;
         let mut look = interval(LOOK);
         loop {
-            let (marks, fault) = (&mut self.marks, |what| run.checks.fault(what));
+            let (trial, name) = (self.trial, &self.name);
+            let fault = |what| run.checks.fault(what);
             tokio::select! {
-                read = self.follower.read(|event| hear(run, marks, event), fault) => {
+                read = self.follower.read(|event| hear(trial, name, event), fault) => {
                     read?;
                     *heard = Instant::now();
                 }
@@ -134,16 +135,21 @@ impl Subscriber<'_> {
     }
 }
 
-fn hear(run: &Run, marks: &mut BTreeMap<usize, Vec<Mark>>, event: Event<'_>) -> Result<(), String> {
+fn hear(trial: &Trial, name: &str, event: Event<'_>) -> Result<(), String> {
+    let called = |timeline: usize| trial.timelines[timeline].clone();
     match event {
-        Event::Joined { after, .. } => run.add("resumes", u64::from(after > 0)),
+        Event::Joined {
+            timeline, after, ..
+        } => {
+            trial.run.add("resumes", u64::from(after > 0));
+            let what = What::Subscribe(called(timeline), after);
+            trial.recording.event(name, what);
+        }
         Event::Heard(heard) => {
-            let marks = marks.entry(heard.timeline).or_default();
-            for message in heard.messages()? {
-                let mark = Mark::try_from(message).map_err(|odd| odd.to_string())?;
-                let id = String::new();
-                marks.push(Mark { id, ..mark });
-            }
+            let messages = heard.messages()?.into_iter().map(shown);
+            let messages = messages.collect::<Result<_, _>>()?;
+            let what = What::Push(called(heard.timeline), messages);
+            trial.recording.event(name, what);
         }
         Event::Refused(refusal) if refusal.data.retry => {}
         Event::Draining => {}

@@ -9,6 +9,7 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::json;
+use tideline_history::{Digest, What};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Outgoing, PATIENCE, Source, Trial, wait};
@@ -16,37 +17,35 @@ use crate::client::pipe::Way;
 use crate::client::rpc::{Appended, Refusal, put_request};
 use crate::exit::Stop;
 use crate::follower::{Event, Follower, OWN};
-use crate::history::{Ack, Sent, digest};
-
-/// All that was sent, in order, each with its timeline.
-pub(super) type Wrote = Vec<(usize, Sent)>;
+use crate::recording::{append, reason};
 
 struct Writer<'a> {
     trial: &'a Trial,
-    number: usize,
+    /// Its name in the history.
+    name: String,
     source: Source,
-    /// All messages so far. The request number of a message is its index.
-    sent: Wrote,
-    /// Not acknowledged, by index.
-    open: BTreeMap<usize, Outgoing>,
+    /// How many messages so far. The request number of a message is its index.
+    sent: usize,
+    /// Not acknowledged, by index, each with when it was first sent.
+    open: BTreeMap<usize, (Outgoing, Instant)>,
     /// Which of these are on the way. While there are others (refused, or lost with a connection) nothing new is sent.
     on_the_way: BTreeSet<usize>,
     /// The pause before they go out again.
     fence: Duration,
     /// When the next new message may be sent.
     due: Instant,
-    /// When an append was answered last.
-    answered: Instant,
+    /// When the server last took the connection or answered an append.
+    heard: Instant,
 }
 
 /// Sends all messages of a source, whatever happens to the connection; ends when all are answered.
-pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<Wrote, Stop> {
+pub(super) async fn run(trial: &Trial, number: usize, source: Source) -> Result<(), Stop> {
     let mut writer = Writer::new(trial, number, source);
     while let Err(error) = writer.session().await {
         trial.run.add("reconnects", 1);
-        wait(writer.answered, &error).await?;
+        wait(writer.heard, &error).await?;
     }
-    Ok(writer.sent)
+    Ok(())
 }
 
 impl<'a> Writer<'a> {
@@ -54,14 +53,14 @@ impl<'a> Writer<'a> {
         let now = Instant::now();
         Writer {
             trial,
-            number,
+            name: format!("writer-{number}"),
             source,
-            sent: Vec::new(),
+            sent: 0,
             open: BTreeMap::new(),
             on_the_way: BTreeSet::new(),
             fence: Duration::ZERO,
             due: now,
-            answered: now,
+            heard: now,
         }
     }
 
@@ -72,6 +71,7 @@ impl<'a> Writer<'a> {
         let mut follower = Follower::new(timelines, []);
         follower.user = Some(self.source.user.clone());
         follower.connect(&run.url, Way::Plain).await?;
+        self.heard = Instant::now();
         loop {
             if self.on_the_way.is_empty() && !self.open.is_empty() {
                 sleep(std::mem::take(&mut self.fence)).await;
@@ -80,7 +80,8 @@ impl<'a> Writer<'a> {
             if self.fill(follower.out()) && self.open.is_empty() {
                 return Ok(());
             }
-            let late = self.answered + PATIENCE;
+            self.trial.recording.flush();
+            let late = self.heard + PATIENCE;
             let is_early = self.due > Instant::now();
             let until = if is_early { self.due.min(late) } else { late };
             let fault = |what| run.checks.fault(what);
@@ -96,7 +97,7 @@ impl<'a> Writer<'a> {
 
     /// Sends again, in order, what has to go out again.
     fn repeat(&mut self, out: &mut Vec<u8>) {
-        for (index, message) in &self.open {
+        for (index, (message, _)) in &self.open {
             self.put(out, *index, message);
         }
         self.on_the_way.extend(self.open.keys());
@@ -113,19 +114,21 @@ impl<'a> Writer<'a> {
                 return true;
             };
             self.due += self.source.pause;
-            let index = self.sent.len();
+            let index = self.sent;
+            self.sent += 1;
             self.put(out, index, &message);
-            let user = Some(self.source.user.as_str());
-            let sent = Sent {
-                id: message.id.clone(),
-                writer: self.number,
-                digest: digest(user, &message.id, Some(&message.entry)),
-                at: self.trial.began.elapsed(),
-                ack: None,
-                refused: false,
-            };
-            self.sent.push((message.timeline, sent));
-            self.open.insert(index, message);
+            let Outgoing {
+                id,
+                entry,
+                expect_head,
+                ..
+            } = &message;
+            let timeline = &self.trial.timelines[message.timeline];
+            let digest = Digest::of(entry);
+            let call = append(timeline, &self.source.user, id, digest, *expect_head);
+            let what = What::Invoke(index as u64, vec![call]);
+            self.trial.recording.event(&self.name, what);
+            self.open.insert(index, (message, Instant::now()));
             self.on_the_way.insert(index);
         }
         false
@@ -151,10 +154,7 @@ impl<'a> Writer<'a> {
                     return Err("a reply to what is not on the way".into());
                 }
                 match &answer.outcome {
-                    Ok(_) => {
-                        self.open.remove(&index);
-                        self.acknowledged(index, &answer.result()?, *now)
-                    }
+                    Ok(_) => self.acknowledged(index, &answer.result()?, *now),
                     Err(refusal) => self.refused(index, refusal),
                 }
             }
@@ -170,40 +170,45 @@ impl<'a> Writer<'a> {
         now: Instant,
     ) -> Result<(), String> {
         let trial = self.trial;
-        self.answered = now;
-        let (timeline, sent) = &mut self.sent[index];
-        sent.ack = Some(Ack {
-            sequence: appended.sequence,
-            timestamp: appended.timestamp,
-            at: now - trial.began,
-        });
-        trial.acks.record(trial.began + sent.at, now);
-        trial.acknowledged[*timeline].update(|so_far| so_far + 1);
+        self.heard = now;
+        let (message, sent) = self.open.remove(&index).ok_or("not asked")?;
+        let answer = tideline_history::Answer {
+            sequence: Some(appended.sequence),
+            timestamp: Some(appended.timestamp),
+            ..tideline_history::Answer::default()
+        };
+        let what = What::Ok(index as u64, vec![answer]);
+        trial.recording.event(&self.name, what);
+        trial.acks.record(sent, now);
+        trial.acknowledged[message.timeline].update(|so_far| so_far + 1);
         trial.run.add("duplicates", u64::from(appended.duplicate));
-        let (id, kept, epoch) = (&sent.id, &appended.message_id, &appended.epoch);
-        if id != kept || !trial.timelines.is_epoch(*timeline, epoch) {
+        let (id, kept, epoch) = (&message.id, &appended.message_id, &appended.epoch);
+        if id != kept || !trial.timelines.is_epoch(message.timeline, epoch) {
             return Err(format!("{id} was acknowledged as {kept} in epoch {epoch}"));
         }
         Ok(())
     }
 
     fn refused(&mut self, index: usize, refusal: &Refusal) -> Result<(), String> {
-        let (timeline, sent) = &mut self.sent[index];
-        sent.refused = true;
+        let timeline = self.open.get(&index).ok_or("not asked")?.0.timeline;
         let data = &refusal.data;
+        let recording = &self.trial.recording;
         // A conditional append behind a refused one of its timeline must fail too; it goes out again behind it.
         let mut before = self.open.range(..index);
         let behind = data.reason == "condition_failed"
-            && before.any(|(index, message)| {
-                message.timeline == *timeline && !self.on_the_way.contains(index)
+            && before.any(|(index, (message, _))| {
+                message.timeline == timeline && !self.on_the_way.contains(index)
             });
         if behind || refusal.may_repeat() {
+            let what = What::Unknown(index as u64, reason(refusal));
+            recording.event(&self.name, what);
             self.trial.run.add("refusals", 1);
             self.fence = Duration::from_millis(data.retry_after_ms.unwrap_or(20).min(1_000));
             return Ok(());
         }
+        recording.event(&self.name, What::Fail(index as u64, reason(refusal)));
         self.open.remove(&index);
-        let name = &self.trial.timelines[*timeline];
+        let name = &self.trial.timelines[timeline];
         Err(format!("{name}: refused: {refusal}"))
     }
 }
@@ -212,13 +217,15 @@ impl<'a> Writer<'a> {
 mod tests {
     use super::*;
     use crate::client::rpc::Answer;
+    use crate::recording::{Recorded, Recording};
     use crate::run::Run;
     use crate::run::setup::plain;
 
     /// A writer of four messages, three of them on the way.
     fn with_writer(test: impl FnOnce(&mut Writer<'_>)) {
         let run = Run::new(&plain(), "ws://nowhere".into(), None);
-        let trial = Trial::new(&run, vec![("t".into(), 4)]);
+        let recording = Recording::new(&Recorded { history: None }).expect("a file");
+        let trial = Trial::new(&run, vec![("t".into(), 4)], recording);
         let message = |number: u64| Outgoing {
             timeline: 0,
             id: format!("m{number}"),
@@ -271,8 +278,7 @@ mod tests {
             writer.fill(&mut Vec::new());
             assert!(answer(writer, 4, r#""result":{}"#).is_err());
             assert_eq!(writer.trial.acknowledged[0].get(), 3);
-            let answered = writer.sent.iter().map(|(_, sent)| sent.ack.is_some());
-            assert!(answered.eq([true, true, true, false]));
+            assert!(writer.open.is_empty() && writer.sent == 4);
         });
     }
 
@@ -293,7 +299,7 @@ mod tests {
                 "{text}"
             );
             writer.fill(&mut new);
-            assert_eq!(writer.sent.len(), 4);
+            assert_eq!(writer.sent, 4);
             assert!(
                 refused(writer, 1, "condition_failed", false).is_err(),
                 "nothing before it"
