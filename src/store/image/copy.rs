@@ -57,8 +57,8 @@ impl Image {
     /// Copies the image into an empty folder and gives the position that the copy covers. `None` = merges could not
     /// rest for so long, and took a part away: what was copied is worth nothing. Blocks.
     ///
-    /// Each commit of the copy, which is a sync, and each read transaction is of so many bytes, or those of a slice of a
-    /// merge if that is less. A disk that is busy with a large one keeps the log waiting.
+    /// Each commit of the copy, which is a sync, and each read transaction is of so many bytes, or those of a merge's
+    /// slice if that is less. A disk that is busy with a large one keeps the log waiting.
     pub(crate) fn copy(
         &self,
         folder: &Path,

@@ -26,7 +26,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// What was not used of a moment is not added to the next ones, beyond this.
 const BURST: Duration = Duration::from_millis(100);
 
-/// What is synced at once where there is a bound, so that a disk that is busy with it keeps the log waiting for a moment only.
+/// What is synced at once where there is a bound: a disk that is busy with it keeps the log waiting for a moment only.
 const PACED_SLICE_BYTES: u64 = 2 << 20;
 /// The same without a bound.
 const SLICE_BYTES: u64 = 16 << 20;

@@ -17,7 +17,7 @@ use std::thread;
 use super::super::commit::flush_lag::FlushLag;
 use super::super::directory::inspection::Inspection;
 use super::super::directory::partition_folder;
-use super::super::follow::hold::Holder;
+use super::super::follow::hold_all::AllHeld;
 use super::super::shared::Shared;
 use super::super::{OpenError, Partitions};
 use super::manifest::{BackupManifest, BackupPartition, ListedFile};
@@ -42,26 +42,6 @@ pub struct Backup {
     pub manifest: BackupManifest,
     /// Bytes of its files that no backup before it has.
     pub new_bytes: u64,
-}
-
-/// The logs keep everything until this is dropped.
-struct Held(Vec<Arc<Shared>>);
-
-impl Held {
-    fn all(partitions: Vec<Arc<Shared>>) -> Held {
-        for partition in &partitions {
-            partition.hold.set(Holder::Backup, Position::ZERO);
-        }
-        Held(partitions)
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0
-            .iter()
-            .for_each(|one| one.hold.let_go(Holder::Backup));
-    }
 }
 
 /// An image in a backup.
@@ -120,7 +100,7 @@ impl Partitions {
             }
         };
         let set = self.inner.set.load_full();
-        let held = Held::all(set.live().cloned().collect());
+        let held = AllHeld::by_backup(set.live().cloned().collect());
         progress.enter(Stage::Copying);
         let began_ms = self.inner.clock.now_ms();
         let before = (!is_full).then(|| place.newest()).transpose()?.flatten();
@@ -133,7 +113,7 @@ impl Partitions {
             shared: BTreeMap::new(),
             copied: Vec::new(),
         };
-        let bytes = held.0.iter().map(|one| bytes_of(one)).sum();
+        let bytes = held.partitions().map(bytes_of).sum();
         progress.expect(bytes);
         if taking.before.is_none() {
             place.check_room(bytes)?;

@@ -7,5 +7,6 @@
 pub(super) mod each;
 pub(super) mod ended;
 pub(super) mod hold;
+pub(super) mod hold_all;
 pub(super) mod life;
 pub(super) mod tail;
