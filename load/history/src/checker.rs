@@ -47,18 +47,21 @@ impl Checker {
         let state = &mut self.state;
         let number = state.clients.number(client);
         let id = |op: &u64| (number, *op);
-        let done = match what {
-            What::Invoke(op, calls) => Ok(state.invoke(id(op), *at, calls, place)),
-            What::Ok(op, answers) => state.ok(id(op), *at, answers, place),
-            What::Fail(op, reason) => state.fail(id(op), reason, place),
-            What::Unknown(op, _) => state.unknown(id(op)),
+        let mut done = Ok(());
+        match what {
+            What::Invoke(op, calls) => state.invoke(id(op), *at, calls, place),
+            What::Ok(op, answers) => done = state.ok(id(op), *at, answers, place),
+            What::Fail(op, reason) => done = state.fail(id(op), reason, place),
+            What::Unknown(op, _) => done = state.unknown(id(op)),
             What::Subscribe(timeline, after) => {
-                Ok(state.subscribe(number, timeline, Some(*after), place))
+                state.subscribe(number, timeline, Some(*after), place);
             }
-            What::Unsubscribe(timeline) => Ok(state.subscribe(number, timeline, None, place)),
-            What::Push(timeline, messages) => state.pushed(number, timeline, messages, place),
-            What::Settled => Ok(state.settled(number, place)),
-        };
+            What::Unsubscribe(timeline) => state.subscribe(number, timeline, None, place),
+            What::Push(timeline, messages) => {
+                done = state.pushed(number, timeline, messages, place);
+            }
+            What::Settled => state.settled(number, place),
+        }
         done.map_err(|what| HistoryError::Record(format!("{client}: {what}")))
     }
 

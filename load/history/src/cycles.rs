@@ -1,7 +1,7 @@
 //! Circles of operations of several calls.
 //!
-//! Owns: who wrote behind whom, who read whose writes (G0, G1c). Promises: linear but for a sort; one circle is told for
-//! each knot. Must not: look at operations of one call: each of those is before or behind every other.
+//! Owns: who wrote behind whom, who read whose writes (G0, G1c). Promises: linear but for a sort; one circle is told
+//! for each knot. Must not: look at operations of one call: each of those is before or behind every other.
 
 use crate::report::{Anomaly, Place, Report};
 

@@ -5,9 +5,9 @@
 //! an answer, subscriptions, transactions, members. Each violation has the lines that prove it. Must not: know a server
 //! or a runtime: load profiles, tests and simulations all feed it.
 //!
-//! An append is answered with its sequence, so the order of all writes is given and nothing is searched for. The checker
-//! is told what is stored first, then each event in the order of time; whoever wrote the history sees to it that a call
-//! is in it before it is sent, and an answer after it came.
+//! An append is answered with its sequence, so the order of all writes is given and nothing is searched for. The
+//! checker is told what is stored first, then each event in the order of time; whoever wrote the history sees to it
+//! that a call is in it before it is sent, and an answer after it came.
 
 mod calls;
 mod checker;

@@ -1,35 +1,14 @@
 //! What lies at users: memberships, read positions, unread counts (V9).
 //!
-//! Owns: the model of them. Promises: what was on its way while a list was made may be in it or not; a count is compared
-//! at the head that is told beside it. Must not: know hidden or cleared messages; histories with them have no lists.
+//! Owns: the model of them. Promises: what was on its way while a list was made may be in it or not; a count is
+//! compared at the head that is told beside it. Must not: know hidden or cleared messages; histories with them have
+//! no lists.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::record::{Answer, Call, Conversation};
 use crate::report::{Anomaly, Place};
-use crate::state::{Asked, State};
-
-/// Between what a read position may be: what was acknowledged, and what was asked for.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mark {
-    low: u64,
-    high: u64,
-}
-
-#[derive(Debug, Default)]
-struct Membership {
-    /// By the last change that was acknowledged.
-    is_member: bool,
-    /// Changes without an answer.
-    open: u32,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct People {
-    /// By user and timeline.
-    marks: HashMap<u32, HashMap<u32, Mark>>,
-    members: BTreeMap<(u32, u32), Membership>,
-}
+use crate::state::{Asked, Mark, Membership, State};
 
 impl State {
     pub(crate) fn asked_of_people(&mut self, call: &Call) -> Asked {

@@ -23,8 +23,8 @@ pub enum What {
     Ok(u64, Vec<Answer>),
     /// The operation was refused, and is never done. The reason `condition_failed` is checked.
     Fail(u64, String),
-    /// The operation may have been done or not, and may yet be. One that is just not answered is the same, but its place
-    /// among others of its client is held: these were sent in order over one connection after another.
+    /// The operation may have been done or not, and may yet be. One that is just not answered is the same, but its
+    /// place among others of its client is held: these were sent in order over one connection after another.
     Unknown(u64, String),
     /// It begins to be pushed what follows this sequence of a timeline; pushes before this do not count any more.
     Subscribe(String, u64),

@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::cycles::Graph;
 use crate::order::Order;
-use crate::people::{Mark, People};
 use crate::record::Call;
 use crate::report::Place;
 use crate::stored::{Names, Stored};
@@ -75,4 +74,28 @@ impl View {
             (self.seen, self.seen_at) = (sequence, place);
         }
     }
+}
+
+/// Between what a read position may be: what was acknowledged, and what was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mark {
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+}
+
+/// Whether a user is a member.
+#[derive(Debug, Default)]
+pub(crate) struct Membership {
+    /// By the last change that was acknowledged.
+    pub(crate) is_member: bool,
+    /// Changes without an answer.
+    pub(crate) open: u32,
+}
+
+/// What lies at users.
+#[derive(Debug, Default)]
+pub(crate) struct People {
+    /// By user and timeline.
+    pub(crate) marks: HashMap<u32, HashMap<u32, Mark>>,
+    pub(crate) members: BTreeMap<(u32, u32), Membership>,
 }

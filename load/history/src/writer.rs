@@ -1,7 +1,8 @@
 //! Writing a history.
 //!
-//! Owns: the lines, and the clock of one process. Promises: what [`Writer::flush`] returned from is in the file, also if
-//! the process is killed then; the last line may be torn, which a check tells apart. Must not: decide what is recorded.
+//! Owns: the lines, and the clock of one process. Promises: what [`Writer::flush`] returned from is in the file, also
+//! if the process is killed then; the last line may be torn, which a check tells apart. Must not: decide what is
+//! recorded.
 
 use std::io::{self, BufWriter, Write};
 use std::time::Instant;

@@ -1,4 +1,6 @@
-//! Histories of a few lines, as they are in files: what a seed finds too seldom, and what can't be read.
+//! Histories of a few lines, as they are in files.
+//!
+//! Owns: what a seed finds too seldom, the lines that prove a violation, and what can't be read.
 
 use std::fs;
 
