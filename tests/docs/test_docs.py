@@ -310,7 +310,7 @@ class Page:
             self.socket = connect(self.url)
         elif "pip install" in command:
             self.installed(command)
-        elif re.search(r"\btideline-(load|peers) ", command) and not re.search("tests/|-load check ", command):
+        elif re.search(r"\btideline-(load|peers) ", command) and not re.search("tests/|-load check [^#]*$", command):
             self.load(command)
         elif missing := self.needs(command):
             self.missing.add(missing)

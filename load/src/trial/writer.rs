@@ -154,7 +154,10 @@ impl<'a> Writer<'a> {
                     return Err("a reply to what is not on the way".into());
                 }
                 match &answer.outcome {
-                    Ok(_) => self.acknowledged(index, &answer.result()?, *now),
+                    Ok(_) => {
+                        let asked = self.open.remove(&index).ok_or("not asked")?;
+                        self.acknowledged(index, asked, &answer.result()?, *now)
+                    }
                     Err(refusal) => self.refused(index, refusal),
                 }
             }
@@ -166,12 +169,12 @@ impl<'a> Writer<'a> {
     fn acknowledged(
         &mut self,
         index: usize,
+        (message, sent): (Outgoing, Instant),
         appended: &Appended,
         now: Instant,
     ) -> Result<(), String> {
         let trial = self.trial;
         self.heard = now;
-        let (message, sent) = self.open.remove(&index).ok_or("not asked")?;
         let answer = tideline_history::Answer {
             sequence: Some(appended.sequence),
             timestamp: Some(appended.timestamp),
