@@ -26,6 +26,8 @@ use seal::{KEY, KEY_PART};
 use tideline_base::ids::PartitionId;
 
 const LOCK: &str = "lock";
+/// What a restore fetches is in it until it is moved to its place.
+pub(super) const RESTORE_STAGING: &str = "restore.partial";
 
 /// An open data directory. The lock lasts as long as this value.
 pub(super) struct Directory {
@@ -91,7 +93,7 @@ impl Directory {
         let listed = |error| OpenError::from_io("list", path, error);
         for entry in fs::read_dir(path).map_err(listed)? {
             let name = entry.map_err(listed)?.file_name();
-            if name != LOCK && name != "lost+found" {
+            if name != LOCK && name != RESTORE_STAGING && name != "lost+found" {
                 return Err(OpenError::NotOurs {
                     path: path.to_owned(),
                 });
