@@ -3,8 +3,9 @@
 //! Owns: what there was before, and what is removed when the restore fails. Promises: nothing of another's is removed.
 //! Must not: know what is restored.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::super::directory::RESTORE_STAGING;
@@ -39,10 +40,11 @@ impl Target {
     /// Makes the folder that a backup is fetched to, which keeps another restore away.
     pub(super) fn stage(&mut self) -> Result<PathBuf, BackupError> {
         let staging = self.data.join(RESTORE_STAGING);
-        let made = match folder(&self.data) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => folder(&staging),
-        };
+        let whole = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.data);
+        let made = whole.and_then(|()| folder(&staging));
         made.map_err(|error| BackupError::io("make", &staging, error))?;
         self.staging = Some(staging.clone());
         Ok(staging)
