@@ -57,8 +57,8 @@ enum Command {
     Backup(BackupArgs),
     /// Make a data directory of a backup
     ///
-    /// As of the backup's end, of a time before, or of a position. It has a new history: clients that have seen more learn it from the
-    /// epochs.
+    /// As of the backup's end, of a time before, or of a position. It has a new history: clients that have seen more
+    /// learn it from the epochs.
     Restore(RestoreArgs),
     /// Check a data directory that no server uses, or a backup
     ///

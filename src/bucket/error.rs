@@ -5,8 +5,6 @@
 
 use std::fmt;
 
-use super::BucketPlace;
-
 /// Characters of what a store said that are shown.
 const SAID_MAX: usize = 240;
 
@@ -16,7 +14,7 @@ pub struct BucketError(pub(super) String);
 
 impl BucketError {
     /// What an error of the store's client means for a place.
-    pub(super) fn of(place: &BucketPlace, error: &object_store::Error) -> BucketError {
+    pub(super) fn of(place: &dyn fmt::Display, error: &object_store::Error) -> BucketError {
         BucketError(sentence(&place.to_string(), &error.to_string()))
     }
 
@@ -33,6 +31,22 @@ impl fmt::Display for BucketError {
 }
 
 impl std::error::Error for BucketError {}
+
+/// Whether the store does not know what was asked.
+pub(super) fn is_unknown(error: &object_store::Error) -> bool {
+    let text = error.to_string();
+    ["<Code>NotImplemented</Code>", "status code: 501"]
+        .iter()
+        .any(|one| text.contains(one))
+}
+
+/// Whether the answer was lost on the way.
+pub(super) fn is_cut(error: &object_store::Error) -> bool {
+    error.to_string().contains(LOST)
+}
+
+/// How the text of an error goes on that came on the way.
+const LOST: &str = "HTTP error: ";
 
 /// The store's client has the answer of the store in its text only.
 fn sentence(place: &str, text: &str) -> String {
@@ -70,8 +84,7 @@ fn between<'t>(text: &'t str, begin: &str, end: &str) -> Option<&'t str> {
 
 /// What the client's text ends with: the innermost error.
 fn last(text: &str) -> &str {
-    text.rsplit_once("HTTP error: ")
-        .map_or(text, |(_, last)| last)
+    text.rsplit_once(LOST).map_or(text, |(_, last)| last)
 }
 
 fn short(text: &str) -> String {

@@ -16,7 +16,10 @@ use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path as Key;
-use object_store::{BackoffConfig, ObjectStore as _, ObjectStoreExt as _, RetryConfig};
+use object_store::{
+    BackoffConfig, ObjectStore as _, ObjectStoreExt as _, PutMode, PutOptions, RetryConfig,
+};
+use tokio::time::sleep;
 
 pub use error::BucketError;
 pub use place::BucketPlace;
@@ -30,6 +33,8 @@ const FILES: &str = "files";
 const REPEATS: usize = 5;
 /// … and for so long.
 const REPEATS_FOR: Duration = Duration::from_secs(120);
+/// Between tries of what the store's client does not repeat.
+const PAUSE: Duration = Duration::from_millis(200);
 /// A named file that is longer is not read.
 const NAMED_BYTES_MAX: u64 = 64 << 20;
 
@@ -166,10 +171,29 @@ impl Bucket {
         Ok(Some(bytes.map_err(|error| self.failed(&error))?))
     }
 
-    /// Writes a named file, all at once.
-    pub async fn write(&self, name: &str, bytes: Bytes) -> Result<(), BucketError> {
-        let put = self.store.put(&self.key(name), bytes.into()).await;
-        put.map(drop).map_err(|error| self.failed(&error))
+    /// Writes a named file that is not there, all at once; `false` = there is another one of this name. A store that
+    /// does not know the condition writes over it.
+    pub async fn create(&self, name: &str, bytes: &Bytes) -> Result<bool, BucketError> {
+        let key = self.key(name);
+        for is_last in [false, false, true] {
+            let new = PutOptions::from(PutMode::Create);
+            let put = self.store.put_opts(&key, bytes.clone().into(), new).await;
+            match put {
+                Ok(_) => return Ok(true),
+                // Perhaps it was written by the try before, of which the answer was lost.
+                Err(object_store::Error::AlreadyExists { .. }) => {
+                    return Ok(self.read(name).await?.as_ref() == Some(bytes));
+                }
+                Err(error) if error::is_unknown(&error) => {
+                    let put = self.store.put(&key, bytes.clone().into()).await;
+                    return put.map(|_| true).map_err(|error| self.failed(&error));
+                }
+                // The client does not repeat what has a condition, where it does not know how far it came.
+                Err(error) if is_last || !error::is_cut(&error) => return Err(self.failed(&error)),
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+        Ok(false)
     }
 
     /// Removes a named file; one that is not there is removed already.

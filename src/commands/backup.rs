@@ -38,8 +38,8 @@ pub struct BackupArgs {
     /// What else is done with backups.
     #[command(subcommand)]
     what: Option<BackupCommand>,
-    /// The folder that backups go to, or s3://BUCKET/PREFIX; each is a folder in it, named after the time. With --url its
-    /// name below the server's `backup_directory` or `backup_bucket`.
+    /// The folder that backups go to, or s3://BUCKET/PREFIX; each is a folder in it, named after the time. With --url
+    /// its name below the server's `backup_directory` or `backup_bucket`.
     #[arg(required = true)]
     target: Option<String>,
     /// Copy all, also what is the same in the backup before. Without it such files are shared, as hard links.
@@ -51,7 +51,8 @@ pub struct BackupArgs {
     /// The data directory, if no server uses it [default: that of the settings].
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub data: Option<PathBuf>,
-    /// MiB a second to copy at most, and to send; 0 = no bound [default: with --url as the server's settings say, else no bound].
+    /// MiB a second to copy at most, and to send; 0 = no bound [default: with --url as the server's settings say, else
+    /// no bound].
     #[arg(long, value_name = "MIB")]
     rate: Option<u32>,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `tideline restore`: from a backup in a folder or a bucket to a data directory; and how `tideline verify` takes a backup.
+//! `tideline restore`: from a backup in a folder or a bucket to a data directory; and how `tideline verify` takes one.
 //!
 //! Owns: the arguments, and what is printed. Promises: a failure leaves nothing half done. Must not: know what a backup
 //! is made of; `src/store/partition/backup/` and `src/offsite/` do.

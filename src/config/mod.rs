@@ -196,9 +196,10 @@ keys! {
         /// Folder below which administrators may have backups made by `backup.start`; it must be there, best on another
         /// disk. Empty = they may not. `tideline backup` with the data directory needs none.
         backup_directory: PathBuf = PathBuf::new();
-        /// Folder of an S3-compatible store that such backups are sent to, as in "s3://bucket/prefix"; empty = they stay
-        /// in backup_directory. They are made there first, and only what the next one shares stays there. Credentials
-        /// come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION.
+        /// Folder of an S3-compatible store that such backups are sent to, as in "s3://bucket/prefix"; empty = they
+        /// stay in backup_directory. They are made there first, and the newest stays there, because the next one shares
+        /// its files. Credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+        /// AWS_ENDPOINT_URL, AWS_REGION.
         backup_bucket: String = String::new();
         /// Bytes a second that such a backup copies at most, so that writes get the disk, too; the same for bytes that
         /// are sent; 0 = no bound.

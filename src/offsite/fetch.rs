@@ -63,9 +63,11 @@ impl Offsite {
                 "the backup {place} is not whole: {} {what}; take another backup, with --full",
                 file.path
             )),
-            FetchError::Local(error) => {
-                local("write", path.as_deref().unwrap_or(Path::new("")), &error)
-            }
+            FetchError::Local(error) => local(
+                "write",
+                path.as_deref().unwrap_or_else(|| Path::new("")),
+                &error,
+            ),
             FetchError::Store(error) => refused(error),
         })
     }

@@ -5,9 +5,9 @@
 //!                    files/SHA256        the files that these name, each once
 //! ```
 //!
-//! Owns: what lies where, and in which order it is written. Promises: a backup is there whole, or not at all; backups of
-//! two histories never lie in one folder; a file that a backup needs is not removed, nor one that a backup under way may
-//! need; each call can be repeated. Must not: know what is in the files, or how a store is asked.
+//! Owns: what lies where, and in which order it is written. Promises: a backup is there whole, or not at all; where
+//! backups of one history are, none of another is sent; a file that a backup needs is not removed, nor one that a
+//! backup under way may need; each call can be repeated. Must not: know what is in the files, or how a store is asked.
 
 mod fetch;
 mod list;

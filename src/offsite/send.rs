@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
+use tideline_base::faults;
 use tideline_bucket::{Bucket, Stored};
 
 use super::{local, manifest, refused};
@@ -72,6 +74,9 @@ pub(super) async fn send(
     }
     let bytes = missing.values().map(|file| file.bytes).sum();
     progress.begin_to_send(bytes);
+    if faults::is_named("manifest_first") {
+        write_manifest(bucket, folder).await?;
+    }
     for (sha256, file) in missing {
         let path = folder.join(&file.path);
         let mut pass = |bytes: &[u8]| progress.pass_copied(bytes.len() as u64);
@@ -88,14 +93,27 @@ pub(super) async fn send(
         )));
     }
     check(bucket, &of.history).await?;
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    write_manifest(bucket, folder).await?;
+    Ok((placed(bucket, folder).place().to_string(), bytes))
+}
+
+/// The backup's own folder in the bucket.
+fn placed(bucket: &Bucket, folder: &Path) -> Bucket {
+    bucket.below(&folder.file_name().unwrap_or_default().to_string_lossy())
+}
+
+async fn write_manifest(bucket: &Bucket, folder: &Path) -> Result<(), BackupError> {
     let path = folder.join(BACKUP_MANIFEST);
     let text = fs::read(&path).map_err(|error| local("read", &path, &error))?;
-    let at = bucket.below(&name);
-    at.write(BACKUP_MANIFEST, text.into())
-        .await
-        .map_err(refused)?;
-    Ok((at.place().to_string(), bytes))
+    let to = placed(bucket, folder);
+    match to.create(BACKUP_MANIFEST, &text.into()).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(BackupError::refused(format!(
+            "{} is a backup already, which was begun in the same millisecond; try again",
+            to.place()
+        ))),
+        Err(error) => Err(refused(error)),
+    }
 }
 
 /// The files that backups name, by their SHA-256.

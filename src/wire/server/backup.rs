@@ -16,8 +16,8 @@ use super::super::schema::rules;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "backup.start.params")]
 pub struct Start {
-    /// The folder that it goes to, below `backup_directory`, or `backup_bucket` where that is set: 1 to 64 letters, digits, `.`, `_` and `-`, and no `.` at
-    /// the beginning. Made if it is not there.
+    /// The folder that it goes to, below `backup_directory`, or `backup_bucket` where that is set: 1 to 64 letters,
+    /// digits, `.`, `_` and `-`, and no `.` at the beginning. Made if it is not there.
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::FOLDER))]
     pub target: String,
     /// Whether all is copied, also what is the same in the backup before.

@@ -1,7 +1,7 @@
 //! How much of a backup is restored: up to its end, to a time, or to a position.
 //!
-//! Owns: which of these a backup reaches. Promises: one that it does not reach is refused with the first or last that it
-//! does. Must not: open a log.
+//! Owns: which of these a backup reaches. Promises: one that it does not reach is refused with the first or last that
+//! it does. Must not: open a log.
 
 use super::manifest::BackupManifest;
 use super::{BackupError, time_text};

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::directory::identity;
-use super::super::directory::manifest::{MANIFEST, Manifest};
+use super::super::directory::manifest::{MANIFEST, Manifest, RESTORE_STAGING};
 use super::super::directory::seal::Seal;
-use super::super::directory::{Directory, RESTORE_STAGING, partition_folder};
+use super::super::directory::{Directory, partition_folder};
 use super::super::{ImageOptions, OpenError, Rules};
 use super::manifest::{BackupManifest, BackupPartition};
 use super::place::{check_room, sync_parent, within};

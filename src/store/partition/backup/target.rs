@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use super::super::directory::RESTORE_STAGING;
+use super::super::directory::manifest::RESTORE_STAGING;
 use super::BackupError;
 use super::place::folder;
 

@@ -19,15 +19,13 @@ use std::path::{Path, PathBuf};
 
 use super::OpenError;
 use super::commit::disk_reserve::RESERVE;
-use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest};
+use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest, RESTORE_STAGING};
 use map::{Map, Origin};
 use network::refuse_network;
 use seal::{KEY, KEY_PART};
 use tideline_base::ids::PartitionId;
 
 const LOCK: &str = "lock";
-/// What a restore fetches is in it until it is moved to its place.
-pub(super) const RESTORE_STAGING: &str = "restore.partial";
 
 /// An open data directory. The lock lasts as long as this value.
 pub(super) struct Directory {
