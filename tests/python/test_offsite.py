@@ -217,7 +217,7 @@ def test_what_a_store_refuses_leaves_no_backup(store, tmp_path):
     [early] = store.backups()
     assert "not whole" in done(store, "backup", "list", WHERE)
     store.ask("DELETE", f"/backups/{early}")
-    no_backup("InternalError", harm=lambda method, target, _: refusal(500, "InternalError") if "backup.json" in target and method == "PUT" else None)
+    no_backup("AccessDenied", harm=lambda method, target, _: refusal(403, "AccessDenied") if "backup.json" in target and method == "PUT" else None)
     # What was sent of these is used, and all is well in the end.
     sent = [key for key in store.keys() if key.startswith(FILES)]
     assert sent
