@@ -18,5 +18,6 @@ pub mod commands;
 pub mod config;
 mod data_directory;
 pub mod logging;
+pub mod offsite;
 pub mod server;
 pub mod supervisor;

@@ -12,15 +12,16 @@ use std::sync::Arc;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tideline::commands::backup::{BackupArgs, RestoreArgs, backup, checked, restored};
+use tideline::commands::backup::{BackupArgs, backup};
 use tideline::commands::doctor::{examine, tell};
 use tideline::commands::dump::dump;
 use tideline::commands::export::{Account, Export, export};
 use tideline::commands::keys::{KeyCommand, KeyPlace, keys};
 use tideline::commands::output::Output;
 use tideline::commands::partitions::{PartitionCommand, partition};
+use tideline::commands::restore::{RestoreArgs, restored};
 use tideline::commands::talk::{TalkCommand, talk};
-use tideline::commands::verify::verify;
+use tideline::commands::verify::verified;
 use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
 use tideline::logging::{self, Failure, LogFormat, Logged};
 use tideline::server::Server;
@@ -56,8 +57,8 @@ enum Command {
     Backup(BackupArgs),
     /// Make a data directory of a backup
     ///
-    /// As of the backup's end, or of a time before. It has a new history: clients that have seen more learn it from the
-    /// epochs.
+    /// As of the backup's end, of a time before, or of a position. It has a new history: clients that have seen more
+    /// learn it from the epochs.
     Restore(RestoreArgs),
     /// Check a data directory that no server uses, or a backup
     ///
@@ -65,7 +66,7 @@ enum Command {
     /// runs. Prints each problem with its place; exit code 1 if there is one. Writes nothing: a copy that can't be
     /// written to will do.
     Verify {
-        /// The data directory, or the folder of a backup.
+        /// The data directory, or a backup: its folder, or s3://BUCKET/PREFIX/TIME, of which the checksums are checked.
         data: PathBuf,
         #[command(flatten)]
         limits: ConfigFile,
@@ -288,13 +289,7 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
             runtime.block_on(backup(&config, &args, out))
         }
         Command::Restore(args) => restored(&args, &limits, out),
-        Command::Verify { data, .. } => {
-            let (data, is_backup) = checked(&data, out)?;
-            match verify(&data, is_backup, &limits, out).map_err(|error| error.to_string())? {
-                true => Ok(()),
-                false => Err("the data directory is damaged".into()),
-            }
-        }
+        Command::Verify { data, .. } => verified(&data, &limits, out),
         Command::Dump { data, timeline, .. } => {
             let done = dump(&data, timeline.as_deref(), &limits, out);
             Ok(done.map_err(|error| error.to_string())?)

@@ -25,7 +25,8 @@ use crate::feed::Feed;
 use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::health::{Health, Scrape};
 use crate::metrics::{Metrics, Upkeep};
-use crate::partition::{Backups, Partitions};
+use crate::offsite::Offsite;
+use crate::partition::{BackupOptions, Backups, Partitions};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::reshape::Reshaper;
@@ -177,7 +178,13 @@ impl Server {
             config.reshape_options(),
             &tasks,
         );
-        let backups = Backups::new(&partitions, config.backup_options(), &clock, &tasks);
+        let elsewhere = Offsite::of_server(&config.backup_bucket);
+        let elsewhere = elsewhere.map_err(|error| StartError::Setting(error.to_string()))?;
+        let backup_options = BackupOptions {
+            elsewhere,
+            ..config.backup_options()
+        };
+        let backups = Backups::new(&partitions, backup_options, &clock, &tasks);
         show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());

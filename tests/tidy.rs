@@ -65,6 +65,7 @@ const LONG_FILES: &[&str] = &[
 const CRATES: &[&str] = &[
     "src",
     "src/base",
+    "src/bucket",
     "src/model",
     "src/store",
     "src/table",

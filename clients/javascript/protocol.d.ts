@@ -400,7 +400,7 @@ export type Backup = {
   "error"?: string | null;
   /** Of these, the bytes that no backup before it has; absent = it is not made. */
   "new_bytes"?: number | null;
-  /** Where it is on the server's machine; absent = it is not made. */
+  /** Where it is: a folder on the server's machine, or `s3://…`; absent = it is not made. */
   "path"?: string | null;
   /** When it was asked for, ms. */
   "since": number;
@@ -413,7 +413,7 @@ export type Backup = {
 };
 
 /** How far a backup is. */
-export type BackupState = ("waiting" | "copying" | "verifying" | "done" | "cancelled" | "failed");
+export type BackupState = ("waiting" | "copying" | "verifying" | "sending" | "done" | "cancelled" | "failed");
 
 /** Name to value, none nested. Names: 1 to 255 bytes, not starting with `#`. */
 export type Cells = { [name: string]: Scalar };
@@ -2630,7 +2630,7 @@ export interface Methods {
   /** Begin a backup, while all is served */
   "backup.start": {
     params: {
-      /** The folder that it goes to, below `backup_directory`: 1 to 64 letters, digits, `.`, `_` and `-`, and no `.` at the beginning. Made if it is not there. */
+      /** The folder that it goes to, below `backup_directory`, or `backup_bucket` where that is set: 1 to 64 letters, digits, `.`, `_` and `-`, and no `.` at the beginning. Made if it is not there. */
       "target": string;
       /** Bytes a second at most, 0 = no bound; absent = as `backup_bytes_per_s` says. */
       "bytes_per_s"?: number | null;

@@ -1,17 +1,18 @@
-//! `tideline backup` and `tideline restore`: from data to a backup, and back.
+//! `tideline backup`: from data to a backup in a folder or a bucket; which there are, and which can go.
 //!
 //! Owns: the arguments, and what is printed. Promises: one line says what was made, and where; a failure leaves nothing
-//! half done. Must not: know what a backup is made of; `src/store/partition/backup/` does.
+//! half done. Must not: know what a backup is made of; `src/store/partition/backup/` and `src/offsite/` do.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde::de::IgnoredAny;
 use serde_json::json;
+use tideline_bucket::BucketPlace;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::remote::{Remote, RemoteError, RunningServer};
@@ -19,14 +20,12 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigFile};
 use crate::data_directory::Store;
 use crate::metrics::Metrics;
+use crate::offsite::Offsite;
 use crate::partition::{
-    BACKUP_DATA, BACKUP_MANIFEST, BackupManifest, OpenError, Progress, directory_map,
-    listed_backups, prune_backups, restore, time_text,
+    Backup, BackupError, BackupManifest, Elsewhere as _, OpenError, Partitions, Progress,
+    directory_map, listed_backups, prune_backups, remove_place, time_text,
 };
-use crate::people::People;
-use crate::table::Catalog;
-use crate::timeline::Limits;
-use crate::wire::server::backup::{Backup, BackupState, StatusNow};
+use crate::wire::server::backup::{self as told, BackupState, StatusNow};
 
 /// What is backed up, and where to.
 #[derive(Debug, Args)]
@@ -34,12 +33,13 @@ use crate::wire::server::backup::{Backup, BackupState, StatusNow};
 #[command(override_usage = "tideline backup [OPTIONS] <TARGET>\n       \
     tideline backup list <FOLDER>\n       \
     tideline backup prune --keep <NUMBER> <FOLDER>")]
+#[command(after_help = BUCKETS)]
 pub struct BackupArgs {
     /// What else is done with backups.
     #[command(subcommand)]
     what: Option<BackupCommand>,
-    /// The folder that backups go to; each is a folder in it, named after the time. With --url its name below the
-    /// server's `backup_directory`.
+    /// The folder that backups go to, or s3://BUCKET/PREFIX; each is a folder in it, named after the time. With --url
+    /// its name below the server's `backup_directory` or `backup_bucket`.
     #[arg(required = true)]
     target: Option<String>,
     /// Copy all, also what is the same in the backup before. Without it such files are shared, as hard links.
@@ -51,7 +51,8 @@ pub struct BackupArgs {
     /// The data directory, if no server uses it [default: that of the settings].
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub data: Option<PathBuf>,
-    /// MiB a second to copy at most; 0 = no bound [default: with --url as the server's settings say, else no bound].
+    /// MiB a second to copy at most, and to send; 0 = no bound [default: with --url as the server's settings say, else
+    /// no bound].
     #[arg(long, value_name = "MIB")]
     rate: Option<u32>,
     #[command(flatten)]
@@ -61,49 +62,27 @@ pub struct BackupArgs {
     pub settings: ConfigFile,
 }
 
+/// Behind the options, because it holds for the arguments of all.
+pub(super) const BUCKETS: &str = "\
+A bucket of an S3-compatible store is asked with what the environment has: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and, \
+where they are needed, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL and AWS_CA_BUNDLE (a PEM file).";
+
 /// What is done with backups that were made.
 #[derive(Debug, Subcommand)]
 pub enum BackupCommand {
     /// Print the backups in a folder, the oldest first.
     List {
-        /// The folder.
+        /// The folder, or s3://BUCKET/PREFIX.
         folder: PathBuf,
     },
     /// Remove the oldest backups of a folder. Those that are kept need nothing of them.
     Prune {
-        /// The folder.
+        /// The folder, or s3://BUCKET/PREFIX.
         folder: PathBuf,
         /// How many are kept.
         #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
         keep: u32,
     },
-}
-
-/// What is restored, and where to.
-#[derive(Debug, Args)]
-pub struct RestoreArgs {
-    /// The folder of one backup.
-    source: PathBuf,
-    /// The data directory to make: an empty folder, or none yet.
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
-    /// Leave out all that was committed later, as in 2026-11-26T21:30:00Z, or ms since 1970.
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    to: Option<u64>,
-    /// The settings of the directory's server.
-    #[command(flatten)]
-    pub settings: ConfigFile,
-}
-
-fn time(text: &str) -> Result<u64, String> {
-    if let Ok(ms) = text.parse() {
-        return Ok(ms);
-    }
-    let wrong =
-        || format!("`{text}` is neither a time like 2026-11-26T21:30:00Z nor ms since 1970");
-    let at = humantime::parse_rfc3339_weak(text).map_err(|_| wrong())?;
-    let since = at.duration_since(UNIX_EPOCH).map_err(|_| wrong())?;
-    u64::try_from(since.as_millis()).map_err(|_| wrong())
 }
 
 /// Makes a backup.
@@ -113,12 +92,9 @@ pub async fn backup(
     out: &mut dyn Write,
 ) -> Result<(), RemoteError> {
     match &args.what {
-        Some(BackupCommand::List { folder }) => return list(folder, out),
+        Some(BackupCommand::List { folder }) => return list(folder, out).await,
         Some(BackupCommand::Prune { folder, keep }) => {
-            for path in prune_backups(folder, *keep as usize)? {
-                writeln!(out, "removed {}", path.display())?;
-            }
-            return Ok(());
+            return prune(folder, *keep as usize, out).await;
         }
         None => {}
     }
@@ -128,6 +104,12 @@ pub async fn backup(
         is_full: args.full,
         bytes_per_s: args.rate.map(|mib| u64::from(mib) << 20),
     };
+    if args.server.url.is_some() && BucketPlace::is_meant(target) {
+        return Err(format!(
+            "a running server sends backups where its settings say: set backup_bucket = \"{target}\" there, and name a folder in it instead"
+        )
+        .into());
+    }
     let Some(mut server) = args.server.open().await? else {
         return of_directory(config, &asked, out).await;
     };
@@ -157,18 +139,57 @@ struct Asked<'a> {
     bytes_per_s: Option<u64>,
 }
 
-fn list(folder: &Path, out: &mut dyn Write) -> Result<(), RemoteError> {
-    for (path, read) in listed_backups(folder)? {
-        let path = path.display();
-        match read {
-            Ok(read) => writeln!(
-                out,
-                "{path}: {} bytes, as of {}",
-                read.bytes(),
-                time_text(read.as_of_ms)
-            )?,
-            Err(error) => writeln!(out, "{path}: {error}")?,
+/// A folder of a bucket, if a path is meant to be one.
+pub(super) fn bucket_of(path: &Path) -> Result<Option<BucketPlace>, RemoteError> {
+    let text = path.to_str().filter(|text| BucketPlace::is_meant(text));
+    Ok(text.map(BucketPlace::read).transpose()?)
+}
+
+async fn list(folder: &Path, out: &mut dyn Write) -> Result<(), RemoteError> {
+    if let Some(place) = bucket_of(folder)? {
+        for one in Offsite::open(&place)?.listed().await? {
+            match &one.lacks {
+                Some(what) => writeln!(out, "{}: not whole: {what}", one.place)?,
+                None => tell_listed(&one.place, &one.manifest, out)?,
+            }
         }
+        return Ok(());
+    }
+    for (path, read) in listed_backups(folder)? {
+        tell_listed(&path.display(), &read, out)?;
+    }
+    Ok(())
+}
+
+fn tell_listed(
+    at: &dyn fmt::Display,
+    read: &Result<BackupManifest, BackupError>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match read {
+        Ok(read) => {
+            let (bytes, as_of) = (read.bytes(), time_text(read.as_of_ms));
+            writeln!(out, "{at}: {bytes} bytes, as of {as_of}")
+        }
+        Err(error) => writeln!(out, "{at}: {error}"),
+    }
+}
+
+async fn prune(folder: &Path, keep: usize, out: &mut dyn Write) -> Result<(), RemoteError> {
+    if let Some(place) = bucket_of(folder)? {
+        let pruned = Offsite::open(&place)?.prune(keep).await?;
+        for at in pruned.backups {
+            writeln!(out, "removed {at}")?;
+        }
+        let (files, bytes) = (pruned.files, pruned.bytes);
+        writeln!(
+            out,
+            "removed {files} files that no backup needs, {bytes} bytes"
+        )?;
+        return Ok(());
+    }
+    for path in prune_backups(folder, keep)? {
+        writeln!(out, "removed {}", path.display())?;
     }
     Ok(())
 }
@@ -178,6 +199,8 @@ async fn of_directory(
     asked: &Asked<'_>,
     out: &mut dyn Write,
 ) -> Result<(), RemoteError> {
+    let bucket = bucket_of(Path::new(asked.target))?;
+    let bucket = bucket.as_ref().map(Offsite::open).transpose()?;
     if directory_map(&config.data)?.is_none() {
         let path = config.data.clone();
         return Err(OpenError::NothingThere { path }.into());
@@ -188,15 +211,51 @@ async fn of_directory(
     drop(store);
     let (taken, to) = (partitions.clone(), PathBuf::from(asked.target));
     let (is_full, bytes_per_s) = (asked.is_full, asked.bytes_per_s.unwrap_or(0));
+    let staging = staging_of(&config.data);
     let made = tokio::task::spawn_blocking(move || {
         let progress = Progress::new(bytes_per_s);
-        taken.back_up(&to, env!("CARGO_PKG_VERSION"), is_full, &progress)
+        match bucket {
+            Some(bucket) => sent(&taken, &bucket, &staging, is_full, &progress),
+            None => {
+                let made = taken.back_up(&to, VERSION, is_full, &progress)?;
+                Ok((made.path.display().to_string(), made))
+            }
+        }
     });
     let made = made.await;
     partitions.close().await;
-    let made = made??;
+    let (at, made) = made?.map_err(|error: BackupError| error)?;
     let of = (made.manifest.bytes(), made.new_bytes);
-    tell_made(&made.path.display(), of, made.manifest.as_of_ms, out)
+    tell_made(&at, of, made.manifest.as_of_ms, out)
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The folder beside a data directory where a backup of it is made that is sent elsewhere.
+fn staging_of(data: &Path) -> PathBuf {
+    let whole = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
+    let mut name = whole.file_name().unwrap_or_default().to_owned();
+    name.push(".backup-staging");
+    whole.with_file_name(name)
+}
+
+/// Makes a backup beside the data directory, sends it, and removes it there.
+fn sent(
+    partitions: &Partitions,
+    bucket: &Offsite,
+    staging: &Path,
+    is_full: bool,
+    progress: &Progress,
+) -> Result<(String, Backup), BackupError> {
+    bucket.check("", &partitions.history().to_string(), progress)?;
+    let made = partitions.back_up(staging, VERSION, is_full, progress);
+    let sent = made.and_then(|mut made| {
+        let (at, new_bytes) = bucket.send("", &made, is_full, progress)?;
+        made.new_bytes = new_bytes;
+        Ok((at, made))
+    });
+    remove_place(staging)?;
+    sent
 }
 
 fn tell_made(
@@ -236,7 +295,10 @@ async fn of_served(
             }
             BackupState::Cancelled => return Err("the backup was cancelled".into()),
             BackupState::Failed => return Err(now.error.unwrap_or_default().into()),
-            BackupState::Waiting | BackupState::Copying | BackupState::Verifying => {
+            BackupState::Waiting
+            | BackupState::Copying
+            | BackupState::Verifying
+            | BackupState::Sending => {
                 tell(&now)?;
                 sleep(LOOK_EVERY).await;
             }
@@ -247,7 +309,7 @@ async fn of_served(
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// How far it is, on one line of a terminal.
-fn tell(backup: &Backup) -> io::Result<()> {
+fn tell(backup: &told::Backup) -> io::Result<()> {
     let mut to = io::stderr();
     if !to.is_terminal() {
         return Ok(());
@@ -255,59 +317,11 @@ fn tell(backup: &Backup) -> io::Result<()> {
     let what = match backup.state {
         BackupState::Waiting => "waiting for a split or merge".to_owned(),
         BackupState::Verifying => "verifying".to_owned(),
+        BackupState::Sending => {
+            format!("sent {} of {} MiB", backup.done >> 20, backup.total >> 20)
+        }
         _ => format!("{} of about {} MiB", backup.done >> 20, backup.total >> 20),
     };
     write!(to, "\r\x1b[K{what}\r")?;
     to.flush()
-}
-
-/// Makes a data directory of a backup.
-pub fn restored(
-    args: &RestoreArgs,
-    limits: &Limits,
-    out: &mut dyn Write,
-) -> Result<(), RemoteError> {
-    let rules = People::rules(limits, Catalog::default());
-    let done = restore(&args.source, &args.data, args.to, &rules)?;
-    for (id, position) in &done.partitions {
-        writeln!(out, "partition {id}: to {position}")?;
-    }
-    let at = time_text(args.to.unwrap_or(done.manifest.as_of_ms));
-    let (data, history) = (args.data.display(), done.history);
-    Ok(writeln!(
-        out,
-        "{data}: as of {at}, with the new history {history}"
-    )?)
-}
-
-/// Finds the data directory to verify, and says whether it lies in a backup. The files of a backup are held against its
-/// manifest first.
-pub fn checked(path: &Path, out: &mut dyn Write) -> Result<(PathBuf, bool), RemoteError> {
-    if !path.join(BACKUP_MANIFEST).exists() {
-        return Ok((path.to_owned(), false));
-    }
-    let manifest = BackupManifest::read(path)?;
-    manifest.check_files(path, &Progress::new(0))?;
-    let (bytes, at) = (manifest.bytes(), time_text(manifest.as_of_ms));
-    let (history, server) = (&manifest.history, &manifest.server);
-    writeln!(
-        out,
-        "a backup of history {history}, as of {at}, made by {server}: {bytes} bytes, every checksum fits"
-    )?;
-    Ok((path.join(BACKUP_DATA), true))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::time;
-
-    #[test]
-    fn a_time_is_a_date_or_ms() {
-        assert_eq!(time("1793180000000"), Ok(1_793_180_000_000));
-        assert_eq!(time("1970-01-02T00:00:00Z"), Ok(86_400_000));
-        assert_eq!(time("1970-01-01 00:00:01.500"), Ok(1_500));
-        for wrong in ["", "yesterday", "1970-13-01", "-5"] {
-            assert!(time(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -7,6 +7,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use super::remote::RemoteError;
+use super::restore::checked;
 use crate::clock::Clock;
 use crate::credentials::verify_stored;
 use crate::ids::{HistoryId, PartitionId};
@@ -14,6 +16,18 @@ use crate::partition::{Inspected, Inspection, OpenError};
 use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
 use crate::table::{Catalog, Indexed, verify_indexes};
 use crate::timeline::{Limits, StoredTimelines, Verified};
+
+/// Checks a data directory or a backup, and writes what it finds. `Err` = there is a problem.
+pub fn verified(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<(), RemoteError> {
+    // Of one in a bucket the checksums are all that is held against something.
+    let Some((data, is_backup)) = checked(data, out)? else {
+        return Ok(());
+    };
+    match verify(&data, is_backup, limits, out).map_err(|error| error.to_string())? {
+        true => Ok(()),
+        false => Err("the data directory is damaged".into()),
+    }
+}
 
 /// Checks a data directory, or the one in a backup, and writes what it finds. `true` = no problem.
 pub fn verify(

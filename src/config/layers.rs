@@ -110,6 +110,7 @@ impl Config {
         let directory = Some(&self.backup_directory).filter(|path| !path.as_os_str().is_empty());
         partition::BackupOptions {
             directory: directory.cloned(),
+            elsewhere: None,
             bytes_per_s: self.backup_bytes_per_s,
             version: env!("CARGO_PKG_VERSION"),
         }

@@ -24,6 +24,8 @@ mod webhook;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use tideline_bucket::BucketPlace;
+
 pub use auth::AuthKey;
 pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
 pub use entrance::TlsKey;
@@ -194,7 +196,13 @@ keys! {
         /// Folder below which administrators may have backups made by `backup.start`; it must be there, best on another
         /// disk. Empty = they may not. `tideline backup` with the data directory needs none.
         backup_directory: PathBuf = PathBuf::new();
-        /// Bytes a second that such a backup copies at most, so that writes get the disk, too; 0 = no bound.
+        /// Folder of an S3-compatible store that such backups are sent to, as in "s3://bucket/prefix"; empty = they
+        /// stay in backup_directory. They are made there first, and the newest stays there, because the next one shares
+        /// its files. Credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+        /// AWS_ENDPOINT_URL, AWS_REGION.
+        backup_bucket: String = String::new();
+        /// Bytes a second that such a backup copies at most, so that writes get the disk, too; the same for bytes that
+        /// are sent; 0 = no bound.
         backup_bytes_per_s: u64 = 67_108_864, 0 to 1_099_511_627_776;
     }
     "timelines" {
@@ -316,7 +324,23 @@ impl Config {
         self.tls.files()?;
         self.trusted_networks()?;
         self.check_splits()?;
+        self.check_backups()?;
         self.check_tablestore()
+    }
+
+    fn check_backups(&self) -> Result<(), ConfigError> {
+        if self.backup_bucket.is_empty() {
+            return Ok(());
+        }
+        BucketPlace::read(&self.backup_bucket)
+            .map_err(|error| ConfigError(format!("backup_bucket: {error}")))?;
+        match self.backup_directory.as_os_str().is_empty() {
+            true => Err(ConfigError(
+                "backup_bucket needs backup_directory: backups are made there before they are sent"
+                    .to_owned(),
+            )),
+            false => Ok(()),
+        }
     }
 
     /// What is split by itself would become one again at the next start.
@@ -444,6 +468,7 @@ mod tests {
             "listen",
             "insecure",
             "backup_directory",
+            "backup_bucket",
             "log",
             "log_format",
             "partitions",

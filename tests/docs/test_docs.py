@@ -32,6 +32,7 @@ PAGES = sorted(
 MADE = {"docs/API.md", "docs/METRICS.md"}
 
 BUILDS = "builds or tests the project, as the command does that runs this"
+STORE = "it asks a store; tests/python/test_offsite.py has one"
 MACHINE = "changes the machine: installs packages or copies files to /etc"
 PIECE = "a piece of a program"
 NO_COMMAND = "no command: it shows a format or a message"
@@ -66,6 +67,12 @@ NOT_RUN = {
         "tideline backup /mnt/backups": MACHINE,
         "tideline backup minutes": "goes on until it is ended; tests/python/test_backup.py runs it",
         "backups/nightly/2": NO_COMMAND,
+        "tideline backup s3:": STORE,
+        "tideline backup list s3:": STORE,
+        "tideline verify s3:": STORE,
+        "tideline restore s3:": STORE,
+        "tideline backup prune s3:": STORE,
+        "s3://my-bucket": NO_COMMAND,
     },
     "docs/CONSOLE.md": {
         "apt-get": MACHINE,

@@ -374,6 +374,41 @@ def test_a_backup_is_restored_to_a_point(backed_up, tmp_path):
     assert run(server, "restore", made, "--data", data, "--to", "yesterday").returncode == 2
 
 
+def test_a_backup_is_restored_to_a_position(backed_up, tmp_path):
+    server = backed_up(partitions=2)
+    names = [f"t{n}" for n in range(8)]
+    with Client(server) as client:
+        for name in names:
+            client.call("timeline.create", timeline=name)
+        for n in range(4):
+            for name in names:
+                client.append(name, {"n": n})
+                time.sleep(0.003)
+    made = server.backup()
+    server.stop()
+    ended = run(server, "restore", made, "--data", tmp_path / "whole")
+    last = {line.split()[1]: int(line.split()[-1]) for line in ended.stdout.splitlines() if line.startswith("partition ")}
+    assert len(last) == 2 and min(last.values()) > 10, ended.stdout
+    for number, partition in enumerate(last):
+        at = last[partition] - 5
+        where = tmp_path / f"cut-{number}"
+        where.mkdir()
+        ended = run(server, "restore", made, "--data", where / "data", "--to-position", f"{partition}{at}")
+        assert ended.returncode == 0 and f"partition {partition} to {at}\n" in ended.stdout, ended.stdout + ended.stderr
+        other = Server(where)
+        good(other, other.data)
+        other.start()
+        found = counts(other, names)
+        other.kill()
+        # What was written one after the other is there up to one moment, over both partitions.
+        there = [n < found[name] for n in range(4) for name in names]
+        assert there == sorted(there, reverse=True) and 8 < sum(there) < 32, found
+    data = tmp_path / "no"
+    assert f"ends with position {last['0:']}" in refusal(server, "restore", made, "--data", data, "--to-position", f"0:{last['0:'] + 1}")
+    assert "has no partition 9; it has 0, 1" in refusal(server, "restore", made, "--data", data, "--to-position", "9:1")
+    assert run(server, "restore", made, "--data", data, "--to-position", "0:1", "--to", "1").returncode == 2 and not data.exists()
+
+
 def test_a_second_backup_copies_what_is_new_and_needs_nothing_of_the_first(backed_up, tmp_path):
     server = backed_up(segment_bytes=1_048_576, memtable_bytes=1_048_576)
 

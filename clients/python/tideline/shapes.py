@@ -1145,7 +1145,7 @@ class BackupStatusResult(TypedDict, total=False):
 class _Backup(TypedDict):
     done: int
     since: int
-    state: Literal['waiting'] | Literal['copying'] | Literal['verifying'] | Literal['done'] | Literal['cancelled'] | Literal['failed']
+    state: Literal['waiting'] | Literal['copying'] | Literal['verifying'] | Literal['sending'] | Literal['done'] | Literal['cancelled'] | Literal['failed']
     target: str
     total: int
 

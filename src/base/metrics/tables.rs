@@ -128,7 +128,7 @@ groups! {
             "One for each that was asked for.";
         failures: Counter, "tideline_backup_failures_total"
             "Backups that failed, those that were cancelled left out. Nothing of them is left.",
-            "Should be 0. The log has the error, and backup.status the last one: a full or missing disk, or damage that the backup has met.";
+            "Should be 0. The log has the error, and backup.status the last one: a full or missing disk or bucket, credentials that a store refuses, or damage that the backup has met.";
         newest: Gauge, "tideline_backup_newest_seconds"
             "The moment that the newest backup since the start shows, s since 1970; 0 = there is none.",
             "time() minus it is what a lost disk would cost. An alert on it is yours to set: only you know how often one is to be made.";

@@ -202,7 +202,7 @@ pub(super) const COUNTERS: &[Counter] = &[
         advice: "The log has the error: a full disk, or a stopped partition." },
     Counter { metric: "tideline_backup_failures_total", label: "", values: &[], above: 0.0, window_s: 3_600, severity: Warning,
         what: "Backups have failed: {value}.",
-        advice: "The log and backup.status have the error: a full or missing disk, or damage that the backup has met." },
+        advice: "The log and backup.status have the error: a full or missing disk or bucket, credentials that a store refuses, or damage that the backup has met." },
     Counter { metric: "tideline_feed_resyncs_total", label: "partition", values: &[], above: 0.0, window_s: RECENT_S, severity: Info,
         what: "Pushes of partition {label} were so late that subscribers read from the store; nothing is lost.",
         advice: "See the log for a failed read, and whether the processors are saturated." },

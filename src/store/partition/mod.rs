@@ -39,8 +39,9 @@ pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
 pub use backup::{
     BACKUP_DATA, BACKUP_MANIFEST, Backup, BackupError, BackupJob, BackupManifest, BackupOptions,
-    BackupOutcome, BackupPartition, BackupRefusal, BackupStage, Backups, ListedBackup, Progress,
-    Restored, listed_backups, prune_backups, restore, time_text,
+    BackupOutcome, BackupPartition, BackupRefusal, BackupStage, Backups, Elsewhere, Fetched,
+    ListedBackup, ListedFile, Progress, RestorePoint, Restored, listed_backups, prune_backups,
+    remove_place, restore, restore_fetched, time_text,
 };
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;

@@ -16,8 +16,8 @@ use super::super::schema::rules;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "backup.start.params")]
 pub struct Start {
-    /// The folder that it goes to, below `backup_directory`: 1 to 64 letters, digits, `.`, `_` and `-`, and no `.` at
-    /// the beginning. Made if it is not there.
+    /// The folder that it goes to, below `backup_directory`, or `backup_bucket` where that is set: 1 to 64 letters,
+    /// digits, `.`, `_` and `-`, and no `.` at the beginning. Made if it is not there.
     #[schemars(length(min = 1, max = 64), regex(pattern = rules::FOLDER))]
     pub target: String,
     /// Whether all is copied, also what is the same in the backup before.
@@ -79,7 +79,7 @@ pub struct Backup {
     pub done: u64,
     /// About how many there are to copy.
     pub total: u64,
-    /// Where it is on the server's machine; absent = it is not made.
+    /// Where it is: a folder on the server's machine, or `s3://…`; absent = it is not made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The moment that it shows, ms: later writes are not in it. Absent = it is not made.
@@ -107,6 +107,8 @@ pub enum BackupState {
     Copying,
     /// The copy is read once.
     Verifying,
+    /// The copy is sent to `backup_bucket`; `done` and `total` are of the bytes that are not there yet.
+    Sending,
     /// It is made.
     Done,
     /// It was cancelled, and nothing of it is left.

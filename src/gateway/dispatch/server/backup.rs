@@ -45,6 +45,7 @@ fn shown(job: BackupJob) -> backup::Backup {
             BackupStage::Waiting => State::Waiting,
             BackupStage::Copying => State::Copying,
             BackupStage::Verifying => State::Verifying,
+            BackupStage::Sending => State::Sending,
         },
         done,
         total,
@@ -56,9 +57,9 @@ fn shown(job: BackupJob) -> backup::Backup {
     };
     match job.outcome {
         None => {}
-        Some(BackupOutcome::Made(made)) => {
+        Some(BackupOutcome::Made { backup: made, at }) => {
             shown.state = State::Done;
-            shown.path = Some(made.path.display().to_string());
+            shown.path = Some(at);
             shown.as_of = Some(made.manifest.as_of_ms);
             shown.bytes = Some(made.manifest.bytes());
             shown.new_bytes = Some(made.new_bytes);

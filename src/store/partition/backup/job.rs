@@ -4,6 +4,8 @@
 //! goes away; it is made below the configured folder, so that no caller can have files written elsewhere. Must not:
 //! know who may ask for it.
 
+use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +14,14 @@ use tokio_util::task::TaskTracker;
 
 use super::super::Partitions;
 use super::super::panics::caught;
+use super::place::{folder, prune};
 use super::progress::Progress;
 use super::{Backup, BackupError};
 use tideline_base::clock::Clock;
 use tideline_base::metrics;
+
+/// In the configured folder, where backups are made that go elsewhere.
+const STAGING: &str = ".staging";
 
 /// Makes backups for callers. Cheap to clone.
 #[derive(Clone)]
@@ -38,10 +44,29 @@ struct Inner {
 pub struct BackupOptions {
     /// The folder that they are made below; `None` = none is made for a caller.
     pub directory: Option<PathBuf>,
+    /// Where they are sent from there; then only the newest stays in the folder, as what the next one shares.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
     /// Bytes a second, where a caller says nothing else; 0 = no bound.
     pub bytes_per_s: u64,
     /// The program's version.
     pub version: &'static str,
+}
+
+/// A place beyond this machine that backups are sent to. Its calls block.
+pub trait Elsewhere: fmt::Debug + Send + Sync {
+    /// Refuses what could not be sent to a folder there, before anything is made: backups of another history, no
+    /// access.
+    fn check(&self, target: &str, history: &str, progress: &Progress) -> Result<(), BackupError>;
+
+    /// Sends a backup to a folder there, with `is_full` also what is there already; it is there whole, or not at all.
+    /// Where it is, and the bytes that were sent.
+    fn send(
+        &self,
+        target: &str,
+        backup: &Backup,
+        is_full: bool,
+        progress: &Progress,
+    ) -> Result<(String, u64), BackupError>;
 }
 
 /// A backup, under way or ended.
@@ -61,7 +86,12 @@ pub struct BackupJob {
 #[derive(Clone, Debug)]
 pub enum BackupOutcome {
     /// It was made.
-    Made(Arc<Backup>),
+    Made {
+        /// What it is; where, on this machine.
+        backup: Arc<Backup>,
+        /// Where it is for good.
+        at: String,
+    },
     /// It was cancelled.
     Cancelled,
     /// It failed, for this reason.
@@ -129,10 +159,15 @@ impl Backups {
             outcome: None,
         });
         drop(last);
-        let (backups, to) = (self.clone(), directory.join(target));
+        let (backups, target) = (self.clone(), target.to_owned());
+        let to = match inner.options.elsewhere {
+            // No target has this name: backups that were made for this folder stay.
+            Some(_) => directory.join(STAGING).join(&target),
+            None => directory.join(&target),
+        };
         inner
             .tasks
-            .spawn_blocking(move || backups.run(&to, is_full, &progress));
+            .spawn_blocking(move || backups.run(&target, &to, is_full, &progress));
         Ok(())
     }
 
@@ -156,29 +191,27 @@ impl Backups {
         self.cancel();
     }
 
-    fn run(&self, to: &Path, is_full: bool, progress: &Progress) {
+    fn run(&self, target: &str, to: &Path, is_full: bool, progress: &Progress) {
         let inner = &self.inner;
-        let version = inner.options.version;
         inner.metrics.running.count(1);
-        let made = caught("a backup", || {
-            inner.partitions.back_up(to, version, is_full, progress)
-        });
+        let made = caught("a backup", || self.made(target, to, is_full, progress));
         inner.metrics.running.count(0);
         let outcome = match made {
-            Some(Ok(backup)) => {
-                let (path, bytes) = (backup.path.display(), backup.manifest.bytes());
-                tracing::info!(%path, bytes, new_bytes = backup.new_bytes, "a backup was made");
+            Some(Ok((backup, at))) => {
+                let bytes = backup.manifest.bytes();
+                tracing::info!(%at, bytes, new_bytes = backup.new_bytes, "a backup was made");
                 inner.metrics.made.increment(1);
                 inner.metrics.newest.count(backup.manifest.as_of_ms / 1_000);
                 inner.metrics.bytes.count(bytes);
-                BackupOutcome::Made(Arc::new(backup))
+                let backup = Arc::new(backup);
+                BackupOutcome::Made { backup, at }
             }
             Some(Err(BackupError::Cancelled)) => {
-                tracing::info!(to = %to.display(), "a backup was cancelled");
+                tracing::info!(target, "a backup was cancelled");
                 BackupOutcome::Cancelled
             }
             Some(Err(error)) => {
-                tracing::error!(%error, to = %to.display(), "a backup has failed");
+                tracing::error!(%error, target, "a backup has failed");
                 BackupOutcome::Failed(error.to_string())
             }
             None => {
@@ -192,6 +225,38 @@ impl Backups {
         if let Some(job) = &mut *self.job() {
             job.outcome = Some(outcome);
         }
+    }
+
+    /// Makes it in a folder, and sends it from there if it goes elsewhere; where it is for good.
+    fn made(
+        &self,
+        target: &str,
+        to: &Path,
+        is_full: bool,
+        progress: &Progress,
+    ) -> Result<(Backup, String), BackupError> {
+        let (partitions, options) = (&self.inner.partitions, &self.inner.options);
+        let Some(elsewhere) = &options.elsewhere else {
+            let made = partitions.back_up(to, options.version, is_full, progress)?;
+            let at = made.path.display().to_string();
+            return Ok((made, at));
+        };
+        elsewhere.check(target, &partitions.history().to_string(), progress)?;
+        if let Some(staging) = to.parent() {
+            match folder(staging) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(BackupError::io("make", staging, error));
+                }
+                _ => {}
+            }
+        }
+        let mut made = partitions.back_up(to, options.version, is_full, progress)?;
+        let sent = elsewhere.send(target, &made, is_full, progress);
+        // Whether it was sent or not: the next one shares its files.
+        prune(to, 1)?;
+        let (at, new_bytes) = sent?;
+        made.new_bytes = new_bytes;
+        Ok((made, at))
     }
 
     fn job(&self) -> MutexGuard<'_, Option<BackupJob>> {

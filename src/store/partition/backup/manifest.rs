@@ -8,6 +8,7 @@
 //! is a file that is missing or too many. Must not: open a log or an image.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::super::directory::manifest::sync;
-use super::BackupError;
 use super::progress::Progress;
+use super::{BACKUP_DATA, BackupError};
 
 /// The manifest's name in a backup.
 pub const MANIFEST: &str = "backup.json";
@@ -64,13 +65,30 @@ pub struct BackupPartition {
     pub last_crc: u32,
 }
 
+/// A file of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListedFile {
+pub struct ListedFile {
     /// Below the backup's folder, with slashes.
-    pub(super) path: String,
-    pub(super) bytes: u64,
-    sha256: String,
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: String,
+}
+
+impl ListedFile {
+    /// Whether it leads out of no folder: a manifest may be anybody's.
+    fn is_below(&self) -> bool {
+        let is_hash = self.sha256.len() == 64
+            && self
+                .sha256
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_hash
+            && text(Path::new(&self.path)) == self.path
+            && Path::new(&self.path).starts_with(BACKUP_DATA)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -143,24 +161,32 @@ impl BackupManifest {
                 "{} is not a backup, because it has no {MANIFEST}; name the folder of one backup",
                 folder.display()
             )),
-            io::ErrorKind::InvalidData => damaged(&path),
+            io::ErrorKind::InvalidData => damaged(&folder.display()),
             _ => BackupError::io("read", &path, error),
         })?;
-        let sealed: Sealed = serde_json::from_str(&text).map_err(|_| damaged(&path))?;
+        BackupManifest::parse(text.as_bytes(), &folder.display())
+    }
+
+    /// Reads the text of a manifest; `of` is where the backup is.
+    pub fn parse(text: &[u8], of: &dyn fmt::Display) -> Result<BackupManifest, BackupError> {
+        let sealed: Sealed = serde_json::from_slice(text).map_err(|_| damaged(of))?;
         let backup = sealed.backup.get();
-        let format: Format = serde_json::from_str(backup).map_err(|_| damaged(&path))?;
+        let format: Format = serde_json::from_str(backup).map_err(|_| damaged(of))?;
         if format.format != FORMAT {
             return Err(BackupError::refused(format!(
-                "the backup {} has format {}, and this version reads format {FORMAT}; use the version that made it",
-                folder.display(),
+                "the backup {of} has format {}, and this version reads format {FORMAT}; use the version that made it",
                 format.format
             )));
         }
         let found = hex(digest::digest(&digest::SHA256, backup.as_bytes()).as_ref());
         if found != sealed.sha256 {
-            return Err(damaged(&path));
+            return Err(damaged(of));
         }
-        serde_json::from_str(backup).map_err(|_| damaged(&path))
+        let manifest: BackupManifest = serde_json::from_str(backup).map_err(|_| damaged(of))?;
+        match manifest.files.iter().all(ListedFile::is_below) {
+            true => Ok(manifest),
+            false => Err(damaged(of)),
+        }
     }
 
     /// Holds every file of a backup against the manifest; the first that is not as it was is an error.
@@ -196,6 +222,12 @@ impl BackupManifest {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
+    /// All files.
+    #[must_use]
+    pub fn files(&self) -> &[ListedFile] {
+        &self.files
+    }
+
     /// What is known of a file.
     pub(super) fn file(&self, path: &Path) -> Option<&ListedFile> {
         self.files.iter().find(|file| Path::new(&file.path) == path)
@@ -207,11 +239,8 @@ impl BackupManifest {
     }
 }
 
-fn damaged(path: &Path) -> BackupError {
-    BackupError::refused(format!(
-        "{} is damaged; take another backup",
-        path.display()
-    ))
+fn damaged(of: &dyn fmt::Display) -> BackupError {
+    BackupError::refused(format!("{of}/{MANIFEST} is damaged; take another backup"))
 }
 
 fn spoilt(folder: &Path, path: &str, what: &str) -> BackupError {
@@ -326,6 +355,35 @@ mod tests {
         fs::write(&one, b"some bytes").unwrap();
         fs::write(home.path().join("data/three"), b"").unwrap();
         assert!(refusal(home.path()).contains("data/three is no part of it"));
+    }
+
+    #[test]
+    fn a_manifest_names_no_file_outside() {
+        let home = tempfile::tempdir().unwrap();
+        let made = made(home.path());
+        for path in [
+            "/etc/x",
+            "data/../../x",
+            "../data/x",
+            "data//x",
+            "data/./x",
+            "x",
+            "",
+        ] {
+            let mut hostile = made.clone();
+            hostile.files[0].path = path.to_owned();
+            let text = hostile.sealed().unwrap();
+            assert!(
+                BackupManifest::parse(text.as_bytes(), &"b").is_err(),
+                "{path}"
+            );
+        }
+        let mut hostile = made.clone();
+        hostile.files[0].sha256 = "../x".to_owned();
+        let text = hostile.sealed().unwrap();
+        assert!(BackupManifest::parse(text.as_bytes(), &"b").is_err());
+        let text = made.sealed().unwrap();
+        assert_eq!(BackupManifest::parse(text.as_bytes(), &"b").unwrap(), made);
     }
 
     #[test]

@@ -11,21 +11,26 @@
 mod job;
 mod manifest;
 mod place;
+mod point;
 mod progress;
 mod restore;
 mod reuse;
 mod take;
+mod target;
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-pub use job::{BackupJob, BackupOptions, BackupOutcome, BackupRefusal, Backups};
-pub use manifest::{BackupManifest, BackupPartition, MANIFEST as BACKUP_MANIFEST};
-pub use place::{Listed as ListedBackup, listed as listed_backups, prune as prune_backups};
+pub use job::{BackupJob, BackupOptions, BackupOutcome, BackupRefusal, Backups, Elsewhere};
+pub use manifest::{BackupManifest, BackupPartition, ListedFile, MANIFEST as BACKUP_MANIFEST};
+pub use place::{
+    Listed as ListedBackup, listed as listed_backups, prune as prune_backups, remove_place,
+};
+pub use point::RestorePoint;
 pub use progress::{Progress, Stage as BackupStage};
-pub use restore::{Restored, restore};
+pub use restore::{Fetched, Restored, restore, restore_fetched};
 pub use take::Backup;
 
 use super::OpenError;
@@ -61,7 +66,8 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    fn refused(text: impl Into<String>) -> BackupError {
+    /// It can't be done, for this reason.
+    pub fn refused(text: impl Into<String>) -> BackupError {
         BackupError::Refused { text: text.into() }
     }
 

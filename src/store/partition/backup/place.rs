@@ -176,6 +176,20 @@ pub fn prune(folder: &Path, keep: usize) -> Result<Vec<PathBuf>, BackupError> {
     Ok(removed)
 }
 
+/// Removes a folder that only passed backups on, with those that are in it; whatever else is there stays.
+pub fn remove_place(folder: &Path) -> Result<(), BackupError> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    prune(folder, 1)?;
+    for (path, _) in listed(folder)? {
+        remove(&path)?;
+    }
+    let _ = fs::remove_file(folder.join(LOCK));
+    let _ = fs::remove_dir(folder);
+    Ok(())
+}
+
 /// The names in a folder, in order.
 fn names(folder: &Path) -> Result<Vec<String>, BackupError> {
     let list = || -> io::Result<Vec<String>> {

@@ -17,9 +17,16 @@ pub enum Stage {
     Copying,
     /// The copy is opened and read.
     Verifying,
+    /// The copy is sent to a bucket.
+    Sending,
 }
 
-const STAGES: [Stage; 3] = [Stage::Waiting, Stage::Copying, Stage::Verifying];
+const STAGES: [Stage; 4] = [
+    Stage::Waiting,
+    Stage::Copying,
+    Stage::Verifying,
+    Stage::Sending,
+];
 
 /// A wait is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -75,12 +82,21 @@ impl Progress {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
+    /// Whether it is to end.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
     pub(super) fn enter(&self, stage: Stage) {
         self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// Begins to send so many bytes, with none of them sent.
+    pub fn begin_to_send(&self, bytes: u64) {
+        self.done.store(0, Ordering::Relaxed);
+        self.expect(bytes);
+        self.enter(Stage::Sending);
     }
 
     pub(super) fn expect(&self, bytes: u64) {
@@ -95,8 +111,8 @@ impl Progress {
         }
     }
 
-    /// So many bytes were copied: waits until the next ones may be.
-    pub(super) fn pass_copied(&self, bytes: u64) -> io::Result<()> {
+    /// So many bytes were copied, or are about to be sent: waits until the next ones may be. Blocks.
+    pub fn pass_copied(&self, bytes: u64) -> io::Result<()> {
         self.done.fetch_add(bytes, Ordering::Relaxed);
         self.pass_read(bytes)
     }

@@ -5,7 +5,10 @@
 //! clients which saw more than there is now are told by its epochs. Must not: change the backup, or restore over
 //! anything.
 //!
-//! A time cuts logs, and no image can be cut: so the earliest one is that of the last batch that an image covers.
+//! A time cuts logs, and no image can be cut: so the earliest one is that of the last batch that an image covers. A
+//! position cuts the log of its partition, and the time of its batch those of the others.
+//!
+//! What comes from elsewhere is fetched into a folder in the data directory, on the same disk, and moved from there.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -14,14 +17,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::directory::identity;
-use super::super::directory::manifest::{MANIFEST, Manifest};
+use super::super::directory::manifest::{MANIFEST, Manifest, RESTORE_STAGING};
 use super::super::directory::seal::Seal;
 use super::super::directory::{Directory, partition_folder};
 use super::super::{ImageOptions, OpenError, Rules};
 use super::manifest::{BackupManifest, BackupPartition};
 use super::place::{check_room, sync_parent, within};
+use super::point::{Cut, RestorePoint, check_point, check_time_of};
 use super::progress::Progress;
-use super::{BACKUP_DATA, BackupError, time_text};
+use super::target::Target;
+use super::{BACKUP_DATA, BackupError};
 use crate::image::Image;
 use crate::log::{self, LocalStorage, LogCopy, segment_firsts};
 use tideline_base::ids::{HistoryId, PartitionId, Position};
@@ -33,22 +38,28 @@ pub struct Restored {
     pub history: HistoryId,
     /// The partitions, each with the last position of its log.
     pub partitions: Vec<(PartitionId, Position)>,
-    /// What was restored.
-    pub manifest: BackupManifest,
+    /// The moment that it shows, ms since 1970.
+    pub as_of_ms: u64,
 }
 
-/// Makes the data directory `data` of a backup. With `to_ms` nothing that was committed later is in it. Blocks.
+/// A backup that is not on this machine yet.
+pub struct Fetched<'f> {
+    /// What it is.
+    pub manifest: BackupManifest,
+    /// Has its files in a folder that is there and empty, each with its checksum verified.
+    pub fetch: &'f mut dyn FnMut(&Path) -> Result<(), BackupError>,
+}
+
+/// Makes the data directory `data` of a backup in a folder, up to a point. Blocks.
 pub fn restore(
     source: &Path,
     data: &Path,
-    to_ms: Option<u64>,
+    point: RestorePoint,
     rules: &Arc<dyn Rules>,
 ) -> Result<Restored, BackupError> {
     let manifest = BackupManifest::read(source)?;
-    if let Some(to_ms) = to_ms {
-        check_time(&manifest, to_ms)?;
-    }
-    let is_new = empty(data)?;
+    check_point(&manifest, point)?;
+    let target = Target::begin(data)?;
     if within(data, source) {
         return Err(BackupError::refused(format!(
             "{} is in the backup; name a folder elsewhere",
@@ -56,88 +67,81 @@ pub fn restore(
         )));
     }
     manifest.check_files(source, &Progress::new(0))?;
-    let below = source.join(BACKUP_DATA);
-    let mut described = Manifest::read(&below.join(MANIFEST))?;
-    described.origin.history = HistoryId::random();
-    let mut restore = Restore {
-        source: below,
-        data: data.to_owned(),
-        is_new,
-        directory: Directory::restoring(data, described)?,
-        is_done: false,
+    Restore::of(source, target, false)?.run(&manifest, point, rules)
+}
+
+/// The same of a backup that has to be fetched first.
+pub fn restore_fetched(
+    of: Fetched<'_>,
+    data: &Path,
+    point: RestorePoint,
+    rules: &Arc<dyn Rules>,
+) -> Result<Restored, BackupError> {
+    let manifest = of.manifest;
+    check_point(&manifest, point)?;
+    let mut target = Target::begin(data)?;
+    let source = target.stage()?;
+    // A log that is cut is written anew.
+    let logs = manifest
+        .files()
+        .iter()
+        .filter(|file| is_of_log(Path::new(&file.path)));
+    let cut: u64 = match point {
+        RestorePoint::End => 0,
+        _ => logs.map(|file| file.bytes).sum(),
     };
-    let (history, partitions) = restore.run(&manifest, to_ms, rules)?;
-    restore.is_done = true;
-    Ok(Restored {
-        history,
-        partitions,
-        manifest,
-    })
+    check_room(data, manifest.bytes() + cut)?;
+    (of.fetch)(&source)?;
+    Restore::of(&source, target, true)?.run(&manifest, point, rules)
 }
 
-/// Whether there is nothing yet at a path. Refuses what is not empty.
-fn empty(data: &Path) -> Result<bool, BackupError> {
-    let entries = match fs::read_dir(data) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-        entries => entries.map_err(|error| BackupError::io("list", data, error))?,
-    };
-    for entry in entries {
-        let entry = entry.map_err(|error| BackupError::io("list", data, error))?;
-        // What a fresh ext4 volume holds.
-        if entry.file_name() != "lost+found" {
-            return Err(BackupError::refused(format!(
-                "{} is not empty; name an empty or new directory, or move away what is in it",
-                data.display()
-            )));
-        }
-    }
-    Ok(false)
+fn is_of_log(path: &Path) -> bool {
+    path.parent().is_some_and(|folder| folder.ends_with("log"))
 }
 
-/// Refuses a time that the backup does not reach.
-fn check_time(manifest: &BackupManifest, to_ms: u64) -> Result<(), BackupError> {
-    let from_ms = manifest.partitions.iter().map(|one| one.from_ms).max();
-    let from_ms = from_ms.unwrap_or(0);
-    match to_ms {
-        _ if to_ms < from_ms => Err(BackupError::refused(format!(
-            "the backup can be restored to a time from {} on, not to {}; take an older backup",
-            time_text(from_ms),
-            time_text(to_ms)
-        ))),
-        _ if to_ms > manifest.as_of_ms => Err(BackupError::refused(format!(
-            "the backup ends at {}, before {}; take a later one, or leave the time out",
-            time_text(manifest.as_of_ms),
-            time_text(to_ms)
-        ))),
-        _ => Ok(()),
-    }
-}
-
-/// A restore under way, which has the directory for itself; what it made goes when it is dropped before its end.
+/// A restore under way, which has the directory for itself.
 struct Restore {
     source: PathBuf,
+    /// Whether the files of the source are ours, and on the same disk.
+    is_moved: bool,
     data: PathBuf,
-    is_new: bool,
+    target: Target,
     /// Locked until all is removed.
     directory: Directory,
-    is_done: bool,
 }
 
 impl Restore {
+    fn of(source: &Path, mut target: Target, is_moved: bool) -> Result<Restore, BackupError> {
+        let below = source.join(BACKUP_DATA);
+        let mut described = Manifest::read(&below.join(MANIFEST))?;
+        described.origin.history = HistoryId::random();
+        let directory = Directory::restoring(&target.data, described)?;
+        target.is_ours = true;
+        Ok(Restore {
+            source: below,
+            is_moved,
+            data: target.data.clone(),
+            target,
+            directory,
+        })
+    }
+
     fn run(
-        &mut self,
+        mut self,
         manifest: &BackupManifest,
-        to_ms: Option<u64>,
+        point: RestorePoint,
         rules: &Arc<dyn Rules>,
-    ) -> Result<(HistoryId, Vec<(PartitionId, Position)>), BackupError> {
-        check_room(&self.data, manifest.bytes())?;
+    ) -> Result<Restored, BackupError> {
+        if !self.is_moved {
+            check_room(&self.data, manifest.bytes())?;
+        }
+        let to_ms = self.time_of(manifest, point)?;
         let below = Path::new(BACKUP_DATA);
         for path in manifest.paths() {
             let Ok(path) = path.strip_prefix(below) else {
                 continue;
             };
-            let is_log = path.parent().is_some_and(|folder| folder.ends_with("log"));
-            let is_cut = to_ms.is_some() && is_log && self.is_live(path);
+            let is_cut = to_ms.is_some() && is_of_log(path) && self.is_live(path);
             if path != Path::new(MANIFEST) && !is_cut {
                 self.copy(path)?;
             }
@@ -145,17 +149,57 @@ impl Restore {
         let mut partitions = Vec::new();
         for one in &manifest.partitions {
             let id = PartitionId(one.partition);
-            let last = match to_ms {
-                Some(to_ms) => self.cut(one, to_ms)?,
-                None => Position(one.position),
+            let last = match (to_ms, point) {
+                (None, _) => Position(one.position),
+                (Some(_), RestorePoint::Position(of, at)) if of == id => {
+                    self.cut(one, Cut::Position(at))?
+                }
+                (Some(to_ms), _) => self.cut(one, Cut::Time(to_ms))?,
             };
             self.mark(id, rules)?;
             partitions.push((id, last));
         }
+        if self.is_moved {
+            let staging = self.data.join(RESTORE_STAGING);
+            fs::remove_dir_all(&staging)
+                .map_err(|error| BackupError::io("remove", &staging, error))?;
+        }
         Seal::of(&self.data, true)?;
         self.directory.seal()?;
         sync_parent(&self.data).map_err(|error| BackupError::io("sync", &self.data, error))?;
-        Ok((self.directory.origin().history, partitions))
+        self.target.is_done = true;
+        Ok(Restored {
+            history: self.directory.origin().history,
+            partitions,
+            as_of_ms: to_ms.unwrap_or(manifest.as_of_ms),
+        })
+    }
+
+    /// The time that cuts the logs; that of a position is when its batch was committed.
+    fn time_of(
+        &self,
+        manifest: &BackupManifest,
+        point: RestorePoint,
+    ) -> Result<Option<u64>, BackupError> {
+        let (id, at) = match point {
+            RestorePoint::End => return Ok(None),
+            RestorePoint::Time(to_ms) => return Ok(Some(to_ms)),
+            RestorePoint::Position(id, at) => (id, at),
+        };
+        let found = manifest.partitions.iter().find(|one| one.partition == id.0);
+        let of = found.ok_or_else(|| BackupError::refused(format!("no partition {id}")))?;
+        let folder = partition_folder(&self.source, id).join("log");
+        let log = LocalStorage::read_only(&folder)
+            .map_err(|error| BackupError::io("open", &folder, error))?;
+        // The batch of the first position may be in the image only.
+        let mut time = of.from_ms;
+        log::verify(&log, Position(of.covered), &mut |frame| {
+            if frame.position <= at {
+                time = time.max(frame.commit_ms);
+            }
+        })?;
+        check_time_of((id, at), time, manifest)?;
+        Ok(Some(time))
     }
 
     /// Whether a file is of a partition that is served.
@@ -170,7 +214,10 @@ impl Restore {
             if let Some(folder) = to.parent() {
                 fs::create_dir_all(folder)?;
             }
-            fs::copy(&from, &to)?;
+            match self.is_moved {
+                true => fs::rename(&from, &to)?,
+                false => drop(fs::copy(&from, &to)?),
+            }
             let copy = File::open(&to)?;
             copy.set_permissions(Permissions::from_mode(0o600))?;
             copy.sync_all()?;
@@ -183,8 +230,8 @@ impl Restore {
         copied().map_err(|error| BackupError::io("write", &to, error))
     }
 
-    /// Writes the log of a partition up to a time.
-    fn cut(&self, of: &BackupPartition, to_ms: u64) -> Result<Position, BackupError> {
+    /// Writes the log of a partition up to a point.
+    fn cut(&self, of: &BackupPartition, end: Cut) -> Result<Position, BackupError> {
         let at = |data: &Path| partition_folder(data, PartitionId(of.partition)).join("log");
         let (from, to) = (at(&self.source), at(&self.data));
         let opened =
@@ -193,8 +240,7 @@ impl Restore {
         let mut copy = LogCopy::new(&to, segment_firsts(&from)?);
         let (mut put, mut is_past) = (Ok(()), false);
         log::verify(&from, Position(of.covered), &mut |frame| {
-            // Times do not fall from frame to frame.
-            is_past |= frame.commit_ms > to_ms;
+            is_past |= end.leaves_out(frame);
             if !is_past && put.is_ok() {
                 put = copy.put(frame);
             }
@@ -215,35 +261,4 @@ impl Restore {
         identity::set_mark(directory, (id, directory.map()), &image, log)?;
         Ok(())
     }
-}
-
-impl Drop for Restore {
-    fn drop(&mut self) {
-        if self.is_done {
-            return;
-        }
-        let removed = match self.is_new {
-            true => fs::remove_dir_all(&self.data),
-            false => clear(&self.data),
-        };
-        match removed {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(%error, data = %self.data.display(), "what was restored could not be removed again");
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Removes what is in a folder that was empty.
-fn clear(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true if entry.file_name() == "lost+found" => {}
-            true => fs::remove_dir_all(entry.path())?,
-            false => fs::remove_file(entry.path())?,
-        }
-    }
-    Ok(())
 }

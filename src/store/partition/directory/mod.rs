@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use super::OpenError;
 use super::commit::disk_reserve::RESERVE;
-use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest};
+use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest, RESTORE_STAGING};
 use map::{Map, Origin};
 use network::refuse_network;
 use seal::{KEY, KEY_PART};
@@ -91,7 +91,7 @@ impl Directory {
         let listed = |error| OpenError::from_io("list", path, error);
         for entry in fs::read_dir(path).map_err(listed)? {
             let name = entry.map_err(listed)?.file_name();
-            if name != LOCK && name != "lost+found" {
+            if name != LOCK && name != RESTORE_STAGING && name != "lost+found" {
                 return Err(OpenError::NotOurs {
                     path: path.to_owned(),
                 });
