@@ -21,7 +21,7 @@ use tideline::commands::output::Output;
 use tideline::commands::partitions::{PartitionCommand, partition};
 use tideline::commands::restore::{RestoreArgs, restored};
 use tideline::commands::talk::{TalkCommand, talk};
-use tideline::commands::verify::verified;
+use tideline::commands::verify::{accept, verified};
 use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
 use tideline::logging::{self, Failure, LogFormat, Logged};
 use tideline::server::Server;
@@ -46,6 +46,10 @@ struct Cli {
 enum Command {
     /// Run the server. Also what `tideline` does without a subcommand.
     Serve {
+        /// Serve a plain copy of a directory that was being served, if all of it verifies. The newest writes may be
+        /// missing from it without a trace, so it gets a new history, which tells clients.
+        #[arg(long)]
+        accept_copy: bool,
         #[command(flatten)]
         options: Options,
     },
@@ -181,6 +185,7 @@ fn main() -> ExitCode {
     let Cli { command, options } = Cli::parse();
     raise_open_files();
     let serve = || Command::Serve {
+        accept_copy: false,
         options: Options::default(),
     };
     let command = command.unwrap_or_else(serve);
@@ -232,7 +237,7 @@ const SIGXFSZ: i32 = 25;
 /// What a command says of the settings.
 fn options_of(command: &mut Command) -> Options {
     match command {
-        Command::Serve { options } | Command::Config { options } => std::mem::take(options),
+        Command::Serve { options, .. } | Command::Config { options } => std::mem::take(options),
         Command::Verify { limits, .. } | Command::Dump { limits, .. } => Options {
             config: limits.config.take(),
             ..Options::default()
@@ -280,7 +285,10 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
     let (config, unknown) = loaded.map_err(|error| error.0)?;
     let limits = config.timeline_limits();
     match command {
-        Command::Serve { .. } => {
+        Command::Serve { accept_copy, .. } => {
+            if accept_copy {
+                accept(&config.data, &limits, out)?;
+            }
             logging::begin(&config.log, config.log_format)?;
             config.log_format.ended(serve(&flags, &config, &unknown))
         }
@@ -289,7 +297,7 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
             runtime.block_on(backup(&config, &args, out))
         }
         Command::Restore(args) => restored(&args, &limits, out),
-        Command::Verify { data, .. } => verified(&data, &limits, out),
+        Command::Verify { data, .. } => Ok(verified(&data, &limits, out)?),
         Command::Dump { data, timeline, .. } => {
             let done = dump(&data, timeline.as_deref(), &limits, out);
             Ok(done.map_err(|error| error.to_string())?)

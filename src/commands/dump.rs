@@ -16,7 +16,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::gateway::shape;
-use crate::partition::{Inspected, Inspection, OpenError, ReadError};
+use crate::partition::{Inspected, Inspection, OpenError, ReadError, is_copy};
 use crate::people::{Device, DumpedPerson, People, Place, dump_people};
 use crate::relay::stored_cursors;
 use crate::table::Catalog;
@@ -155,6 +155,11 @@ pub fn dump(
 ) -> Result<(), DumpError> {
     let rules = People::rules(limits, Catalog::default());
     let inspection = Inspection::open(data, rules).map_err(DumpError::Open)?;
+    if is_copy(data).map_err(DumpError::Open)? {
+        // It is for who reads the lines, not one of them.
+        let path = data.to_owned();
+        let _ = writeln!(io::stderr(), "tideline: {}", OpenError::Copy { path });
+    }
     let mut count = 0_u64;
     for id in inspection.map().ids() {
         let inspected = inspection

@@ -12,22 +12,12 @@ use super::restore::checked;
 use crate::clock::Clock;
 use crate::credentials::verify_stored;
 use crate::ids::{HistoryId, PartitionId};
-use crate::partition::{Inspected, Inspection, OpenError};
+use crate::partition::{
+    Inspected, Inspection, OpenError, accept_copy, is_acceptance_under_way, is_copy,
+};
 use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
 use crate::table::{Catalog, Indexed, verify_indexes};
 use crate::timeline::{Limits, StoredTimelines, Verified};
-
-/// Checks a data directory or a backup, and writes what it finds. `Err` = there is a problem.
-pub fn verified(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<(), RemoteError> {
-    // Of one in a bucket the checksums are all that is held against something.
-    let Some((data, is_backup)) = checked(data, out)? else {
-        return Ok(());
-    };
-    match verify(&data, is_backup, limits, out).map_err(|error| error.to_string())? {
-        true => Ok(()),
-        false => Err("the data directory is damaged".into()),
-    }
-}
 
 /// Checks a data directory, or the one in a backup, and writes what it finds. `true` = no problem.
 pub fn verify(
@@ -39,6 +29,10 @@ pub fn verify(
     let catalog = Catalog::default();
     let rules = People::rules(limits, catalog.clone());
     let inspection = Inspection::open(data, rules).map_err(VerifyError::Open)?;
+    if is_copy(data).map_err(VerifyError::Open)? {
+        let path = data.to_owned();
+        writeln!(out, "NOTE {}", OpenError::Copy { path })?;
+    }
     // The tables say which of users' rows may have gone. If these can't be read, the check says so again.
     if let Ok(home) = inspection.partition(inspection.map().home(), false, &mut drop) {
         let _ = catalog.load(&home.view);
@@ -109,6 +103,35 @@ pub fn verify(
     Ok(problems.is_empty())
 }
 
+/// Does what `tideline verify` does: `data` is a data directory or a backup.
+pub fn verified(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<(), RemoteError> {
+    // Of one in a bucket the checksums are all that is held against something.
+    let Some((data, is_backup)) = checked(data, out)? else {
+        return Ok(());
+    };
+    match verify(&data, is_backup, limits, out)? {
+        true => Ok(()),
+        false => Err("the data directory is damaged".into()),
+    }
+}
+
+/// Has a plain copy of a served directory count as a directory of its own, if nothing of it is damaged. What is no copy
+/// stays as it is.
+pub fn accept(data: &Path, limits: &Limits, out: &mut dyn Write) -> Result<(), RemoteError> {
+    if !is_copy(data)? {
+        return Ok(());
+    }
+    // An acceptance that was interrupted had verified it.
+    if !is_acceptance_under_way(data) && !verify(data, false, limits, out)? {
+        return Err("the copy is damaged, and is not served".into());
+    }
+    let rules = People::rules(limits, Catalog::default());
+    let history = accept_copy(data, &rules)?;
+    let shown = data.display();
+    writeln!(out, "{shown} is accepted, with the new history {history}")?;
+    Ok(out.flush()?)
+}
+
 /// Reads the logs that partitions which have ended left for readers of streams.
 fn check_ended(
     inspection: &Inspection,
@@ -148,6 +171,8 @@ impl std::fmt::Display for VerifyError {
         }
     }
 }
+
+impl std::error::Error for VerifyError {}
 
 impl From<io::Error> for VerifyError {
     fn from(error: io::Error) -> VerifyError {

@@ -160,7 +160,7 @@ def main(name):
         expected = {"answers": found, "dump": offline(server.binary, "dump", server.data)}
         offline(server.binary, "verify", server.data)
         # What a start makes anew stays out.
-        shutil.copytree(server.data, HOME / name / "data", ignore=shutil.ignore_patterns("lock", "*.lock", "lock.mdb"))
+        shutil.copytree(server.data, HOME / name / "data", ignore=shutil.ignore_patterns("lock", "*.lock", "lock.mdb", "served"))
         (HOME / name / "expected.json").write_text(json.dumps(expected, indent=0, ensure_ascii=False) + "\n")
 
 

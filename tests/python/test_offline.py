@@ -69,8 +69,8 @@ def killed(tmp_path_factory):
 
 @pytest.fixture
 def copy(killed, tmp_path):
-    """A copy of that directory to be damaged."""
-    return shutil.copytree(killed.data, tmp_path / "data")
+    """What the kill left, to be damaged; a copy, without the mark by which it would be known as one."""
+    return shutil.copytree(killed.data, tmp_path / "data", ignore=shutil.ignore_patterns("served"))
 
 
 def test_verify_and_dump_agree(own_server):

@@ -199,6 +199,7 @@ fn judge(launch: &Launch, base: &Base, may_lose_end: bool) -> Result<(), String>
     Ok(())
 }
 
+/// Without the mark by which a copy of a killed server's directory would be refused.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -206,7 +207,7 @@ fn copy(from: &Path, to: &Path) {
         let to = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
             copy(&entry.path(), &to);
-        } else {
+        } else if entry.file_name() != "served" {
             // Holes stay holes.
             fs::copy(entry.path(), to).unwrap();
         }

@@ -15,6 +15,7 @@ use rustix::process::{Resource, getrlimit};
 use super::{Finding, State, nearest, now};
 use crate::config::Config;
 use crate::disk;
+use crate::partition::{OpenError, is_copy};
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
     let folder = nearest(&config.data);
@@ -23,6 +24,7 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
         file_system(folder),
         room(folder),
         privacy(&config.data),
+        copy(&config.data),
         sync(folder),
         map(config),
         clock(&config.data),
@@ -142,6 +144,21 @@ fn privacy(data: &Path) -> Finding {
             format!("chmod o-rwx {shown}"),
         ),
         Ok(_) => Finding::ok(NAME, format!("{shown} is closed to other users")),
+    }
+}
+
+/// Whether it is a plain copy of a served directory.
+fn copy(data: &Path) -> Finding {
+    const NAME: &str = "copy";
+    let path = data.to_owned();
+    match is_copy(data) {
+        Ok(false) => Finding::ok(NAME, format!("{} is none", data.display())),
+        Ok(true) => Finding::fail(
+            NAME,
+            OpenError::Copy { path }.to_string(),
+            "see docs/BACKUP.md",
+        ),
+        Err(error) => Finding::fail(NAME, error.to_string(), "let the server's user read it"),
     }
 }
 

@@ -93,6 +93,11 @@ pub enum OpenError {
         /// The data directory.
         path: PathBuf,
     },
+    /// A plain copy of a directory that was being served.
+    Copy {
+        /// The data directory.
+        path: PathBuf,
+    },
     /// There is nothing to look into.
     NothingThere {
         /// The data directory that was named.
@@ -182,6 +187,13 @@ impl fmt::Display for OpenError {
             OpenError::NotOurs { path } => write!(
                 out,
                 "{} is not a Tideline data directory; name an empty or new one",
+                path.display()
+            ),
+            OpenError::Copy { path } => write!(
+                out,
+                "{} is a copy, file by file, of a data directory that was being served or had been killed, so its files \
+                 may be of different moments; restore a backup, copy the directory again once its server has stopped in \
+                 order, or try `tideline serve --accept-copy`",
                 path.display()
             ),
             OpenError::NothingThere { path } => write!(

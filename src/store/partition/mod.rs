@@ -48,8 +48,10 @@ pub use commit::txn::Txn;
 pub use commit::write_set::WriteSet;
 pub use directory::inspection::{Inspected, Inspection, directory_map};
 pub use directory::map::{Map, Origin, Share, hash};
+pub use directory::renewal::{accept_copy, is_acceptance_under_way};
 pub use directory::seal::Seal;
-use directory::{Directory, Standing};
+pub use directory::served::is_copy;
+use directory::{Directory, Standing, served};
 pub use error::{OpenError, ReadError, StoreError, SubmitError};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::Fault;
@@ -124,6 +126,7 @@ impl Partitions {
         let mut directory = Directory::open(dir, options.partitions)?;
         let is_new = directory.standing() == Standing::Draft;
         directory::identity::settle(&mut directory, &options.image, &rules)?;
+        served::mark(dir)?;
         let seal = Seal::of(dir, is_new)?;
         let mut options = options;
         if let Some(disk_bytes) = tideline_base::disk::total(dir) {
@@ -280,13 +283,17 @@ impl Partitions {
         })
     }
 
-    /// Stops taking closures, commits what has queued, flushes the memtables and closes logs and images.
+    /// Stops taking closures, commits what has queued, flushes the memtables and closes logs and images; then the
+    /// directory does not count as served any more.
     pub async fn close(&self) {
         let set = self.inner.set.load_full();
+        let partitions = self.clone();
         let ended = tokio::task::spawn_blocking(move || {
             let all = || set.partitions.iter().flatten();
             all().for_each(|partition| partition.queue.close());
             all().for_each(|partition| partition.join());
+            let path = partitions.directory().path().to_owned();
+            served::unmark(&path);
         });
         // A panic of a writer has ended the process already.
         let _ = ended.await;

@@ -4,12 +4,12 @@
 //! or image that is missing, too many or from elsewhere is named and refused before anything is served; in an existing
 //! directory nothing missing is ever made anew. Must not: read rows or batches.
 
-use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io, iter};
 
 use super::super::{ImageOptions, OpenError, Rules};
+use super::manifest::sync;
 use super::map::{Map, Origin, Share};
 use super::{Directory, Standing};
 use crate::image::Image;
@@ -135,7 +135,7 @@ pub(in super::super) fn mark_fits(
     }
 }
 
-/// Also makes the names of a new partition's files durable.
+/// Also makes the names of the partition's files durable, and its own.
 pub(in super::super) fn set_mark(
     directory: &Directory,
     (id, map): (PartitionId, &Map),
@@ -147,11 +147,11 @@ pub(in super::super) fn set_mark(
     image
         .set_mark(&mark)
         .map_err(|error| OpenError::from(error).within(&folder))?;
-    for folder in folder.ancestors().take(3) {
-        let synced = File::open(folder).and_then(|open| open.sync_all());
-        synced.map_err(|error| OpenError::from_io("sync", folder, error))?;
-    }
-    Ok(())
+    let log_folder = directory.log(id);
+    let mut folders = iter::once(&*log_folder).chain(folder.ancestors().take(3));
+    folders.try_for_each(|folder| {
+        sync(folder).map_err(|error| OpenError::from_io("sync", folder, error))
+    })
 }
 
 /// Which partition it is. Those of a new directory say how many they were, others what they own.
@@ -181,6 +181,9 @@ fn does_not_fit(what: &str) -> OpenError {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use super::super::manifest::synced_folders;
     use super::*;
     use crate::partition::tests::ToyRules;
 
@@ -243,6 +246,35 @@ mod tests {
         assert!(mark.starts_with(of), "{mark}");
         drop(after);
         drop(serve(&path, 0).unwrap());
+    }
+
+    /// Removes what has a name in a folder that was not synced.
+    fn lose_names(folder: &Path, synced: &[PathBuf]) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match (synced.iter().any(|one| one == folder), path.is_dir()) {
+                (true, false) => {}
+                (true, true) => lose_names(&path, synced),
+                (false, true) => fs::remove_dir_all(path).unwrap(),
+                (false, false) => fs::remove_file(path).unwrap(),
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_a_first_start_that_failed_are_durable_after_the_second_one() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("data");
+        drop(serve(&path, 2).unwrap());
+        // All was made and marked; nothing was synced.
+        fs::rename(path.join("directory.toml"), path.join("directory.toml.new")).unwrap();
+        drop(synced_folders());
+        let served = serve(&path, 2).unwrap();
+        let marks = [0, 1].map(|id| mark_of(&served, PartitionId(id)));
+        drop(served);
+        lose_names(&path, &synced_folders());
+        let again = serve(&path, 2).unwrap();
+        assert_eq!([0, 1].map(|id| mark_of(&again, PartitionId(id))), marks);
     }
 
     #[test]

@@ -180,7 +180,20 @@ impl Manifest {
 
 /// Makes the names in a folder durable.
 pub(in super::super) fn sync(folder: &Path) -> io::Result<()> {
+    #[cfg(test)]
+    SYNCED.with_borrow_mut(|synced| synced.push(folder.to_owned()));
     File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+thread_local! {
+    static SYNCED: std::cell::RefCell<Vec<std::path::PathBuf>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+/// The folders that this thread has synced since it last asked.
+#[cfg(test)]
+pub(super) fn synced_folders() -> Vec<std::path::PathBuf> {
+    SYNCED.take()
 }
 
 fn history(text: &str) -> Result<HistoryId, String> {

@@ -1,31 +1,33 @@
 //! The data directory: which history, which version, which partitions, and that only one process works on it.
 //!
-//! Owns: `lock`, the names of the partitions' folders, and when `directory.toml` is written. Promises: a directory
+//! Owns: the names of the partitions' folders, and when `directory.toml` is written. Promises: a directory
 //! that is not ours, of another version, on a network file system or in use is refused with a reason before anything in
 //! it is touched; `directory.toml` appears when all that it speaks of is there. Must not: look into a partition (see
 //! `identity.rs`).
 
 pub(super) mod identity;
 pub(super) mod inspection;
+mod lock;
 pub(super) mod manifest;
 pub(super) mod map;
 mod network;
+pub(super) mod renewal;
 pub(super) mod seal;
+pub(super) mod served;
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use super::OpenError;
 use super::commit::disk_reserve::RESERVE;
+use lock::{LOCK, lock, lock_to_look};
 use manifest::{MANIFEST, MANIFEST_NEW, MANIFEST_PART, Manifest, RESTORE_STAGING};
 use map::{Map, Origin};
 use network::refuse_network;
 use seal::{KEY, KEY_PART};
 use tideline_base::ids::PartitionId;
-
-const LOCK: &str = "lock";
 
 /// An open data directory. The lock lasts as long as this value.
 pub(super) struct Directory {
@@ -57,6 +59,7 @@ impl Directory {
         }
         refuse_network(path)?;
         let lock = lock(path)?;
+        served::refuse_copy(path)?;
         // Only now: the process that held the lock may have made it.
         match is_there(path)? {
             true => Directory::of(path, Some(lock)),
@@ -71,13 +74,25 @@ impl Directory {
 
     /// Opens `path` to look into it. Makes and writes nothing, so it may be a copy that can't be written to.
     pub(super) fn look(path: &Path) -> Result<Directory, OpenError> {
+        Directory::existing(path, lock_to_look)
+    }
+
+    /// Opens a directory that is there to change it as a whole, also one that can't be served as it is.
+    pub(super) fn take(path: &Path) -> Result<Directory, OpenError> {
+        Directory::existing(path, |path| lock(path).map(Some))
+    }
+
+    fn existing(
+        path: &Path,
+        lock: impl FnOnce(&Path) -> Result<Option<File>, OpenError>,
+    ) -> Result<Directory, OpenError> {
         if !is_there(path)? {
             return Err(OpenError::NothingThere {
                 path: path.to_owned(),
             });
         }
         refuse_network(path)?;
-        let lock = lock_to_look(path)?;
+        let lock = lock(path)?;
         Directory::of(path, lock)
     }
 
@@ -303,38 +318,6 @@ fn is_there(path: &Path) -> Result<bool, OpenError> {
     manifest
         .try_exists()
         .map_err(|error| OpenError::from_io("look at", &manifest, error))
-}
-
-fn lock(path: &Path) -> Result<File, OpenError> {
-    let name = path.join(LOCK);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(&name)
-        .map_err(|error| OpenError::from_io("open", &name, error))?;
-    hold(path, file)
-}
-
-/// `None`: there is no lock, so nobody has served this, a copy perhaps.
-fn lock_to_look(path: &Path) -> Result<Option<File>, OpenError> {
-    let name = path.join(LOCK);
-    match File::open(&name) {
-        Ok(file) => hold(path, file).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(OpenError::from_io("open", &name, error)),
-    }
-}
-
-fn hold(path: &Path, file: File) -> Result<File, OpenError> {
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
-            path: path.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(OpenError::from_io("lock", path, error)),
-    }
 }
 
 /// The manifest of a directory that is being made; that of an interrupted attempt if that had begun with partitions.

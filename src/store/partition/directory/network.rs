@@ -21,7 +21,8 @@ const NETWORK_FILE_SYSTEMS: [&str; 8] = [
 ];
 
 pub(super) fn refuse_network(path: &Path) -> Result<(), OpenError> {
-    match network_file_system(path) {
+    let kind = file_system(path).filter(|kind| NETWORK_FILE_SYSTEMS.contains(&&**kind));
+    match kind {
         None => Ok(()),
         Some(kind) => Err(OpenError::Network {
             path: path.to_owned(),
@@ -30,8 +31,8 @@ pub(super) fn refuse_network(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The network file system that `path` is on, as the kernel's mount table tells. No table = not known = none.
-fn network_file_system(path: &Path) -> Option<String> {
+/// The file system that `path` is on, as the kernel's table of mounts names it; `None` = not known.
+pub(super) fn file_system(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     let table = fs::read_to_string("/proc/self/mounts").ok()?;
     let mounts = table.lines().filter_map(|line| {
@@ -42,7 +43,5 @@ fn network_file_system(path: &Path) -> Option<String> {
     let (_, kind) = mounts
         .filter(|(point, _)| path.starts_with(point))
         .max_by_key(|(point, _)| point.len())?;
-    NETWORK_FILE_SYSTEMS
-        .contains(&kind)
-        .then(|| kind.to_owned())
+    Some(kind.to_owned())
 }

@@ -85,6 +85,18 @@ impl Seal {
             })
     }
 
+    /// Replaces the key at `path`: no text of before is taken.
+    pub(super) fn renew(path: &Path) -> Result<(), OpenError> {
+        let name = path.join(KEY);
+        match fs::remove_file(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(OpenError::from_io("remove", &name, error));
+            }
+            _ => {}
+        }
+        Seal::of(path, true).map(drop)
+    }
+
     fn new(key: &[u8; KEY_BYTES], takes_unsealed: bool) -> Seal {
         Seal {
             key: hmac::Key::new(HMAC_SHA256, key),

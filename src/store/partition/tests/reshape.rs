@@ -529,6 +529,7 @@ fn a_control_forgets_what_was_written_meanwhile() {
     bed.check();
 }
 
+/// As a snapshot of the file system would: a copy of each file is noticed by `served`.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("made");
     for entry in fs::read_dir(from).expect("listed") {
@@ -536,6 +537,7 @@ fn copy(from: &Path, to: &Path) {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         match from.is_dir() {
             true => copy(&from, &to),
+            false if from.ends_with("served") => {}
             false => drop(fs::copy(from, to).expect("copied")),
         }
     }
