@@ -19,6 +19,7 @@ use tideline::commands::export::{Account, Export, export};
 use tideline::commands::keys::{KeyCommand, KeyPlace, keys};
 use tideline::commands::output::Output;
 use tideline::commands::partitions::{PartitionCommand, partition};
+use tideline::commands::repair::{RepairArgs, repair};
 use tideline::commands::talk::{TalkCommand, talk};
 use tideline::commands::verify::{accept, verified};
 use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
@@ -63,6 +64,10 @@ enum Command {
     /// As of the backup's end, or of a time before. It has a new history: clients that have seen more learn it from the
     /// epochs.
     Restore(RestoreArgs),
+    /// Make the damaged images of a data directory that no server uses anew
+    ///
+    /// From the log, or from a backup and the log, so that nothing is lost; else nothing is changed, and it says why.
+    Repair(RepairArgs),
     /// Check a data directory that no server uses, or a backup
     ///
     /// That its parts belong together, every checksum, every timeline without holes, log against image, catalog against
@@ -191,7 +196,10 @@ fn main() -> ExitCode {
     let mut out = Output::new(only_shows(&command));
     let done = match command {
         Command::Talk(what) => return talk(what),
-        Command::Completion { shell } => complete(shell, &mut out),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut out);
+            Ok(())
+        }
         command => run(command, options, &mut out),
     };
     match done.and_then(|()| Ok(out.flush()?)) {
@@ -205,17 +213,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn complete(shell: Shell, out: &mut Output) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut script);
-    Ok(out.write_all(&script)?)
-}
-
 /// Whether it changes and judges nothing.
 fn only_shows(command: &Command) -> bool {
     match command {
         Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
-        Command::Backup(_) | Command::Restore(_) => false,
+        Command::Backup(_) | Command::Restore(_) | Command::Repair(_) => false,
         Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
         _ => true,
     }
@@ -251,8 +253,9 @@ fn options_of(command: &mut Command) -> Options {
             data: args.data.take(),
             ..Options::default()
         },
-        Command::Restore(args) => Options {
-            config: args.settings.config.take(),
+        Command::Restore(RestoreArgs { settings, .. })
+        | Command::Repair(RepairArgs { settings, .. }) => Options {
+            config: settings.config.take(),
             ..Options::default()
         },
         Command::Partition {
@@ -277,7 +280,7 @@ fn options_of(command: &mut Command) -> Options {
 fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Failure> {
     let options = options_of(&mut command);
     let flags = options.over(before);
-    let loaded = config::load(&flags, environment());
+    let loaded = config::load(&flags, config::environment());
     if let Command::Doctor { json, .. } = command {
         return doctor(loaded.map(|(config, _)| config), json, out);
     }
@@ -295,6 +298,7 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
             let runtime = tokio::runtime::Runtime::new()?;
             runtime.block_on(backup(&config, &args, out))
         }
+        Command::Repair(args) => repair(&args, &limits, out),
         Command::Restore(args) => restored(&args, &limits, out),
         Command::Verify { data, .. } => Ok(verified(&data, &limits, out)?),
         Command::Dump { data, timeline, .. } => {
@@ -318,12 +322,6 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
         Command::Doctor { .. } | Command::Talk(_) | Command::Completion { .. } => Ok(()),
         Command::Config { .. } => Ok(out.write_all(config.to_toml().as_bytes())?),
     }
-}
-
-/// Names or texts that are not UTF-8 can't be ours.
-fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
 }
 
 fn doctor(
@@ -381,7 +379,7 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
 
 /// Reads the settings again; bad ones change nothing.
 fn reload(server: &Server, flags: &Flags, started: &Config) {
-    let loaded = config::load(flags, environment());
+    let loaded = config::load(flags, config::environment());
     let reloaded = loaded.and_then(|(config, _)| server.reload(&config).map(|()| config));
     match reloaded {
         Ok(config) => {

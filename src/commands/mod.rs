@@ -12,5 +12,6 @@ pub mod keys;
 pub mod output;
 pub mod partitions;
 pub mod remote;
+pub mod repair;
 pub mod talk;
 pub mod verify;

@@ -40,7 +40,7 @@ use crate::log::{LocalStorage, Log};
 pub use backup::{
     BACKUP_DATA, BACKUP_MANIFEST, Backup, BackupError, BackupJob, BackupManifest, BackupOptions,
     BackupOutcome, BackupPartition, BackupRefusal, BackupStage, Backups, ListedBackup, Progress,
-    Restored, listed_backups, prune_backups, restore, time_text,
+    Repair, RepairStep, Restored, listed_backups, prune_backups, restore, time_text,
 };
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;

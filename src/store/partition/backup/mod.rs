@@ -12,6 +12,7 @@ mod job;
 mod manifest;
 mod place;
 mod progress;
+mod repair;
 mod restore;
 mod reuse;
 mod take;
@@ -25,6 +26,7 @@ pub use job::{BackupJob, BackupOptions, BackupOutcome, BackupRefusal, Backups};
 pub use manifest::{BackupManifest, BackupPartition, MANIFEST as BACKUP_MANIFEST};
 pub use place::{Listed as ListedBackup, listed as listed_backups, prune as prune_backups};
 pub use progress::{Progress, Stage as BackupStage};
+pub use repair::{Repair, RepairStep};
 pub use restore::{Restored, restore};
 pub use take::Backup;
 
