@@ -226,6 +226,7 @@ BOARDS = {
         panel("Oldest reader behind", "short", "Transactions since it began; what they freed can't be used again yet.",
               each("tideline_image_oldest_reader_transactions")),
         panel("Free slots", "short", "Below two a partition's writers hear busy.", each("tideline_image_free_slots")),
+        panel("Damage", "short", "Times that reads and merges have met damage in the image since the start: should be 0; tideline repair makes the image anew.", each("tideline_image_damage")),
         panel("Filters", "bytes", "Memory of loaded filters, and its limit.",
               (total("tideline_image_filter_bytes"), "{{instance}}"), (limit("filter_memory_bytes"), "limit {{instance}}")),
         panel("Log on disk", "bytes", "Saws around retention_bytes.", (total("tideline_log_bytes"), "{{instance}}")),

@@ -3,27 +3,28 @@
 //! Owns: the process. Promises: what went wrong is one line on standard error and a non-zero exit code; SIGTERM and
 //! SIGINT stop it in order. Must not: do anything that a library user of the server would miss.
 
+mod cli;
+
 use std::io::Write;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
-use clap_complete::Shell;
+use clap::{CommandFactory as _, Parser as _};
+use cli::{Cli, Command, Options};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use tideline::commands::backup::{BackupArgs, backup};
+use tideline::commands::backup::backup;
 use tideline::commands::doctor::{examine, tell};
 use tideline::commands::dump::dump;
-use tideline::commands::export::{Account, Export, export};
-use tideline::commands::keys::{KeyCommand, KeyPlace, keys};
+use tideline::commands::export::export;
+use tideline::commands::keys::keys;
 use tideline::commands::output::Output;
 use tideline::commands::partitions::{PartitionCommand, partition};
+use tideline::commands::repair::{RepairArgs, repair};
 use tideline::commands::restore::{RestoreArgs, restored};
-use tideline::commands::talk::{TalkCommand, talk};
+use tideline::commands::talk::talk;
 use tideline::commands::verify::{accept, verified};
-use tideline::config::{self, Config, ConfigError, ConfigFile, Flags};
-use tideline::logging::{self, Failure, LogFormat, Logged};
+use tideline::config::{self, Config, ConfigError, Flags};
+use tideline::logging::{self, Failure, Logged};
 use tideline::server::Server;
 use tideline::supervisor::Supervisor;
 use tokio::signal::unix::{SignalKind, signal};
@@ -31,155 +32,6 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Messages are allocated on one thread and freed on another all the time; the system's allocator is slow at that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// A timeline messaging server: durable, gapless, pushed.
-#[derive(Debug, Parser)]
-#[command(version, about, propagate_version = true)]
-struct Cli {
-    #[command(subcommand)]
-    command: Option<Command>,
-    #[command(flatten)]
-    options: Options,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Run the server. Also what `tideline` does without a subcommand.
-    Serve {
-        /// Serve a plain copy of a directory that was being served, if all of it verifies. The newest writes may be
-        /// missing from it without a trace, so it gets a new history, which tells clients.
-        #[arg(long)]
-        accept_copy: bool,
-        #[command(flatten)]
-        options: Options,
-    },
-    #[command(flatten)]
-    Talk(TalkCommand),
-    /// Make a backup of a running server, or of a data directory that no server uses
-    ///
-    /// Of all partitions, each as of one position, checked and synced. A running server serves on.
-    Backup(BackupArgs),
-    /// Make a data directory of a backup
-    ///
-    /// As of the backup's end, of a time before, or of a position. It has a new history: clients that have seen more
-    /// learn it from the epochs.
-    Restore(RestoreArgs),
-    /// Check a data directory that no server uses, or a backup
-    ///
-    /// That its parts belong together, every checksum, every timeline without holes, log against image, catalog against
-    /// runs. Prints each problem with its place; exit code 1 if there is one. Writes nothing: a copy that can't be
-    /// written to will do.
-    Verify {
-        /// The data directory, or a backup: its folder, or s3://BUCKET/PREFIX/TIME, of which the checksums are checked.
-        data: PathBuf,
-        #[command(flatten)]
-        limits: ConfigFile,
-    },
-    /// Write the timelines of a data directory that no server uses as lines of JSON
-    ///
-    /// All of them, or one, to standard output. Writes nothing to the directory: a copy that can't be written to will
-    /// do.
-    Dump {
-        /// The data directory.
-        data: PathBuf,
-        /// Only this timeline.
-        timeline: Option<String>,
-        #[command(flatten)]
-        limits: ConfigFile,
-    },
-    /// Write all rows of a table, or of timelines, of a running server
-    ///
-    /// To standard output, exactly as they were at one position of each partition. The server serves on. How many rows,
-    /// and the positions, go to standard error.
-    Export {
-        #[command(flatten)]
-        what: Export,
-        #[command(flatten)]
-        account: Account,
-    },
-    /// Make, list or revoke API keys
-    ///
-    /// Those of a data directory that no server uses, or with --url those of a running server, as the administrator
-    /// whose key is in TIDELINE_KEY.
-    Key {
-        #[command(subcommand)]
-        what: KeyCommand,
-        #[command(flatten)]
-        at: KeyPlace,
-        #[command(flatten)]
-        settings: ConfigFile,
-    },
-    /// Show or change partitions, of a running server or of a data directory that no server uses
-    Partition {
-        #[command(subcommand)]
-        what: PartitionCommand,
-    },
-    /// Check what would hurt a server
-    ///
-    /// Settings, descriptors, file system, room, the disk's sync, address space, clock, who can reach it, who can read
-    /// its secrets, when its certificate ends. Prints a line for each, with advice; exit code 1 if one fails. Changes
-    /// nothing; a server may run meanwhile.
-    Doctor {
-        /// The data directory [default: that of the settings].
-        data: Option<PathBuf>,
-        /// The server's TOML file.
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
-        /// As JSON: a list of {check, state, found, advice}.
-        #[arg(long)]
-        json: bool,
-    },
-    /// Print the configuration in force as a documented TOML file: the defaults, if nothing else is said
-    Config {
-        #[command(flatten)]
-        options: Options,
-    },
-    /// Print a script that has a shell complete commands and options
-    ///
-    /// As in `tideline completion bash > ~/.local/share/bash-completion/completions/tideline`.
-    Completion {
-        /// The shell.
-        shell: Shell,
-    },
-}
-
-#[derive(Debug, Default, Args)]
-struct Options {
-    /// A TOML file; `tideline config` prints one with every key and its meaning.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Directory that holds everything; made if it is not there [default: ./data].
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// Address (or name) and port to listen on [default: 127.0.0.1:7070].
-    #[arg(long, value_name = "ADDRESS", value_parser = config::address)]
-    listen: Option<SocketAddr>,
-    /// Serve an address that is not loopback though there is no authentication ([auth]): whoever reaches it may read,
-    /// write and delete everything. With [auth]: though there is no TLS.
-    #[arg(long)]
-    insecure: bool,
-    /// How the log is written [default: text].
-    #[arg(long, value_name = "FORMAT")]
-    log_format: Option<LogFormat>,
-    /// How many partitions the data directory is to have: one that has another number is changed before it is served,
-    /// which writes what is in it anew and needs room for that [default: as it has; 1 in a new one].
-    #[arg(long, value_name = "NUMBER")]
-    partitions: Option<u16>,
-}
-
-impl Options {
-    /// What is said behind the subcommand wins over what is said before it.
-    fn over(self, before: Options) -> Flags {
-        Flags {
-            config: self.config.or(before.config),
-            data: self.data.or(before.data),
-            listen: self.listen.or(before.listen),
-            insecure: self.insecure || before.insecure,
-            log_format: self.log_format.or(before.log_format),
-            partitions: self.partitions.or(before.partitions),
-        }
-    }
-}
 
 fn main() -> ExitCode {
     let Cli { command, options } = Cli::parse();
@@ -192,7 +44,10 @@ fn main() -> ExitCode {
     let mut out = Output::new(only_shows(&command));
     let done = match command {
         Command::Talk(what) => return talk(what),
-        Command::Completion { shell } => complete(shell, &mut out),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut out);
+            Ok(())
+        }
         command => run(command, options, &mut out),
     };
     match done.and_then(|()| Ok(out.flush()?)) {
@@ -206,17 +61,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn complete(shell: Shell, out: &mut Output) -> Result<(), Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut script);
-    Ok(out.write_all(&script)?)
-}
-
 /// Whether it changes and judges nothing.
 fn only_shows(command: &Command) -> bool {
     match command {
         Command::Verify { .. } | Command::Doctor { .. } | Command::Key { .. } => false,
-        Command::Backup(_) | Command::Restore(_) => false,
+        Command::Backup(_) | Command::Restore(_) | Command::Repair(_) => false,
         Command::Partition { what } => matches!(what, PartitionCommand::List { .. }),
         _ => true,
     }
@@ -252,8 +101,9 @@ fn options_of(command: &mut Command) -> Options {
             data: args.data.take(),
             ..Options::default()
         },
-        Command::Restore(args) => Options {
-            config: args.settings.config.take(),
+        Command::Restore(RestoreArgs { settings, .. })
+        | Command::Repair(RepairArgs { settings, .. }) => Options {
+            config: settings.config.take(),
             ..Options::default()
         },
         Command::Partition {
@@ -278,7 +128,7 @@ fn options_of(command: &mut Command) -> Options {
 fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Failure> {
     let options = options_of(&mut command);
     let flags = options.over(before);
-    let loaded = config::load(&flags, environment());
+    let loaded = config::load(&flags, config::environment());
     if let Command::Doctor { json, .. } = command {
         return doctor(loaded.map(|(config, _)| config), json, out);
     }
@@ -296,6 +146,7 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
             let runtime = tokio::runtime::Runtime::new()?;
             runtime.block_on(backup(&config, &args, out))
         }
+        Command::Repair(args) => repair(&args, &limits, out),
         Command::Restore(args) => restored(&args, &limits, out),
         Command::Verify { data, .. } => Ok(verified(&data, &limits, out)?),
         Command::Dump { data, timeline, .. } => {
@@ -319,12 +170,6 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
         Command::Doctor { .. } | Command::Talk(_) | Command::Completion { .. } => Ok(()),
         Command::Config { .. } => Ok(out.write_all(config.to_toml().as_bytes())?),
     }
-}
-
-/// Names or texts that are not UTF-8 can't be ours.
-fn environment() -> impl Iterator<Item = (String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
 }
 
 fn doctor(
@@ -382,7 +227,7 @@ fn serve(flags: &Flags, config: &Config, unknown: &[String]) -> Result<(), Failu
 
 /// Reads the settings again; bad ones change nothing.
 fn reload(server: &Server, flags: &Flags, started: &Config) {
-    let loaded = config::load(flags, environment());
+    let loaded = config::load(flags, config::environment());
     let reloaded = loaded.and_then(|(config, _)| server.reload(&config).map(|()| config));
     match reloaded {
         Ok(config) => {

@@ -12,6 +12,7 @@ pub mod keys;
 pub mod output;
 pub mod partitions;
 pub mod remote;
+pub mod repair;
 pub mod restore;
 pub mod talk;
 pub mod verify;

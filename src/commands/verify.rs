@@ -29,10 +29,7 @@ pub fn verify(
     let catalog = Catalog::default();
     let rules = People::rules(limits, catalog.clone());
     let inspection = Inspection::open(data, rules).map_err(VerifyError::Open)?;
-    if is_copy(data).map_err(VerifyError::Open)? {
-        let path = data.to_owned();
-        writeln!(out, "NOTE {}", OpenError::Copy { path })?;
-    }
+    note_copy(data, out)?;
     // The tables say which of users' rows may have gone. If these can't be read, the check says so again.
     if let Ok(home) = inspection.partition(inspection.map().home(), false, &mut drop) {
         let _ = catalog.load(&home.view);
@@ -101,6 +98,14 @@ pub fn verify(
         problems.len()
     )?;
     Ok(problems.is_empty())
+}
+
+fn note_copy(data: &Path, out: &mut dyn Write) -> Result<(), VerifyError> {
+    if is_copy(data).map_err(VerifyError::Open)? {
+        let path = data.to_owned();
+        writeln!(out, "NOTE {}", OpenError::Copy { path })?;
+    }
+    Ok(())
 }
 
 /// Does what `tideline verify` does: `data` is a data directory or a backup.

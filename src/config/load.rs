@@ -36,6 +36,12 @@ pub struct Flags {
     pub partitions: Option<u16>,
 }
 
+/// The process's environment. Names or texts that are not UTF-8 can't be ours.
+pub fn environment() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, text)| Some((name.into_string().ok()?, text.into_string().ok()?)))
+}
+
 /// Reads everything; besides the configuration it returns the variables that look like ours and are not.
 pub fn load(
     flags: &Flags,

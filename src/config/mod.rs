@@ -30,7 +30,7 @@ pub use auth::AuthKey;
 pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
 pub use entrance::TlsKey;
 pub use key::address;
-pub use load::{ConfigFile, Flags, load};
+pub use load::{ConfigFile, Flags, environment, load};
 pub use policy::PolicyKey;
 pub use secrets::Secrets;
 pub use webhook::WebhookKey;

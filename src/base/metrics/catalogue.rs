@@ -195,6 +195,9 @@ groups! {
         reader_transactions: Gauge, "tideline_image_oldest_reader_transactions"
             "Transactions committed since the oldest reader began.",
             "The pages that these freed can't be used again before it ends.";
+        damage: Gauge, "tideline_image_damage"
+            "Times since the start that a read or a merge has met damage in the image.",
+            "Should be 0. The log names the place, and `tideline verify` all of them; `tideline repair` makes the image anew.";
         free_slots: Gauge, "tideline_image_free_slots"
             "Sub-databases that runs could still take; a part of a run takes two.",
             "Below two writers hear `busy`.";

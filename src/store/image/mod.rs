@@ -23,7 +23,7 @@ mod snapshot;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use arc_swap::ArcSwap;
@@ -77,6 +77,8 @@ struct Inner {
     slots_left: SlotsLeft,
     /// A commit failed with an unknown outcome.
     stopped: AtomicBool,
+    /// How often damage was met.
+    damage: AtomicU64,
 }
 
 /// What only the writing thread needs.
@@ -118,6 +120,8 @@ pub(crate) struct Pressure {
     pub map_bytes: u64,
     /// Memory of loaded filters, bytes.
     pub filter_bytes: u64,
+    /// How often a read or a merge has met damage since the start.
+    pub damage: u64,
 }
 
 impl Image {
@@ -171,6 +175,7 @@ impl Image {
                 damaged: HashSet::new(),
             }),
             stopped: AtomicBool::new(false),
+            damage: AtomicU64::new(0),
         };
         if inner.catalog().version == 0 {
             // So that the format is on disk from the first moment on.
@@ -276,6 +281,7 @@ impl Image {
             file_bytes: inner.store.file_bytes(),
             map_bytes: inner.store.map_bytes(),
             filter_bytes: inner.budget.used(),
+            damage: inner.damage.load(Ordering::Relaxed),
         }
     }
 

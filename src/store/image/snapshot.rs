@@ -7,6 +7,7 @@
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 
@@ -62,6 +63,15 @@ impl Snapshot {
     /// Hands the entries of `key` to `found`, newest first, until it breaks or a put or tombstone has come. Tells how
     /// many bytes of them were left out: with `wanted` a wide row may come with little else than what that names.
     pub(crate) fn get_some(
+        &self,
+        key: &[u8],
+        wanted: Option<&[&str]>,
+        found: &mut dyn FnMut(Entry) -> ControlFlow<()>,
+    ) -> Result<u64, Error> {
+        self.inner.noted(self.look_up(key, wanted, found))
+    }
+
+    fn look_up(
         &self,
         key: &[u8],
         wanted: Option<&[&str]>,
@@ -125,14 +135,15 @@ impl Snapshot {
             if parts.is_empty() {
                 continue;
             }
-            cursors.push(RunCursor(RunScan::new(
+            let scan = RunScan::new(
                 source.run.number,
                 parts,
                 (from, to),
                 backward,
                 (&self.inner.store, &self.txn),
                 &*self.inner.rules,
-            )));
+            );
+            cursors.push(RunCursor(scan, &self.inner));
         }
         Ok(cursors)
     }
@@ -187,6 +198,16 @@ impl Snapshot {
     }
 }
 
+impl Inner {
+    /// Counts damage that a read has met.
+    fn noted<T>(&self, read: Result<T, Error>) -> Result<T, Error> {
+        if matches!(&read, Err(Error::Damaged(_))) {
+            self.damage.fetch_add(1, Ordering::Relaxed);
+        }
+        read
+    }
+}
+
 /// Whether no key lies between the bounds.
 fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     match (from, to) {
@@ -206,17 +227,17 @@ fn is_successor(end: &[u8], prefix: &[u8]) -> bool {
 }
 
 /// A lazy walk over one run's entries in a range; ends for good after an error.
-pub(crate) struct RunCursor<'s>(RunScan<'s>);
+pub(crate) struct RunCursor<'s>(RunScan<'s>, &'s Inner);
 
 impl Iterator for RunCursor<'_> {
     type Item = Result<(Bytes, Entry), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (row, reader) = match self.0.next() {
+        let (row, reader) = match self.1.noted(self.0.next()) {
             Ok(row) => row?,
             Err(error) => return Some(Err(error)),
         };
-        let entry = row.entry(&reader);
+        let entry = self.1.noted(row.entry(&reader));
         // A copy: a slice would keep its page in memory.
         Some(entry.map(|entry| (Bytes::copy_from_slice(&row.key), entry)))
     }

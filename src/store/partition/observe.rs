@@ -147,6 +147,7 @@ fn observe(metrics: &Partition, figures: &PartitionFigures, now_ms: u64) {
     image.file_bytes.count(figures.image.file_bytes);
     image.map_bytes.count(figures.image.map_bytes);
     image.filter_bytes.count(figures.image.filter_bytes);
+    image.damage.count(figures.image.damage);
     image.free_slots.count(figures.image.free_slots as u64);
     metrics
         .compaction

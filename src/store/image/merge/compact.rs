@@ -7,6 +7,7 @@
 //! flushes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use heed::RwTxn;
@@ -58,6 +59,9 @@ impl Image {
         read: &dyn Fn(&[u8]) -> Option<Bytes>,
     ) -> Result<Compacted, Error> {
         let done = self.compact_step(now_ms, read);
+        if matches!(&done, Ok(done) if done.damaged.is_some()) {
+            self.inner.damage.fetch_add(1, Ordering::Relaxed);
+        }
         done.map_err(|error| error.with_room(|| self.inner.store.left()))
     }
 

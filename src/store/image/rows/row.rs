@@ -96,6 +96,7 @@ impl<'a> Stored<'a> {
         };
         let rest = self.rest.unwrap_or_default();
         row_crc(run, head, rest, self.flags, self.body) == self.crc
+            || tideline_base::faults::is_named("rows_unchecked")
     }
 
     /// The body of a whole row.

@@ -13,6 +13,7 @@ mod manifest;
 mod place;
 mod point;
 mod progress;
+mod repair;
 mod restore;
 mod reuse;
 mod take;
@@ -30,6 +31,7 @@ pub use place::{
 };
 pub use point::RestorePoint;
 pub use progress::{Progress, Stage as BackupStage};
+pub use repair::{Repair, RepairStep};
 pub use restore::{Fetched, Restored, restore, restore_fetched};
 pub use take::Backup;
 

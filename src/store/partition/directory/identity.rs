@@ -135,23 +135,33 @@ pub(in super::super) fn mark_fits(
     }
 }
 
-/// Also makes the names of the partition's files durable, and its own.
+/// Writes the mark of an image, and makes the names of the partition's files durable, and its own.
 pub(in super::super) fn set_mark(
     directory: &Directory,
     (id, map): (PartitionId, &Map),
     image: &Image,
     log: HistoryId,
 ) -> Result<(), OpenError> {
+    write_mark(directory, (id, map), image, log)?;
     let folder = directory.image(id);
-    let mark = place(id, map, directory.origin()) + &with_log(log);
-    image
-        .set_mark(&mark)
-        .map_err(|error| OpenError::from(error).within(&folder))?;
     let log_folder = directory.log(id);
     let mut folders = iter::once(&*log_folder).chain(folder.ancestors().take(3));
     folders.try_for_each(|folder| {
         sync(folder).map_err(|error| OpenError::from_io("sync", folder, error))
     })
+}
+
+/// The same, of an image that may lie elsewhere; no name is made durable.
+pub(in super::super) fn write_mark(
+    directory: &Directory,
+    (id, map): (PartitionId, &Map),
+    image: &Image,
+    log: HistoryId,
+) -> Result<(), OpenError> {
+    let mark = place(id, map, directory.origin()) + &with_log(log);
+    image
+        .set_mark(&mark)
+        .map_err(|error| OpenError::from(error).within(&directory.image(id)))
 }
 
 /// Which partition it is. Those of a new directory say how many they were, others what they own.

@@ -138,6 +138,29 @@ impl Inspection {
         Ok(())
     }
 
+    /// What is damaged of a partition's image, and what it covers; it may be missing, too.
+    pub(in super::super) fn image_problems(
+        &self,
+        id: PartitionId,
+    ) -> Result<(Vec<String>, Position), OpenError> {
+        let look = || {
+            identity::presence(&self.directory, id)?;
+            let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
+            identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?)?;
+            let mut problems = Vec::new();
+            image.verify(&mut |Problem { place, what }| {
+                problems.push(format!("partition {id}, image, {place}: {what}"));
+            })?;
+            Ok((problems, image.covered()))
+        };
+        match look() {
+            Err(error @ (OpenError::Damaged { .. } | OpenError::DoesNotFit { .. })) => {
+                Ok((vec![format!("partition {id}: {error}")], Position::ZERO))
+            }
+            looked => looked,
+        }
+    }
+
     fn image_of(&self, id: PartitionId) -> Result<Image, OpenError> {
         let options = ImageOptions {
             read_only: true,

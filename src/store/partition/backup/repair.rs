@@ -1,0 +1,340 @@
+//! Damaged images made anew, of a data directory that nobody serves, where nothing is lost by it.
+//!
+//! Owns: which partitions need it, what each is made of, and the order of its steps. Promises: nothing is changed
+//! before it is known that all can be made; the new image and the log together are what was committed, so the history
+//! stays; the old image is kept beside the new one; whenever it ends, the same call made again comes to the end. Must
+//! not: guess. What neither log nor backup has is a reason to change nothing.
+//!
+//! An image is what the log did up to a position. So an empty one will do where the log reaches back to the first
+//! batch, and that of a backup where the log goes on from there: the ordinary start does the rest.
+
+use std::fmt;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::directory::inspection::Inspection;
+use super::super::directory::manifest::sync;
+use super::super::directory::served::is_copy;
+use super::super::directory::{Directory, identity, partition_folder};
+use super::super::memory::flusher::flush;
+use super::super::memory::memtable::Memtable;
+use super::super::{ImageOptions, OpenError, Options, Rules};
+use super::manifest::{BackupManifest, BackupPartition};
+use super::place::{check_room, folder};
+use super::progress::Progress;
+use super::{BACKUP_DATA, BackupError};
+use crate::image::Image;
+use crate::log::{self, LocalStorage, segment_firsts};
+use tideline_base::ids::{HistoryId, PartitionId, Position};
+
+/// What is going to be done.
+pub struct Repair {
+    directory: Directory,
+    steps: Vec<RepairStep>,
+    rules: Arc<dyn Rules>,
+}
+
+/// A partition whose image is damaged.
+pub struct RepairStep {
+    partition: PartitionId,
+    problems: Vec<String>,
+    log: HistoryId,
+    remedy: Remedy,
+}
+
+enum Remedy {
+    /// An empty image.
+    Log,
+    /// The image of a backup, and those batches of the backup's log that the directory's log lacks.
+    Backup { data: PathBuf, of: BackupPartition },
+}
+
+/// A log that was read from one end to the other.
+struct Span {
+    id: HistoryId,
+    first: Position,
+    last: Position,
+    /// The checksum of the batch that was asked for.
+    crc: Option<u32>,
+}
+
+impl Repair {
+    /// Finds out what is damaged and what it can be made of: of a backup, if one is named. Reads all, and writes
+    /// nothing. Refuses a damaged log, and an image that can't be made without a loss. Blocks.
+    pub fn plan(
+        data: &Path,
+        from: Option<&Path>,
+        rules: &Arc<dyn Rules>,
+    ) -> Result<Repair, BackupError> {
+        if is_copy(data)? {
+            let path = data.to_owned();
+            return Err(OpenError::Copy { path }.into());
+        }
+        let inspection = Inspection::open(data, Arc::clone(rules))?;
+        let backup = from.map(|from| open_backup(from, &inspection));
+        let backup = backup.transpose()?;
+        let mut steps = Vec::new();
+        for id in inspection.map().ids() {
+            let of = backup.as_ref().and_then(|(data, manifest)| {
+                let mut partitions = manifest.partitions.iter();
+                Some((data, *partitions.find(|one| one.partition == id.0)?))
+            });
+            let at = of.map(|(_, of)| Position(of.position));
+            let span = read_log(&partition_folder(data, id).join("log"), at);
+            let span = span.map_err(|error| log_is_damaged(id, &error))?;
+            let (problems, covered) = inspection.image_problems(id)?;
+            if problems.is_empty() {
+                if covered > span.last || covered.0 + 1 < span.first.0 {
+                    return Err(log_is_damaged(id, &missing(covered, &span)));
+                }
+                continue;
+            }
+            let is_root = id.0 < inspection.origin().roots;
+            let remedy = match of {
+                _ if is_root && span.first == Position(1) => Remedy::Log,
+                Some((data, of)) => of_backup(data, of, &span)?,
+                None => return Err(not_without_loss(id, &problems, &span)),
+            };
+            steps.push(RepairStep {
+                partition: id,
+                problems,
+                log: span.id,
+                remedy,
+            });
+        }
+        drop(inspection);
+        let repair = Repair {
+            directory: Directory::take(data)?,
+            steps,
+            rules: Arc::clone(rules),
+        };
+        repair.check()?;
+        Ok(repair)
+    }
+
+    /// The partitions whose images are damaged.
+    #[must_use]
+    pub fn steps(&self) -> &[RepairStep] {
+        &self.steps
+    }
+
+    /// Whether there is room, and the place where the damaged images are to be kept.
+    fn check(&self) -> Result<(), BackupError> {
+        let mut bytes = 0;
+        for step in &self.steps {
+            let kept = self.kept(step.partition);
+            if kept.exists() && self.directory.image(step.partition).exists() {
+                return Err(BackupError::refused(format!(
+                    "{} is there from an earlier repair; remove it or move it away first",
+                    kept.display()
+                )));
+            }
+            if let Remedy::Backup { data, .. } = &step.remedy {
+                let image = image_file(data, step.partition);
+                let found = fs::metadata(&image);
+                bytes += found
+                    .map_err(|error| BackupError::io("look at", &image, error))?
+                    .len();
+            }
+        }
+        check_room(self.directory.path(), bytes)
+    }
+
+    /// Where a damaged image is kept.
+    fn kept(&self, id: PartitionId) -> PathBuf {
+        self.directory.folder(id).join("image.damaged")
+    }
+
+    /// Makes the images; gives where the damaged ones are. Blocks.
+    pub fn run(&self) -> Result<Vec<PathBuf>, BackupError> {
+        let mut kept = Vec::new();
+        for step in &self.steps {
+            let id = step.partition;
+            let (image, old) = (self.directory.image(id), self.kept(id));
+            let new = self.directory.folder(id).join("image.new");
+            self.make(step, &new)?;
+            let rename = |from: &Path, to: &Path| {
+                let renamed = fs::rename(from, to).and_then(|()| sync(&self.directory.folder(id)));
+                renamed.map_err(|error| BackupError::io("rename", from, error))
+            };
+            if image.exists() {
+                rename(&image, &old)?;
+            }
+            rename(&new, &image)?;
+            kept.extend(Some(old).filter(|old| old.exists()));
+        }
+        Ok(kept)
+    }
+
+    /// Makes a partition's image in a folder of its own.
+    fn make(&self, step: &RepairStep, new: &Path) -> Result<(), BackupError> {
+        let io = |error| BackupError::io("write", new, error);
+        match fs::remove_dir_all(new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+            _ => {}
+        }
+        folder(new).map_err(io)?;
+        if let Remedy::Backup { data, .. } = &step.remedy {
+            let to = new.join("data.mdb");
+            fs::copy(image_file(data, step.partition), &to).map_err(io)?;
+            let copy = File::open(&to).map_err(io)?;
+            copy.set_permissions(Permissions::from_mode(0o600))
+                .map_err(io)?;
+            copy.sync_all().map_err(io)?;
+        }
+        let image = Image::open(new, ImageOptions::default(), Arc::clone(&self.rules))
+            .map_err(OpenError::from)?;
+        if let Remedy::Backup { data, .. } = &step.remedy {
+            self.replay(&partition_folder(data, step.partition).join("log"), &image)?;
+        }
+        let map = self.directory.map();
+        identity::write_mark(&self.directory, (step.partition, map), &image, step.log)?;
+        sync(new).map_err(io)
+    }
+
+    /// Brings what an image does not cover into it.
+    fn replay(&self, log_folder: &Path, image: &Image) -> Result<(), BackupError> {
+        let storage = LocalStorage::read_only(log_folder)
+            .map_err(|error| BackupError::io("open", log_folder, error))?;
+        let (bytes_max, covered) = (Options::default().memtable_bytes, image.covered());
+        let mut memtable = Memtable::new(covered, 0, 0);
+        let mut flushed = Ok(());
+        log::verify(&storage, covered, &mut |frame| {
+            if frame.position <= covered || flushed.is_err() {
+                return;
+            }
+            memtable.insert(frame, &*self.rules);
+            if memtable.bytes() >= bytes_max {
+                flushed = flush(image, &memtable, &*self.rules, &mut || {});
+                memtable = Memtable::new(frame.position, 0, 0);
+            }
+        })?;
+        flushed.map_err(OpenError::from)?;
+        if memtable.last() > memtable.after() {
+            flush(image, &memtable, &*self.rules, &mut || {}).map_err(OpenError::from)?;
+        }
+        Ok(())
+    }
+}
+
+impl RepairStep {
+    /// What is damaged, each as a line with its place.
+    #[must_use]
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+}
+
+impl fmt::Display for RepairStep {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.partition;
+        write!(out, "partition {id}: its image is made anew from ")?;
+        match &self.remedy {
+            Remedy::Log => write!(out, "its log, which reaches back to the first batch"),
+            Remedy::Backup { of, .. } => write!(
+                out,
+                "the backup's, to {}, and the logs from there",
+                of.covered
+            ),
+        }
+    }
+}
+
+fn image_file(data: &Path, id: PartitionId) -> PathBuf {
+    partition_folder(data, id).join("image/data.mdb")
+}
+
+/// A backup of this directory's history, held against its checksums.
+fn open_backup(
+    from: &Path,
+    inspection: &Inspection,
+) -> Result<(PathBuf, BackupManifest), BackupError> {
+    let manifest = BackupManifest::read(from)?;
+    let history = inspection.origin().history.to_string();
+    if manifest.history != history {
+        return Err(BackupError::refused(format!(
+            "{} is a backup of history {}, and the directory has history {history}; name a backup of this directory",
+            from.display(),
+            manifest.history
+        )));
+    }
+    manifest.check_files(from, &Progress::new(0))?;
+    Ok((from.join(BACKUP_DATA), manifest))
+}
+
+fn read_log(folder: &Path, at: Option<Position>) -> Result<Span, OpenError> {
+    let storage = LocalStorage::read_only(folder)
+        .map_err(|error| OpenError::from_io("open", folder, error))?;
+    let firsts = segment_firsts(&storage)?;
+    let first = firsts.first().copied().unwrap_or(Position(1));
+    let mut crc = None;
+    let report = log::verify(&storage, Position(first.0 - 1), &mut |frame| {
+        if Some(frame.position) == at {
+            crc = Some(frame.crc());
+        }
+    })?;
+    Ok(Span {
+        id: log::identity(&storage)?,
+        first,
+        last: report.last,
+        crc,
+    })
+}
+
+/// What a backup gives, if the directory's log goes on from it.
+fn of_backup(data: &Path, of: BackupPartition, span: &Span) -> Result<Remedy, BackupError> {
+    let id = PartitionId(of.partition);
+    let refused = |why: &str| {
+        BackupError::refused(format!(
+            "partition {id} can't be made of this backup: {why}; name another one with --from, or restore one: nothing \
+             was changed"
+        ))
+    };
+    let theirs = read_log(&partition_folder(data, id).join("log"), None)?;
+    let (end, first) = (of.position, span.first.0);
+    if theirs.id != span.id {
+        return Err(refused("it is of another log"));
+    }
+    if end + 1 < first {
+        let why = format!(
+            "it ends with batch {end}, and the log begins with {first}, so batches {} to {} are in neither",
+            end + 1,
+            first - 1
+        );
+        return Err(refused(&why));
+    }
+    if end >= first && span.crc != Some(of.last_crc) {
+        return Err(refused(
+            "the log has other batches, or fewer, than the backup",
+        ));
+    }
+    Ok(Remedy::Backup {
+        data: data.to_owned(),
+        of,
+    })
+}
+
+fn log_is_damaged(id: PartitionId, what: &dyn fmt::Display) -> BackupError {
+    BackupError::refused(format!(
+        "the log of partition {id} is not whole, and a repair makes images only: {what}; restore the newest backup: \
+         nothing was changed"
+    ))
+}
+
+fn missing(covered: Position, span: &Span) -> String {
+    format!(
+        "the image goes to batch {covered}, and the log has batches {} to {}",
+        span.first, span.last
+    )
+}
+
+fn not_without_loss(id: PartitionId, problems: &[String], span: &Span) -> BackupError {
+    BackupError::refused(format!(
+        "the image of partition {id} is damaged ({}), and the log goes back to batch {} only; name a backup of this \
+         directory with --from: nothing was changed",
+        problems[0], span.first
+    ))
+}
