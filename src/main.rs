@@ -45,8 +45,9 @@ fn main() -> ExitCode {
     let done = match command {
         Command::Talk(what) => return talk(what),
         Command::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut out);
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tideline", &mut script);
+            out.write_all(&script).map_err(Failure::from)
         }
         command => run(command, options, &mut out),
     };

@@ -182,6 +182,7 @@ BEFORE = {
         "$ tideline partition list data": [HARBOUR, "stop"],
         "$ tideline partition split --url": ["serve --data other"],
         "$ tideline verify": ["stop"],
+        "$ tideline repair": ["stop"],
         "$ tideline export": ["serve --data data"],
     },
     "docs/UPGRADES.md": {"$ tideline serve --data newer": ["stop", "mkdir newer; echo 'format = 4' > newer/directory.toml"]},
