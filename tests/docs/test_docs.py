@@ -176,6 +176,7 @@ BEFORE = {
         "$ tideline partition split --url": ["serve --data other"],
         "$ tideline verify": ["stop"],
         "$ tideline repair": ["stop"],
+        "$ curl -s localhost:7070/v1/rpc": ["serve --data data"],
         "$ tideline export": ["serve --data data"],
     },
     "docs/UPGRADES.md": {"$ tideline serve --data newer": ["stop", "mkdir newer; echo 'format = 4' > newer/directory.toml"]},
