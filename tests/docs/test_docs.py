@@ -170,6 +170,8 @@ BEFORE = {
         '< {"jsonrpc":"2.0","method":"message"': [APPEND],
         '> {"jsonrpc":"2.0","id":1,"method":"subscribe"': ["away", APPEND, "back"],
     },
+    # The page kills the server some time before.
+    "docs/ACCESS.md": {"tideline key create shop": ["wait $server || true"]},
     "docs/BACKUP.md": {"$ mkdir -p backups": ["mkdir backups; serve --config settings.toml --data data", HARBOUR]},
     "docs/CONSOLE.md": {
         "$ tideline key create": [
@@ -183,6 +185,7 @@ BEFORE = {
         "$ tideline partition split --url": ["serve --data other"],
         "$ tideline verify": ["stop"],
         "$ tideline repair": ["stop"],
+        "$ curl -s localhost:7070/v1/rpc": ["serve --data data"],
         "$ tideline export": ["serve --data data"],
     },
     "docs/UPGRADES.md": {"$ tideline serve --data newer": ["stop", "mkdir newer; echo 'format = 4' > newer/directory.toml"]},
