@@ -17,6 +17,7 @@ use std::thread;
 use super::super::commit::flush_lag::FlushLag;
 use super::super::directory::inspection::Inspection;
 use super::super::directory::partition_folder;
+use super::super::follow::hold::Holder;
 use super::super::follow::hold_all::AllHeld;
 use super::super::shared::Shared;
 use super::super::{OpenError, Partitions};
@@ -100,7 +101,7 @@ impl Partitions {
             }
         };
         let set = self.inner.set.load_full();
-        let held = AllHeld::by_backup(set.live().cloned().collect());
+        let held = AllHeld::by(Holder::Backup, set.live().cloned().collect());
         progress.enter(Stage::Copying);
         let began_ms = self.inner.clock.now_ms();
         let before = (!is_full).then(|| place.newest()).transpose()?.flatten();

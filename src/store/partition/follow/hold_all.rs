@@ -1,6 +1,7 @@
 //! The logs of all partitions, kept whole for a while.
 //!
-//! Owns: who is held for how long. Promises: what was held is let go, whatever ends it. Must not: know what it is for.
+//! Owns: their holds of one holder. Promises: each log is let go in the end, whatever ends it. Must not: know what the
+//! holder does meanwhile.
 
 use std::sync::Arc;
 
@@ -9,24 +10,27 @@ use super::hold::Holder;
 use tideline_base::ids::Position;
 
 /// The logs keep everything until this is dropped.
-pub(in super::super) struct AllHeld(Vec<Arc<Shared>>);
+pub(in super::super) struct AllHeld {
+    partitions: Vec<Arc<Shared>>,
+    holder: Holder,
+}
 
 impl AllHeld {
-    pub(in super::super) fn by_backup(partitions: Vec<Arc<Shared>>) -> AllHeld {
+    pub(in super::super) fn by(holder: Holder, partitions: Vec<Arc<Shared>>) -> AllHeld {
         for partition in &partitions {
-            partition.hold.set(Holder::Backup, Position::ZERO);
+            partition.hold.set(holder, Position::ZERO);
         }
-        AllHeld(partitions)
+        AllHeld { partitions, holder }
     }
 
     pub(in super::super) fn partitions(&self) -> impl Iterator<Item = &Shared> {
-        self.0.iter().map(|one| &**one)
+        self.partitions.iter().map(|one| &**one)
     }
 }
 
 impl Drop for AllHeld {
     fn drop(&mut self) {
         self.partitions()
-            .for_each(|one| one.hold.let_go(Holder::Backup));
+            .for_each(|one| one.hold.let_go(self.holder));
     }
 }
