@@ -308,7 +308,8 @@ class Subscription(Streaming, Socket):
 
 
 class AllConversations(Streaming, Socket):
-    is_there = '"result"'
+    # The reply says only that they will be looked up.
+    is_there = '"more":false'
 
     def calls(self):
         return native(("subscribe", {"conversations": True}))

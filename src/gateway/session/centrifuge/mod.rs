@@ -151,9 +151,10 @@ impl Session {
             .expect("a session of this dialect")
     }
 
-    /// Begins commands, as many as may begin now.
+    /// Begins commands, as many as may begin now. What a back end ordered comes first: it may have been answered before
+    /// the client sent them.
     pub(super) fn poll_commands(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
-        let mut moved = false;
+        let mut moved = self.poll_heard(context)?;
         for _ in 0..COMMANDS_MAX {
             let has_room = self.draining == Draining::No
                 && self.outbox.has_room()
