@@ -41,7 +41,11 @@ GONE = (OSError, http.client.HTTPException, ValueError)
 
 
 class Refused(Exception):
-    """The server has said that it did not do it."""
+    """The server has said that it did not do it, to the call with this number."""
+
+    def __init__(self, reason, number):
+        super().__init__(reason)
+        self.number = number
 
 
 class Unknown(Exception):
@@ -70,7 +74,7 @@ class Caller:
         reason = answer["error"]["data"]["reason"]
         if answer["error"]["code"] == -32602:
             raise ValueError(f"{method} {params}: {answer}")
-        raise (Unknown if reason == "outcome_unknown" else Refused)(reason)
+        raise Unknown(reason) if reason == "outcome_unknown" else Refused(reason, number)
 
 
 class Line:
@@ -98,10 +102,10 @@ class Line:
 
 
 class Load:
-    """The writers, and all that they know. `calls`: how many each makes."""
+    """The writers, and all that they know. `calls`: how many each makes; `sizes`: of texts, bytes."""
 
-    def __init__(self, seed, calls):
-        self.seed, self.calls = seed, calls
+    def __init__(self, seed, calls, sizes=(20, 200, 2_000, 2_000, 6_000)):
+        self.seed, self.calls, self.sizes = seed, calls, sizes
         self.lines = {f"own/{number}": Line() for number in range(2 * WRITERS)}
         self.lines |= {f"row {number}": Line() for number in range(WRITERS)}
         # Of the timeline that all write to: message ID to entry, the number of the call that told, the sequence.
@@ -223,7 +227,7 @@ class Writer:
 
     def entry(self):
         self.made += 1
-        size = self.dice.choice([20, 200, 2_000, 2_000, 6_000])
+        size = self.dice.choice(self.load.sizes)
         return {"n": self.made, "text": "".join(self.dice.choices("abcdefgh ijklm", k=size))}
 
     def one(self):
@@ -307,7 +311,7 @@ def read_line(caller, name):
         number, info = caller.call("timeline.get", timeline=name)
     except Refused as refused:
         if str(refused) in ("timeline_not_found", "table_not_found"):
-            return next(Caller.numbers), None
+            return refused.number, None
         raise
     messages, at = [], info["floor"]
     while at is not None and at <= info["head"]:
