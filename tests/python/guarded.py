@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from client import Client, Refused, until
 from server import Server
+from tables import signed
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 OTHER = b"another secret of thirty-two bytes"
@@ -145,22 +146,6 @@ BAD = {
 def list_tables(server, key_id, secret):
     """The status of a signed ListTable."""
     return signed(server, "ListTable", key_id, secret)[0]
-
-
-def signed(server, operation, key_id, secret, body=b""):
-    """A signed request to Tablestore's API: status, headers and body."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-    headers = {
-        "x-ots-accesskeyid": key_id,
-        "x-ots-apiversion": "2015-12-31",
-        "x-ots-contentmd5": base64.b64encode(hashlib.md5(body).digest()).decode(),
-        "x-ots-date": now,
-        "x-ots-instancename": "tideline",
-    }
-    text = f"/{operation}\nPOST\n\n" + "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-    signature = hmac.new(secret.encode(), text.encode(), hashlib.sha1).digest()
-    headers["x-ots-signature"] = base64.b64encode(signature).decode()
-    return server.http("POST", f"/{operation}", body, headers)
 
 
 POLICIES = """

@@ -5,6 +5,7 @@
 mod crash;
 mod damage_directory;
 mod damage_pages;
+mod faults;
 mod limits;
 mod table_space;
 mod table_wide;

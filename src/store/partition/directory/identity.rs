@@ -51,7 +51,12 @@ pub(in super::super) fn settle(
             false => log::identity(&storage),
         };
         let log = log.map_err(|error| OpenError::from(error).within(&log_folder))?;
-        let image = Image::open(&image_folder, options.clone(), Arc::clone(rules))
+        let cleared = match is_new {
+            true => Image::clear_unborn(&image_folder),
+            false => Ok(()),
+        };
+        let image = cleared
+            .and_then(|()| Image::open(&image_folder, options.clone(), Arc::clone(rules)))
             .map_err(|error| OpenError::from(error).within(&image_folder))?;
         match mark_fits(directory, id, &image, log)? {
             // Also if an earlier attempt has set it: that one may have failed before the names were durable.
@@ -316,6 +321,18 @@ mod tests {
             drop(directory);
             fs::remove_dir_all(&path).unwrap();
         }
+        // On a full disk LMDB's first write may be done in part.
+        drop(serve(&path, 2).unwrap());
+        let image = path.join("partition-0001/image/data.mdb");
+        for bytes in [1, 4_096, 8_192] {
+            fs::rename(path.join("directory.toml"), path.join("directory.toml.new")).unwrap();
+            fs::write(&image, vec![0; bytes]).unwrap();
+            drop(serve(&path, 2).unwrap());
+        }
+        // Where all was there it stays damage.
+        fs::write(&image, [0; 4_096]).unwrap();
+        let error = serve(&path, 2).err().unwrap().to_string();
+        assert!(error.contains("data.mdb"), "{error}");
         // Without a draft the partitions are somebody's.
         fs::remove_file(whole.join("directory.toml")).unwrap();
         let error = serve(&whole, 2).err().unwrap().to_string();
