@@ -6,6 +6,7 @@ import json
 import pytest
 from centrifuge import DeltaType, ReplyError
 
+from drill import prepared, set_back
 from sdk import Person, name
 
 BOTH = pytest.mark.parametrize("is_protobuf", [False, True])
@@ -85,6 +86,35 @@ def test_who_was_away_gets_all_of_it_after_a_kill(own, is_protobuf):
             assert [ann.read(one.data) for one in got] == list(range(2, 30))
             history = await room.history(limit=0)
             assert (history.epoch, history.offset) == (before.stream_position.epoch, 29)
+
+    asyncio.run(talk())
+
+
+@BOTH
+def test_who_follows_a_restored_server_is_told_that_it_began_anew(own, is_protobuf):
+    """The drill of docs/BACKUP.md."""
+    prepared(own).start()
+    told = lambda channel, values: [own.did("publish", channel=channel, data=value)["offset"] for value in values]
+
+    async def talk():
+        async with Person(own, is_protobuf) as ann:
+            room, heard = await ann.subscribe("room")
+            before = (await heard.next("subscribed")).stream_position
+            assert await asyncio.to_thread(told, "room", [1, 2, 3]) == [1, 2, 3]
+            lose = lambda: told("room", ["lost", "lost", "lost"])
+            assert await asyncio.to_thread(set_back, own, lose) == [4, 5, 6]
+            got = [(await heard.next("publication")).pub for _ in range(6)]
+            assert [ann.read(one.data) for one in got] == [1, 2, 3, "lost", "lost", "lost"]
+            anew = await heard.next("subscribed")
+            # What it has may be of the past that is lost, so nothing is handed on as if it followed on that.
+            assert anew.was_recovering and not anew.recovered
+            assert anew.stream_position.epoch != before.epoch and anew.stream_position.offset == 3
+            await room.publish(ann.data("new"))
+            new = (await heard.next("publication")).pub
+            assert (new.offset, ann.read(new.data)) == (4, "new")
+            history = await room.history(limit=-1)
+            assert [ann.read(one.data) for one in history.publications] == [1, 2, 3, "new"]
+            assert (history.epoch, history.offset) == (anew.stream_position.epoch, 4)
 
     asyncio.run(talk())
 

@@ -141,6 +141,7 @@ NOT_RUN = {
 REPLACED = {
     "": {"/tmp/": "tmp/", " /data": " disk", "/etc/tideline/": "etc/", "--pid PID": "--pid $server"},
     "README.md": {"cargo run --release": "serve --data data"},
+    "docs/BACKUP.md": {"$(pidof tideline)": "$server; wait $server 2> tmp/killed", "tideline serve --data data &": "serve --data data"},
     "docs/ACCESS.md": {"revoke ID": "revoke $(tideline key list --data ./data | grep -o '\"id\":\"[^\"]*' | cut -c 7- | tail -n 1)"},
     "docs/COMMANDS.md": {"do …; done": "do echo \"$line\"; done"},
     "clients/conformance/README.md": {

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from client import Client, Refused, until
+from drill import prepared, set_back
 from guarded import signed
 from server import Server
 from test_partitions import fill, run
@@ -193,6 +194,53 @@ def test_what_is_restored_is_a_prefix_of_what_was_written(backed_up, tmp_path):
             assert client.append(name, {"n": count})["sequence"] == count + 1
     other.stop()
     good(other, other.data)
+
+
+def test_the_drill_as_a_client_of_json_rpc_sees_it(own_server):
+    prepared(own_server).start()
+
+    def talk(client, told):
+        """Two messages; the IDs are the client's."""
+        return [client.append("room", {"text": told}, message_id=f"{told}-{n}") for n in range(2)]
+
+    with Client(own_server, user="ann") as ann, Client(own_server) as back_end:
+        ann.call("timeline.create", timeline="room", members=[{"user": "ann"}, {"user": "ben"}])
+        talk(ann, "kept")
+        until(lambda: ann.call("conversation.list")["conversations"])
+        ann.call("read.set", timeline="room", read=1)
+        opened = back_end.call("stream.open", timelines="room", cursor="back end")
+        epoch = ann.call("timeline.get", timeline="room")["epoch"]
+        cursor = until(lambda: (page := ann.call("conversation.sync"))["done"] and page["cursor"])
+
+        def lose():
+            ann.call("read.set", timeline="room", read=3)
+            ann.call("message.delete", timeline="room", sequence=1)
+            ann.call("member.remove", timeline="room", users=["ben"])
+            return talk(ann, "lost")
+
+        lost = set_back(own_server, lose)
+    with Client(own_server, user="ann") as ann, Client(own_server) as back_end:
+        page = ann.call("sync", positions={"room": {"after": 4, "epoch": epoch}})["timelines"]["room"]
+        assert page["state"] == "epoch_changed" and page["epoch"] != epoch, page
+        assert ann.call("subscribe", timeline="room", after=4, epoch=epoch)["state"] == "epoch_changed"
+        with pytest.raises(Refused) as caught:
+            ann.call("message.update", timeline="room", sequence=2, set={"text": "edited"}, epoch=epoch)
+        assert caught.value.reason == "epoch_changed", caught.value
+        for source in [{"position": opened["position"]}, {"cursor": "back end"}]:
+            with pytest.raises(Refused) as caught:
+                back_end.call("stream.open", timelines="room", **source)
+            assert caught.value.reason == "position_lost", caught.value
+        texts = [one["entry"]["text"] for one in ann.call("message.range", timeline="room", **{"from": 1})["messages"]]
+        assert texts == ["kept", "kept"]
+        # Whoever repeats what was answered and is lost has it written; what is kept stays once.
+        again = ann.append("room", {"text": "lost"}, message_id=lost[0]["message_id"])
+        assert (again["sequence"], again["duplicate"]) == (3, False)
+        assert ann.append("room", {"text": "kept"}, message_id="kept-0")["duplicate"]
+        # By the cursor of the past all conversations come anew.
+        found = until(lambda: (page := ann.call("conversation.sync", cursor=cursor))["done"] and page["conversations"] and page)
+        assert found["reset"] and [one["timeline"] for one in found["conversations"]] == ["room"], found
+        mine = until(lambda: (one := ann.call("conversation.get", timeline="room")["conversation"])["head"] == 3 and one)
+        assert (mine["read"], mine["members_count"]) == (1, 2), mine
 
 
 def test_a_backup_that_is_killed_is_none(backed_up):
