@@ -129,7 +129,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--calls", type=int, default=60, help="of each of the four writers, before the kill and after it")
+    parser.add_argument("--calls", type=int, default=60, help="of each writer, before the kill and after it")
     parser.add_argument("--control", choices=CONTROLS, help="a promise to break, which must be noticed")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--keep", action="store_true", help="keep the images that were wrong")

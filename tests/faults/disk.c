@@ -4,12 +4,13 @@
  *     LD_PRELOAD=./disk.so DISK_ROOT=/absolute/folder DISK_TRACE=/elsewhere/trace DISK_FAIL=17:eio tideline serve …
  *
  * Owns: the trace, a row of records (`recorder.py` reads it), and `DISK_FAIL=NUMBER:HOW`, which has the call of this
- * number fail: `eio`, `enospc`, `short` (a write is done by half; other calls are not touched) or `kill` (the process
- * ends in its place). Promises: a change is made and recorded under one lock, so that the order of the records is that
- * of the changes, and a kill by number leaves none that is not recorded. A sync has a record before and one after it:
- * it covers what is recorded before the first, and counts from the second. What goes out through a socket is recorded
- * before it does: so whatever was answered stands behind the syncs that had ended by then. Must not: change what it
- * does not fail. It sees calls of libc only; rustix' calls (here fallocate, of files without contents) pass it by.
+ * number fail: `eio`, `enospc`, `short` (a write is done by half; other calls are not touched), `syncs` (every sync
+ * from this call on) or `kill` (the process ends in its place). Promises: a change is made and recorded under one lock,
+ * so that the order of the records is that of the changes, and a kill by number leaves none that is not recorded. A
+ * sync has a record before and one after it: it covers what is recorded before the first, and counts from the second.
+ * What goes out through a socket is recorded before it does: so whatever was answered stands behind the syncs that had
+ * ended by then. Must not: change what it does not fail. It sees calls of libc only; those of rustix (here fallocate,
+ * of files without contents) pass it by.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -30,7 +31,9 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum kind { WRITE = 1, CUT, NAME, UNNAME, RENAME, BEGIN, BEGIN_ONE, END, REPLY, FAILED };
-enum fault { NONE, EIO_FAULT, ENOSPC_FAULT, SHORT, KILL };
+enum fault { NONE, EIO_FAULT, ENOSPC_FAULT, SHORT, SYNCS, KILL };
+/* What a call does. */
+enum call { NAMES, DATA, SYNC };
 
 struct record {
     uint32_t kind;
@@ -63,7 +66,8 @@ static __attribute__((constructor)) void start(void)
         char *how;
         fail_at = strtol(fail, &how, 10);
         fail_how = !strcmp(how, ":eio") ? EIO_FAULT : !strcmp(how, ":enospc") ? ENOSPC_FAULT
-                 : !strcmp(how, ":short") ? SHORT : !strcmp(how, ":kill") ? KILL : NONE;
+                 : !strcmp(how, ":short") ? SHORT : !strcmp(how, ":syncs") ? SYNCS
+                 : !strcmp(how, ":kill") ? KILL : NONE;
     }
 }
 
@@ -84,10 +88,11 @@ static void put(struct record record, const char *name, const struct iovec *data
         abort(); /* a trace with a hole proves nothing */
 }
 
-/* Counts a call, under the lock; how it fails. `is_write`: it can be done by half. */
-static enum fault next_call(int is_write)
+/* Counts a call, under the lock; how it fails. */
+static enum fault next_call(enum call call)
 {
-    if (++calls != fail_at || fail_how == NONE || (fail_how == SHORT && !is_write))
+    int comes = ++calls == fail_at || (fail_how == SYNCS && calls > fail_at);
+    if (!comes || (fail_how == SHORT && call != DATA) || (fail_how == SYNCS && call != SYNC))
         return NONE;
     put((struct record){.kind = FAILED, .at = calls}, NULL, NULL, 0);
     if (fail_how == KILL) {
@@ -171,7 +176,7 @@ static ssize_t write_pieces(int fd, const struct iovec *data, int count, off_t a
     for (int piece = 0; piece < count; piece++)
         bytes += data[piece].iov_len;
     pthread_mutex_lock(&lock);
-    enum fault fault = next_call(1);
+    enum fault fault = next_call(DATA);
     if (fault == EIO_FAULT || fault == ENOSPC_FAULT) {
         pthread_mutex_unlock(&lock);
         return -1;
@@ -209,7 +214,7 @@ static int sync_file(int fd, long number)
     if (look(fd, &file) != 1)
         return syscall(number, fd);
     pthread_mutex_lock(&lock);
-    enum fault fault = next_call(0);
+    enum fault fault = next_call(SYNC);
     int64_t own = ++ticket;
     put((struct record){.kind = BEGIN, .file = file, .at = own}, NULL, NULL, 0);
     pthread_mutex_unlock(&lock);
@@ -274,7 +279,7 @@ static int change_name(enum kind kind, int from_folder, const char *from, int to
                                       : syscall(number, from_folder, from, extra);
     pthread_mutex_lock(&lock);
     int done = -1, error;
-    if (!next_call(0)) {
+    if (!next_call(NAMES)) {
         struct record record = {.kind = kind, .result = number == SYS_mkdirat, .file = parent(path, &name)};
         uint64_t to_inode = kind == RENAME ? parent(path_to, &name_to) : 0, moved = inode(path);
         done = number == SYS_renameat ? syscall(number, from_folder, from, to_folder, to)
@@ -306,7 +311,7 @@ static int open_file(int folder, const char *file, int flags, mode_t mode)
     pthread_mutex_lock(&lock);
     uint64_t before = inode(path);
     int done = -1;
-    if ((before && !(flags & O_TRUNC)) || !next_call(0)) {
+    if ((before && !(flags & O_TRUNC)) || !next_call(NAMES)) {
         done = syscall(SYS_openat, folder, file, flags, mode);
         if (done >= 0 && !before) {
             struct record record = {.kind = NAME, .file = parent(path, &name), .at = inode(path)};
@@ -361,7 +366,7 @@ static mode_t mode_of(int flags, va_list rest)
         if (look(fd, &file) != 1)                                                                                     \
             return syscall(SYS_ftruncate, fd, bytes);                                                                 \
         pthread_mutex_lock(&lock);                                                                                    \
-        int done = next_call(0) ? -1 : syscall(SYS_ftruncate, fd, bytes), error = errno;                              \
+        int done = next_call(NAMES) ? -1 : syscall(SYS_ftruncate, fd, bytes), error = errno;                          \
         if (!done)                                                                                                    \
             put((struct record){.kind = CUT, .file = file, .at = bytes}, NULL, NULL, 0);                              \
         pthread_mutex_unlock(&lock);                                                                                  \

@@ -228,7 +228,8 @@ class Writer:
     def entry(self):
         self.made += 1
         size = self.dice.choice(self.load.sizes)
-        return {"n": self.made, "text": "".join(self.dice.choices("abcdefgh ijklm", k=size))}
+        piece = "".join(self.dice.choices("abcdefgh ijklm", k=67))
+        return {"n": self.made, "text": (piece * (size // 67 + 1))[:size]}
 
     def one(self):
         kind = self.dice.random()

@@ -27,6 +27,17 @@ fn whatever_a_power_cut_leaves_has_all_that_was_acknowledged() {
 }
 
 #[test]
+fn a_call_that_fails_takes_nothing_that_was_acknowledged() {
+    holds("failing_calls.py", "--short 20");
+}
+
+#[test]
+#[cfg(feature = "faults")]
+fn failing_calls_find_failures_of_a_sync_that_are_passed_over() {
+    holds("failing_calls.py", "--short 6 --control");
+}
+
+#[test]
 #[cfg(feature = "faults")]
 fn crash_images_find_an_early_answer_and_syncs_left_out() {
     for control in ["ack_before_sync", "log_unsynced", "image_unsynced"] {
