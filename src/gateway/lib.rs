@@ -14,6 +14,8 @@ mod dispatch;
 mod encode_push;
 mod entrance;
 mod form;
+#[cfg(feature = "faults")]
+pub mod fuzz;
 pub mod health;
 mod http;
 mod limits;

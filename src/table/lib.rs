@@ -9,6 +9,8 @@ mod access;
 mod batch;
 mod catalog;
 mod format;
+#[cfg(feature = "faults")]
+pub mod fuzz;
 mod index;
 mod memory;
 mod read;

@@ -4,6 +4,8 @@
 //! each module's file opens with. Must not: know JSON-RPC or sockets.
 
 pub mod feed;
+#[cfg(feature = "faults")]
+pub mod fuzz;
 pub mod people;
 pub mod relay;
 pub mod reshape;

@@ -8,7 +8,7 @@ pub(super) mod calls;
 pub(super) mod emulation;
 pub(super) mod hub;
 mod options;
-mod query;
+pub(super) mod query;
 
 pub(super) use emulation::Emulated;
 pub(super) use hub::Hub;

@@ -3,7 +3,7 @@
 //! Owns: how a value in it is written. Promises: what is no text is none. Must not: know what a value means.
 
 /// The value of a name.
-pub(super) fn value(query: &str, name: &str) -> Option<String> {
+pub(in super::super) fn value(query: &str, name: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(one, _)| *one == name)?;
     decoded(value)

@@ -8,6 +8,8 @@ mod api_key;
 mod authority;
 mod centrifuge_tokens;
 mod credential;
+#[cfg(feature = "faults")]
+pub(super) mod fuzz;
 mod key_changes;
 mod keys;
 mod seal;

@@ -245,7 +245,7 @@ fn key_row(key: &ApiKey) -> Result<RowWriter, StoredError> {
     Ok(row)
 }
 
-fn read_key(columns: &[u8], value: &[u8]) -> Result<ApiKey, Malformed> {
+pub(super) fn read_key(columns: &[u8], value: &[u8]) -> Result<ApiKey, Malformed> {
     let id = Reader::new(columns).string()?.into_owned();
     let row = Row::parse(value)?;
     let (mut name, mut hash, mut rights) = (None, None, None);

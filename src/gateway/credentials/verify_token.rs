@@ -273,7 +273,7 @@ pub(super) fn milliseconds(value: &Value) -> Option<u64> {
 
 /// One of the two JSON parts of a token that has three parts.
 pub(super) fn part(token: &str, number: usize) -> Option<Map<String, Value>> {
-    let parts: Vec<&str> = token.split('.').collect();
+    let parts: Vec<&str> = token.splitn(4, '.').collect();
     if parts.len() != 3 {
         return None;
     }

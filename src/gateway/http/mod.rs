@@ -8,6 +8,8 @@
 pub(super) mod body;
 pub(super) mod cors;
 pub(super) mod files;
+#[cfg(feature = "faults")]
+pub(super) mod fuzz;
 pub(super) mod origin;
 pub(super) mod request_id;
 pub(super) mod respond;

@@ -153,7 +153,7 @@ impl Reader {
     }
 
     /// Takes a message out of what has come, if one is whole.
-    fn take(&mut self) -> Result<Option<Inbound>, Close> {
+    pub(super) fn take(&mut self) -> Result<Option<Inbound>, Close> {
         loop {
             if self.frame.is_none() && !self.take_header()? {
                 return Ok(None);

@@ -8,6 +8,8 @@ mod answer;
 mod appends;
 pub(super) mod batch;
 pub(super) mod centrifuge;
+#[cfg(feature = "faults")]
+pub(super) mod fuzz;
 mod goodbye;
 mod inbound;
 mod jobs;

@@ -133,7 +133,7 @@ fn store(txn: &mut Txn<'_>, key: Key, letter: &DeadLetter) {
     put(txn, key, row, letter.failed_at.cast_signed());
 }
 
-fn decode(columns: &[u8], value: &[u8]) -> Result<DeadLetter, Malformed> {
+pub(in super::super) fn decode(columns: &[u8], value: &[u8]) -> Result<DeadLetter, Malformed> {
     let mut reader = Reader::new(columns);
     reader.skip()?;
     of_row(reader.u64()?, value)

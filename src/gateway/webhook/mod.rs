@@ -5,7 +5,7 @@
 //! the receiver has taken the changes, so a restart repeats what was not taken; what is not taken in time becomes a
 //! dead letter, and delivery goes on. Must not: make the JSON, or show a secret.
 
-mod dead;
+pub(super) mod dead;
 mod post;
 mod runner;
 

@@ -12,6 +12,8 @@ mod check;
 mod copy;
 mod env;
 mod error;
+#[cfg(feature = "faults")]
+pub(crate) mod fuzz;
 mod merge;
 mod options;
 mod pages;

@@ -33,7 +33,7 @@ pub(super) const MAGIC: [u8; 4] = *b"TdLf";
 
 const FORMAT: u8 = 1;
 const FLAG_SPARSE: u8 = 1;
-const CRC_AT: usize = 68;
+pub(super) const CRC_AT: usize = 68;
 
 /// Bytes that a varint takes at most.
 pub(super) const VARINT_BYTES_MAX: usize = 5;
@@ -105,7 +105,7 @@ impl Frame {
     /// Commit time, µs since 1970; rises from frame to frame. (Frames of older programs may share one.)
     #[must_use]
     pub fn commit_us(&self) -> u64 {
-        self.commit_ms * 1_000 + u64::from(self.in_ms)
+        micros(self.commit_ms, self.in_ms)
     }
 
     /// Its checksum, which covers that of the frame before it.
@@ -224,7 +224,7 @@ impl Header {
 
     /// See [`Frame::commit_us`].
     pub(super) fn commit_us(&self) -> u64 {
-        self.commit_ms * 1_000 + u64::from(self.in_ms)
+        micros(self.commit_ms, self.in_ms)
     }
 
     /// Bytes of the whole frame.
@@ -243,7 +243,7 @@ pub(super) fn whole(frame: &[u8], header: &Header) -> bool {
     frame.len() == header.frame_bytes() && crc_of(frame) == header.crc
 }
 
-fn crc_of(frame: &[u8]) -> u32 {
+pub(super) fn crc_of(frame: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&frame[..CRC_AT]), &frame[HEADER_BYTES..])
 }
 
@@ -297,7 +297,9 @@ impl Payload<'_> {
 
     fn count(&mut self, bytes_each_min: usize) -> Option<usize> {
         let count = self.varint()?;
-        (count <= (self.frame.len() - self.at) / bytes_each_min).then_some(count)
+        (count <= (self.frame.len() - self.at) / bytes_each_min
+            || tideline_base::faults::is_named("counts_believed"))
+        .then_some(count)
     }
 
     fn extent(&mut self) -> Option<Extent> {
@@ -368,6 +370,13 @@ pub(super) fn put_varint(out: &mut impl BufMut, mut value: usize) {
         value >>= 7;
     }
     out.put_u8(value as u8);
+}
+
+/// A frame may be anybody's, and have any numbers with a right checksum.
+fn micros(commit_ms: u64, in_ms: u32) -> u64 {
+    commit_ms
+        .saturating_mul(1_000)
+        .saturating_add(u64::from(in_ms))
 }
 
 fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

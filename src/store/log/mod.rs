@@ -10,7 +10,7 @@ mod copy;
 mod draft;
 mod error;
 mod frame;
-mod local;
+pub(crate) mod local;
 mod medium;
 mod tail;
 #[cfg(test)]

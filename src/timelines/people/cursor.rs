@@ -101,7 +101,7 @@ impl Issuer<'_> {
         xxhash_rust::xxh3::xxh3_64(&self.history.0).to_be_bytes()
     }
 
-    fn text(&self, kind: u8, payload: &[u8]) -> String {
+    pub(super) fn text(&self, kind: u8, payload: &[u8]) -> String {
         let rest = [&[kind][..], &self.history_bytes(), payload].concat();
         URL_SAFE_NO_PAD.encode([&self.check(&rest)[..], &rest].concat())
     }

@@ -10,6 +10,8 @@ mod cursor;
 mod devices;
 mod direct;
 mod feeds;
+#[cfg(feature = "faults")]
+pub(crate) mod fuzz;
 mod tables;
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ mod check;
 mod error;
 mod event;
 mod follow;
+#[cfg(feature = "faults")]
+pub(crate) mod fuzz;
 mod inbox;
 mod marks;
 mod members;

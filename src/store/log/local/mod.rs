@@ -6,6 +6,8 @@
 //! in doubt but that frame.
 
 mod append;
+#[cfg(feature = "faults")]
+pub(crate) mod fuzz;
 mod open;
 mod prepare;
 mod replay;

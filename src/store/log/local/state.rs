@@ -165,7 +165,7 @@ impl StateFile {
     }
 }
 
-fn encode(state: &LogState) -> BytesMut {
+pub(super) fn encode(state: &LogState) -> BytesMut {
     let mut out = BytesMut::with_capacity(SLOT_BYTES);
     out.put_slice(&MAGIC);
     out.put_u8(FORMAT);
@@ -180,7 +180,7 @@ fn encode(state: &LogState) -> BytesMut {
 }
 
 /// `Ok(None)`: not a whole slot.
-fn parse(bytes: &[u8]) -> Result<Option<LogState>, Error> {
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<LogState>, Error> {
     let slot_bytes = match bytes.get(4) {
         Some(1) => SLOT_BYTES_FORMAT_1,
         _ => SLOT_BYTES,

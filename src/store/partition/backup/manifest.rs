@@ -219,7 +219,8 @@ impl BackupManifest {
     /// Bytes of all files.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        let bytes = self.files.iter().map(|file| file.bytes);
+        bytes.fold(0, u64::saturating_add)
     }
 
     /// All files.

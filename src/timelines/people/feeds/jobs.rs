@@ -51,7 +51,7 @@ pub(in super::super) struct Job {
 
 /// A job as it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Found {
+pub(in super::super) struct Found {
     job: Job,
     /// The last user that has it.
     after: Option<String>,
@@ -92,7 +92,7 @@ impl Job {
 }
 
 impl Found {
-    fn decode(columns: &[u8], value: &[u8]) -> Result<Found, Malformed> {
+    pub(in super::super) fn decode(columns: &[u8], value: &[u8]) -> Result<Found, Malformed> {
         let mut key = Reader::new(columns);
         let source = PartitionId(u16::try_from(key.u64()?)?);
         let mut post = Post {

@@ -7,7 +7,7 @@
 
 mod audience;
 mod entry;
-mod follower;
+pub(super) mod follower;
 mod post;
 mod turn;
 mod verify;

@@ -7,7 +7,7 @@
 mod of_message;
 mod pins;
 mod reactions;
-mod row;
+pub(super) mod row;
 mod verify;
 
 use super::{Error, Message, SMALL_BYTES, Target, Timelines};

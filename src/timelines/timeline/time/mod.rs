@@ -6,12 +6,12 @@
 mod alarm;
 mod changed_policies;
 mod deliver;
-mod due;
+pub(super) mod due;
 mod hide_expired;
 mod message_expiry;
 mod retention;
-mod schedule;
-mod scheduled_row;
+pub(super) mod schedule;
+pub(super) mod scheduled_row;
 mod timer;
 mod verify;
 

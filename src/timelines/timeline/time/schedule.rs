@@ -265,7 +265,7 @@ pub(in super::super) fn listed(
 }
 
 /// Sender and message ID out of their columns.
-pub(super) fn sender_and_id(columns: &[u8]) -> Result<(String, String), Malformed> {
+pub(in super::super) fn sender_and_id(columns: &[u8]) -> Result<(String, String), Malformed> {
     let mut reader = Reader::new(columns);
     let sender = reader.string()?.into_owned();
     let id = match reader.column()? {

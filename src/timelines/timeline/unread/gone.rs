@@ -27,7 +27,7 @@ const PAIR_BYTES: usize = 5;
 
 /// How many tombstones are in each child of a node, or at each sequence of a leaf; without zeros, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts(Vec<(u8, u32)>);
+pub(in super::super) struct Counts(Vec<(u8, u32)>);
 
 impl Counts {
     pub(super) fn add(&mut self, child: u8) {
@@ -68,7 +68,7 @@ impl Counts {
         RowWriter::of(COUNTS, ValueRef::Binary(&bytes))
     }
 
-    fn decode(level: u8, value: &[u8]) -> Result<Counts, Malformed> {
+    pub(in super::super) fn decode(level: u8, value: &[u8]) -> Result<Counts, Malformed> {
         let cell = Row::parse(value)?.column(COUNTS)?.ok_or(Malformed)?;
         let ValueRef::Binary(bytes) = cell.value else {
             return Err(Malformed);

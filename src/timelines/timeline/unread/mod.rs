@@ -13,7 +13,7 @@
 mod calls;
 mod count;
 mod first_members;
-mod gone;
+pub(super) mod gone;
 mod hides;
 mod keys;
 mod mentions;

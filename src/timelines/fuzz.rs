@@ -1,0 +1,7 @@
+//! What `tests/fuzz` reaches of the timelines. Only in builds with the feature `faults`.
+//!
+//! Owns: the list. Promises: each takes any bytes. Must not: be called by anything but that test.
+
+/// Decoders by name.
+pub const TARGETS: [&[(&str, fn(&[u8]))]; 2] =
+    [crate::timeline::fuzz::TARGETS, crate::people::fuzz::TARGETS];
