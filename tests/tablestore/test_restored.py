@@ -1,10 +1,16 @@
-"""The drill of docs/BACKUP.md, as a back end sees it that uses Tablestore's SDK."""
+"""The drill of docs/BACKUP.md, as a back end sees it that uses Tablestore's SDK; and D9 of docs/FAULTS.md, in short."""
+
+import pathlib
+import sys
 
 import pytest
 from tablestore import (
     INF_MAX, INF_MIN, PK_AUTO_INCR, CapacityUnit, OTSServiceError, ReservedThroughput, ReturnType, Row, TableMeta, TableOptions,
 )
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+
+import backups
 from drill import prepared, set_back
 from sdk import IGNORE, connect, values
 from test_streams import enabled, follow, iterator, records, shards
@@ -51,3 +57,9 @@ def test_a_restored_server_has_the_rows_of_then_and_says_that_streams_are_lost(o
     (shard,) = shards(client, stream)
     seen = [one.cells[0][1] for one in follow(client, iterator(client, stream, shard))[0]]
     assert "lost" not in seen and seen[-4:] == ["new"] * 4
+
+
+@pytest.mark.parametrize("control", [False, True])
+def test_what_is_restored_of_a_server_at_work_is_a_prefix_of_each_history(control):
+    faults = backups.run(rounds=3, rate=1_000, control=control)
+    assert control == any("is not within" in fault for fault in faults), faults

@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+"""D9: backups of a server at work, killed again and again, and what is restored of them.
+
+    TIDELINE_BIN=target/release/tideline python3 tests/faults/backups.py [--rounds 30] [--bucket] [--rate 5000] [--seed 1]
+
+Owns: the writers, and the judgement of what is restored. Each writer does one thing after the other, so what it has done
+is a number: messages at `--rate` a second, members, edits, rows with an index and a stream, transactions of three rows.
+Promises: exit code 0 only if every backup that was made `verify`s, is restored whole and to a moment before it, and
+each writer's number is then at least what was acknowledged before (the backup began, the moment) and at most what was sent
+until (it ended, the moment). In each round partitions are split or merged, and in seven of ten the server or the command
+that waits is killed at some moment. With `--bucket` backups go to an S3-compatible store that fails one request in ten.
+With `--control` each backup is held against what was acknowledged after it: 0 says that this was noticed.
+
+Needs the packages of tests/tablestore/requirements.txt, and with --bucket those of tests/python/requirements.txt.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path += [str(HERE.parent / "python"), str(HERE.parent / "tablestore")]
+
+from tablestore import (  # noqa: E402
+    CapacityUnit, OTSClientError, OTSServiceError, ReservedThroughput, Row, SecondaryIndexMeta, TableMeta, TableOptions,
+)
+
+from client import Client, Refused  # noqa: E402
+from sdk import IGNORE, call, connect, field, values  # noqa: E402
+from server import Server  # noqa: E402
+
+# Small, so that seconds have flushes, merges and ends of segments.
+CONFIG = "partitions = 2\nmemtable_bytes = 4194304\nsegment_bytes = 16777216\nbackup_bytes_per_s = 0\n"
+BATCH = 50
+GONE = (OSError, Refused, OTSServiceError, OTSClientError, AssertionError, ValueError, EOFError)
+
+
+class Writer(threading.Thread):
+    """Does the same thing again and again, each time with the next number, until it is told to stop."""
+
+    pause = 0.002
+
+    def __init__(self, name):
+        super().__init__(daemon=True)
+        self.name_of, self.sent, self.acked, self.stopped = name, 0, 0, False
+
+    def begin(self, server):
+        self.server = server
+        self.start()
+
+    def run(self):
+        client = None
+        while not self.stopped:
+            self.sent = self.acked + 1
+            try:
+                client = client or self.connect()
+                self.do(client, self.sent)
+                self.acked = self.sent
+                time.sleep(self.pause)
+            except Exception as gone:  # noqa: BLE001, a connection that ended is of many kinds; `stuck` says if it never goes on
+                self.failure, client = gone, None
+                time.sleep(0.05)
+
+    def connect(self):
+        return Client(self.server)
+
+
+class Messages(Writer):
+    """Numbers of 50 messages each; they come to the rate together."""
+
+    def __init__(self, name, rate):
+        super().__init__(name)
+        self.pause = BATCH / rate
+
+    def do(self, client, number):
+        first = BATCH * (number - 1)
+        messages = [{"entry": {"n": first + n, "text": "x" * 150}, "message_id": f"{self.name_of}-{first + n}"} for n in range(BATCH)]
+        client.call("message.append_batch", timeline=self.name_of, messages=messages)
+
+    def found(self, client):
+        seen = []
+        while True:
+            page = at_most(client, "message.range", timeline=self.name_of, **{"from": len(seen) + 1, "limit": 1000})
+            if not page or not page["messages"]:
+                break
+            seen += [(one["sequence"], one["entry"]["n"]) for one in page["messages"]]
+        assert seen == [(n + 1, n) for n in range(len(seen))], f"{self.name_of} has a hole, or two of one"
+        # A batch is one write.
+        assert len(seen) % BATCH == 0, f"{self.name_of} has a part of a batch: {len(seen)}"
+        return len(seen) // BATCH
+
+
+class Members(Writer):
+    def do(self, client, number):
+        client.call("member.add", timeline=self.name_of, members=[{"user": f"user-{number}"}])
+
+    def found(self, client):
+        seen, after = 0, {}
+        while (page := at_most(client, "member.list", timeline=self.name_of, limit=1000, **after)) and page["members"]:
+            seen += len(page["members"])
+            if not page.get("next"):
+                break
+            after = {"next": page["next"]}
+        return seen
+
+
+class Edits(Writer):
+    def do(self, client, number):
+        client.append(self.name_of, {"n": 0}, message_id="the one")
+        client.call("message.update", timeline=self.name_of, sequence=1, set={"n": number})
+
+    def found(self, client):
+        got = at_most(client, "message.get", timeline=self.name_of, sequence=1)
+        return got["message"]["entry"]["n"] if got else 0
+
+
+class Rows(Writer):
+    keys = 1
+
+    def connect(self):
+        return connect(self.server)
+
+    def do(self, client, number):
+        client.put_row("rows", self.row(0, number), IGNORE)
+
+    def row(self, place, number):
+        return Row([("p", self.name_of), ("k", place)], [("v", number)])
+
+    def found(self, _):
+        client = connect(self.server)
+        rows = [values(client, "rows", [("p", self.name_of), ("k", place)]) for place in range(self.keys)]
+        numbers = {row[0][1] if row else 0 for row in rows}
+        assert len(numbers) == 1, f"{self.name_of}: a transaction was done in part: {numbers}"
+        return numbers.pop()
+
+
+class Transactions(Rows):
+    keys = 3
+
+    def do(self, client, number):
+        transaction = client.start_local_transaction("rows", [("p", self.name_of)])
+        for place in range(self.keys):
+            client.put_row("rows", self.row(place, number), IGNORE, transaction_id=transaction)
+        client.commit_transaction(transaction)
+
+
+def at_most(client, method, **params):
+    """The answer; None where there is no such timeline or message."""
+    try:
+        return client.call(method, **params)
+    except Refused as refused:
+        if refused.reason in ("timeline_not_found", "message_not_found"):
+            return None
+        raise
+
+
+class Made:
+    """A backup, and what each writer knew: before it began, at a moment that it reaches back to, when it was there."""
+
+    def __init__(self, path, before, middle, after):
+        self.path, self.before, self.middle, self.after = path, before, middle, after
+
+
+class Run:
+    def __init__(self, options, folder):
+        self.options, self.dice = options, random.Random(options.seed)
+        self.store = None
+        place = pathlib.Path(folder, "backups")
+        place.mkdir()
+        config, environment = CONFIG + f'backup_directory = "{place}"\n', {}
+        if options.bucket:
+            from bucket import Store, refusal
+
+            self.store = Store()
+            self.store.harm = lambda *_: self.dice.choice([refusal(500, "InternalError"), "cut", 0.2]) if self.dice.random() < 0.1 else None
+            config += 'backup_bucket = "s3://backups/of/tests"\n'
+            environment = self.store.environment()
+        self.where = "s3://backups/of/tests/all" if options.bucket else str(place / "all")
+        self.server = Server(folder, environment=environment, config=config)
+        self.writers = [Messages(f"messages-{n}", options.rate / 2) for n in range(2)]
+        self.writers += [Members("members"), Edits("edits"), Rows("rows"), Transactions("transactions")]
+        self.made, self.faults, self.kills = [], [], 0
+
+    def tideline(self, *words, kill_after=None):
+        process = subprocess.Popen(
+            [self.server.binary, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **self.server.environment},
+        )
+        try:
+            out, err = process.communicate(timeout=kill_after or 300)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+        return process.returncode, out, err
+
+    def look(self):
+        """A moment (ms), what was acknowledged before it, and what was sent until a little later."""
+        time.sleep(0.005)
+        acked = self.marks()[0]
+        time.sleep(0.005)
+        at = int(time.time() * 1000)
+        time.sleep(0.005)
+        return at, acked, self.marks()[1]
+
+    def marks(self):
+        """What is acknowledged, and behind it what was sent. Read in the order that leaves no doubt."""
+        acked = [writer.acked for writer in self.writers]
+        return acked, [writer.sent for writer in self.writers]
+
+    def make_table(self):
+        client = connect(self.server)
+        meta = TableMeta("rows", [("p", "STRING"), ("k", "INTEGER")], [("v", "INTEGER")])
+        index = SecondaryIndexMeta("by_v", ["v"], [])
+        client.create_table(meta, TableOptions(), ReservedThroughput(CapacityUnit(0, 0)), [index])
+        stream = field(1, 1) + field(2, 24)
+        call(client, "UpdateTable", field(1, "rows") + field(4, stream))
+
+    def reshape(self, number):
+        """A split or a merge; while a backup is made it waits, or is refused."""
+        try:
+            with Client(self.server) as client:
+                ids = [one["partition"] for one in client.call("partition.list")["partitions"]]
+                if number % 2 or len(ids) < 2:
+                    client.call("partition.split", partition=ids[0])
+                else:
+                    client.call("partition.merge", partition=ids[-1], **{"with": ids[-2]})
+        except GONE:
+            pass
+
+    def round(self, number):
+        self.reshape(number)
+        middle = self.look()
+        time.sleep(self.dice.uniform(0.1, 1))
+        before = self.marks()[0]
+        is_killed = self.dice.random() < 0.7
+        self.kills += is_killed
+        patience = self.dice.uniform(0.05, 1.5) if is_killed else None
+        killer = None
+        if is_killed and self.dice.random() < 0.7:
+            killer = threading.Timer(patience, self.server.kill)
+            killer.start()
+            patience = None
+        code, out, err = self.tideline("backup", "all", "--url", self.server.origin, kill_after=patience)
+        after = self.marks()[1]
+        if killer:
+            killer.join()
+            self.server.start()
+        if code == 0:
+            self.made.append(Made(out.split(": ")[0], before, middle, after))
+        elif not is_killed:
+            self.faults.append(f"round {number}: no backup: {err.strip()}")
+
+    def judge(self, made, folder):
+        """Restores a backup whole, and to the moment; what is wrong, in words."""
+        if self.options.control:
+            made.before = [writer.acked for writer in self.writers]
+        faults = []
+        code, out, err = self.tideline("verify", made.path)
+        if code != 0:
+            return [f"{made.path}: {out}{err}"]
+        at, acked, sent = made.middle
+        for words, low, high in [((), made.before, made.after), (("--to", at), acked, sent)]:
+            data = os.path.join(folder, "data")
+            code, out, err = self.tideline("restore", made.path, "--data", data, *words)
+            if code != 0:
+                # An image can't be cut: a moment that lies before its end is refused, and says so.
+                is_early = words and "take an older backup" in err
+                self.early += bool(is_early)
+                faults += [] if is_early else [f"{made.path} {words}: {out}{err}"]
+                continue
+            server = Server(folder, config=CONFIG)
+            try:
+                faults += [f"{made.path} {words}: {fault}" for fault in self.differences(server, low, high)]
+            finally:
+                server.stop()
+                code, out, err = self.tideline("verify", data)
+                if code != 0:
+                    faults.append(f"{made.path} {words}, restored: {out}{err}")
+                shutil.rmtree(data)
+        return faults
+
+    def differences(self, server, low, high):
+        server.start()
+        with Client(server) as client:
+            for writer, least, most in zip(self.writers, low, high, strict=True):
+                writer.server = server
+                try:
+                    found = writer.found(client)
+                except AssertionError as fault:
+                    yield str(fault)
+                    continue
+                if not least <= found <= most:
+                    yield f"{writer.name_of}: {found} is not within {least} (acknowledged) to {most} (sent)"
+
+    def all(self, folder):
+        self.early = 0
+        try:
+            self.server.start()
+            self.make_table()
+            for writer in self.writers:
+                writer.begin(self.server)
+            for number in range(self.options.rounds):
+                self.round(number)
+            for writer in self.writers:
+                writer.stopped = True
+                writer.join(30)
+        finally:
+            self.server.kill()
+        messages = BATCH * sum(writer.acked for writer in self.writers[:2])
+        if not self.made:
+            self.faults.append("no backup was made")
+        code, out, err = self.tideline("backup", "list", self.where)
+        listed = [line.split(": ")[0] for line in out.splitlines()]
+        if code != 0 or not {made.path for made in self.made} <= set(listed):
+            self.faults.append(f"list names {listed}, made were {[made.path for made in self.made]}: {err}")
+        other = os.path.join(folder, "other")
+        os.mkdir(other)
+        for made in self.made:
+            self.faults += self.judge(made, other)
+        # A backup that nobody waited for until its end is one, or it is not in the list.
+        for path in set(listed) - {made.path for made in self.made}:
+            code, out, err = self.tideline("verify", path)
+            self.faults += [] if code == 0 else [f"{path}: {out}{err}"]
+        print(
+            f"backups{' in a bucket' if self.store else ''}: {self.options.rounds} rounds, {self.kills} kills of the server or the command, {messages} messages, "
+            f"{len(self.made)} backups of {len(listed)} restored twice ({self.early} moments lay before an image's end): {len(self.faults)} faults"
+        )
+        if self.store:
+            self.store.close()
+        return self.faults
+
+
+def run(**given):
+    options = argparse.Namespace(**{"rounds": 30, "bucket": False, "rate": 5_000, "seed": 1, "control": False} | given)
+    with tempfile.TemporaryDirectory(prefix="tideline-backups-") as folder:
+        return Run(options, folder).all(folder)
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rounds", type=int, default=30)
+    options.add_argument("--rate", type=int, default=5_000, help="messages a second")
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--bucket", action="store_true")
+    options.add_argument("--control", action="store_true")
+    options = options.parse_args()
+    faults = run(**vars(options))
+    print("\n".join(faults[:20]))
+    noticed = any("is not within" in fault for fault in faults)
+    sys.exit(not noticed if options.control else bool(faults))
+
+
+if __name__ == "__main__":
+    main()
