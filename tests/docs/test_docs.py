@@ -79,6 +79,10 @@ NOT_RUN = {
         "cargo test": BUILDS,
         "TIDELINE_CONSOLE=disk": BUILDS,
     },
+    "docs/FAULTS.md": {
+        "cargo build": BUILDS,
+        "sudo": "takes an hour or two; tests/store/faults.rs has the short forms",
+    },
     "docs/FORMATS.md": {
         "20261126T": NO_COMMAND,
         "data/\n": NO_COMMAND,

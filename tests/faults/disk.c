@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -32,8 +33,7 @@
 
 enum kind { WRITE = 1, CUT, NAME, UNNAME, RENAME, BEGIN, BEGIN_ONE, END, REPLY, FAILED };
 enum fault { NONE, EIO_FAULT, ENOSPC_FAULT, SHORT, SYNCS, KILL };
-/* What a call does. */
-enum call { NAMES, DATA, SYNC };
+enum call { NAMES, DATA, SYNC }; /* a length is as a name */
 
 struct record {
     uint32_t kind;
@@ -109,31 +109,30 @@ static int is_inside(const char *path)
     return !strncmp(path, root, root_bytes) && (path[root_bytes] == '/' || !path[root_bytes]);
 }
 
+/* Where a descriptor's file is; the length, 0 = nowhere. */
+static size_t path_of(int fd, char *path)
+{
+    char link[40];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t bytes = readlink(link, path, PATH_MAX - 1);
+    path[bytes > 0 ? bytes : 0] = 0;
+    return bytes > 0 ? bytes : 0;
+}
+
 /* 1 = a file or folder below the root, 2 = a socket, 0 = anything else. */
 static int look(int fd, uint64_t *file)
 {
     struct stat stat;
-    char link[40], path[PATH_MAX];
-    int errno_before = errno, found = 0;
+    char path[PATH_MAX];
+    int before = errno, found = 0;
     if (trace >= 0 && fd != trace && !fstat(fd, &stat)) {
         *file = stat.st_ino;
-        if (S_ISSOCK(stat.st_mode)) {
+        if (S_ISSOCK(stat.st_mode))
             found = 2;
-        } else if (S_ISREG(stat.st_mode) || S_ISDIR(stat.st_mode)) {
-            char *end = link + sizeof link;
-            *--end = 0;
-            unsigned number = fd;
-            do
-                *--end = '0' + number % 10;
-            while (number /= 10);
-            end -= 14;
-            memcpy(end, "/proc/self/fd/", 14);
-            ssize_t bytes = readlink(end, path, sizeof path - 1);
-            path[bytes > 0 ? bytes : 0] = 0;
-            found = is_inside(path);
-        }
+        else if (S_ISREG(stat.st_mode) || S_ISDIR(stat.st_mode))
+            found = path_of(fd, path) && is_inside(path);
     }
-    errno = errno_before;
+    errno = before;
     return found;
 }
 
@@ -231,23 +230,17 @@ static int sync_file(int fd, long number)
 static int whole(char *to, int folder, const char *path)
 {
     size_t bytes = 0;
-    if (trace < 0 || strlen(path) >= PATH_MAX / 2)
+    if (trace < 0)
         return 0;
     if (path[0] != '/') {
-        if (folder == AT_FDCWD)
-            return 0; /* the root is given whole, and so is all below it */
-        char link[40] = "/proc/self/fd/", *end = link + 38;
-        unsigned number = folder;
-        do
-            *--end = '0' + number % 10;
-        while (number /= 10);
-        memmove(link + 14, end, link + 39 - end);
-        ssize_t read = readlink(link, to, PATH_MAX / 2 - 2);
-        if (read <= 0)
+        /* The root is given whole, and so is all below it: AT_FDCWD is elsewhere. */
+        bytes = folder == AT_FDCWD ? 0 : path_of(folder, to);
+        if (!bytes)
             return 0;
-        bytes = read;
         to[bytes++] = '/';
     }
+    if (bytes + strlen(path) >= PATH_MAX)
+        return 0;
     strcpy(to + bytes, path);
     return is_inside(to) && to[root_bytes];
 }
@@ -326,26 +319,27 @@ static int open_file(int folder, const char *file, int flags, mode_t mode)
     return done;
 }
 
-static mode_t mode_of(int flags, va_list rest)
+static int cut_file(int fd, off_t bytes)
 {
-    return flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+    uint64_t file;
+    if (look(fd, &file) != 1)
+        return syscall(SYS_ftruncate, fd, bytes);
+    pthread_mutex_lock(&lock);
+    int done = next_call(NAMES) ? -1 : syscall(SYS_ftruncate, fd, bytes), error = errno;
+    if (!done)
+        put((struct record){.kind = CUT, .file = file, .at = bytes}, NULL, NULL, 0);
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return done;
 }
 
-#define OPEN(name)                                                                                                    \
-    EXPORT int name(const char *file, int flags, ...)                                                                 \
+/* Each name of a call, with and without 64. `folder` may be a parameter of the call. */
+#define OPEN(declared, folder)                                                                                        \
+    EXPORT int declared                                                                                               \
     {                                                                                                                 \
         va_list rest;                                                                                                 \
         va_start(rest, flags);                                                                                        \
-        mode_t mode = mode_of(flags, rest);                                                                           \
-        va_end(rest);                                                                                                 \
-        return open_file(AT_FDCWD, file, flags, mode);                                                                \
-    }
-#define OPEN_AT(name)                                                                                                 \
-    EXPORT int name(int folder, const char *file, int flags, ...)                                                     \
-    {                                                                                                                 \
-        va_list rest;                                                                                                 \
-        va_start(rest, flags);                                                                                        \
-        mode_t mode = mode_of(flags, rest);                                                                           \
+        mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(rest, mode_t) : 0;                                       \
         va_end(rest);                                                                                                 \
         return open_file(folder, file, flags, mode);                                                                  \
     }
@@ -362,22 +356,13 @@ static mode_t mode_of(int flags, va_list rest)
 #define FTRUNCATE(name)                                                                                               \
     EXPORT int name(int fd, off_t bytes)                                                                              \
     {                                                                                                                 \
-        uint64_t file;                                                                                                \
-        if (look(fd, &file) != 1)                                                                                     \
-            return syscall(SYS_ftruncate, fd, bytes);                                                                 \
-        pthread_mutex_lock(&lock);                                                                                    \
-        int done = next_call(NAMES) ? -1 : syscall(SYS_ftruncate, fd, bytes), error = errno;                          \
-        if (!done)                                                                                                    \
-            put((struct record){.kind = CUT, .file = file, .at = bytes}, NULL, NULL, 0);                              \
-        pthread_mutex_unlock(&lock);                                                                                  \
-        errno = error;                                                                                                \
-        return done;                                                                                                  \
+        return cut_file(fd, bytes);                                                                                   \
     }
 
-OPEN(open)
-OPEN(open64)
-OPEN_AT(openat)
-OPEN_AT(openat64)
+OPEN(open(const char *file, int flags, ...), AT_FDCWD)
+OPEN(open64(const char *file, int flags, ...), AT_FDCWD)
+OPEN(openat(int folder, const char *file, int flags, ...), folder)
+OPEN(openat64(int folder, const char *file, int flags, ...), folder)
 PWRITE(pwrite)
 PWRITE(pwrite64)
 PWRITEV(pwritev)

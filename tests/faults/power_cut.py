@@ -3,11 +3,11 @@
 
     sudo TIDELINE_BIN=target/debug/tideline python3 tests/faults/power_cut.py [--rounds 20] [--seed 1]
 
-A round makes an ext4 file system in a file (its journal is committed every 300 s, or by a sync), has four writers load a
-real server on it (`workload.py`), kills the server at some moment, and copies the file at once: what no sync has brought
-there is truly absent. The copy is mounted, a server is started on it, and must have all that was acknowledged, and go
-on. With `--control` the log's syncs are left out (`TIDELINE_FAULT=log_unsynced`, a build with the feature `faults`), and
-exit code 0 says that it was noticed.
+A round makes an ext4 file system in a file (its journal is committed every 300 s, or by a sync), has four writers
+load a real server on it (`workload.py`), kills the server at some moment, and copies the file at once: what no sync has
+brought there is truly absent. The copy is mounted, a server is started on it, and must have all that was acknowledged,
+and go on. With `--control` the log's syncs are left out (`TIDELINE_FAULT=log_unsynced`, a build with the feature
+`faults`), and exit code 0 says that it was noticed.
 """
 
 import argparse
