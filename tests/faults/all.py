@@ -51,8 +51,11 @@ ALL = {
         [("ack_before_log", crash(20, 9, "--env", "TIDELINE_FAULT=ack_before_log"), {}, 1)],
     ),
     "D2": Test(
-        "power cuts: 10,000 images of ten recorded runs",
-        [python(IMAGES, "--images", 1_000, "--calls", 150, "--seed", seed) for seed in range(1, 11)],
+        "power cuts: 10,000 images of ten recorded runs, five of them with a split",
+        [
+            python(IMAGES, "--images", 1_000, "--calls", 150, "--seed", seed, *["--split"] * (seed > 5))
+            for seed in range(1, 11)
+        ],
         [
             control(fault, IMAGES, "--images", 60, "--control", fault)
             for fault in ("ack_before_sync", "log_unsynced", "image_unsynced")

@@ -8,6 +8,8 @@ its calls, started again on what it left, and stopped in order. Then it builds i
 that was synced by then, and of the later writes any part, torn at 512 bytes; names that no sync of their folder covers
 may be missing. On each image the real server is started and must have exactly what was acknowledged by then, and go on.
 
+With `--split` there is one partition, and after the restart it is split under the load.
+
 The mark `served` is left out of images: it names its own inode, and would be a foreign copy's. With `--control` the
 server breaks a promise (`TIDELINE_FAULT`, a build with the feature `faults`), and exit code 0 says that it was noticed.
 """
@@ -32,7 +34,9 @@ LEFT_OUT = ("served", "served.part")
 class Run:
     """A recorded run: the trace, and what the load knows."""
 
-    def __init__(self, work, seed, calls, fault=None):
+    def __init__(self, options):
+        work, seed, calls, fault = options.work, options.seed, options.calls, options.control
+        self.config = workload.SMALL if options.split else workload.CONFIG
         folder = os.path.join(work, "recorded")
         data = os.path.join(folder, "data")
         os.makedirs(data)
@@ -47,7 +51,7 @@ class Run:
         if fault:
             environment["TIDELINE_FAULT"] = fault
         self.load = workload.Load(seed, calls)
-        server = workload.start(folder, environment)
+        server = workload.start(folder, environment, self.config)
         try:
             if not self.load.make_table(server):
                 raise SystemExit("no table could be made")
@@ -57,6 +61,8 @@ class Run:
             del server.environment["DISK_FAIL"]
             server.start()
             self.load.settle(server)
+            if options.split:
+                workload.Caller(server).call("partition.split", partition=0)
             self.load.run(server, "after the kill")
             # A control may break what is seen here already; it is judged by its images.
             faults = [] if fault else self.load.judge(server, goes_on=False)
@@ -92,7 +98,7 @@ def attempt(run, disk, point, number, options):
     way = build(disk, image, options.seed, number)
     acked = lambda call: run.answered.get(call, len(run.records)) < point
     try:
-        server = workload.start(image)
+        server = workload.start(image, config=run.config)
     except RuntimeError as error:
         faults = [f"no start: {error}"]
     else:
@@ -131,13 +137,14 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--calls", type=int, default=60, help="of each writer, before the kill and after it")
     parser.add_argument("--control", choices=CONTROLS, help="a promise to break, which must be noticed")
+    parser.add_argument("--split", action="store_true", help="split the partition meanwhile")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--keep", action="store_true", help="keep the images that were wrong")
     parser.add_argument("--progress", action="store_true")
     options = parser.parse_args()
     options.work = tempfile.mkdtemp(prefix="crash-images-")
     try:
-        run = Run(options.work, options.seed, options.calls, options.control)
+        run = Run(options)
         found = campaign(run, options)
         bad = [faults for faults in found if faults]
         for faults in [] if options.control else bad[:20]:

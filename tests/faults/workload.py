@@ -21,9 +21,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from server import Server  # noqa: E402
 from tables import signed, one_key_table  # noqa: E402
 
-# Small, so that seconds have many flushes, merges and segments. Two partitions: two logs, two images.
-CONFIG = """
-partitions = 2
+# Small, so that seconds have many flushes, merges and segments.
+SMALL = """
 memtable_bytes = 65536
 memtable_age_ms = 1000
 segment_bytes = 1048576
@@ -32,6 +31,8 @@ retention_age_ms = 0
 reserve_bytes = 1048576
 map_bytes = 67108864
 """
+# Two logs, two images.
+CONFIG = "partitions = 2" + SMALL
 WRITERS = 4
 ALL = "all"
 TABLE = "rows"

@@ -23,7 +23,8 @@ fn holds(program: &str, words: &str) {
 
 #[test]
 fn whatever_a_power_cut_leaves_has_all_that_was_acknowledged() {
-    holds("crash_images.py", "--images 100");
+    holds("crash_images.py", "--images 60");
+    holds("crash_images.py", "--images 40 --split");
 }
 
 #[test]
