@@ -6,7 +6,8 @@ noticed.
     sudo python3 tests/faults/all.py [--list] [ID …]
 
 Owns: which command each id of `docs/FAULTS.md` has, and which controls. Takes `target/debug/tideline`, or TIDELINE_BIN,
-and `tideline-load` beside it; the server must have the feature `faults`. D3 and D5 need root and loop devices. Exit
+and `tideline-load` beside it; the server must have the feature `faults`. D3 and D5 need root and loop devices, D9
+the packages of tests/tablestore/requirements.txt and tests/python/requirements.txt. Exit
 code 0 only if all held and each control was noticed. Must not: judge; each program does.
 """
 
@@ -80,6 +81,11 @@ ALL = {
         "bits, pages and lengths of an image, 1,000 copies",
         [python("damage_pages.py", 1_000, 1)],
         [("rows_unchecked", python("damage_pages.py", 80, 7), {"TIDELINE_FAULT": "rows_unchecked"}, 1)],
+    ),
+    "D9": Test(
+        "backups of a server at work that is killed, in a folder and in a bucket that fails",
+        [python("faults/backups.py"), python("faults/backups.py", "--bucket", "--seed", 2)],
+        [control("none: later marks", "faults/backups.py", "--rounds", 3, "--control")],
     ),
 }
 
