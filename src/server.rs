@@ -26,7 +26,7 @@ use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
 use crate::health::{Health, Scrape};
 use crate::metrics::{Metrics, Upkeep};
 use crate::offsite::Offsite;
-use crate::partition::{BackupOptions, Backups, Partitions};
+use crate::partition::{BackupOptions, Backups, Partitions, Passphrase};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::reshape::Reshaper;
@@ -180,8 +180,12 @@ impl Server {
         );
         let elsewhere = Offsite::of_server(&config.backup_bucket);
         let elsewhere = elsewhere.map_err(|error| StartError::Setting(error.to_string()))?;
+        let file = Some(&config.backup_passphrase_file).filter(|file| !file.as_os_str().is_empty());
+        let passphrase = file.map(|file| Passphrase::of_file(file)).transpose();
+        let refused = |why| StartError::Setting(format!("backup_passphrase_file: {why}"));
         let backup_options = BackupOptions {
             elsewhere,
+            passphrase: passphrase.map_err(refused)?,
             ..config.backup_options()
         };
         let backups = Backups::new(&partitions, backup_options, &clock, &tasks);

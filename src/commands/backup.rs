@@ -16,14 +16,15 @@ use tideline_bucket::BucketPlace;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::remote::{Remote, RemoteError, RunningServer};
+use super::secrets::SecretsArgs;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigFile};
 use crate::data_directory::Store;
 use crate::metrics::Metrics;
 use crate::offsite::Offsite;
 use crate::partition::{
-    Backup, BackupError, BackupManifest, Elsewhere as _, OpenError, Partitions, Progress,
-    directory_map, listed_backups, prune_backups, remove_place, time_text,
+    Backup, BackupError, BackupManifest, Elsewhere as _, OpenError, Partitions, Passphrase,
+    Progress, directory_map, listed_backups, prune_backups, remove_place, time_text,
 };
 use crate::wire::server::backup::{self as told, BackupState, StatusNow};
 
@@ -55,6 +56,8 @@ pub struct BackupArgs {
     /// no bound].
     #[arg(long, value_name = "MIB")]
     rate: Option<u32>,
+    #[command(flatten)]
+    secrets: SecretsArgs,
     #[command(flatten)]
     server: RunningServer,
     /// The settings of the directory's server.
@@ -110,8 +113,14 @@ pub async fn backup(
         )
         .into());
     }
+    if args.server.url.is_some() && args.secrets.are_meant() {
+        return Err(
+            "a running server seals secrets as its settings say: set backup_passphrase_file there, and leave out --secrets"
+                .into(),
+        );
+    }
     let Some(mut server) = args.server.open().await? else {
-        return of_directory(config, &asked, out).await;
+        return of_directory(config, &asked, args.secrets.passphrase()?, out).await;
     };
     let Some(every) = args.every else {
         return of_served(&mut server, &asked, out).await;
@@ -197,6 +206,7 @@ async fn prune(folder: &Path, keep: usize, out: &mut dyn Write) -> Result<(), Re
 async fn of_directory(
     config: &Config,
     asked: &Asked<'_>,
+    passphrase: Option<Passphrase>,
     out: &mut dyn Write,
 ) -> Result<(), RemoteError> {
     let bucket = bucket_of(Path::new(asked.target))?;
@@ -214,10 +224,11 @@ async fn of_directory(
     let staging = staging_of(&config.data);
     let made = tokio::task::spawn_blocking(move || {
         let progress = Progress::new(bytes_per_s);
+        let by = (VERSION, passphrase.as_ref());
         match bucket {
-            Some(bucket) => sent(&taken, &bucket, &staging, is_full, &progress),
+            Some(bucket) => sent(&taken, (&bucket, by), &staging, is_full, &progress),
             None => {
-                let made = taken.back_up(&to, VERSION, is_full, &progress)?;
+                let made = taken.back_up(&to, by, is_full, &progress)?;
                 Ok((made.path.display().to_string(), made))
             }
         }
@@ -242,13 +253,13 @@ fn staging_of(data: &Path) -> PathBuf {
 /// Makes a backup beside the data directory, sends it, and removes it there.
 fn sent(
     partitions: &Partitions,
-    bucket: &Offsite,
+    (bucket, by): (&Offsite, (&str, Option<&Passphrase>)),
     staging: &Path,
     is_full: bool,
     progress: &Progress,
 ) -> Result<(String, Backup), BackupError> {
     bucket.check("", &partitions.history().to_string(), progress)?;
-    let made = partitions.back_up(staging, VERSION, is_full, progress);
+    let made = partitions.back_up(staging, by, is_full, progress);
     let sent = made.and_then(|mut made| {
         let (at, new_bytes) = bucket.send("", &made, is_full, progress)?;
         made.new_bytes = new_bytes;

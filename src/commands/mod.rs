@@ -14,5 +14,6 @@ pub mod partitions;
 pub mod remote;
 pub mod repair;
 pub mod restore;
+pub mod secrets;
 pub mod talk;
 pub mod verify;

@@ -13,6 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::backup::{BUCKETS, bucket_of};
 use super::remote::RemoteError;
+use super::secrets::SecretsArgs;
 use crate::config::ConfigFile;
 use crate::ids::{PartitionId, Position};
 use crate::offsite::Offsite;
@@ -40,6 +41,8 @@ pub struct RestoreArgs {
     /// the batch at that position.
     #[arg(long, value_name = "PARTITION:POSITION", value_parser = position, conflicts_with = "to")]
     to_position: Option<(PartitionId, Position)>,
+    #[command(flatten)]
+    secrets: SecretsArgs,
     /// The settings of the directory's server.
     #[command(flatten)]
     pub settings: ConfigFile,
@@ -77,18 +80,23 @@ pub fn restored(
         (None, Some((id, at))) => RestorePoint::Position(id, at),
         (None, None) => RestorePoint::End,
     };
+    let passphrase = args.secrets.passphrase()?;
+    let with = (point, passphrase.as_ref());
     let done = match bucket_of(&args.source)? {
         Some(place) => {
             let (runtime, offsite, name) = in_bucket(&place)?;
             let manifest = runtime.block_on(offsite.manifest(&name))?;
             let of = manifest.clone();
             let fetch = &mut |to: &Path| runtime.block_on(offsite.fetch(&name, &of, Some(to)));
-            restore_fetched(Fetched { manifest, fetch }, &args.data, point, &rules)?
+            restore_fetched(Fetched { manifest, fetch }, &args.data, with, &rules)?
         }
-        None => restore(&args.source, &args.data, point, &rules)?,
+        None => restore(&args.source, &args.data, with, &rules)?,
     };
     for (id, position) in &done.partitions {
         writeln!(out, "partition {id}: to {position}")?;
+    }
+    if let Some(count) = done.secrets {
+        writeln!(out, "secrets of {count} keys")?;
     }
     let at = time_text(done.as_of_ms);
     let (data, history) = (args.data.display(), done.history);
@@ -137,7 +145,11 @@ fn tell_checked(manifest: &BackupManifest, out: &mut dyn Write) -> std::io::Resu
     writeln!(
         out,
         "a backup of history {history}, as of {at}, made by {server}: {bytes} bytes, every checksum fits"
-    )
+    )?;
+    match manifest.has_secrets() {
+        true => writeln!(out, "secrets are in it, sealed with a passphrase"),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tideline_bucket::BucketPlace;
+
 use super::{Config, ConfigError, DEVELOPMENT};
 use crate::bounds::{Bounds, Costs, Resource};
 use crate::metrics::Metrics;
@@ -104,6 +106,21 @@ impl Config {
         }
     }
 
+    pub(super) fn check_backups(&self) -> Result<(), ConfigError> {
+        if self.backup_bucket.is_empty() {
+            return Ok(());
+        }
+        BucketPlace::read(&self.backup_bucket)
+            .map_err(|error| ConfigError(format!("backup_bucket: {error}")))?;
+        match self.backup_directory.as_os_str().is_empty() {
+            true => Err(ConfigError(
+                "backup_bucket needs backup_directory: backups are made there before they are sent"
+                    .to_owned(),
+            )),
+            false => Ok(()),
+        }
+    }
+
     /// For the backups that callers ask for.
     #[must_use]
     pub fn backup_options(&self) -> partition::BackupOptions {
@@ -111,6 +128,7 @@ impl Config {
         partition::BackupOptions {
             directory: directory.cloned(),
             elsewhere: None,
+            passphrase: None,
             bytes_per_s: self.backup_bytes_per_s,
             version: env!("CARGO_PKG_VERSION"),
         }

@@ -89,7 +89,7 @@ pub fn load(
 }
 
 /// What the commands that ask a server take from the environment, without the prefix.
-const OF_CLIENTS: [&str; 4] = ["KEY", "KEY_SECRET", "URL", "USER"];
+const OF_CLIENTS: [&str; 5] = ["KEY", "KEY_SECRET", "PASSPHRASE", "URL", "USER"];
 
 fn read_file(config: &mut Config, path: &Path) -> Result<(), ConfigError> {
     let shown = path.display();

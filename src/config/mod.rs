@@ -24,8 +24,6 @@ mod webhook;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use tideline_bucket::BucketPlace;
-
 pub use auth::AuthKey;
 pub use centrifuge::{CentrifugeKey, schema as centrifuge_schema};
 pub use entrance::TlsKey;
@@ -201,6 +199,9 @@ keys! {
         /// its files. Credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
         /// AWS_ENDPOINT_URL, AWS_REGION.
         backup_bucket: String = String::new();
+        /// File with a passphrase of 12 bytes or more, which others can't read: such backups then hold the secrets of
+        /// keys that sign requests, sealed with it. Empty = they are left out.
+        backup_passphrase_file: PathBuf = PathBuf::new();
         /// Bytes a second that such a backup copies at most, so that writes get the disk, too; the same for bytes that
         /// are sent; 0 = no bound.
         backup_bytes_per_s: u64 = 67_108_864, 0 to 1_099_511_627_776;
@@ -326,21 +327,6 @@ impl Config {
         self.check_splits()?;
         self.check_backups()?;
         self.check_tablestore()
-    }
-
-    fn check_backups(&self) -> Result<(), ConfigError> {
-        if self.backup_bucket.is_empty() {
-            return Ok(());
-        }
-        BucketPlace::read(&self.backup_bucket)
-            .map_err(|error| ConfigError(format!("backup_bucket: {error}")))?;
-        match self.backup_directory.as_os_str().is_empty() {
-            true => Err(ConfigError(
-                "backup_bucket needs backup_directory: backups are made there before they are sent"
-                    .to_owned(),
-            )),
-            false => Ok(()),
-        }
     }
 
     /// What is split by itself would become one again at the next start.
@@ -469,6 +455,7 @@ mod tests {
             "insecure",
             "backup_directory",
             "backup_bucket",
+            "backup_passphrase_file",
             "log",
             "log_format",
             "partitions",

@@ -231,6 +231,21 @@ def test_what_a_store_refuses_leaves_no_backup(store, tmp_path):
     assert ", 0 of them new" not in done(store, *words, "--full")
 
 
+def test_secrets_come_back_from_a_store(store, tmp_path):
+    data, files = stopped(store, tmp_path), [tmp_path / "right", tmp_path / "wrong"]
+    for file in files:
+        file.write_text(f"a passphrase, {file.name}")
+        file.chmod(0o600)
+    said = done(store, "backup", f"{WHERE}/sealed", "--data", data, "--secrets", "--passphrase-file", files[0])
+    made, whole = said.split(": ")[0], tmp_path / "whole"
+    assert "secrets are in it, sealed" in done(store, "verify", made)
+    words = ["restore", made, "--data", whole, "--secrets", "--passphrase-file"]
+    assert "the passphrase is not the one" in refused(store, *words, files[1])
+    assert not whole.exists()
+    assert "secrets of 0 keys" in done(store, *words, files[0])
+    assert not (whole / "secrets.sealed").exists()
+
+
 def test_a_cut_upload_is_none(store, served):
     server = served(memtable_bytes=1_048_576)
     dice = random.Random(9)

@@ -21,6 +21,7 @@ use tideline_base::ids::PartitionId;
 use tideline_base::ordered::Reader;
 use tideline_model::ValueRef;
 use tideline_model::access::{GrantText, Grants, GrantsFrom};
+use tideline_store::partition::KEYS_FOLDER;
 use tideline_table::{
     API_KEYS, Key, Malformed, Partitions, Purpose, REVOCATIONS, ReadError, Row, RowWriter,
     StoreError, SubmitError, Txn, View, delete, load, number_in, put, read_row, scan_all,
@@ -36,8 +37,6 @@ const BEFORE: &str = "$before";
 
 /// About what a call holds in the queue.
 const ROW_BYTES: usize = 2_048;
-/// The folder of signing keys' secrets.
-const FOLDER: &str = "keys";
 
 /// Why keys or revocations can't be read or written.
 #[derive(Debug)]
@@ -91,7 +90,7 @@ impl StoredCredentials {
     pub fn new(partitions: Partitions, data: &Path) -> StoredCredentials {
         StoredCredentials {
             partitions,
-            folder: data.join(FOLDER).into(),
+            folder: data.join(KEYS_FOLDER).into(),
         }
     }
 

@@ -40,8 +40,8 @@ use crate::log::{LocalStorage, Log};
 pub use backup::{
     BACKUP_DATA, BACKUP_MANIFEST, Backup, BackupError, BackupJob, BackupManifest, BackupOptions,
     BackupOutcome, BackupPartition, BackupRefusal, BackupStage, Backups, Elsewhere, Fetched,
-    ListedBackup, ListedFile, Progress, Repair, RepairStep, RestorePoint, Restored, listed_backups,
-    prune_backups, remove_place, restore, restore_fetched, time_text,
+    KEYS_FOLDER, ListedBackup, ListedFile, Passphrase, Progress, Repair, RepairStep, RestorePoint,
+    Restored, listed_backups, prune_backups, remove_place, restore, restore_fetched, time_text,
 };
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;

@@ -16,7 +16,7 @@ use super::super::Partitions;
 use super::super::panics::caught;
 use super::place::{folder, prune};
 use super::progress::Progress;
-use super::{Backup, BackupError};
+use super::{Backup, BackupError, Passphrase};
 use tideline_base::clock::Clock;
 use tideline_base::metrics;
 
@@ -50,6 +50,8 @@ pub struct BackupOptions {
     pub bytes_per_s: u64,
     /// The program's version.
     pub version: &'static str,
+    /// What secrets are sealed with; `None` = they are left out.
+    pub passphrase: Option<Passphrase>,
 }
 
 /// A place beyond this machine that backups are sent to. Its calls block.
@@ -236,8 +238,9 @@ impl Backups {
         progress: &Progress,
     ) -> Result<(Backup, String), BackupError> {
         let (partitions, options) = (&self.inner.partitions, &self.inner.options);
+        let by = (options.version, options.passphrase.as_ref());
         let Some(elsewhere) = &options.elsewhere else {
-            let made = partitions.back_up(to, options.version, is_full, progress)?;
+            let made = partitions.back_up(to, by, is_full, progress)?;
             let at = made.path.display().to_string();
             return Ok((made, at));
         };
@@ -250,7 +253,7 @@ impl Backups {
                 _ => {}
             }
         }
-        let mut made = partitions.back_up(to, options.version, is_full, progress)?;
+        let mut made = partitions.back_up(to, by, is_full, progress)?;
         let sent = elsewhere.send(target, &made, is_full, progress);
         // Whether it was sent or not: the next one shares its files.
         prune(to, 1)?;

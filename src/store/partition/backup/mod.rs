@@ -16,6 +16,7 @@ mod progress;
 mod repair;
 mod restore;
 mod reuse;
+mod secrets;
 mod take;
 mod target;
 
@@ -33,6 +34,7 @@ pub use point::RestorePoint;
 pub use progress::{Progress, Stage as BackupStage};
 pub use repair::{Repair, RepairStep};
 pub use restore::{Fetched, Restored, restore, restore_fetched};
+pub use secrets::{KEYS_FOLDER, Passphrase};
 pub use take::Backup;
 
 use super::OpenError;

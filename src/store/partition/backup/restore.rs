@@ -25,6 +25,7 @@ use super::manifest::{BackupManifest, BackupPartition};
 use super::place::{check_room, sync_parent, within};
 use super::point::{Cut, RestorePoint, check_point, check_time_of};
 use super::progress::Progress;
+use super::secrets::{self, Passphrase, SEALED, Secrets};
 use super::target::Target;
 use super::{BACKUP_DATA, BackupError};
 use crate::image::Image;
@@ -40,6 +41,8 @@ pub struct Restored {
     pub partitions: Vec<(PartitionId, Position)>,
     /// The moment that it shows, ms since 1970.
     pub as_of_ms: u64,
+    /// How many secrets it has got; `None` = they were not asked for.
+    pub secrets: Option<usize>,
 }
 
 /// A backup that is not on this machine yet.
@@ -50,15 +53,17 @@ pub struct Fetched<'f> {
     pub fetch: &'f mut dyn FnMut(&Path) -> Result<(), BackupError>,
 }
 
-/// Makes the data directory `data` of a backup in a folder, up to a point. Blocks.
+/// Makes the data directory `data` of a backup in a folder, up to a point, and with the secrets that a passphrase
+/// opens. Blocks.
 pub fn restore(
     source: &Path,
     data: &Path,
-    point: RestorePoint,
+    (point, passphrase): (RestorePoint, Option<&Passphrase>),
     rules: &Arc<dyn Rules>,
 ) -> Result<Restored, BackupError> {
     let manifest = BackupManifest::read(source)?;
     check_point(&manifest, point)?;
+    manifest.check_secrets(passphrase)?;
     let target = Target::begin(data)?;
     if within(data, source) {
         return Err(BackupError::refused(format!(
@@ -67,18 +72,20 @@ pub fn restore(
         )));
     }
     manifest.check_files(source, &Progress::new(0))?;
-    Restore::of(source, target, false)?.run(&manifest, point, rules)
+    let secrets = secrets_of(source, passphrase)?;
+    Restore::of(source, target, false)?.run(&manifest, (point, secrets), rules)
 }
 
 /// The same of a backup that has to be fetched first.
 pub fn restore_fetched(
     of: Fetched<'_>,
     data: &Path,
-    point: RestorePoint,
+    (point, passphrase): (RestorePoint, Option<&Passphrase>),
     rules: &Arc<dyn Rules>,
 ) -> Result<Restored, BackupError> {
     let manifest = of.manifest;
     check_point(&manifest, point)?;
+    manifest.check_secrets(passphrase)?;
     let mut target = Target::begin(data)?;
     let source = target.stage()?;
     // A log that is cut is written anew.
@@ -92,7 +99,17 @@ pub fn restore_fetched(
     };
     check_room(data, manifest.bytes() + cut)?;
     (of.fetch)(&source)?;
-    Restore::of(&source, target, true)?.run(&manifest, point, rules)
+    let secrets = secrets_of(&source, passphrase)?;
+    Restore::of(&source, target, true)?.run(&manifest, (point, secrets), rules)
+}
+
+/// Opened before anything is made.
+fn secrets_of(
+    source: &Path,
+    passphrase: Option<&Passphrase>,
+) -> Result<Option<Secrets>, BackupError> {
+    let open = |passphrase| secrets::open(&source.join(BACKUP_DATA), passphrase);
+    passphrase.map(open).transpose()
 }
 
 fn is_of_log(path: &Path) -> bool {
@@ -129,7 +146,7 @@ impl Restore {
     fn run(
         mut self,
         manifest: &BackupManifest,
-        point: RestorePoint,
+        (point, secrets): (RestorePoint, Option<Secrets>),
         rules: &Arc<dyn Rules>,
     ) -> Result<Restored, BackupError> {
         if !self.is_moved {
@@ -142,7 +159,10 @@ impl Restore {
                 continue;
             };
             let is_cut = to_ms.is_some() && is_of_log(path) && self.is_live(path);
-            if path != Path::new(MANIFEST) && !is_cut {
+            let is_ours = [MANIFEST, SEALED]
+                .iter()
+                .any(|name| path == Path::new(name));
+            if !is_ours && !is_cut {
                 self.copy(path)?;
             }
         }
@@ -164,6 +184,8 @@ impl Restore {
             fs::remove_dir_all(&staging)
                 .map_err(|error| BackupError::io("remove", &staging, error))?;
         }
+        let secrets = secrets.map(|secrets| secrets::write(&self.data, &secrets));
+        let secrets = secrets.transpose()?;
         Seal::of(&self.data, true)?;
         self.directory.seal()?;
         sync_parent(&self.data).map_err(|error| BackupError::io("sync", &self.data, error))?;
@@ -172,6 +194,7 @@ impl Restore {
             history: self.directory.origin().history,
             partitions,
             as_of_ms: to_ms.unwrap_or(manifest.as_of_ms),
+            secrets,
         })
     }
 

@@ -25,6 +25,7 @@ use super::manifest::{BackupManifest, BackupPartition, ListedFile};
 use super::place::{Place, check_room};
 use super::progress::{Progress, Stage};
 use super::reuse::Before;
+use super::secrets::{self, Passphrase};
 use super::{BACKUP_DATA, BackupError};
 use crate::log::{self, Frame, LocalStorage, LogCopy, LogReader, segment_name};
 use tideline_base::ids::{PartitionId, Position};
@@ -66,13 +67,13 @@ struct Taking<'t> {
 }
 
 impl Partitions {
-    /// Makes a backup in a folder, which is made if it is not there. `server` is the program's version. With `is_full`
-    /// it shares no file with those before. A split or merge that is under way is waited for; none can begin meanwhile.
-    /// Blocks.
+    /// Makes a backup in a folder, which is made if it is not there. `server` is the program's version; with a
+    /// passphrase it holds the secrets of the data directory. With `is_full` it shares no file with those before. A
+    /// split or merge that is under way is waited for; none can begin meanwhile. Blocks.
     pub fn back_up(
         &self,
         to: &Path,
-        server: &str,
+        server: (&str, Option<&Passphrase>),
         is_full: bool,
         progress: &Progress,
     ) -> Result<Backup, BackupError> {
@@ -87,7 +88,7 @@ impl Partitions {
     fn make_backup(
         &self,
         to: &Path,
-        server: &str,
+        (server, passphrase): (&str, Option<&Passphrase>),
         is_full: bool,
         progress: &Progress,
     ) -> Result<Backup, BackupError> {
@@ -138,6 +139,9 @@ impl Partitions {
         }
         drop(held);
         self.directory().write_manifest(&partial.data())?;
+        if let Some(passphrase) = passphrase {
+            secrets::seal(&data, &partial.data(), passphrase)?;
+        }
         progress.enter(Stage::Verifying);
         let shared = mem::take(&mut taking.shared);
         let shared_bytes: u64 = shared.values().map(|file| file.bytes).sum();
