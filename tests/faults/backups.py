@@ -304,6 +304,7 @@ class Run:
         try:
             self.server.start()
             self.make_table()
+            began = time.monotonic()
             for writer in self.writers:
                 writer.begin(self.server)
             for number in range(self.options.rounds):
@@ -311,6 +312,7 @@ class Run:
             for writer in self.writers:
                 writer.stopped = True
                 writer.join(30)
+            seconds = time.monotonic() - began
         finally:
             self.server.kill()
         messages = BATCH * sum(writer.acked for writer in self.writers[:2])
@@ -329,7 +331,7 @@ class Run:
             code, out, err = self.tideline("verify", path)
             self.faults += [] if code == 0 else [f"{path}: {out}{err}"]
         print(
-            f"backups{' in a bucket' if self.store else ''}: {self.options.rounds} rounds, {self.kills} kills of the server or the command, {messages} messages, "
+            f"backups{' in a bucket' if self.store else ''}: {self.options.rounds} rounds, {self.kills} kills of the server or the command, {messages} messages, {messages / seconds:.0f}/s with all ends, "
             f"{len(self.made)} backups of {len(listed)} restored twice ({self.early} moments lay before an image's end): {len(self.faults)} faults"
         )
         if self.store:
