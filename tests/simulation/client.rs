@@ -168,6 +168,7 @@ impl Client {
                 Waits::Asked(asked) => events.push(What::Unknown(asked.op, "cut".to_owned())),
                 Waits::Unsubscribe(timeline) => {
                     self.follows.remove(&timeline);
+                    events.push(What::Unsubscribe(timeline));
                 }
                 _ => {}
             }
@@ -270,6 +271,7 @@ pub(crate) struct Chooser<'a> {
     pub(crate) random: &'a mut Random,
     pub(crate) timelines: &'a [String],
     pub(crate) users: &'a [String],
+    pub(crate) clients: usize,
     pub(crate) wall_ms: u64,
 }
 
@@ -408,6 +410,11 @@ impl Chooser<'_> {
     fn member(&mut self, client: &mut Client, timeline: &str) -> Asked {
         let user = self.random.one(self.users).clone();
         let timeline = timeline.to_owned();
+        // One client alone has a say, so that the order of what it asks is the order of what happens.
+        let owner = letters(&user, &timeline) as usize / 2 % self.clients;
+        if client.name != format!("c{owner}") {
+            return self.append(client, &timeline, 1);
+        }
         if !comes_and_goes(&user, &timeline) || self.random.percent(60) {
             let params = json!({"timeline": timeline, "members": [{"user": user, "read": 0}]});
             return asked(
@@ -429,8 +436,11 @@ impl Chooser<'_> {
 
 /// Who leaves loses what was read, so these mark nothing: with both at once nothing is certain.
 fn comes_and_goes(user: &str, timeline: &str) -> bool {
-    let sum: u32 = user.bytes().chain(timeline.bytes()).map(u32::from).sum();
-    sum % 2 == 1
+    letters(user, timeline) % 2 == 1
+}
+
+fn letters(user: &str, timeline: &str) -> u32 {
+    user.bytes().chain(timeline.bytes()).map(u32::from).sum()
 }
 
 fn asked(client: &mut Client, method: &'static str, params: Value, calls: Vec<Call>) -> Asked {

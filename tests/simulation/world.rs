@@ -96,7 +96,6 @@ pub(crate) struct World<'a> {
     events: Vec<Event>,
     finals: Vec<Final>,
     dump: Vec<(&'static str, Value)>,
-    heads: BTreeMap<String, u64>,
     scheduled: Vec<(String, String, u64)>,
     wrong: Vec<String>,
     sum: u64,
@@ -144,7 +143,6 @@ impl<'a> World<'a> {
             events: Vec::new(),
             finals: Vec::new(),
             dump: Vec::new(),
-            heads: BTreeMap::new(),
             scheduled: Vec::new(),
             wrong: Vec::new(),
             sum: 0,
@@ -257,6 +255,9 @@ impl<'a> World<'a> {
         {
             let what = first.remove();
             self.happens(what);
+        }
+        if self.phase == Phase::Over {
+            return;
         }
         let wake = self
             .coming
@@ -479,7 +480,7 @@ impl<'a> World<'a> {
             }
             Some(Waits::Stream) => self.opened(at, message),
             Some(Waits::Asked(asked)) => self.answered(at, asked, message),
-            Some(Waits::Dump(step)) => self.dumped(at, step, message),
+            Some(Waits::Dump(step)) => self.dumped(step, message),
             Some(Waits::Nothing) => {}
         }
     }
@@ -571,6 +572,7 @@ impl<'a> World<'a> {
             random: &mut self.random,
             timelines: &self.plan.timelines,
             users: &self.plan.users,
+            clients: self.plan.clients,
             wall_ms: self.now.wrapping_add(self.ahead) / MS,
         };
         for _ in 0..1 + chooser.random.below(3) {
@@ -698,6 +700,7 @@ impl<'a> World<'a> {
                 random: &mut self.random,
                 timelines: &self.plan.timelines,
                 users: &self.plan.users,
+                clients: self.plan.clients,
                 wall_ms: 0,
             };
             let timeline = chooser.random.one(chooser.timelines).clone();
@@ -743,7 +746,7 @@ impl<'a> World<'a> {
         self.flush(0);
     }
 
-    fn dumped(&mut self, at: usize, step: usize, message: &Value) {
+    fn dumped(&mut self, step: usize, message: &Value) {
         let (method, params) = self.dump[step].clone();
         let timeline = params["timeline"].as_str().unwrap_or_default().to_owned();
         let result = &message["result"];
@@ -754,20 +757,24 @@ impl<'a> World<'a> {
             ("message.range", _) => {
                 let (head, floor) = (result["head"].as_u64(), result["floor"].as_u64());
                 let (head, floor) = (head.unwrap_or_default(), floor.unwrap_or_default());
-                self.finals.push(Final::Timeline {
-                    timeline: timeline.clone(),
-                    head,
-                    floor,
-                });
+                if params["from"] == 1 {
+                    let timeline = timeline.clone();
+                    self.finals.push(Final::Timeline {
+                        timeline,
+                        head,
+                        floor,
+                    });
+                }
                 for message in messages(&result["messages"]) {
                     self.finals.push(Final::Message {
                         timeline: timeline.clone(),
                         message,
                     });
                 }
-                self.heads.insert(timeline, head);
                 if let Some(next) = result.get("next") {
-                    self.fault(format!("a page more at {next}"));
+                    let mut rest = params;
+                    rest["from"] = next.clone();
+                    self.dump.insert(step + 1, (method, rest));
                 }
             }
             ("member.list", _) => {
@@ -791,7 +798,6 @@ impl<'a> World<'a> {
             }
             _ => {}
         }
-        let _ = at;
         self.dump_step(step + 1);
     }
 

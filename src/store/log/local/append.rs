@@ -57,7 +57,12 @@ impl Durability for Mutex<Option<Unsynced>> {
             && frame.position <= position
             && frame.outcome.is_none()
         {
-            frame.outcome = Some(frame.file.sync_data());
+            let is_never = tideline_base::faults::is_named("never_synced");
+            frame.outcome = Some(if is_never {
+                Ok(())
+            } else {
+                frame.file.sync_data()
+            });
         }
     }
 }
