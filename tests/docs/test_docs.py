@@ -193,6 +193,11 @@ BEFORE = {
         "$ curl -s localhost:7070/v1/rpc": ["serve --data data"],
         "$ tideline export": ["serve --data data"],
     },
+    "docs/SIMULATION.md": {
+        "F=": BUILDS,
+        "cargo test": BUILDS,
+        "TIDELINE_SEED": BUILDS,
+    },
     "docs/UPGRADES.md": {"$ tideline serve --data newer": ["stop", "mkdir newer; echo 'format = 4' > newer/directory.toml"]},
 }
 # Programs that wait for something to happen, and what does.

@@ -47,8 +47,12 @@ pub(super) fn gather(
         bundles.len() - 1
     });
     let bundle = &mut bundles[place];
-    bundle.appends.push(prepared);
-    bundle.calls.push((id, asked));
+    let place = match tideline_base::faults::is_named("bundle_reversed") {
+        true => 0,
+        false => bundle.appends.len(),
+    };
+    bundle.appends.insert(place, prepared);
+    bundle.calls.insert(place, (id, asked));
     bundle.bytes += bytes;
     bundle.bytes >= BUNDLE_BYTES
 }

@@ -125,8 +125,13 @@ impl Shared {
     /// A view in the one right order: tail, memtables, image. A batch that moves from memtable to image in between is
     /// then seen in both, never in neither.
     pub(super) fn view(&self) -> Result<View, ReadError> {
+        let early = tideline_base::faults::is_named("view_in_other_order").then(|| {
+            let memtables = self.memtables.load_full();
+            std::thread::yield_now();
+            memtables
+        });
         let tail = self.tail();
-        let memtables = self.memtables.load_full();
+        let memtables = early.unwrap_or_else(|| self.memtables.load_full());
         View::new(tail, memtables, &self.image, Arc::clone(&self.rules))
     }
 

@@ -86,7 +86,7 @@ impl Cursor {
             None => changed.head.change_head,
         };
         self.floor = floor;
-        self.more = changed.more;
+        self.more = changed.more && !tideline_base::faults::is_named("rest_forgotten");
         self
     }
 }

@@ -36,7 +36,10 @@ impl Tailer {
         Tailer {
             partition: life.partition,
             tail: follower.tail.clone(),
-            position: life.after,
+            position: match tideline_base::faults::is_named("born_at_end") {
+                true => follower.tail.position(),
+                false => life.after,
+            },
             timelines: feed.timelines.clone(),
             registry: Arc::clone(&feed.registry),
             follower,

@@ -290,6 +290,9 @@ impl Route {
     /// What was under way has failed, and is tried again after a while.
     pub(super) fn failed(&mut self) {
         self.is_busy = false;
+        if tideline_base::faults::is_named("relay_forgets_failed") {
+            self.piece = None;
+        }
         if self.closes {
             self.close();
         }

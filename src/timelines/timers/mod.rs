@@ -59,6 +59,7 @@ async fn run(
                 messages.increment(done.delivered);
                 rest = REST_MIN;
             }
+            Err(_) if tideline_base::faults::is_named("timer_ends") => return,
             Err(error) => {
                 figures.failures.increment(1);
                 let partition = timer.partition();

@@ -128,6 +128,9 @@ impl Storage for LocalStorage {
     }
 
     fn sync_dir(&self) -> io::Result<()> {
+        if tideline_base::faults::is_named("names_unsynced") {
+            return Ok(());
+        }
         self.directory.sync_all()
     }
 

@@ -23,6 +23,7 @@ use super::queue::Queued;
 use super::txn::Txn;
 use crate::log::{AppendError, Frame, Log};
 use tideline_base::clock::Clock;
+use tideline_base::faults::is_named;
 use tideline_base::ids::Position;
 
 pub(in super::super) struct Writer {
@@ -214,10 +215,19 @@ impl Writer {
         let is_alone = self.jobs.is_empty() && self.rest.is_none() && self.in_flight.len() == 0;
         let answers = std::mem::take(&mut self.answers);
         self.in_flight.begin(frame.position, answers, is_alone);
-        self.memtable.insert(frame, &*self.rules);
+        let is_late = is_alone && is_named("rows_late");
+        if !is_late {
+            self.memtable.insert(frame, &*self.rules);
+        }
         self.position = frame.position;
+        if is_named("show_unsynced") {
+            self.shared.publish(frame.position, frame.bytes());
+        }
         if is_alone {
             self.settle();
+        }
+        if is_late {
+            self.memtable.insert(frame, &*self.rules);
         }
     }
 
@@ -241,6 +251,10 @@ impl Writer {
                 metrics.batch_bytes.record(frame.bytes() as f64);
                 let (position, bytes) = (frame.position, frame.bytes());
                 self.log.publish(frame);
+                if is_named("ack_before_shown") {
+                    answers.drain(..).for_each(|job| job.answer(Ok(())));
+                    std::thread::yield_now();
+                }
                 #[cfg(any(test, feature = "faults"))]
                 if self.options.fault == Some(super::super::Fault::LateTail) {
                     std::thread::sleep(Duration::from_millis(10));
@@ -249,6 +263,7 @@ impl Writer {
                 self.tail_watch.send_replace(position);
                 Ok(())
             }
+            Err(_) if is_named("failed_sync_counts") => Ok(()),
             Err(error) => Err(failed(&self.shared, &error, &answers)),
         };
         for job in answers.drain(..) {
@@ -300,7 +315,9 @@ impl Writer {
     fn rotate(&mut self) {
         self.is_rotating = false;
         // What is flushed must be on disk: the image never runs ahead of the log.
-        self.settle_all();
+        if !is_named("flushed_unsynced") {
+            self.settle_all();
+        }
         // After a failure nothing is flushed any more, however the two threads meet.
         if self.memtable.is_empty() || self.shared.is_stopped() {
             return;

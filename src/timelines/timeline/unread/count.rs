@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use tideline_base::faults::is_named;
 use tideline_model::Direction;
 use tideline_table::{ReadError, Source, damaged, scan};
 
@@ -97,7 +98,10 @@ fn near(
         let sequence = name.number_of(&key);
         let sequence = sequence.map_err(|_| damaged(&key, "not a message's key"))?;
         let message = stored::outline(&value).map_err(|_| damaged(&key, "not a message"))?;
-        if message.deleted || message.sender == user || hides.contains_key(&sequence) {
+        if message.deleted
+            || (message.sender == user && !is_named("own_unread"))
+            || hides.contains_key(&sequence)
+        {
             continue;
         }
         unread.unread += 1;

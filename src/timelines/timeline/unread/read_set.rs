@@ -56,7 +56,9 @@ impl Site {
         let before = (member.read, member.received);
         let moved = |from: u64, to: Option<u64>| match to {
             None => from,
-            Some(to) if mark.force => to.min(head.last),
+            Some(to) if mark.force || tideline_base::faults::is_named("marks_fall") => {
+                to.min(head.last)
+            }
             Some(to) => to.min(head.last).max(from),
         };
         member.read = moved(member.read, mark.read);

@@ -1,0 +1,273 @@
+//! The machine around the server, seen from the driver: a process that stands still whenever it is the driver's turn.
+//!
+//! Owns: the process and the frames between both. Promises: whatever becomes of it, it is gone when this is dropped.
+//! Must not: know what the frames are for.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// The machine's sources, in `tests/simulation/machine`.
+const SOURCES: [&str; 5] = ["trap.c", "schedule.c", "network.c", "disk.c", "power.c"];
+
+/// Builds the machine with the C compiler, into this folder.
+pub(crate) fn build(into: &Path) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulation/machine");
+    let library = into.join("machine.so");
+    let mut cc = Command::new("cc");
+    cc.args([
+        "-O2", "-g", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror",
+    ]);
+    cc.args(["-fno-builtin", "-fno-stack-protector"]);
+    cc.args(["-fno-tree-loop-distribute-patterns", "-o"]);
+    cc.arg(&library).args(SOURCES.map(|name| folder.join(name)));
+    let done = cc.arg("-ldl").output().expect("a C compiler");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    library
+}
+
+/// What the machine tells.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// The server takes connections.
+    Listens,
+    /// It sent this on a connection.
+    Sent(u32, Vec<u8>),
+    /// It closed a connection.
+    Closed(u32),
+    /// The process is gone.
+    Ended(End),
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// By itself, with this code.
+    Exit(u32),
+    /// As by kill -9, because the driver said so.
+    Killed,
+    /// The power went, because the driver said so.
+    PowerCut,
+    /// The server aborted: a panic where none may be, or a point at which it was to end.
+    Aborted,
+    /// All threads wait for each other, or none ever comes to rest.
+    Stuck,
+    /// The server did what the machine does not know, or hung so that only a real clock ends it.
+    Broken,
+}
+
+/// What the driver has done, as a frame.
+#[derive(Default)]
+pub(crate) struct Acts(Vec<u8>);
+
+impl Acts {
+    fn act(&mut self, kind: u8, number: u32, bytes: &[u8]) {
+        self.0.push(kind);
+        self.0.extend(number.to_be_bytes());
+        self.0.extend((bytes.len() as u32).to_be_bytes());
+        self.0.extend(bytes);
+    }
+
+    pub(crate) fn connect(&mut self, connection: u32) {
+        self.act(b'O', connection, &[]);
+    }
+
+    pub(crate) fn send(&mut self, connection: u32, bytes: &[u8]) {
+        self.act(b'D', connection, bytes);
+    }
+
+    /// So many bytes were read: the server may send as many more.
+    pub(crate) fn read(&mut self, connection: u32, bytes: u32) {
+        self.act(b'W', connection, &bytes.to_be_bytes());
+    }
+
+    pub(crate) fn reset(&mut self, connection: u32) {
+        self.act(b'R', connection, &[]);
+    }
+
+    pub(crate) fn terminate(&mut self) {
+        self.act(b'T', 0, &[]);
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.act(b'K', 0, &[]);
+    }
+
+    pub(crate) fn cut_power(&mut self) {
+        self.act(b'P', 0, &[]);
+    }
+
+    /// The clock on the wall jumps.
+    pub(crate) fn jump(&mut self, ms: i32) {
+        self.act(b'J', ms.cast_unsigned(), &[]);
+    }
+
+    /// A fault of the disk at the call that is so many from now.
+    pub(crate) fn arm(&mut self, fault: Fault, countdown: u32) {
+        self.act(b'F', countdown, &[fault as u8]);
+    }
+}
+
+/// What may happen to the disk; the numbers are those of `machine.h`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    WriteFails = 1,
+    Full = 2,
+    WriteShort = 3,
+    SyncFails = 4,
+    Kill = 5,
+    PowerCut = 6,
+}
+
+/// How a life of the server begins.
+pub(crate) struct Birth<'a> {
+    pub(crate) library: &'a Path,
+    /// With `disk` and `undo` in it.
+    pub(crate) folder: &'a Path,
+    /// What the server is called with.
+    pub(crate) arguments: &'a [&'a str],
+    /// Which of its promises are broken.
+    pub(crate) fault: &'a str,
+    pub(crate) seed: u64,
+    /// ns of the machine, and of the clock on the wall.
+    pub(crate) now: u64,
+    pub(crate) wall: u64,
+    pub(crate) is_traced: bool,
+}
+
+/// A life of the server.
+pub(crate) struct Machine {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    pub(crate) now: u64,
+    pub(crate) wall: u64,
+    /// Of all decisions and calls, once it has ended.
+    pub(crate) sum: u64,
+}
+
+impl Machine {
+    pub(crate) fn start(birth: &Birth<'_>) -> io::Result<Machine> {
+        let log = birth.folder.join("server.log");
+        let log = File::options().append(true).create(true).open(log)?;
+        for file in fs::read_dir(birth.folder.join("undo"))? {
+            fs::remove_file(file?.path())?;
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
+        command.args(birth.arguments).current_dir(birth.folder);
+        command.env_clear().env("LD_PRELOAD", birth.library);
+        command.env("TIDELINE_FAULT", OsStr::new(birth.fault));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(log).spawn()?;
+        let mut input = child.stdin.take().expect("piped");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut first = Vec::new();
+        for number in [birth.seed, birth.now, birth.wall] {
+            first.extend(number.to_be_bytes());
+        }
+        first.push(u8::from(birth.is_traced));
+        write(&mut input, &first)?;
+        Ok(Machine {
+            child,
+            input,
+            output,
+            now: birth.now,
+            wall: birth.wall,
+            sum: 0,
+        })
+    }
+
+    /// Waits for the driver's turn, and returns what has happened.
+    pub(crate) fn turn(&mut self) -> Vec<Said> {
+        match self.frame() {
+            Ok(frame) => self.said(&frame),
+            Err(_) => vec![Said::Ended(End::Broken)],
+        }
+    }
+
+    /// Ends the driver's turn; the next one comes at `wake`, or when there is something.
+    pub(crate) fn go_on(&mut self, acts: Acts, wake: u64) {
+        let mut frame = Vec::from(wake.to_be_bytes());
+        frame.extend(acts.0);
+        // One that is gone is noticed at the next turn.
+        let _ = write(&mut self.input, &frame);
+    }
+
+    fn frame(&mut self) -> io::Result<Vec<u8>> {
+        let mut size = [0; 4];
+        self.output.read_exact(&mut size)?;
+        let mut frame = vec![0; u32::from_be_bytes(size) as usize];
+        self.output.read_exact(&mut frame)?;
+        Ok(frame)
+    }
+
+    fn said(&mut self, frame: &[u8]) -> Vec<Said> {
+        let mut rest = frame;
+        self.now = long(&mut rest);
+        self.wall = long(&mut rest);
+        let mut all = Vec::new();
+        while !rest.is_empty() {
+            let kind = take(&mut rest, 1)[0];
+            let number = short(&mut rest);
+            let count = short(&mut rest) as usize;
+            let mut bytes = take(&mut rest, count);
+            let end = match kind {
+                b'L' => {
+                    all.push(Said::Listens);
+                    continue;
+                }
+                b'D' => {
+                    all.push(Said::Sent(number, bytes.to_vec()));
+                    continue;
+                }
+                b'H' | b'C' => {
+                    all.push(Said::Closed(number));
+                    continue;
+                }
+                b'X' => End::Exit(number),
+                b'K' => End::Killed,
+                b'P' => End::PowerCut,
+                b'A' => End::Aborted,
+                b'S' => End::Stuck,
+                _ => End::Broken,
+            };
+            self.sum = long(&mut bytes);
+            all.push(Said::Ended(end));
+        }
+        all
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn write(to: &mut ChildStdin, frame: &[u8]) -> io::Result<()> {
+    to.write_all(&(frame.len() as u32).to_be_bytes())?;
+    to.write_all(frame)?;
+    to.flush()
+}
+
+fn take<'a>(from: &mut &'a [u8], count: usize) -> &'a [u8] {
+    let (taken, rest) = from.split_at(count);
+    *from = rest;
+    taken
+}
+
+fn short(from: &mut &[u8]) -> u32 {
+    take(from, 4)
+        .iter()
+        .fold(0, |sum, byte| sum << 8 | u32::from(*byte))
+}
+
+fn long(from: &mut &[u8]) -> u64 {
+    take(from, 8)
+        .iter()
+        .fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}

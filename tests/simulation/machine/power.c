@@ -1,0 +1,276 @@
+/* What a power cut leaves.
+ *
+ * Owns: what was changed and is not synced yet: of each file what was there before and what was written, and names that
+ * came, went or moved. Promises: at a cut what was synced is as it was; of the rest comes nothing, all, a beginning that
+ * is torn in a sector, or any of its sectors; of the names a beginning. What a failed sync was to write is never certain
+ * again, also if a later one succeeds. */
+#include "machine.h"
+#include "power.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum { CHANGES = 1 << 16, FILES = 4096, SECTOR = 512, KEPT_FD = 5000 };
+enum kind { WRITTEN, RESIZED, CREATED, MADE_FOLDER, REMOVED, REMOVED_FOLDER, RENAMED };
+
+struct change {
+    enum kind kind;
+    int file;                      /* of WRITTEN and RESIZED */
+    int is_doubtful;               /* a sync of it failed */
+    uint64_t number, at, count, old_count, old_size;
+    unsigned char *bytes;          /* the old ones, then the new ones; or the name, and the other name */
+    int undo;                      /* the file in `undo` that was in the way */
+};
+
+static struct change changes[CHANGES];
+static uint64_t change_count, number;
+static unsigned char *room;
+static uint64_t room_used;
+enum { ROOM = 1 << 30 };
+
+static uint64_t files[FILES];      /* the system's numbers; each is kept open */
+static int file_count;
+static int of_fd[FDS];             /* file + 1 */
+static int is_direct[FDS];         /* each write is synced */
+static char folder_of[FDS][PATH];
+static int undo_count;
+static int is_lax = -1;            /* a sync makes all names certain, as ext4 does it */
+
+int is_tracked(int fd) { return fd >= 0 && fd < FDS && of_fd[fd]; }
+uint64_t changes_made(void) { return number; }
+
+static unsigned char *space(uint64_t count) {
+    if (!room) room = (void *)RAW(SYS_mmap, 0L, (long)ROOM, (long)(PROT_READ | PROT_WRITE),
+                                  (long)(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE), -1L, 0L);
+    if (change_count == 0) room_used = 0;
+    if (room_used + count > ROOM) die("so much that is not synced", (long)room_used);
+    room_used += count;
+    return room + room_used - count;
+}
+
+static struct change *change(enum kind kind) {
+    if (change_count == CHANGES) die("so many changes without a sync", CHANGES);
+    struct change *one = &changes[change_count++];
+    clear(one, sizeof *one);
+    one->kind = kind, one->number = ++number;
+    return one;
+}
+
+static int kept(int file) { return KEPT_FD + file; }
+
+static uint64_t size_of(int fd) {
+    struct stat s;
+    RAW(SYS_fstat, (long)fd, &s);
+    return (uint64_t)s.st_size;
+}
+
+static void name_change(enum kind kind, const char *name, const char *other, int undo) {
+    uint64_t count = length(name) + 1, more = other ? length(other) + 1 : 0;
+    unsigned char *bytes = space(count + more);
+    struct change *one = change(kind);
+    one->bytes = bytes, one->count = count, one->undo = undo;
+    copy(one->bytes, name, count);
+    if (other) copy(one->bytes + count, other, more);
+}
+
+void opened(int fd, const char *name, int flags, int was_there) {
+    struct stat s;
+    RAW(SYS_fstat, (long)fd, &s);
+    of_fd[fd] = 0, folder_of[fd][0] = 0, is_direct[fd] = (flags & (O_DSYNC | O_SYNC)) != 0;
+    if (S_ISDIR(s.st_mode)) copy(folder_of[fd], name, length(name) + 1);
+    if (!S_ISREG(s.st_mode)) return;
+    int file = 0;
+    while (file < file_count && files[file] != s.st_ino) file++;
+    if (file == file_count) {
+        if (file == FILES) die("so many files", FILES);
+        files[file_count++] = s.st_ino;
+        char self_fd[32] = "/proc/self/fd/";
+        int at = 14, digits = fd >= 1000 ? 1000 : fd >= 100 ? 100 : fd >= 10 ? 10 : 1;
+        for (; digits; digits /= 10) self_fd[at++] = (char)('0' + fd / digits % 10);
+        self_fd[at] = 0;
+        long own = RAW(SYS_open, self_fd, (long)O_RDWR, 0L);
+        if (own < 0) die("how to keep a file", own);
+        RAW(SYS_dup3, own, (long)kept(file), (long)O_CLOEXEC);
+        RAW(SYS_close, own);
+    }
+    of_fd[fd] = file + 1;
+    if (!was_there) name_change(CREATED, name, NULL, 0);
+}
+
+void copied_fd(int from, int to) {
+    if (to >= FDS) die("so many descriptors", to);
+    of_fd[to] = of_fd[from], is_direct[to] = is_direct[from];
+    copy(folder_of[to], folder_of[from], PATH);
+}
+
+void closed(int fd) {
+    if (fd >= 0 && fd < FDS) of_fd[fd] = 0, folder_of[fd][0] = 0;
+}
+
+long write_tracked(int fd, const unsigned char *bytes, uint64_t count, int64_t at) {
+    int file = of_fd[fd] - 1;
+    uint64_t size = size_of(fd);
+    long flags = RAW(SYS_fcntl, (long)fd, (long)F_GETFL);
+    if (flags & O_APPEND) at = (int64_t)size;
+    int is_plain = at < 0;
+    if (is_plain) at = RAW(SYS_lseek, (long)fd, 0L, (long)SEEK_CUR);
+    uint64_t there = size > (uint64_t)at ? size - (uint64_t)at : 0, old = there < count ? there : count;
+    if (is_direct[fd]) return is_plain ? RAW(SYS_write, (long)fd, bytes, (long)count) : RAW(SYS_pwrite64, (long)fd, bytes, (long)count, at);
+    unsigned char *both = space(old + count);
+    RAW(SYS_pread64, (long)kept(file), both, (long)old, at);
+    long done = is_plain ? RAW(SYS_write, (long)fd, bytes, (long)count) : RAW(SYS_pwrite64, (long)fd, bytes, (long)count, at);
+    if (done < 0) return done;
+    copy(both + old, bytes, (uint64_t)done);
+    struct change *one = change(WRITTEN);
+    one->file = file, one->at = (uint64_t)at, one->count = (uint64_t)done, one->bytes = both;
+    one->old_count = old, one->old_size = size;
+    return done;
+}
+
+long resize_tracked(int fd, uint64_t size) {
+    uint64_t old_size = size_of(fd), lost = old_size > size ? old_size - size : 0;
+    unsigned char *old = space(lost);
+    RAW(SYS_pread64, (long)fd, old, (long)lost, (long)size);
+    long error = RAW(SYS_ftruncate, (long)fd, (long)size);
+    if (error) return error;
+    struct change *one = change(RESIZED);
+    one->file = of_fd[fd] - 1, one->at = size, one->old_count = lost, one->old_size = old_size, one->bytes = old;
+    return 0;
+}
+
+/* Whether a name lies right in this folder. */
+static int lies_in(const unsigned char *name, const char *folder) {
+    size_t count = length(folder), last = length((const char *)name);
+    while (count && folder[count - 1] == '/') count--;
+    while (last && name[last - 1] != '/') last--;
+    if (last != count + 1) return 0;
+    for (size_t i = 0; i < count; i++) if (name[i] != (unsigned char)folder[i]) return 0;
+    return 1;
+}
+
+static int is_covered(struct change *one, int fd, uint64_t up_to) {
+    if (one->number > up_to || one->is_doubtful) return 0;
+    if (one->kind <= RESIZED) return of_fd[fd] && one->file == of_fd[fd] - 1;
+    if (is_lax) return 1;
+    const unsigned char *name = one->kind == RENAMED ? one->bytes + one->count : one->bytes;
+    return folder_of[fd][0] && lies_in(name, folder_of[fd]);
+}
+
+void synced(int fd, uint64_t up_to, int has_failed) {
+    if (is_lax < 0) is_lax = below(2) == 0;
+    if (fd < 0 || fd >= FDS) return;
+    uint64_t to = 0;
+    for (uint64_t i = 0; i < change_count; i++) {
+        int covered = is_covered(&changes[i], fd, up_to);
+        if (covered && has_failed && changes[i].kind <= RESIZED) changes[i].is_doubtful = 1;
+        if (covered && !has_failed) continue;
+        if (to != i) copy(&changes[to], &changes[i], sizeof changes[i]);
+        to++;
+    }
+    change_count = to;
+}
+
+/* A place for what goes away, so that a cut can bring it back. */
+static int put_aside(const char *name) {
+    char to[16] = "undo/00000";
+    int rest = ++undo_count;
+    for (int at = 9; rest; at--, rest /= 10) to[at] = (char)('0' + rest % 10);
+    return RAW(SYS_link, name, to) == 0 ? undo_count : 0;
+}
+
+static void bring_back(int undo, const char *name) {
+    char from[16] = "undo/00000";
+    for (int at = 9; undo; at--, undo /= 10) from[at] = (char)('0' + undo % 10);
+    RAW(SYS_link, from, name);
+}
+
+long made(const char *name, long result) {
+    struct stat s;
+    if (result == 0 && RAW(SYS_stat, name, &s) == 0) name_change(S_ISDIR(s.st_mode) ? MADE_FOLDER : CREATED, name, NULL, 0);
+    return result;
+}
+
+long removed(const char *name, int is_folder) {
+    int undo = is_folder ? 0 : put_aside(name);
+    long error = RAW(is_folder ? SYS_rmdir : SYS_unlink, name);
+    if (!error) name_change(is_folder ? REMOVED_FOLDER : REMOVED, name, NULL, undo);
+    return error;
+}
+
+long renamed(const char *from, const char *to) {
+    int undo = put_aside(to);
+    long error = RAW(SYS_rename, from, to);
+    if (!error) name_change(RENAMED, from, to, undo);
+    return error;
+}
+
+static void undo_names(void) {
+    uint64_t count = 0, keep;
+    for (uint64_t i = 0; i < change_count; i++) count += changes[i].kind > RESIZED;
+    keep = below(3) == 0 ? count : below(count + 1);
+    for (uint64_t i = change_count; i-- > 0;) {
+        struct change *one = &changes[i];
+        if (one->kind <= RESIZED || count-- <= keep) continue;
+        const char *name = (const char *)one->bytes, *other = name + one->count;
+        switch (one->kind) {
+        case CREATED: RAW(SYS_unlink, name); break;
+        case MADE_FOLDER: RAW(SYS_rmdir, name); break;
+        case REMOVED: bring_back(one->undo, name); break;
+        case REMOVED_FOLDER: RAW(SYS_mkdir, name, 0700L); break;
+        default:
+            RAW(SYS_rename, other, name);
+            if (one->undo) bring_back(one->undo, other);
+        }
+    }
+}
+
+static void write_part(struct change *one, uint64_t from, uint64_t to) {
+    if (to > from) RAW(SYS_pwrite64, (long)kept(one->file), one->bytes + one->old_count + from, (long)(to - from), (long)(one->at + from));
+}
+
+/* Sector by sector of the disk: each one comes or not. */
+static void write_some(struct change *one) {
+    for (uint64_t from = 0; from < one->count;) {
+        uint64_t to = (one->at + from) / SECTOR * SECTOR + SECTOR - one->at;
+        to = to < one->count ? to : one->count;
+        if (below(2)) write_part(one, from, to);
+        from = to;
+    }
+}
+
+static void tear(int file) {
+    uint64_t count = 0;
+    for (uint64_t i = change_count; i-- > 0;) {
+        struct change *one = &changes[i];
+        if (one->kind > RESIZED || one->file != file) continue;
+        count++;
+        uint64_t at = one->at;
+        RAW(SYS_ftruncate, (long)kept(file), (long)one->old_size);
+        RAW(SYS_pwrite64, (long)kept(file), one->bytes, (long)one->old_count, (long)at);
+    }
+    uint64_t way = below(4), whole = way == 0 ? 0 : way == 1 ? count : below(count + 1);
+    for (uint64_t i = 0; i < change_count; i++) {
+        struct change *one = &changes[i];
+        if (one->kind > RESIZED || one->file != file) continue;
+        int comes = whole > 0;
+        if (comes) whole--;
+        if (one->kind == RESIZED) {
+            if (way == 3 ? below(2) : (uint64_t)comes) RAW(SYS_ftruncate, (long)kept(file), (long)one->at);
+        } else if (way == 3) {
+            write_some(one);
+        } else if (comes) {
+            write_part(one, 0, one->count);
+        } else if (way == 2) {
+            uint64_t end = (one->at + below(one->count + 1)) / SECTOR * SECTOR;
+            write_part(one, 0, end > one->at ? end - one->at : 0);
+            way = 0;
+        }
+    }
+}
+
+void cut_power(void) {
+    note("power cut", (long)change_count, 0, 0);
+    for (int file = 0; file < file_count; file++) tear(file);
+    undo_names();
+    finish('P', (uint32_t)change_count);
+}

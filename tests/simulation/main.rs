@@ -1,0 +1,201 @@
+//! Deterministic simulation: the real server in a machine whose threads, clock, disk and network follow from a seed.
+//!
+//! Owns: the commands of `docs/SIMULATION.md`. Promises: a seed that fails prints its replay; the same seed twice is the
+//! same run, call by call. Must not: change the server.
+
+mod client;
+mod machine;
+mod plan;
+mod plants;
+mod random;
+mod socket;
+mod world;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use plants::PLANTS;
+use world::{Outcome, Task, World};
+
+/// Seeds of the test command.
+const SEEDS: u64 = 60;
+/// So many seeds may a planted bug take.
+const PLANTED_SEEDS: u64 = 2_000;
+
+/// Where the machine is built and worlds lie: in memory if there is such a place.
+fn place() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let folder = match memory.is_dir() {
+        true => memory.to_owned(),
+        false => std::env::temp_dir(),
+    };
+    let prefix = "tideline-simulation-";
+    tempfile::Builder::new()
+        .prefix(prefix)
+        .tempdir_in(folder)
+        .expect("a temporary folder")
+}
+
+fn library() -> (tempfile::TempDir, PathBuf) {
+    let folder = place();
+    let library = machine::build(folder.path());
+    (folder, library)
+}
+
+fn run(library: &Path, seed: u64, fault: &str, is_traced: bool) -> Outcome {
+    let folder = place();
+    let task = Task {
+        seed,
+        fault,
+        library,
+        folder: folder.path(),
+        is_traced,
+    };
+    let outcome = World::new(&task).run();
+    if is_traced {
+        let log = std::fs::read(folder.path().join("server.log")).unwrap_or_default();
+        eprintln!("{}", String::from_utf8_lossy(&log));
+    }
+    outcome
+}
+
+/// What some seeds came to, until one fails.
+#[derive(Default)]
+struct Sum {
+    seeds: u64,
+    lives: u64,
+    calls: u64,
+    ns: u64,
+    /// The lowest that failed, as far as is known.
+    failed: Option<(u64, Outcome)>,
+}
+
+/// Runs seeds on all processors until one fails.
+fn search(library: &Path, first: u64, count: u64, fault: &str) -> Sum {
+    let next = AtomicU64::new(first);
+    let sum = Mutex::new(Sum::default());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::SeqCst);
+            if seed >= first + count {
+                return;
+            }
+            let outcome = run(library, seed, fault, false);
+            let mut sum = sum.lock().expect("no panic");
+            sum.seeds += 1;
+            sum.lives += outcome.lives;
+            sum.calls += outcome.calls;
+            sum.ns += outcome.ns;
+            if sum.seeds.is_multiple_of(10_000) {
+                println!("{} seeds", sum.seeds);
+            }
+            if !outcome.wrong.is_empty() {
+                next.store(u64::MAX / 2, Ordering::SeqCst);
+                if sum.failed.as_ref().is_none_or(|(other, _)| seed < *other) {
+                    sum.failed = Some((seed, outcome));
+                }
+            }
+        }
+    };
+    let workers = thread::available_parallelism().map_or(2, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    sum.into_inner().expect("no panic")
+}
+
+/// Fails with the command that shows the seed that failed.
+fn hold(sum: &Sum) {
+    if let Some((seed, outcome)) = &sum.failed {
+        let wrong = outcome.wrong.join("\n  ");
+        panic!(
+            "seed {seed}:\n  {wrong}\nreplay: TIDELINE_SEED={seed} cargo test --locked --features \
+             tideline/faults --test simulation replay -- --ignored --nocapture 2> trace.txt"
+        );
+    }
+}
+
+fn number(name: &str, or: u64) -> u64 {
+    let text = std::env::var(name);
+    text.map_or(or, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn seeds_hold_are_the_same_twice_and_planted_bugs_are_found() {
+    let (_folder, library) = library();
+    let [one, other] = [1, 1].map(|seed| run(&library, seed, "", false).sum);
+    assert_eq!(one, other, "the same seed was another run");
+    hold(&search(&library, 1, SEEDS, ""));
+    for plant in PLANTS.iter().filter(|plant| plant.is_quick) {
+        let sum = search(&library, 1, PLANTED_SEEDS, plant.name);
+        assert!(sum.failed.is_some(), "{} was not found", plant.name);
+    }
+}
+
+#[test]
+#[ignore = "a night: TIDELINE_SEEDS, and TIDELINE_SEED as the first"]
+fn night() {
+    let (_folder, library) = library();
+    let began = Instant::now();
+    let first = number("TIDELINE_SEED", 1);
+    let sum = search(&library, first, number("TIDELINE_SEEDS", 1_000_000), "");
+    println!(
+        "{} seeds from {first}, {} lives of the server, {} events of clients, {} simulated hours: \
+         {} failed, {} s",
+        sum.seeds,
+        sum.lives,
+        sum.calls,
+        sum.ns / 3_600_000_000_000,
+        u64::from(sum.failed.is_some()),
+        began.elapsed().as_secs()
+    );
+    hold(&sum);
+}
+
+#[test]
+#[ignore = "one seed, with all that happens: TIDELINE_SEED; of a planted bug: TIDELINE_FAULT"]
+fn replay() {
+    let (_folder, library) = library();
+    let fault = std::env::var("TIDELINE_FAULT").unwrap_or_default();
+    let outcome = run(&library, number("TIDELINE_SEED", 1), &fault, true);
+    println!("{outcome:#?}");
+    assert!(outcome.wrong.is_empty());
+}
+
+#[test]
+#[ignore = "all planted bugs, or those whose names begin as TIDELINE_FAULT says"]
+fn plants() {
+    let (_folder, library) = library();
+    let chosen = std::env::var("TIDELINE_FAULT").unwrap_or_default();
+    let mut missed = Vec::new();
+    for plant in PLANTS
+        .iter()
+        .filter(|plant| plant.name.starts_with(&chosen))
+    {
+        let sum = search(
+            &library,
+            1,
+            number("TIDELINE_SEEDS", PLANTED_SEEDS),
+            plant.name,
+        );
+        let (name, breaks) = (plant.name, plant.breaks);
+        match &sum.failed {
+            Some((seed, outcome)) => {
+                println!(
+                    "| `{name}` | {breaks} | {} | {seed} | {} |",
+                    sum.seeds, outcome.wrong[0]
+                );
+            }
+            None => {
+                println!("| `{name}` | {breaks} | not in {} | | |", sum.seeds);
+                missed.push(name);
+            }
+        }
+    }
+    assert!(missed.is_empty(), "not found: {missed:?}");
+}
