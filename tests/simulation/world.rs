@@ -20,6 +20,8 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 /// So long may it take, without faults, until all calls are answered and all is shown.
 const PATIENCE: u64 = 90 * SECOND;
+/// A jump of the clock is followed after 10 s; only then comes what is scheduled.
+const SETTLES: u64 = 30 * SECOND;
 /// What the wall says in the beginning.
 const BEGAN: u64 = 1_790_000_000 * SECOND;
 
@@ -648,7 +650,7 @@ impl<'a> World<'a> {
                 if self.calm() {
                     self.phase = Phase::Settles;
                     self.late_follower();
-                    self.come(12 * SECOND, Comes::Next);
+                    self.come(SETTLES, Comes::Next);
                     return;
                 }
             }
