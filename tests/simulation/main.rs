@@ -1,7 +1,7 @@
 //! Deterministic simulation: the real server in a machine whose threads, clock, disk and network follow from a seed.
 //!
-//! Owns: the commands of `docs/SIMULATION.md`. Promises: a seed that fails prints its replay; the same seed twice is the
-//! same run, call by call. Must not: change the server, or be told by anything else than the seed what happens.
+//! Owns: the commands of `docs/SIMULATION.md`. Promises: a seed that fails prints its replay; the same seed twice is
+//! the same run, call by call. Must not: change the server, or be told by anything else than the seed what happens.
 
 mod client;
 mod machine;
