@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// Inside of a crate: module → the modules of the same crate that it may import. Between crates Cargo holds the layers.
 const LAYERS: &[(&str, &[&str])] = &[
     ("src/base/bounds", &["metrics"]),
-    ("src/base/clock", &[]),
+    ("src/base/clock", &["faults"]),
     ("src/base/decode", &[]),
     ("src/base/disk", &[]),
     ("src/base/entry", &[]),

@@ -272,6 +272,7 @@ pub(crate) struct Chooser<'a> {
     pub(crate) timelines: &'a [String],
     pub(crate) users: &'a [String],
     pub(crate) clients: usize,
+    pub(crate) sizes: (u64, u64),
     pub(crate) wall_ms: u64,
 }
 
@@ -320,7 +321,8 @@ impl Chooser<'_> {
         for _ in 0..count {
             let number = client.number();
             let message_id = format!("{}-{number}", client.name);
-            let size = if self.random.percent(10) { 3000 } else { 40 };
+            let (most, tenth) = self.sizes;
+            let size = if self.random.percent(10) { tenth } else { most };
             let text = "x".repeat(self.random.below(size) as usize);
             let entry = json!({"n": client.number(), "text": text});
             messages.push(json!({"message_id": message_id, "entry": entry}));

@@ -196,6 +196,15 @@ impl Machine {
         let _ = write(&mut self.input, &frame);
     }
 
+    /// How it went, and the last line of its log.
+    pub(crate) fn last_words(&mut self, folder: &Path) -> String {
+        let status = self.child.wait().map(|status| status.to_string());
+        let log = fs::read(folder.join("server.log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let last = log.lines().last().unwrap_or_default();
+        format!("{}, {last}", status.unwrap_or_default())
+    }
+
     fn frame(&mut self) -> io::Result<Vec<u8>> {
         let mut size = [0; 4];
         self.output.read_exact(&mut size)?;

@@ -50,6 +50,10 @@ pub(crate) struct Plan {
     pub(crate) settings: String,
     pub(crate) disturbances: Vec<(u64, Disturbs)>,
     pub(crate) has_disk_faults: bool,
+    /// Bytes of an entry at most, and of one in ten.
+    pub(crate) sizes: (u64, u64),
+    /// ns that bytes take over the network at most.
+    pub(crate) latency: u64,
     /// Before all is read.
     pub(crate) last_end: Option<Ends>,
     /// By client: how many appends it had when the faults ended.
@@ -69,6 +73,8 @@ impl Plan {
             settings: settings(random),
             disturbances: Vec::new(),
             has_disk_faults: false,
+            sizes: *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000)]),
+            latency: *random.one(&[3_000, 2 * MS, 2 * MS]),
             last_end: *random.one(&[
                 None,
                 Some(Ends::PowerCut),
@@ -79,16 +85,19 @@ impl Plan {
             accepted: BTreeMap::new(),
             lives: Vec::new(),
         };
-        for (chance, what) in [(40, 0), (15, 1), (35, 2)] {
-            while random.percent(chance) {
-                let disturbs = match what {
-                    0 => Disturbs::Reset,
-                    1 => Disturbs::Jump(
-                        *random.one(&[-5_000, -100, 300, 20_000, 100_000, 2_000_000]),
-                    ),
-                    _ => Disturbs::Reshape,
-                };
-                plan.disturbances.push((random.below(plan.works), disturbs));
+        while random.percent(40) {
+            let at = random.below(plan.works);
+            plan.disturbances.push((at, Disturbs::Reset));
+        }
+        while random.percent(25) {
+            let ms = *random.one(&[-5_000, -100, 300, 20_000, 100_000, 2_000_000]);
+            let at = random.below(plan.works);
+            plan.disturbances.push((at, Disturbs::Jump(ms)));
+        }
+        if random.percent(40) {
+            for _ in 0..8 {
+                let at = random.below(plan.works);
+                plan.disturbances.push((at, Disturbs::Reshape));
             }
         }
         for _ in 0..random.below(4) {
@@ -116,6 +125,9 @@ impl Plan {
         }
         let fails = |(fault, _): &(Fault, u32)| !matches!(fault, Fault::PowerCut | Fault::Kill);
         self.has_disk_faults |= life.armed.iter().any(fails);
+        if life.armed.iter().any(fails) && random.percent(70) {
+            life.end = Some((after, Ends::PowerCut));
+        }
         life
     }
 

@@ -117,7 +117,10 @@ pub(crate) const PLANTS: &[Plant] = &[
         "relay_cursor_first",
         "the relay notes how far it is before it has written",
     ),
-    plant("relay_no_check", "a repeat of the relay is not noticed"),
+    plant(
+        "relay_twice,relay_no_check",
+        "what the relay writes twice counts twice",
+    ),
     plant(
         "relay_forgets_failed",
         "what the relay could not write is not tried again",

@@ -20,6 +20,8 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 /// So long may it take, without faults, until all calls are answered and all is shown.
 const PATIENCE: u64 = 90 * SECOND;
+/// A jump of the clock is followed after 10 s; only then comes what is scheduled.
+const SETTLES: u64 = 30 * SECOND;
 /// What the wall says in the beginning.
 const BEGAN: u64 = 1_790_000_000 * SECOND;
 
@@ -245,7 +247,8 @@ impl<'a> World<'a> {
         }
         if let Some(how) = end {
             self.sum = (self.sum ^ machine.sum).wrapping_mul(0x0100_0000_01b3);
-            self.ended(how);
+            let last_words = machine.last_words(self.task.folder);
+            self.ended(how, &last_words);
             return;
         }
         self.machine = Some(machine);
@@ -335,7 +338,7 @@ impl<'a> World<'a> {
     }
 
     /// The process is gone. What it has sent is still on its way.
-    fn ended(&mut self, how: End) {
+    fn ended(&mut self, how: End, last_words: &str) {
         if self.task.is_traced {
             eprintln!("> {} the server ended: {how:?}", self.now / 1_000);
         }
@@ -353,7 +356,7 @@ impl<'a> World<'a> {
             End::Aborted | End::Stuck | End::Broken => false,
         };
         if !is_meant {
-            self.fault(format!("the server ended: {how:?}"));
+            self.fault(format!("the server ended: {how:?}: {last_words}"));
             self.phase = Phase::Over;
             return;
         }
@@ -368,7 +371,7 @@ impl<'a> World<'a> {
 
     /// Something goes over a connection, behind all that went before.
     fn arrives(&mut self, connection: u32, to_server: bool, what: Comes) {
-        let latency = 20_000 + self.random.below(2 * MS);
+        let latency = 1_000 + self.random.below(self.plan.latency);
         let latency = if self.random.percent(3) {
             latency * 50
         } else {
@@ -573,6 +576,7 @@ impl<'a> World<'a> {
             timelines: &self.plan.timelines,
             users: &self.plan.users,
             clients: self.plan.clients,
+            sizes: self.plan.sizes,
             wall_ms: self.now.wrapping_add(self.ahead) / MS,
         };
         for _ in 0..1 + chooser.random.below(3) {
@@ -607,7 +611,7 @@ impl<'a> World<'a> {
 
     fn reshape(&mut self) {
         let splits = self.random.percent(60);
-        let partition = self.random.below(4);
+        let partition = self.random.below(5);
         let (method, params) = match splits {
             true => ("partition.split", json!({"partition": partition})),
             false => (
@@ -645,7 +649,8 @@ impl<'a> World<'a> {
             Phase::Calms => {
                 if self.calm() {
                     self.phase = Phase::Settles;
-                    self.come(12 * SECOND, Comes::Next);
+                    self.late_follower();
+                    self.come(SETTLES, Comes::Next);
                     return;
                 }
             }
@@ -679,6 +684,16 @@ impl<'a> World<'a> {
         self.come(200 * MS, Comes::Next);
     }
 
+    /// One who begins where nothing comes any more sees everything, too.
+    fn late_follower(&mut self) {
+        let mut late = Client::new("late".to_owned(), "late".to_owned());
+        for timeline in &self.plan.timelines {
+            late.follows.insert(timeline.clone(), (0, false));
+        }
+        self.clients.push(late);
+        self.come(0, Comes::Dial(self.clients.len() - 1));
+    }
+
     /// Every client must have one more append accepted.
     fn calm(&mut self) -> bool {
         let mut all = self.machine.is_some();
@@ -701,6 +716,7 @@ impl<'a> World<'a> {
                 timelines: &self.plan.timelines,
                 users: &self.plan.users,
                 clients: self.plan.clients,
+                sizes: self.plan.sizes,
                 wall_ms: 0,
             };
             let timeline = chooser.random.one(chooser.timelines).clone();

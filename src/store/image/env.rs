@@ -46,10 +46,10 @@ const SLOT_STEP: u16 = 32;
 /// Slots that there can be at most: a whole number of steps, and one sub-database is the catalog.
 pub(super) const SLOTS_MAX: u16 = (DBS_MAX - 1) / SLOT_STEP * SLOT_STEP;
 
-/// Whether a directory holds an image, however damaged.
+/// Whether a directory holds an image, however damaged. One whose making was cut off is none.
 pub(super) fn is_there(dir: &Path) -> io::Result<bool> {
     match fs::metadata(dir.join(DATA)) {
-        Ok(file) => Ok(file.len() > 0),
+        Ok(file) => Ok(file.len() > file_check::META_BYTES),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
     }
@@ -109,8 +109,16 @@ impl Store {
             fill_lock_file(dir)?;
         }
         let path = dir.join(DATA);
+        let is_new = !read_only && !is_there(dir)?;
+        if is_new && path.exists() {
+            File::options().write(true).open(&path)?.set_len(0)?;
+        }
         let checked = file_check::check(&path, are_slots, is_sound)?;
         let env = open_env(dir, map_bytes_needed(dir, map_bytes)?, read_only)?;
+        if is_new {
+            // LMDB does not: a power cut in the first commit could leave pages without the two that lead to them.
+            File::open(&path)?.sync_all()?;
+        }
         let [catalog, records] = open_catalog(&env, read_only)?;
         let store = Store {
             env,

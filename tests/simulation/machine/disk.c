@@ -159,10 +159,13 @@ static long resize(int fd, uint64_t size) {
 }
 
 static long sync_file(int fd) {
-    may_end();
     uint64_t up_to = changes_made(), ns = 20000 + below(1000000);
-    if (below(20) == 0) ns *= 50;
+    if (strikes(KILL)) finish('K', 0);
+    /* The power goes while the disk is slow: whoever did not wait for it has told of what is lost. */
+    int goes = strikes(POWER_CUT);
+    if (goes || below(20) == 0) ns *= 50;
     wait_until(SLEEP, now + ns);
+    if (goes) cut_power();
     int fails = strikes(SYNC_EIO);
     synced(fd, up_to, fails);
     return fails ? -EIO : 0;

@@ -17,7 +17,7 @@ struct change {
     enum kind kind;
     int file;                      /* of WRITTEN and RESIZED */
     int is_doubtful;               /* a sync of it failed */
-    uint64_t number, at, count, old_count, old_size;
+    uint64_t number, at, count, old_count;
     unsigned char *bytes;          /* the old ones, then the new ones; or the name, and the other name */
     int undo;                      /* the file in `undo` that was in the way */
 };
@@ -29,6 +29,7 @@ static uint64_t room_used;
 enum { ROOM = 1 << 30 };
 
 static uint64_t files[FILES];      /* the system's numbers; each is kept open */
+static uint64_t certain[FILES];    /* so long is each at least after a cut */
 static int file_count;
 static int of_fd[FDS];             /* file + 1 */
 static int is_direct[FDS];         /* each write is synced */
@@ -84,6 +85,7 @@ void opened(int fd, const char *name, int flags, int was_there) {
     if (file == file_count) {
         if (file == FILES) die("so many files", FILES);
         files[file_count++] = s.st_ino;
+        certain[file] = was_there ? (uint64_t)s.st_size : 0;
         char self_fd[32] = "/proc/self/fd/";
         int at = 14, digits = fd >= 1000 ? 1000 : fd >= 100 ? 100 : fd >= 10 ? 10 : 1;
         for (; digits; digits /= 10) self_fd[at++] = (char)('0' + fd / digits % 10);
@@ -107,6 +109,15 @@ void closed(int fd) {
     if (fd >= 0 && fd < FDS) of_fd[fd] = 0, folder_of[fd][0] = 0;
 }
 
+/* A page that is written again is whole in memory: the next sync makes all of it certain. */
+static void make_dirty(int file, uint64_t from, uint64_t to) {
+    from = from / 4096 * 4096, to = (to + 4095) / 4096 * 4096;
+    for (uint64_t i = 0; i < change_count; i++) {
+        struct change *one = &changes[i];
+        if (one->is_doubtful && one->kind == WRITTEN && one->file == file && one->at < to && one->at + one->count > from) one->is_doubtful = 0;
+    }
+}
+
 long write_tracked(int fd, const unsigned char *bytes, uint64_t count, int64_t at) {
     int file = of_fd[fd] - 1;
     uint64_t size = size_of(fd);
@@ -115,7 +126,12 @@ long write_tracked(int fd, const unsigned char *bytes, uint64_t count, int64_t a
     int is_plain = at < 0;
     if (is_plain) at = RAW(SYS_lseek, (long)fd, 0L, (long)SEEK_CUR);
     uint64_t there = size > (uint64_t)at ? size - (uint64_t)at : 0, old = there < count ? there : count;
-    if (is_direct[fd]) return is_plain ? RAW(SYS_write, (long)fd, bytes, (long)count) : RAW(SYS_pwrite64, (long)fd, bytes, (long)count, at);
+    make_dirty(file, (uint64_t)at, (uint64_t)at + count);
+    if (is_direct[fd]) {
+        long done = is_plain ? RAW(SYS_write, (long)fd, bytes, (long)count) : RAW(SYS_pwrite64, (long)fd, bytes, (long)count, at);
+        if (done > 0 && (uint64_t)(at + done) > certain[file]) certain[file] = (uint64_t)(at + done);
+        return done;
+    }
     unsigned char *both = space(old + count);
     RAW(SYS_pread64, (long)kept(file), both, (long)old, at);
     long done = is_plain ? RAW(SYS_write, (long)fd, bytes, (long)count) : RAW(SYS_pwrite64, (long)fd, bytes, (long)count, at);
@@ -123,7 +139,7 @@ long write_tracked(int fd, const unsigned char *bytes, uint64_t count, int64_t a
     copy(both + old, bytes, (uint64_t)done);
     struct change *one = change(WRITTEN);
     one->file = file, one->at = (uint64_t)at, one->count = (uint64_t)done, one->bytes = both;
-    one->old_count = old, one->old_size = size;
+    one->old_count = old;
     return done;
 }
 
@@ -134,7 +150,7 @@ long resize_tracked(int fd, uint64_t size) {
     long error = RAW(SYS_ftruncate, (long)fd, (long)size);
     if (error) return error;
     struct change *one = change(RESIZED);
-    one->file = of_fd[fd] - 1, one->at = size, one->old_count = lost, one->old_size = old_size, one->bytes = old;
+    one->file = of_fd[fd] - 1, one->at = size, one->old_count = lost, one->bytes = old;
     return 0;
 }
 
@@ -159,6 +175,7 @@ static int is_covered(struct change *one, int fd, uint64_t up_to) {
 void synced(int fd, uint64_t up_to, int has_failed) {
     if (is_lax < 0) is_lax = below(2) == 0;
     if (fd < 0 || fd >= FDS) return;
+    if (of_fd[fd] && !has_failed) certain[of_fd[fd] - 1] = size_of(fd);
     uint64_t to = 0;
     for (uint64_t i = 0; i < change_count; i++) {
         int covered = is_covered(&changes[i], fd, up_to);
@@ -244,10 +261,10 @@ static void tear(int file) {
         struct change *one = &changes[i];
         if (one->kind > RESIZED || one->file != file) continue;
         count++;
-        uint64_t at = one->at;
-        RAW(SYS_ftruncate, (long)kept(file), (long)one->old_size);
-        RAW(SYS_pwrite64, (long)kept(file), one->bytes, (long)one->old_count, (long)at);
+        RAW(SYS_pwrite64, (long)kept(file), one->bytes, (long)one->old_count, (long)one->at);
     }
+    if (count == 0) return;
+    RAW(SYS_ftruncate, (long)kept(file), (long)certain[file]);
     uint64_t way = below(4), whole = way == 0 ? 0 : way == 1 ? count : below(count + 1);
     for (uint64_t i = 0; i < change_count; i++) {
         struct change *one = &changes[i];

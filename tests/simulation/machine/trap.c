@@ -151,10 +151,13 @@ static long about_process(long nr, long *a) {
         ((struct sysinfo *)a[0])->totalram = ((struct sysinfo *)a[0])->freeram = 8ul << 30;
         ((struct sysinfo *)a[0])->mem_unit = 1;
         return 0;
-    case SYS_prlimit64: {
-        if (a[3]) ((struct rlimit *)a[3])->rlim_cur = ((struct rlimit *)a[3])->rlim_max = a[1] == RLIMIT_STACK ? 8 << 20 : 20000;
+    case SYS_prlimit64:
+        if (a[3]) {
+            struct rlimit *limit = (void *)a[3];
+            limit->rlim_cur = a[1] == RLIMIT_STACK ? 8 << 20 : a[1] == RLIMIT_NOFILE ? 20000 : RLIM_INFINITY;
+            limit->rlim_max = limit->rlim_cur;
+        }
         return 0;
-    }
     case SYS_prctl:
         if (a[0] == PR_SET_NAME && self) copy(self->name, (void *)a[1], 15);
         return a[0] == 0x41555856 || a[0] == PR_SET_VMA ? -EINVAL : RAW(SYS_prctl, a[0], a[1], a[2], a[3], a[4]);

@@ -30,15 +30,18 @@ struct Meta {
     transaction: u64,
 }
 
+/// LMDB's two meta pages, which it writes when it makes a file. One that is no longer has never held a commit.
+pub(in super::super) const META_BYTES: u64 = 2 * PAGE_BYTES as u64;
+
 /// Checks the file at `path`; `are_slots` knows the names of its sub-databases, `is_sound` the values of its catalog.
-/// `None` = it is empty or not there: a new one.
+/// `None` = there is none in which anything was committed: a new one.
 pub(in super::super) fn check(
     path: &Path,
     are_slots: fn(&[String]) -> bool,
     is_sound: IsSound,
 ) -> Result<Option<(Arc<Pages>, FreePages)>, Error> {
     match std::fs::metadata(path) {
-        Ok(file) if file.len() > 0 => {}
+        Ok(file) if file.len() > META_BYTES => {}
         Ok(_) => return Ok(None),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.into()),

@@ -143,6 +143,19 @@ fn a_flush_starts_where_the_image_ends_and_an_empty_one_counts() {
     assert_eq!(image.covered(), Position(5));
 }
 
+/// As a disk that was full, or a power cut, left it.
+#[test]
+fn an_image_whose_making_was_cut_off_is_made_anew() {
+    for bytes in [0, 1, 4_096, 5_000, 8_191, 8_192] {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("data.mdb"), vec![0; bytes]).unwrap();
+        assert!(!Image::is_there(dir.path()).unwrap(), "{bytes}");
+        drop(open(dir.path(), Options::default()));
+        assert!(Image::is_there(dir.path()).unwrap(), "{bytes}");
+        drop(open(dir.path(), Options::default()));
+    }
+}
+
 #[test]
 fn an_open_directory_is_refused() {
     let dir = tempfile::tempdir().unwrap();
