@@ -119,6 +119,11 @@ NOT_RUN = {
     "docs/PROTOCOL.md": {
         "{sequence, timestamp": NO_COMMAND,
     },
+    "docs/SIMULATION.md": {
+        "F=": BUILDS,
+        "cargo test": BUILDS,
+        "TIDELINE_SEED": BUILDS,
+    },
     "clients/conformance/README.md": {
         "cargo test": BUILDS,
         "cd clients && TIDELINE_BIN": "kills for many minutes; tests/suites/clients.rs does the same with four",
@@ -192,11 +197,6 @@ BEFORE = {
         "$ tideline repair": ["stop"],
         "$ curl -s localhost:7070/v1/rpc": ["serve --data data"],
         "$ tideline export": ["serve --data data"],
-    },
-    "docs/SIMULATION.md": {
-        "F=": BUILDS,
-        "cargo test": BUILDS,
-        "TIDELINE_SEED": BUILDS,
     },
     "docs/UPGRADES.md": {"$ tideline serve --data newer": ["stop", "mkdir newer; echo 'format = 4' > newer/directory.toml"]},
 }

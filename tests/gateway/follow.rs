@@ -361,9 +361,11 @@ async fn a_slow_reader_hears_why_its_subscription_is_over() {
         }
         let (position, ended) = to_the_end(&mut reader, 1).await;
         assert!(position < 89, "{position}");
-        assert_eq!(ended["reason"], reason, "{ended}");
+        // Who is told before there is another one hears only of the end.
+        let is_early = reason == "epoch_changed" && ended["reason"] == "deleted";
+        assert!(is_early || ended["reason"] == reason, "{ended}");
         assert_eq!(ended["epoch"], reply["epoch"]);
-        assert_eq!(ended["resubscribe"], reason != "deleted");
+        assert_eq!(ended["resubscribe"], ended["reason"] != "deleted");
         assert!(reader.is_quiet().await);
         // Its place is free, and the loop of a client goes on.
         let params =

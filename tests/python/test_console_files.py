@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from client import until
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -129,4 +131,5 @@ def test_the_page_is_small_on_the_wire(server):
 def test_the_start_says_where_the_console_and_the_demo_are(own_server):
     own_server.start()
     for page in ["console", "demo"]:
-        assert f"http://127.0.0.1:{own_server.port}/{page}/" in own_server.log()
+        # It is told a moment after the server is ready.
+        until(lambda: f"http://127.0.0.1:{own_server.port}/{page}/" in own_server.log())

@@ -13,6 +13,7 @@ const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/centrifuge");
 
 #[test]
 fn official_sdks() {
+    let _alone = crate::alone();
     let python = Python::with("centrifuge-suite", &format!("{SUITE}/requirements.txt"));
     let folder = format!("{SUITE}/node");
     let node = Node::find(18, "centrifuge-node", &format!("{folder}/requirements.txt"));

@@ -12,6 +12,7 @@ use crate::python_bed::Python;
 
 #[test]
 fn suites_of_the_clients() {
+    let _alone = crate::alone();
     let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
     let requirements = format!("{tests}/tablestore/node/requirements.txt");
     let node = Node::find(20, "tablestore-node", &requirements).binary;

@@ -55,6 +55,7 @@ fn run(command: &mut Command) {
 
 #[test]
 fn modules() {
+    let _alone = crate::alone();
     run(Command::new(node().binary)
         .arg("--test")
         .args(files("console/test", ".test.js")));
@@ -62,6 +63,7 @@ fn modules() {
 
 #[test]
 fn in_a_browser() {
+    let _alone = crate::alone();
     let Some(browser) = browser() else {
         eprintln!(
             "no Chromium, so nothing of the console is looked at: apt-get install chromium fonts-inter \

@@ -9,5 +9,6 @@ const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packages");
 
 #[test]
 fn files_and_wheel() {
+    let _alone = crate::alone();
     Python::with("packages-suite", &format!("{SUITE}/short.txt")).run_suite("packages", &[]);
 }

@@ -55,15 +55,6 @@ pub(super) fn is_there(dir: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes a file that no transaction was ever committed to.
-pub(super) fn clear_unborn(dir: &Path) -> Result<(), Error> {
-    let data = dir.join(DATA);
-    if is_there(dir)? && !file_check::was_committed_to(&data)? {
-        fs::remove_file(data)?;
-    }
-    Ok(())
-}
-
 /// One open environment.
 pub(super) struct Store {
     env: Env<WithoutTls>,

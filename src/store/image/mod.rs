@@ -195,12 +195,6 @@ impl Image {
         env::is_there(dir)
     }
 
-    /// Takes away what an interrupted making of an image left in `dir`, if nothing was ever committed to it. Only where
-    /// nothing can be stored yet.
-    pub(crate) fn clear_unborn(dir: &Path) -> Result<(), Error> {
-        env::clear_unborn(dir)
-    }
-
     /// What [`Image::set_mark`] wrote: whose image this is.
     pub(crate) fn mark(&self) -> Result<Option<String>, Error> {
         let store = &self.inner.store;

@@ -5,12 +5,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use crate::python_bed::Python;
-
-/// Held while modules are looked for or made.
-static MAKING: Mutex<()> = Mutex::new(());
 
 /// A Node, and how its package manager is called.
 pub(crate) struct Node {
@@ -51,7 +47,6 @@ impl Node {
 
     /// The modules that the lock file of a folder pins, in `home`.
     pub(crate) fn modules(&self, home: &str, folder: &str) -> PathBuf {
-        let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(home);
         let lock = format!("{folder}/package-lock.json");
         let wanted = std::fs::read_to_string(&lock).expect("the lock file is there");

@@ -6,10 +6,6 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
-
-/// Held while an environment is looked for or made.
-static MAKING: Mutex<()> = Mutex::new(());
 
 /// An interpreter that has its packages.
 pub(crate) struct Python {
@@ -21,7 +17,6 @@ pub(crate) struct Python {
 impl Python {
     /// The environment `home` with the packages of a requirements file.
     pub(crate) fn with(home: &str, requirements: &str) -> Python {
-        let _one_at_a_time = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = std::fs::read_to_string(requirements).expect("the requirements are there");
         let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join(home);
         let (venv, target, done) = (home.join("venv"), home.join("packages"), home.join("done"));

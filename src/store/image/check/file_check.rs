@@ -72,13 +72,6 @@ pub(in super::super) fn check(
     Ok(Some((pages, free)))
 }
 
-/// Whether a transaction was ever committed to the file at `path`. Before that LMDB writes both meta pages at once, and
-/// an interrupted start may have left a part of them.
-pub(in super::super) fn was_committed_to(path: &Path) -> Result<bool, Error> {
-    let pages = Pages::open(path)?;
-    Ok((0..2).any(|number| meta(&pages, number).is_ok_and(|meta| meta.transaction > 0)))
-}
-
 /// The state that LMDB will take. A transaction writes the meta page of its own parity, so the two follow on each
 /// other; a number that is wrong, and not just not written, would bring back an older state.
 fn newest(pages: &Pages) -> Result<Meta, Error> {

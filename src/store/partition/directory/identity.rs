@@ -51,12 +51,7 @@ pub(in super::super) fn settle(
             false => log::identity(&storage),
         };
         let log = log.map_err(|error| OpenError::from(error).within(&log_folder))?;
-        let cleared = match is_new {
-            true => Image::clear_unborn(&image_folder),
-            false => Ok(()),
-        };
-        let image = cleared
-            .and_then(|()| Image::open(&image_folder, options.clone(), Arc::clone(rules)))
+        let image = Image::open(&image_folder, options.clone(), Arc::clone(rules))
             .map_err(|error| OpenError::from(error).within(&image_folder))?;
         match mark_fits(directory, id, &image, log)? {
             // Also if an earlier attempt has set it: that one may have failed before the names were durable.
@@ -329,10 +324,10 @@ mod tests {
             fs::write(&image, vec![0; bytes]).unwrap();
             drop(serve(&path, 2).unwrap());
         }
-        // Where all was there it stays damage.
+        // Where all was there it is an image that is missing.
         fs::write(&image, [0; 4_096]).unwrap();
         let error = serve(&path, 2).err().unwrap().to_string();
-        assert!(error.contains("data.mdb"), "{error}");
+        assert!(error.contains("partition-0001"), "{error}");
         // Without a draft the partitions are somebody's.
         fs::remove_file(whole.join("directory.toml")).unwrap();
         let error = serve(&whole, 2).err().unwrap().to_string();
