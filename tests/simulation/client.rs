@@ -120,8 +120,11 @@ impl Client {
     /// Its first words on a connection. The answers come in order, so all goes out at once.
     pub(crate) fn greet(&mut self) {
         self.line = Line::Greeting;
-        let user = self.user.clone();
-        self.request("session.open", &json!({"user": user}), Waits::Session);
+        let params = match self.user.as_str() {
+            "" => json!({}),
+            user => json!({"user": user}),
+        };
+        self.request("session.open", &params, Waits::Session);
         for asked in std::mem::take(&mut self.again).into_values() {
             self.ask(asked);
         }

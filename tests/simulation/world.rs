@@ -120,11 +120,10 @@ impl<'a> World<'a> {
                 }
             }
         }
-        if random.percent(50) {
-            let mut auditor = Client::new("stream".to_owned(), "auditor".to_owned());
-            auditor.stream = Some(None);
-            clients.push(auditor);
-        }
+        // A back end; those have no user.
+        let mut back_end = Client::new("back end".to_owned(), String::new());
+        back_end.stream = random.percent(50).then_some(None);
+        clients.push(back_end);
         World {
             task,
             plan,
@@ -484,7 +483,11 @@ impl<'a> World<'a> {
             Some(Waits::Stream) => self.opened(at, message),
             Some(Waits::Asked(asked)) => self.answered(at, asked, message),
             Some(Waits::Dump(step)) => self.dumped(step, message),
-            Some(Waits::Nothing) => {}
+            Some(Waits::Nothing) => {
+                if self.task.is_traced {
+                    eprintln!("> {} {message}", self.now / 1_000);
+                }
+            }
         }
     }
 
@@ -619,9 +622,10 @@ impl<'a> World<'a> {
                 json!({"partition": partition, "with": partition + 1}),
             ),
         };
-        if self.clients[0].line == Line::Up {
-            self.clients[0].request(method, &params, Waits::Nothing);
-            self.flush(0);
+        let back_end = self.plan.clients;
+        if self.phase == Phase::Works && self.clients[back_end].line == Line::Up {
+            self.clients[back_end].request(method, &params, Waits::Nothing);
+            self.flush(back_end);
         }
     }
 
