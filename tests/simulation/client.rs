@@ -67,8 +67,8 @@ pub(crate) struct Client {
     /// Its messages that it may edit: where they are and what is in them.
     pub(crate) own: Vec<(String, u64, Value)>,
     pub(crate) heads: BTreeMap<String, u64>,
-    /// For a reader of streams: the position behind what it has seen.
-    pub(crate) stream: Option<Option<String>>,
+    /// For a reader of the stream of all changes: whether it has begun.
+    pub(crate) stream: Option<bool>,
     pub(crate) appended: u64,
     pub(crate) is_slow: bool,
     next: u64,
@@ -120,19 +120,19 @@ impl Client {
     /// Its first words on a connection. The answers come in order, so all goes out at once.
     pub(crate) fn greet(&mut self) {
         self.line = Line::Greeting;
-        let user = self.user.clone();
-        self.request("session.open", &json!({"user": user}), Waits::Session);
+        let params = match self.user.as_str() {
+            "" => json!({}),
+            user => json!({"user": user}),
+        };
+        self.request("session.open", &params, Waits::Session);
         for asked in std::mem::take(&mut self.again).into_values() {
             self.ask(asked);
         }
         for (timeline, (after, _)) in self.follows.clone() {
             self.subscribe(&timeline, after);
         }
-        if let Some(position) = &self.stream {
-            let params = match position {
-                Some(position) => json!({"timelines": "", "position": position}),
-                None => json!({"timelines": "", "from": "start"}),
-            };
+        if self.stream.is_some() {
+            let params = json!({"timelines": "", "cursor": "audit", "from": "start"});
             self.request("stream.open", &params, Waits::Stream);
         }
     }
@@ -236,7 +236,7 @@ impl Client {
         answer
     }
 
-    fn saw(&mut self, timeline: &str, head: u64) {
+    pub(crate) fn saw(&mut self, timeline: &str, head: u64) {
         let known = self.heads.entry(timeline.to_owned()).or_default();
         *known = head.max(*known);
     }

@@ -21,7 +21,7 @@ use plants::PLANTS;
 use world::{Outcome, Task, World};
 
 /// Seeds of the test command.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 50;
 /// So many seeds may a planted bug take.
 const PLANTED_SEEDS: u64 = 2_000;
 

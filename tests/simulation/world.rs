@@ -120,11 +120,10 @@ impl<'a> World<'a> {
                 }
             }
         }
-        if random.percent(50) {
-            let mut auditor = Client::new("stream".to_owned(), "auditor".to_owned());
-            auditor.stream = Some(None);
-            clients.push(auditor);
-        }
+        // A back end; those have no user.
+        let mut back_end = Client::new("back end".to_owned(), String::new());
+        back_end.stream = random.percent(50).then_some(false);
+        clients.push(back_end);
         World {
             task,
             plan,
@@ -484,7 +483,11 @@ impl<'a> World<'a> {
             Some(Waits::Stream) => self.opened(at, message),
             Some(Waits::Asked(asked)) => self.answered(at, asked, message),
             Some(Waits::Dump(step)) => self.dumped(step, message),
-            Some(Waits::Nothing) => {}
+            Some(Waits::Nothing) => {
+                if self.task.is_traced {
+                    eprintln!("> {} {message}", self.now / 1_000);
+                }
+            }
         }
     }
 
@@ -534,32 +537,38 @@ impl<'a> World<'a> {
     }
 
     fn opened(&mut self, at: usize, message: &Value) {
-        let Some(result) = message.get("result") else {
+        if self.task.is_traced {
+            eprintln!("> {} {message}", self.now / 1_000);
+        }
+        if message.get("result").is_none() {
             let connection = self.clients[at].connection;
             self.arrives(connection, false, Comes::Cut(connection));
             self.acts.reset(connection);
             return;
-        };
-        let client = &mut self.clients[at];
-        if client.stream == Some(None) {
-            client.stream = Some(result["position"].as_str().map(str::to_owned));
+        }
+        if self.clients[at].stream.replace(true) == Some(false) {
             for timeline in self.plan.timelines.clone() {
                 self.note(at, What::Subscribe(timeline, 0));
             }
         }
     }
 
-    /// The stream of all timelines brings every message once, over all its sessions.
+    /// The stream of all timelines brings every message; what was not committed comes again.
     fn changes(&mut self, at: usize, params: &Value) {
         for change in params["changes"].as_array().into_iter().flatten() {
-            if change["kind"] == "message" {
-                let timeline = change["timeline"].as_str().unwrap_or_default().to_owned();
-                let messages = messages(&change["messages"]);
-                self.note(at, What::Push(timeline, messages));
+            if change["kind"] != "message" {
+                continue;
             }
+            let timeline = change["timeline"].as_str().unwrap_or_default().to_owned();
+            let client = &mut self.clients[at];
+            let seen = client.heads.get(&timeline).copied().unwrap_or_default();
+            let mut messages = messages(&change["messages"]);
+            messages.retain(|message| message.sequence > seen);
+            client.saw(&timeline, messages.last().map_or(0, |last| last.sequence));
+            self.note(at, What::Push(timeline, messages));
         }
-        let position = params["position"].as_str().map(str::to_owned);
-        self.clients[at].stream = Some(position);
+        let commit = json!({"cursor": "audit", "position": params["position"]});
+        self.clients[at].request("stream.commit", &commit, Waits::Nothing);
     }
 
     fn step(&mut self, at: usize) {
@@ -619,9 +628,10 @@ impl<'a> World<'a> {
                 json!({"partition": partition, "with": partition + 1}),
             ),
         };
-        if self.clients[0].line == Line::Up {
-            self.clients[0].request(method, &params, Waits::Nothing);
-            self.flush(0);
+        let back_end = self.plan.clients;
+        if self.phase == Phase::Works && self.clients[back_end].line == Line::Up {
+            self.clients[back_end].request(method, &params, Waits::Nothing);
+            self.flush(back_end);
         }
     }
 

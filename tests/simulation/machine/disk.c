@@ -76,6 +76,17 @@ static uint64_t inode(uint64_t real) {
     return 100 + inode_count++;
 }
 
+/* A name below an open folder. */
+static const char *below_folder(int fd, const char *name, char *to) {
+    const char *folder = folder_at(fd);
+    size_t count = length(folder), more = length(name) + 1;
+    if (!count || count + more + 1 > PATH) die("a name below a descriptor", fd);
+    copy(to, folder, count);
+    to[count] = '/';
+    copy(to + count + 1, name, more);
+    return to;
+}
+
 static long open_file(const char *given, int flags, int mode) {
     if (is_hidden(given)) return -ENOENT;
     char to[PATH];
@@ -90,6 +101,11 @@ static long open_file(const char *given, int flags, int mode) {
     opened((int)fd, name, flags, was_there);
     if (empties && before.st_size) resize_tracked((int)fd, 0);
     return fd;
+}
+
+static long open_at(int fd, const char *name, int flags, int mode) {
+    char to[PATH];
+    return open_file(fd == AT_FDCWD || *name == '/' ? name : below_folder(fd, name, to), flags, mode);
 }
 
 static long stat_x(long *a) {
@@ -186,7 +202,7 @@ static long names(long nr, long *a) {
     case SYS_unlink: may_end(); return removed(one, 0);
     case SYS_rmdir: may_end(); return removed(one, 1);
     case SYS_unlinkat:
-        if ((int)a[0] != AT_FDCWD && !is_ours(one)) die("a removal below a descriptor", a[0]);
+        if ((int)a[0] != AT_FDCWD && !is_ours(one)) one = below_folder((int)a[0], (char *)a[1], other_room);
         may_end();
         return removed(one, (a[2] & AT_REMOVEDIR) != 0);
     case SYS_rename: may_end(); return renamed(one, other);
@@ -207,8 +223,7 @@ long disk_call(long nr, long *a) {
     switch (nr) {
     case SYS_open: return open_file((char *)a[0], (int)a[1], (int)a[2]);
     case SYS_openat:
-        if ((int)a[0] != AT_FDCWD && *(char *)a[1] != '/') die("an open below a descriptor", a[0]);
-        return open_file((char *)a[1], (int)a[2], (int)a[3]);
+        return open_at((int)a[0], (char *)a[1], (int)a[2], (int)a[3]);
     case SYS_statx: return stat_x(a);
     case SYS_stat: case SYS_lstat: case SYS_fstat: case SYS_newfstatat: return stat_old(nr, a);
     case SYS_statfs: case SYS_fstatfs: return room_of((void *)a[1]);

@@ -12,10 +12,10 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 #define NEVER UINT64_MAX
-#define THREADS 128
+#define THREADS 768
 #define FDS 4096
 
-enum state { RUNS, FUTEX, EPOLL, SLEEP, DEAD };
+enum state { BORN, RUNS, FUTEX, EPOLL, SLEEP, DEAD };
 
 /* A thread of the server. */
 struct thread {

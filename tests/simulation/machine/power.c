@@ -40,6 +40,9 @@ static int is_lax = -1;            /* a sync makes all names certain, as ext4 do
 int is_tracked(int fd) { return fd >= 0 && fd < FDS && of_fd[fd]; }
 uint64_t changes_made(void) { return number; }
 
+/* The name that an open folder was opened by; empty = it is none. */
+const char *folder_at(int fd) { return fd >= 0 && fd < FDS ? folder_of[fd] : ""; }
+
 static unsigned char *space(uint64_t count) {
     if (!room) room = (void *)RAW(SYS_mmap, 0L, (long)ROOM, (long)(PROT_READ | PROT_WRITE),
                                   (long)(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE), -1L, 0L);

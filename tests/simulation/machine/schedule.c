@@ -184,7 +184,7 @@ static struct thread *choose(void) {
         if (driver) total = driver_weight;
         for (int i = 0; i < thread_count; i++) {
             if (is_ready(&threads[i])) total += threads[i].weight;
-            else if (threads[i].state != DEAD && threads[i].deadline < next) next = threads[i].deadline;
+            else if (threads[i].deadline < next && threads[i].state != DEAD) next = threads[i].deadline;
         }
         if (total == 0) {
             if (next == NEVER) say("simulation: all wait for each other\n"), finish('S', 0);
@@ -251,10 +251,13 @@ void wait_until(enum state state, uint64_t deadline) {
 }
 
 struct thread *new_thread(void) {
-    if (thread_count == THREADS) die("so many threads", thread_count);
-    struct thread *thread = &threads[thread_count];
-    thread->number = thread_count++;
-    thread->weight = 4, thread->deadline = NEVER, thread->state = DEAD;
+    int at = 0;
+    while (at < thread_count && threads[at].state != DEAD) at++;
+    if (at == THREADS) die("so many threads", at);
+    if (at == thread_count) thread_count++;
+    struct thread *thread = &threads[at];
+    clear(thread, sizeof *thread);
+    thread->number = at, thread->weight = 4, thread->deadline = NEVER;
     return thread;
 }
 
@@ -262,7 +265,8 @@ struct thread *new_thread(void) {
 void adopt(struct thread *thread) {
     int tid = (int)RAW(SYS_gettid);
     int *at = (int *)__builtin_thread_pointer();
-    while (*at != tid) at++;
+    /* It begins eight bytes; the upper half of an address may be the same number. */
+    while (*at != tid) at += 2;
     thread->tid = at;
     self = thread;
 }
