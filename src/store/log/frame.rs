@@ -202,9 +202,11 @@ impl Header {
         }
     }
 
-    /// Reads the numbers without judging them, but for the magic. `None` also if `bytes` is too short.
+    /// Reads the numbers without judging them, but for the magic and a position that no log reaches: behind it there
+    /// is none. `None` also if `bytes` is too short.
     pub(super) fn parse(bytes: &[u8]) -> Option<Header> {
-        if bytes.len() < HEADER_BYTES || bytes[..4] != MAGIC {
+        let is_header = bytes.len() >= HEADER_BYTES && bytes[..4] == MAGIC;
+        if !is_header || u64_at(bytes, 40) == u64::MAX {
             return None;
         }
         Some(Header {
