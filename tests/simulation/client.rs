@@ -19,6 +19,8 @@ pub(crate) struct Asked {
     pub(crate) method: &'static str,
     pub(crate) params: Value,
     pub(crate) calls: Vec<Call>,
+    /// It was sent before, and nobody knows what came of that.
+    is_again: bool,
 }
 
 impl Asked {
@@ -162,9 +164,7 @@ impl Client {
         let mut events = Vec::new();
         for waits in std::mem::take(&mut self.waits).into_values() {
             match waits {
-                Waits::Asked(asked) if asked.is_repeated() => {
-                    self.again.insert(asked.op, asked);
-                }
+                Waits::Asked(asked) if asked.is_repeated() => self.ask_again(asked),
                 Waits::Asked(asked) => events.push(What::Unknown(asked.op, "cut".to_owned())),
                 Waits::Unsubscribe(timeline) => {
                     self.follows.remove(&timeline);
@@ -174,6 +174,11 @@ impl Client {
             }
         }
         events
+    }
+
+    fn ask_again(&mut self, asked: Asked) {
+        let is_again = true;
+        self.again.insert(asked.op, Asked { is_again, ..asked });
     }
 
     /// What the history has to say of an answer.
@@ -186,9 +191,13 @@ impl Client {
             if reason == "outcome_unknown" {
                 let op = asked.op;
                 if asked.is_repeated() {
-                    self.again.insert(op, asked);
+                    self.ask_again(asked);
                 }
                 return What::Unknown(op, reason);
+            }
+            // A repeat that is not looked at says nothing of what was sent first.
+            if asked.is_again && error["data"]["retry"] == true {
+                return What::Unknown(asked.op, reason);
             }
             return What::Fail(asked.op, reason);
         }
@@ -452,5 +461,6 @@ fn asked(client: &mut Client, method: &'static str, params: Value, calls: Vec<Ca
         method,
         params,
         calls,
+        is_again: false,
     }
 }
