@@ -121,8 +121,6 @@ NOT_RUN = {
     },
     "docs/SIMULATION.md": {
         "F=": BUILDS,
-        "cargo test": BUILDS,
-        "TIDELINE_SEED": BUILDS,
     },
     "clients/conformance/README.md": {
         "cargo test": BUILDS,
