@@ -1,7 +1,7 @@
 //! Planted bugs: promises of the server that `TIDELINE_FAULT` breaks, most of them as they once were broken.
 //!
-//! Owns: the list; `docs/SIMULATION.md` says which are found. Must not: break anything; that is done where the names have an
-//! effect.
+//! Owns: the list; `docs/SIMULATION.md` says which are found. Must not: break anything; that is done where the names
+//! have an effect.
 
 /// A bug that can be planted.
 pub(crate) struct Plant {
