@@ -17,6 +17,7 @@ use tideline::commands::restore::RestoreArgs;
 use tideline::commands::talk::TalkCommand;
 use tideline::config::{self, ConfigFile, Flags};
 use tideline::logging::LogFormat;
+
 /// A timeline messaging server: durable, gapless, pushed.
 #[derive(Debug, Parser)]
 #[command(version, about, propagate_version = true)]

@@ -156,10 +156,7 @@ def main():
             f"{len(bad)} with violations {dict(kinds)}" + (f" under {options.control}" if options.control else "")
         )
     finally:
-        if options.keep and any(pathlib.Path(options.work).glob("image-*")):
-            print(f"kept: {options.work}")
-        else:
-            shutil.rmtree(options.work)
+        workload.leave(options, any(pathlib.Path(options.work).glob("image-*")))
     sys.exit(bool(bad) != bool(options.control))
 
 

@@ -166,10 +166,7 @@ def main():
             f"{bad} with violations" + (f" under {CONTROL}" if options.control else "")
         )
     finally:
-        if options.keep and bad:
-            print(f"kept: {options.work}")
-        else:
-            shutil.rmtree(options.work)
+        workload.leave(options, bad)
     sys.exit(bool(bad) != bool(options.control))
 
 

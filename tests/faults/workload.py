@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import sys
 import threading
 import time
@@ -334,6 +335,14 @@ def wrong(name, found, allowed):
         return f"{state['floor']} to {state['floor'] + len(state['messages']) - 1}, {len(state['members'])} members"
 
     return f"wrong: {name} is {short(found)}, allowed is {' or '.join(map(short, allowed))}"
+
+
+def leave(options, is_kept):
+    """Removes a run's folder, or says where it is kept."""
+    if options.keep and is_kept:
+        print(f"kept: {options.work}")
+    else:
+        shutil.rmtree(options.work)
 
 
 def start(folder, environment=None, config=CONFIG):

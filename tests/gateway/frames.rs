@@ -9,7 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::bed::{Bed, Client, close_code, frame, within};
+use crate::bed::{Bed, Client, close_code, within};
+use crate::client_frame::frame;
 
 const TEXT: u8 = 0x81;
 const BINARY: u8 = 0x82;

@@ -4,6 +4,8 @@
 //! can show.
 
 mod bed;
+#[path = "../client_frame/mod.rs"]
+mod client_frame;
 mod dialect;
 mod follow;
 mod frames;

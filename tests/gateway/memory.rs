@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::bed::{Bed, frame, within};
+use crate::bed::{Bed, within};
+use crate::client_frame::frame;
 use crate::own_process::is_alone;
 
 /// The process's peak of resident memory, MiB.

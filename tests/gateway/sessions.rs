@@ -11,7 +11,8 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::bed::{Bed, Client, close_code, frame, sequences, within};
+use crate::bed::{Bed, Client, close_code, sequences, within};
+use crate::client_frame::frame;
 
 /// The sequences of `message` pushes, until `last` has come.
 async fn pushed_up_to(client: &mut Client, last: u64) -> Vec<u64> {

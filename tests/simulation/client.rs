@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tideline_history::{Answer, Call, Conversation, Message, What};
 
+use crate::client_frame::frame;
 use crate::random::Random;
-use crate::socket::framed;
 
 /// A call that the history knows.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ pub(crate) struct Client {
     pub(crate) connection: u32,
     pub(crate) waits: BTreeMap<u64, Waits>,
     pub(crate) again: BTreeMap<u64, Asked>,
-    /// Timelines that it follows, and the last sequence of each; `None` = not subscribed on this connection.
+    /// Timelines that it follows: the last sequence that it was shown, and whether it is subscribed on this connection.
     pub(crate) follows: BTreeMap<String, (u64, bool)>,
     /// Its messages that it may edit: where they are and what is in them.
     pub(crate) own: Vec<(String, u64, Value)>,
@@ -109,7 +109,7 @@ impl Client {
     }
 
     pub(crate) fn write(&mut self, opcode: u8, payload: &[u8]) {
-        self.out.extend(framed(opcode, payload));
+        self.out.extend(frame(0x80 | opcode, payload));
     }
 
     pub(crate) fn request(&mut self, method: &str, params: &Value, waits: Waits) {

@@ -33,7 +33,7 @@ pub(crate) enum Disturbs {
 /// What one life of the server brings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Life {
-    /// Faults of the disk, each at its so manieth call.
+    /// Faults of the disk, and at which call each comes, counted from the start.
     pub(crate) armed: Vec<(Fault, u32)>,
     /// How it ends, and when at the latest.
     pub(crate) end: Option<(u64, Ends)>,

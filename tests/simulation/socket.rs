@@ -1,7 +1,7 @@
 //! A WebSocket without a network: bytes in, messages out.
 //!
-//! Owns: the handshake and the frames of a client. Promises: what comes in any pieces is the same messages. Must not:
-//! judge; a server that breaks the protocol is found by other tests.
+//! Owns: a client's handshake, and the server's frames. Promises: what comes in any pieces is the same messages. Must
+//! not: judge; a server that breaks the protocol is found by other tests.
 
 use serde_json::Value;
 
@@ -88,23 +88,4 @@ impl Socket {
         self.bytes.drain(..2 + extra + size);
         Some((first, payload))
     }
-}
-
-/// A frame of a client, under a mask of zeroes.
-pub(crate) fn framed(opcode: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![0x80 | opcode];
-    match payload.len() {
-        size @ ..126 => frame.push(0x80 | size as u8),
-        size @ ..65_536 => {
-            frame.push(0x80 | 126);
-            frame.extend((size as u16).to_be_bytes());
-        }
-        size => {
-            frame.push(0x80 | 127);
-            frame.extend((size as u64).to_be_bytes());
-        }
-    }
-    frame.extend([0; 4]);
-    frame.extend(payload);
-    frame
 }

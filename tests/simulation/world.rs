@@ -3,18 +3,22 @@
 //! Owns: one run of one seed. Promises: all that happens follows from the seed; after the faults have ended everything
 //! must be accepted and shown within [`PATIENCE`]. Must not: judge what clients saw; `tideline_history` does.
 
+mod answers;
+mod network;
+mod reading;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tideline_history::{Checker, Event, Final, Member, Place, Stored, What};
+use tideline_history::{Event, Final, What};
 
-use crate::client::{Asked, Chooser, Client, Line, Waits, conversations, messages};
+use crate::client::{Asked, Chooser, Client, Line, Waits};
 use crate::machine::{Acts, Birth, End, Machine, Said};
-use crate::plan::{Ends, Plan};
+use crate::plan::{Disturbs, Ends, Plan};
 use crate::random::Random;
-use crate::socket::{Came, HELLO, Socket};
+use crate::socket::Socket;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -166,14 +170,12 @@ impl<'a> World<'a> {
             self.come(100 * MS, Comes::Step(client));
         }
         for (after, what) in self.plan.disturbances.clone() {
-            self.come(
-                after,
-                match what {
-                    crate::plan::Disturbs::Reset => Comes::Reset,
-                    crate::plan::Disturbs::Jump(ms) => Comes::Jump(ms),
-                    crate::plan::Disturbs::Reshape => Comes::Reshape,
-                },
-            );
+            let comes = match what {
+                Disturbs::Reset => Comes::Reset,
+                Disturbs::Jump(ms) => Comes::Jump(ms),
+                Disturbs::Reshape => Comes::Reshape,
+            };
+            self.come(after, comes);
         }
         let works = self.plan.works;
         self.come(works, Comes::Next);
@@ -368,209 +370,6 @@ impl<'a> World<'a> {
         self.come(after, Comes::Start);
     }
 
-    /// Something goes over a connection, behind all that went before.
-    fn arrives(&mut self, connection: u32, to_server: bool, what: Comes) {
-        let latency = 1_000 + self.random.below(self.plan.latency);
-        let latency = if self.random.percent(3) {
-            latency * 50
-        } else {
-            latency
-        };
-        let last = self.last.entry((connection, to_server)).or_default();
-        *last = (self.now + latency).max(*last);
-        let after = *last - self.now;
-        self.come(after, what);
-    }
-
-    fn sent(&mut self, connection: u32, bytes: Vec<u8>) {
-        self.arrives(connection, false, Comes::ToClient(connection, bytes));
-    }
-
-    fn dial(&mut self, at: usize) {
-        if self.clients[at].line != Line::Down {
-            return;
-        }
-        if self.machine.is_none() {
-            self.come(300 * MS, Comes::Dial(at));
-            return;
-        }
-        self.connections += 1;
-        let connection = self.connections;
-        self.clients[at].line = Line::Dialled;
-        self.clients[at].connection = connection;
-        self.sockets.insert(connection, (at, Socket::default()));
-        self.arrives(connection, true, Comes::Connect(connection));
-        self.arrives(
-            connection,
-            true,
-            Comes::ToServer(connection, HELLO.to_vec()),
-        );
-    }
-
-    fn cut(&mut self, connection: u32) {
-        let Some((at, _)) = self.sockets.remove(&connection) else {
-            return;
-        };
-        let events = self.clients[at].cut();
-        events.into_iter().for_each(|what| self.note(at, what));
-        let after = 10 * MS + self.random.below(300) * MS;
-        self.come(after, Comes::Dial(at));
-    }
-
-    fn received(&mut self, connection: u32, bytes: &[u8]) {
-        let Some((at, socket)) = self.sockets.get_mut(&connection) else {
-            return;
-        };
-        let at = *at;
-        let came = socket.take(bytes);
-        self.acts.read(connection, bytes.len() as u32);
-        for came in came {
-            match came {
-                Came::Open => self.clients[at].greet(),
-                Came::Message(message) => self.message(at, &message),
-                Came::Ping(payload) => self.clients[at].write(10, &payload),
-                Came::Refused | Came::Close => {
-                    self.acts.reset(connection);
-                    self.cut(connection);
-                    return;
-                }
-            }
-        }
-        self.flush(at);
-    }
-
-    /// Sends what a client has written, in one piece or two.
-    fn flush(&mut self, at: usize) {
-        let bytes = self.clients[at].take_out();
-        if bytes.is_empty() {
-            return;
-        }
-        let connection = self.clients[at].connection;
-        let cut = match self.random.percent(20) {
-            true => self.random.below(bytes.len() as u64) as usize,
-            false => 0,
-        };
-        let (first, second) = bytes.split_at(cut);
-        for piece in [first, second] {
-            if !piece.is_empty() {
-                self.arrives(
-                    connection,
-                    true,
-                    Comes::ToServer(connection, piece.to_vec()),
-                );
-            }
-        }
-    }
-
-    fn message(&mut self, at: usize, message: &Value) {
-        let Some(id) = message.get("id") else {
-            self.pushed(at, message);
-            return;
-        };
-        let waits = id
-            .as_u64()
-            .and_then(|id| self.clients[at].waits.remove(&id));
-        match waits {
-            None => self.fault(format!("an answer to nothing: {message}")),
-            Some(Waits::Session) => self.clients[at].line = Line::Up,
-            Some(Waits::Subscribe(timeline, after)) => {
-                self.subscribed(at, &timeline, after, message)
-            }
-            Some(Waits::Unsubscribe(timeline)) => {
-                self.clients[at].follows.remove(&timeline);
-                self.note(at, What::Unsubscribe(timeline));
-            }
-            Some(Waits::Stream) => self.opened(at, message),
-            Some(Waits::Asked(asked)) => self.answered(at, asked, message),
-            Some(Waits::Dump(step)) => self.dumped(step, message),
-            Some(Waits::Nothing) => {
-                if self.task.is_traced {
-                    eprintln!("> {} {message}", self.now / 1_000);
-                }
-            }
-        }
-    }
-
-    fn answered(&mut self, at: usize, asked: Asked, message: &Value) {
-        if asked.is_scheduled() && message.get("error").is_none() {
-            let text = |name: &str| asked.params[name].as_str().unwrap_or_default().to_owned();
-            let due = asked.params["deliver_at"].as_u64().unwrap_or_default();
-            self.scheduled
-                .push((text("timeline"), text("message_id"), due));
-        }
-        let what = self.clients[at].answered(asked, message);
-        self.note(at, what);
-    }
-
-    fn subscribed(&mut self, at: usize, timeline: &str, after: u64, message: &Value) {
-        let Some(result) = message.get("result") else {
-            // It is tried again with the next connection, or soon.
-            let connection = self.clients[at].connection;
-            self.arrives(connection, false, Comes::Cut(connection));
-            self.acts.reset(connection);
-            return;
-        };
-        let messages = messages(&result["messages"]);
-        self.note(at, What::Subscribe(timeline.to_owned(), after));
-        self.clients[at]
-            .follows
-            .insert(timeline.to_owned(), (after, true));
-        if !messages.is_empty() {
-            self.clients[at].shown(timeline, &messages);
-            self.note(at, What::Push(timeline.to_owned(), messages));
-        }
-    }
-
-    fn pushed(&mut self, at: usize, message: &Value) {
-        let params = &message["params"];
-        match message["method"].as_str() {
-            Some("message") => {
-                let timeline = params["timeline"].as_str().unwrap_or_default();
-                let messages = messages(&params["messages"]);
-                self.clients[at].shown(timeline, &messages);
-                self.note(at, What::Push(timeline.to_owned(), messages));
-            }
-            Some("stream.changes") => self.changes(at, params),
-            Some("stream.ended") => self.fault(format!("a stream ended: {message}")),
-            _ => {}
-        }
-    }
-
-    fn opened(&mut self, at: usize, message: &Value) {
-        if self.task.is_traced {
-            eprintln!("> {} {message}", self.now / 1_000);
-        }
-        if message.get("result").is_none() {
-            let connection = self.clients[at].connection;
-            self.arrives(connection, false, Comes::Cut(connection));
-            self.acts.reset(connection);
-            return;
-        }
-        if self.clients[at].stream.replace(true) == Some(false) {
-            for timeline in self.plan.timelines.clone() {
-                self.note(at, What::Subscribe(timeline, 0));
-            }
-        }
-    }
-
-    /// The stream of all timelines brings every message; what was not committed comes again.
-    fn changes(&mut self, at: usize, params: &Value) {
-        for change in params["changes"].as_array().into_iter().flatten() {
-            if change["kind"] != "message" {
-                continue;
-            }
-            let timeline = change["timeline"].as_str().unwrap_or_default().to_owned();
-            let client = &mut self.clients[at];
-            let seen = client.heads.get(&timeline).copied().unwrap_or_default();
-            let mut messages = messages(&change["messages"]);
-            messages.retain(|message| message.sequence > seen);
-            client.saw(&timeline, messages.last().map_or(0, |last| last.sequence));
-            self.note(at, What::Push(timeline, messages));
-        }
-        let commit = json!({"cursor": "audit", "position": params["position"]});
-        self.clients[at].request("stream.commit", &commit, Waits::Nothing);
-    }
-
     fn step(&mut self, at: usize) {
         let pause = 1 + self.random.below(self.plan.pace_ms * 2);
         if self.phase == Phase::Works {
@@ -580,6 +379,17 @@ impl<'a> World<'a> {
         if client.line != Line::Up || client.waits.len() > 6 || self.phase != Phase::Works {
             return;
         }
+        for _ in 0..1 + self.random.below(3) {
+            self.ask(at, |chooser, client| chooser.call(client));
+        }
+        if self.random.percent(8) {
+            self.moves_subscription(at);
+        }
+        self.flush(at);
+    }
+
+    /// A client asks what is chosen.
+    fn ask(&mut self, at: usize, choose: impl FnOnce(&mut Chooser<'_>, &mut Client) -> Asked) {
         let mut chooser = Chooser {
             random: &mut self.random,
             timelines: &self.plan.timelines,
@@ -588,16 +398,12 @@ impl<'a> World<'a> {
             sizes: self.plan.sizes,
             wall_ms: self.now.wrapping_add(self.ahead) / MS,
         };
-        for _ in 0..1 + chooser.random.below(3) {
-            let asked = chooser.call(&mut self.clients[at]);
-            self.events
-                .push(invoke(self.now, &self.clients[at], &asked));
-            self.clients[at].ask(asked);
-        }
-        if self.random.percent(8) {
-            self.moves_subscription(at);
-        }
-        self.flush(at);
+        let client = &mut self.clients[at];
+        let asked = choose(&mut chooser, client);
+        let invoke = What::Invoke(asked.op, asked.calls.clone());
+        self.events
+            .push(Event(self.now, client.name.clone(), invoke));
+        client.ask(asked);
     }
 
     /// Ends a subscription, or begins one, perhaps from further back.
@@ -721,166 +527,12 @@ impl<'a> World<'a> {
             }
             all = false;
             self.plan.accepted.entry(at).or_insert(client.appended);
-            let mut chooser = Chooser {
-                random: &mut self.random,
-                timelines: &self.plan.timelines,
-                users: &self.plan.users,
-                clients: self.plan.clients,
-                sizes: self.plan.sizes,
-                wall_ms: 0,
-            };
-            let timeline = chooser.random.one(chooser.timelines).clone();
-            let asked = chooser.append(client, &timeline, 1);
-            self.events
-                .push(invoke(self.now, &self.clients[at], &asked));
-            self.clients[at].ask(asked);
+            self.ask(at, |chooser, client| {
+                let timeline = chooser.random.one(chooser.timelines).clone();
+                chooser.append(client, &timeline, 1)
+            });
             self.flush(at);
         }
         all
     }
-
-    /// Reads all, one call after the other; begins anew after a cut.
-    fn ask_dump(&mut self) {
-        if self.clients[0].line != Line::Up || !self.clients[0].waits.is_empty() {
-            return;
-        }
-        self.finals.clear();
-        self.dump.clear();
-        for timeline in &self.plan.timelines {
-            self.dump.push((
-                "message.range",
-                json!({"timeline": timeline, "from": 1, "limit": 1000}),
-            ));
-            self.dump
-                .push(("member.list", json!({"timeline": timeline, "limit": 1000})));
-        }
-        for user in &self.plan.users {
-            self.dump.push(("session.open", json!({"user": user})));
-            self.dump
-                .push(("conversation.list", json!({"limit": 1000})));
-        }
-        self.dump_step(0);
-    }
-
-    fn dump_step(&mut self, step: usize) {
-        let Some((method, params)) = self.dump.get(step) else {
-            self.phase = Phase::Over;
-            return;
-        };
-        let (method, params) = (*method, params.clone());
-        self.clients[0].request(method, &params, Waits::Dump(step));
-        self.flush(0);
-    }
-
-    fn dumped(&mut self, step: usize, message: &Value) {
-        let (method, params) = self.dump[step].clone();
-        let timeline = params["timeline"].as_str().unwrap_or_default().to_owned();
-        let result = &message["result"];
-        let reason = message["error"]["data"]["reason"].as_str();
-        match (method, reason) {
-            (_, Some("timeline_not_found")) => {}
-            (_, Some(_)) => return,
-            ("message.range", _) => {
-                let (head, floor) = (result["head"].as_u64(), result["floor"].as_u64());
-                let (head, floor) = (head.unwrap_or_default(), floor.unwrap_or_default());
-                if params["from"] == 1 {
-                    let timeline = timeline.clone();
-                    self.finals.push(Final::Timeline {
-                        timeline,
-                        head,
-                        floor,
-                    });
-                }
-                for message in messages(&result["messages"]) {
-                    self.finals.push(Final::Message {
-                        timeline: timeline.clone(),
-                        message,
-                    });
-                }
-                if let Some(next) = result.get("next") {
-                    let mut rest = params;
-                    rest["from"] = next.clone();
-                    self.dump.insert(step + 1, (method, rest));
-                }
-            }
-            ("member.list", _) => {
-                for member in result["members"].as_array().into_iter().flatten() {
-                    let user = member["user"].as_str().unwrap_or_default().to_owned();
-                    let read = member["read"].as_u64().unwrap_or_default();
-                    let (timeline, member) = (timeline.clone(), Member { user, read });
-                    self.finals.push(Final::Member { timeline, member });
-                }
-            }
-            ("conversation.list", _) => {
-                let user = self.dump[step - 1].1["user"]
-                    .as_str()
-                    .unwrap_or_default()
-                    .to_owned();
-                let conversations = conversations(&result["conversations"]);
-                self.finals.push(Final::Conversations {
-                    user,
-                    conversations,
-                });
-            }
-            _ => {}
-        }
-        self.dump_step(step + 1);
-    }
-
-    fn judge(&mut self) {
-        if !self.wrong.is_empty() {
-            return;
-        }
-        let place = |file, at| Place {
-            file,
-            line: at as u32 + 1,
-        };
-        let mut stored = Stored::new();
-        for (at, record) in self.finals.iter().enumerate() {
-            stored.take(record, place(0, at)).expect("a dump");
-        }
-        self.events.iter().for_each(|event| stored.expect(event));
-        let mut checker = Checker::new(stored);
-        for (at, event) in self.events.iter().enumerate() {
-            if let Err(odd) = checker.event(event, place(1, at)) {
-                self.wrong.push(odd.to_string());
-            }
-        }
-        let report = checker.end();
-        for violation in &report.violations {
-            self.wrong
-                .push(format!("{}: {}", violation.anomaly.name(), violation.what));
-            if self.task.is_traced {
-                for place in violation.proof.iter().filter(|place| place.line > 0) {
-                    match place.file {
-                        0 => eprintln!("> proof {:?}", self.finals.get(place.line as usize - 1)),
-                        _ => eprintln!("> proof {:?}", self.events.get(place.line as usize - 1)),
-                    }
-                }
-            }
-        }
-        let wall_ms = self.now.wrapping_add(self.ahead) / MS;
-        for (timeline, id, due) in &self.scheduled {
-            let is_there = |record: &Final| match record {
-                Final::Message {
-                    timeline: of,
-                    message,
-                } => of == timeline && message.message_id == *id,
-                _ => false,
-            };
-            if due + 5_000 < wall_ms && !self.finals.iter().any(is_there) {
-                self.wrong.push(format!(
-                    "{timeline}: {id} was scheduled for {due} and never came"
-                ));
-            }
-        }
-    }
-}
-
-fn invoke(now: u64, client: &Client, asked: &Asked) -> Event {
-    Event(
-        now,
-        client.name.clone(),
-        What::Invoke(asked.op, asked.calls.clone()),
-    )
 }

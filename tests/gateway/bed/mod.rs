@@ -152,25 +152,6 @@ pub async fn read_answer(socket: &mut TcpStream) -> String {
     }
 }
 
-/// A client's frame: masked with zeros, so that the bytes stay readable.
-pub fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![first];
-    match payload.len() {
-        length @ 0..=125 => bytes.push(0x80 | u8::try_from(length).unwrap()),
-        length @ 126..=65_535 => {
-            bytes.push(0x80 | 126);
-            bytes.extend(u16::try_from(length).unwrap().to_be_bytes());
-        }
-        length => {
-            bytes.push(0x80 | 127);
-            bytes.extend((length as u64).to_be_bytes());
-        }
-    }
-    bytes.extend([0; 4]);
-    bytes.extend(payload);
-    bytes
-}
-
 /// Reads frames until the close and gives its code; `None` if the connection ended without one.
 pub async fn close_code(socket: &mut TcpStream) -> Option<u16> {
     within(async {
