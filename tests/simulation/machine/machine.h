@@ -75,6 +75,7 @@ void from_driver(char kind, uint32_t number, const unsigned char *bytes, uint32_
 long disk_call(long nr, long *a);
 void arm(enum fault fault, uint32_t countdown);
 void cut_power(void) __attribute__((noreturn));
+void remember_disk(void);
 
 /* trap.c */
 void signal_server(int number);

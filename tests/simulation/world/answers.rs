@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use tideline_history::What;
 
-use super::{Comes, World};
+use super::{Comes, Phase, World};
 use crate::client::{Asked, Line, Waits, messages};
 
 impl World<'_> {
@@ -30,6 +30,12 @@ impl World<'_> {
             Some(Waits::Stream) => self.opened(at, message),
             Some(Waits::Asked(asked)) => self.answered(at, asked, message),
             Some(Waits::Dump(step)) => self.dumped(step, message),
+            Some(Waits::Partitions) => self.reshape_some(at, message),
+            Some(Waits::Fans(timeline)) => {
+                if message.get("result").is_some() {
+                    self.fanned.insert(timeline, self.now);
+                }
+            }
             Some(Waits::Nothing) => {
                 if self.task.is_traced {
                     eprintln!("> {} {message}", self.now / 1_000);
@@ -45,8 +51,19 @@ impl World<'_> {
             self.scheduled
                 .push((text("timeline"), text("message_id"), due));
         }
+        let timeline = asked.params["timeline"].as_str().map(str::to_owned);
+        let is_append = asked.method == "message.append";
         let what = self.clients[at].answered(asked, message);
+        let is_done = matches!(what, What::Ok(..));
         self.note(at, what);
+        if let Some(timeline) = timeline
+            && is_append
+            && is_done
+            && self.phase == Phase::Works
+            && self.random.percent(self.plan.looks_back)
+        {
+            self.ask(at, |chooser, client| chooser.read(client, &timeline));
+        }
     }
 
     fn subscribed(&mut self, at: usize, timeline: &str, after: u64, message: &Value) {
