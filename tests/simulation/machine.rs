@@ -129,6 +129,10 @@ pub(crate) enum Fault {
     SyncFails = 4,
     Kill = 5,
     PowerCut = 6,
+    /// At a sync of a commit log.
+    LogKill = 7,
+    /// While a commit log is being synced.
+    LogPowerCut = 8,
 }
 
 /// How a life of the server begins.

@@ -42,8 +42,13 @@ pub(crate) struct Life {
 impl Life {
     /// Whether the disk fails, so that the server may end by itself.
     pub(crate) fn has_disk_faults(&self) -> bool {
-        let ends = |fault| matches!(fault, Fault::PowerCut | Fault::Kill);
-        self.armed.iter().any(|(fault, _)| !ends(*fault))
+        let fails = |fault| {
+            matches!(
+                fault,
+                Fault::SyncFails | Fault::WriteFails | Fault::WriteShort | Fault::Full
+            )
+        };
+        self.armed.iter().any(|(fault, _)| fails(*fault))
     }
 }
 
@@ -113,7 +118,11 @@ pub(crate) enum Does {
     List,
 }
 
-const FAULTS: [Fault; 6] = [
+const FAULTS: [Fault; 10] = [
+    Fault::LogPowerCut,
+    Fault::LogPowerCut,
+    Fault::LogPowerCut,
+    Fault::LogKill,
     Fault::PowerCut,
     Fault::Kill,
     Fault::SyncFails,
@@ -157,7 +166,7 @@ impl Plan {
             reshapes_last: is_reshaped && random.percent(70),
             last_end: *random.one(&ends),
             accepted: BTreeMap::new(),
-            longest: *random.one(&[u64::MAX, u64::MAX, 150 * MS]),
+            longest: *random.one(&[u64::MAX, u64::MAX, 600 * MS]),
             favourite: random.percent(50).then(|| *random.one(&FAULTS)),
             lives: Vec::new(),
         };
@@ -193,13 +202,14 @@ impl Plan {
         let after = random.below(self.longest);
         let how = *random.one(&[Ends::Kill, Ends::PowerCut, Ends::PowerCut, Ends::Terminate]);
         life.end = Some((after, how));
-        let bound = *random.one(&[30, 100, 400, 1_000]);
-        let calls = 1 + random.below(bound) as u32;
-        let drawn = match random.below(10) {
-            0..4 => Some(Fault::PowerCut),
-            at => FAULTS.get(at as usize - 3).copied(),
+        let drawn = random.percent(90).then(|| *random.one(&FAULTS));
+        let drawn = self.favourite.filter(|_| random.percent(60)).or(drawn);
+        let bounds = match drawn {
+            Some(Fault::LogPowerCut | Fault::LogKill) => [4, 20, 60, 100],
+            _ => [30, 100, 400, 1_000],
         };
-        let drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
+        let bound = *random.one(&bounds);
+        let calls = 1 + random.below(bound) as u32;
         life.armed.extend(drawn.map(|fault| (fault, calls)));
         let stops =
             |(fault, _): &(Fault, u32)| matches!(fault, Fault::SyncFails | Fault::WriteFails);

@@ -102,12 +102,12 @@ pub(crate) const PLANTS: &[Plant] = &[
     ),
     plant(
         "born_at_end",
-        "pushes from a partition that was born begin at its end, not behind its parent",
+        "pushes from a partition that was born begin at its end, and calls do not wait for them",
     ),
     plant("births_end", "a stream ends at the birth of partitions"),
     plant(
         "ended_go_soon",
-        "the log of an ended partition goes while streams need it",
+        "the log of an ended partition is not kept for streams that are behind",
     ),
     plant(
         "reshape_forgets",
@@ -132,5 +132,10 @@ pub(crate) const PLANTS: &[Plant] = &[
     plant(
         "timer_ends",
         "what time brings ends for good with the first failure",
+    ),
+    plant("image_unsynced", "the image is committed and not synced"),
+    plant(
+        "half_image_stays",
+        "an image whose making was cut off is opened, not made anew",
     ),
 ];

@@ -179,9 +179,10 @@ static long sync_file(int fd) {
     /* Some disks are slow: then something is always on its way. */
     if (slowness < 0) slowness = below(3) ? 0 : 7;
     uint64_t up_to = changes_made(), ns = (20000 + below(1000000)) << below((uint64_t)slowness + 1);
-    if (strikes(KILL)) finish('K', 0);
+    int of_log = is_of_log(fd);
+    if (strikes(KILL) || (of_log && strikes(LOG_KILL))) finish('K', 0);
     /* The power goes while the disk is slow: whoever did not wait for it has told of what is lost. */
-    int goes = strikes(POWER_CUT);
+    int goes = strikes(POWER_CUT) || (of_log && strikes(LOG_POWER_CUT));
     if (goes || below(20) == 0) ns *= 50;
     wait_until(SLEEP, now + ns);
     if (goes) cut_power();

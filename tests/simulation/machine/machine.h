@@ -33,8 +33,8 @@ struct thread {
     char name[16];
 };
 
-/* What happens to the disk at the call that `countdown` reaches. */
-enum fault { NONE, WRITE_EIO, WRITE_ENOSPC, WRITE_SHORT, SYNC_EIO, KILL, POWER_CUT, FAULTS };
+/* What happens to the disk at the call that `countdown` reaches. Of the last two only syncs of a commit log count. */
+enum fault { NONE, WRITE_EIO, WRITE_ENOSPC, WRITE_SHORT, SYNC_EIO, KILL, POWER_CUT, LOG_KILL, LOG_POWER_CUT };
 
 #pragma GCC visibility push(hidden)
 extern __thread struct thread *self;

@@ -37,6 +37,7 @@ static struct disk {
 
 static int of_fd[FDS];             /* file + 1 */
 static int is_direct[FDS];         /* each write is synced */
+static int is_log[FDS];            /* it lies in a folder `log` */
 static char folder_of[FDS][PATH];
 static int is_open[FILES];         /* in this process, as kept(file) */
 
@@ -50,6 +51,7 @@ void remember_disk(void) {
 }
 
 int is_tracked(int fd) { return fd >= 0 && fd < FDS && of_fd[fd]; }
+int is_of_log(int fd) { return is_tracked(fd) && is_log[fd]; }
 uint64_t changes_made(void) { return disk->number; }
 
 /* The name that an open folder was opened by; empty = it is none. */
@@ -109,6 +111,8 @@ void opened(int fd, const char *name, int flags, int was_there) {
     struct stat s;
     RAW(SYS_fstat, (long)fd, &s);
     of_fd[fd] = 0, folder_of[fd][0] = 0, is_direct[fd] = (flags & (O_DSYNC | O_SYNC)) != 0;
+    is_log[fd] = 0;
+    for (const char *at = name; *at && !is_log[fd]; at++) is_log[fd] = begins(at, "/log/");
     if (S_ISDIR(s.st_mode)) copy(folder_of[fd], name, length(name) + 1);
     if (!S_ISREG(s.st_mode)) return;
     int file = 0;
@@ -125,7 +129,7 @@ void opened(int fd, const char *name, int flags, int was_there) {
 
 void copied_fd(int from, int to) {
     if (to >= FDS) die("so many descriptors", to);
-    of_fd[to] = of_fd[from], is_direct[to] = is_direct[from];
+    of_fd[to] = of_fd[from], is_direct[to] = is_direct[from], is_log[to] = is_log[from];
     copy(folder_of[to], folder_of[from], PATH);
 }
 
