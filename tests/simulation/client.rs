@@ -377,7 +377,8 @@ impl Chooser<'_> {
 
     fn scheduled(&mut self, client: &mut Client, timeline: &str) -> Asked {
         let mut asked = self.append(client, timeline, 1);
-        asked.params["deliver_at"] = (self.wall_ms + 500 + self.random.below(4_000)).into();
+        let due = *self.random.one(&[300, 4_000]);
+        asked.params["deliver_at"] = (self.wall_ms + 50 + self.random.below(due)).into();
         asked
     }
 

@@ -58,8 +58,8 @@ pub(crate) struct Plan {
     /// Timelines whose messages go into the inboxes of members.
     pub(crate) fanned: Vec<String>,
     pub(crate) clients: usize,
-    /// How likely each call of a client is, in the order of [`CALLS`].
-    pub(crate) calls: [u64; CALLS.len()],
+    /// By client: how likely each call is, in the order of [`CALLS`].
+    pub(crate) calls: Vec<[u64; CALLS.len()]>,
     /// ms between two steps of a client, on average.
     pub(crate) pace_ms: u64,
     /// In so many of a hundred cases a client reads what it has just written.
@@ -152,7 +152,7 @@ impl Plan {
             users: names("u", 2 + random.below(3)),
             fanned: names("t", *random.one(&[0, 0, 1, timelines])),
             clients: 2 + random.below(4) as usize,
-            calls: CALLS.map(|(_, weight)| weight * random.one(&[1, 1, 1, 6])),
+            calls: Vec::new(),
             pace_ms: 5 + random.below(60),
             looks_back: *random.one(&[0, 20, 80]),
             works: (300 + random.below(2_200)) * MS,
@@ -162,17 +162,28 @@ impl Plan {
             sizes: *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000)]),
             latency: *random.one(&[3_000, 2 * MS, 2 * MS]),
             away: *random.one(&[300, 300, 4_000]) * MS,
-            last_appends: *random.one(&[1, 1, 12]),
+            last_appends: *random.one(&[1, 4, 12]),
             reshapes_last: is_reshaped && random.percent(70),
             last_end: *random.one(&ends),
             accepted: BTreeMap::new(),
             longest: *random.one(&[u64::MAX, u64::MAX, 600 * MS]),
-            favourite: random.percent(50).then(|| *random.one(&FAULTS)),
+            favourite: random.percent(70).then(|| *random.one(&FAULTS)),
             lives: Vec::new(),
         };
         plan.longest = plan.longest.min(plan.works);
+        let calls = CALLS.map(|(_, weight)| weight * random.one(&[1, 1, 1, 6]));
+        for _ in 0..plan.clients {
+            let reads_only = random.percent(25);
+            let mut own = calls;
+            for (weight, (does, _)) in own.iter_mut().zip(&CALLS) {
+                if reads_only && !matches!(does, Does::Read | Does::List) {
+                    *weight = 0;
+                }
+            }
+            plan.calls.push(own);
+        }
         plan.draw_disturbances(random, is_reshaped);
-        for _ in 0..*random.one(&[0, 1, 1, 2, 3, 3, 8]) {
+        for _ in 0..*random.one(&[0, 1, 2, 3, 3, 4, 8]) {
             let life = plan.draw_life(random);
             plan.lives.push(life);
         }
@@ -201,9 +212,9 @@ impl Plan {
         let mut life = Life::default();
         let after = random.below(self.longest);
         let how = *random.one(&[Ends::Kill, Ends::PowerCut, Ends::PowerCut, Ends::Terminate]);
-        life.end = Some((after, how));
+        life.end = random.percent(70).then_some((after, how));
         let drawn = random.percent(90).then(|| *random.one(&FAULTS));
-        let drawn = self.favourite.filter(|_| random.percent(60)).or(drawn);
+        let drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
         let bounds = match drawn {
             Some(Fault::LogPowerCut | Fault::LogKill) => [4, 20, 60, 100],
             _ => [30, 100, 400, 1_000],

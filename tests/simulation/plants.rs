@@ -101,8 +101,8 @@ pub(crate) const PLANTS: &[Plant] = &[
         "what a subscription's first page has no room for is not pushed",
     ),
     plant(
-        "born_at_end",
-        "pushes from a partition that was born begin at its end, and calls do not wait for them",
+        "born_one_late",
+        "pushes from a partition that was born begin behind its first batch",
     ),
     plant("births_end", "a stream ends at the birth of partitions"),
     plant(
@@ -134,8 +134,4 @@ pub(crate) const PLANTS: &[Plant] = &[
         "what time brings ends for good with the first failure",
     ),
     plant("image_unsynced", "the image is committed and not synced"),
-    plant(
-        "half_image_stays",
-        "an image whose making was cut off is opened, not made anew",
-    ),
 ];

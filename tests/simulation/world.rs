@@ -111,6 +111,8 @@ pub(crate) struct World<'a> {
     finals: Vec<Final>,
     dump: Vec<(&'static str, Value)>,
     scheduled: Vec<(String, String, u64)>,
+    /// There were splits or merges, or may have been.
+    is_reshaped: bool,
     /// Timelines whose messages go into inboxes, and since when that is certain.
     fanned: BTreeMap<String, u64>,
     /// What is in inboxes in the end: user, timeline, sequence.
@@ -164,6 +166,7 @@ impl<'a> World<'a> {
             finals: Vec::new(),
             dump: Vec::new(),
             scheduled: Vec::new(),
+            is_reshaped: false,
             fanned: BTreeMap::new(),
             inboxes: Vec::new(),
             wrong: Vec::new(),
@@ -422,7 +425,7 @@ impl<'a> World<'a> {
             timelines: &self.plan.timelines,
             users: &self.plan.users,
             clients: self.plan.clients,
-            calls: &self.plan.calls,
+            calls: &self.plan.calls[at],
             sizes: self.plan.sizes,
             wall_ms: self.now.wrapping_add(self.ahead) / MS,
         };

@@ -100,7 +100,7 @@ impl Store {
             fill_lock_file(dir)?;
         }
         let path = dir.join(DATA);
-        let is_new = !read_only && !is_there(dir)? && !faults::is_named("half_image_stays");
+        let is_new = !read_only && !is_there(dir)?;
         if is_new && path.exists() {
             File::options().write(true).open(&path)?.set_len(0)?;
         }

@@ -110,8 +110,11 @@ impl World<'_> {
             self.acts.reset(connection);
             return;
         }
-        if self.clients[at].stream.replace(true) == Some(false) {
+        let is_first = self.clients[at].stream.replace(true) == Some(false);
+        // Later it begins where the logs do, and those of partitions that ended may be gone.
+        if is_first && self.life == 1 && !self.is_reshaped {
             for timeline in self.plan.timelines.clone() {
+                self.clients[at].saw(&timeline, 0);
                 self.note(at, What::Subscribe(timeline, 0));
             }
         }
@@ -125,10 +128,14 @@ impl World<'_> {
             }
             let timeline = change["timeline"].as_str().unwrap_or_default().to_owned();
             let client = &mut self.clients[at];
-            let seen = client.heads.get(&timeline).copied().unwrap_or_default();
+            let seen = client.heads.get(&timeline).copied();
             let mut messages = messages(&change["messages"]);
-            messages.retain(|message| message.sequence > seen);
+            messages.retain(|message| message.sequence > seen.unwrap_or_default());
             client.saw(&timeline, messages.last().map_or(0, |last| last.sequence));
+            if seen.is_none() {
+                let first = messages.first().map_or(1, |first| first.sequence);
+                self.note(at, What::Subscribe(timeline.clone(), first - 1));
+            }
             self.note(at, What::Push(timeline, messages));
         }
         let commit = json!({"cursor": "audit", "position": params["position"]});

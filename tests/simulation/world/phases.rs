@@ -37,6 +37,7 @@ impl World<'_> {
             ),
             false => ("partition.split", json!({"partition": number(one)})),
         };
+        self.is_reshaped = true;
         self.clients[at].request(method, &params, Waits::Nothing);
         self.flush(at);
     }
