@@ -4,4 +4,5 @@
 //! followed. Must not: write.
 
 pub(super) mod file_check;
+pub(super) mod salvage;
 pub(super) mod verify;
