@@ -16,13 +16,12 @@ use super::remote::RemoteError;
 use super::verify::verified;
 use crate::clock::Clock;
 use crate::config::{Config, ConfigFile};
-use crate::data_directory::Store;
 use crate::ids::PartitionId;
 use crate::metrics::Metrics;
-use crate::partition::{Repair, RepairFrom, finish_renewal};
+use crate::partition::{Partitions, Repair, RepairFrom, finish_renewal};
 use crate::people::People;
 use crate::table::Catalog;
-use crate::timeline::{Losses, Mend};
+use crate::timeline::{Losses, Mend, Timelines};
 
 /// What is repaired, and of what.
 #[derive(Debug, Args)]
@@ -139,13 +138,18 @@ fn mends(repair: &Repair) -> Result<Vec<(PartitionId, Mend)>, RemoteError> {
 /// Writes what becomes of them, as a server would: whenever it ends, each timeline is one that could be there.
 async fn settle(config: &Config, mends: Vec<(PartitionId, Mend)>) -> Result<(), RemoteError> {
     let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
-    let store = Store::open(config, &Arc::default(), &metrics, &clock).await?;
+    let limits = config.timeline_limits();
+    // Without the tables' definitions, which perhaps can't be read: of users' tables nothing is dropped then.
+    let rules = People::rules(&limits, Catalog::default());
+    let options = config.partition_options(&metrics);
+    let partitions = Partitions::open(&config.data, options, rules, Arc::clone(&clock))?;
+    let timelines = Timelines::with_policies(partitions.clone(), limits, config.policies(), clock);
     let mut done = Ok(());
     for (partition, mend) in mends {
         if done.is_ok() && mend.is_change() {
-            done = store.timelines.mend(partition, mend).await;
+            done = timelines.mend(partition, mend).await;
         }
     }
-    store.partitions.close().await;
+    partitions.close().await;
     Ok(done.map_err(|error| format!("timelines can't be changed: {error:?}"))?)
 }

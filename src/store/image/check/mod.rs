@@ -5,4 +5,5 @@
 
 pub(super) mod file_check;
 pub(super) mod salvage;
+mod spans;
 pub(super) mod verify;

@@ -7,16 +7,15 @@
 //! A run that the log reaches back behind is no loss: a key that the log does not have in it was not in the run.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::super::catalog::{Part, Source, TableCounts};
-use super::super::rows::part::count_row;
-use super::super::rows::read::{PartReader, Rows};
+use super::super::rows::read::PartReader;
 use super::super::snapshot::Snapshot;
 use super::super::{Entry, Error, Image, Rules};
+use super::spans::{Seen, Span, SpanRows, successor};
 use tideline_base::entry::{EntryKind, KeyedEntry};
 use tideline_base::ids::{Position, TableId};
 
@@ -55,13 +54,6 @@ struct Place {
     whole: Vec<Span>,
     /// In order of their keys; those of one place in the run one behind the other.
     gaps: Vec<Gap>,
-}
-
-/// Rows of a part that can be read, one right behind the other.
-struct Span {
-    part: Arc<Part>,
-    first: Bytes,
-    last: Bytes,
 }
 
 impl Image {
@@ -194,27 +186,11 @@ impl Place {
 
     /// Reads a part; gives how many of its rows are lost.
     fn look(&mut self, snapshot: &Snapshot, part: &Arc<Part>) -> Result<u64, Error> {
-        let mut seen = Seen::default();
-        match snapshot.reader_of(self.run, part) {
-            Ok(reader) => reader.trees.rows.walk(&mut |page| match page {
-                Err(_) => seen.is_broken = true,
-                Ok(page) if page.is_leaf => {
-                    for at in 0..page.count() {
-                        seen.take(&reader, part, reader.row_at(page, at));
-                    }
-                }
-                Ok(_) => {}
-            }),
-            Err(Error::Damaged(_)) => seen.is_broken = true,
+        let seen = match snapshot.reader_of(self.run, part) {
+            Ok(reader) => Seen::of(&reader, part),
+            Err(Error::Damaged(_)) => Seen::nothing(part),
             Err(error) => return Err(error),
-        }
-        if seen.is_broken {
-            seen.breaks(part, successor(&part.last));
-        } else if seen.counts != part.counts {
-            // Each row fits, and some are not those that were written: nobody knows which.
-            seen = Seen::default();
-            seen.breaks(part, successor(&part.last));
-        }
+        };
         let lost = |of: &TableCounts| {
             let seen = seen.counts.iter().find(|seen| seen.table == of.table);
             of.rows.saturating_sub(seen.map_or(0, |seen| seen.rows))
@@ -227,64 +203,10 @@ impl Place {
                 to: to.clone(),
             }));
         }
+        let rows = part.counts.iter().map(lost).sum();
         self.whole.extend(seen.spans);
-        Ok(part.counts.iter().map(lost).sum())
+        Ok(rows)
     }
-}
-
-/// What was met in a part so far.
-#[derive(Default)]
-struct Seen {
-    counts: Vec<TableCounts>,
-    spans: Vec<Span>,
-    /// From the first key on, below the second one.
-    gaps: Vec<(Bytes, Bytes)>,
-    /// Something behind the last row could not be read.
-    is_broken: bool,
-}
-
-impl Seen {
-    fn take(
-        &mut self,
-        reader: &PartReader<'_>,
-        part: &Arc<Part>,
-        row: Result<(Bytes, Entry), Error>,
-    ) {
-        let last = self.spans.last().map(|span| &span.last);
-        let fits =
-            |key: &Bytes| last.map_or(part.first <= *key, |last| last < key) && *key <= part.last;
-        let (key, entry) = match row {
-            Ok((key, entry)) if fits(&key) => (Bytes::copy_from_slice(&key), entry),
-            _ => {
-                self.is_broken = true;
-                return;
-            }
-        };
-        count_row(&mut self.counts, reader.rules, &key, &entry);
-        if std::mem::take(&mut self.is_broken) {
-            self.breaks(part, key.clone());
-        } else if let Some(span) = self.spans.last_mut() {
-            span.last = key;
-            return;
-        }
-        self.spans.push(Span {
-            part: Arc::clone(part),
-            first: key.clone(),
-            last: key,
-        });
-    }
-
-    /// What lies behind the last row, up to a key, is lost.
-    fn breaks(&mut self, part: &Part, to: Bytes) {
-        let last = self.spans.last();
-        let from = last.map_or_else(|| part.first.clone(), |span| successor(&span.last));
-        self.gaps.push((from, to));
-    }
-}
-
-/// The first key above one.
-fn successor(key: &[u8]) -> Bytes {
-    Bytes::from([key, &[0]].concat())
 }
 
 /// A walk over the readable rows of a run.
@@ -292,16 +214,14 @@ struct Walk<'s> {
     salvage: &'s Salvage,
     place: &'s Place,
     left: VecDeque<&'s Span>,
-    open: Option<(PartReader<'s>, Rows, &'s Bytes)>,
+    open: Option<(PartReader<'s>, SpanRows, &'s Bytes)>,
 }
 
 impl Walk<'_> {
     fn next(&mut self) -> Result<Option<(Bytes, Entry)>, Error> {
         loop {
             if let Some((reader, rows, last)) = &mut self.open {
-                let row = rows.next()?;
-                let row = row.ok_or_else(|| reader.damaged(last, "is not where it was"))?;
-                let (key, entry) = (Bytes::copy_from_slice(&row.key), row.entry(reader)?);
+                let (key, entry) = rows.next(reader)?;
                 // What lies behind it may be damaged, and is not asked for.
                 if key == **last {
                     self.open = None;
@@ -316,11 +236,7 @@ impl Walk<'_> {
             };
             let snapshot = &self.salvage.snapshot;
             let reader = snapshot.reader_of(self.place.run, &span.part)?;
-            let (from, to) = (
-                Bound::Included(&span.first[..]),
-                Bound::Included(&span.last[..]),
-            );
-            let rows = reader.rows(from, to, false)?;
+            let rows = span.rows(&reader)?;
             self.open = Some((reader, rows, &span.last));
         }
     }

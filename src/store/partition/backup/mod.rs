@@ -18,6 +18,7 @@ mod restore;
 mod reuse;
 mod salvage;
 mod secrets;
+mod span;
 mod take;
 mod target;
 

@@ -29,9 +29,10 @@ use super::manifest::{BackupManifest, BackupPartition};
 use super::place::{check_room, folder};
 use super::progress::Progress;
 use super::salvage::{self, Loss};
+use super::span::Span;
 use super::{BACKUP_DATA, BackupError};
 use crate::image::Image;
-use crate::log::{self, LocalStorage, segment_firsts};
+use crate::log::{self, LocalStorage};
 use tideline_base::ids::{HistoryId, PartitionId, Position};
 
 /// What is going to be done.
@@ -67,15 +68,6 @@ pub struct RepairFrom<'r> {
     pub accepts_loss: bool,
 }
 
-/// A log that was read from one end to the other.
-struct Span {
-    id: HistoryId,
-    first: Position,
-    last: Position,
-    /// The checksum of the batch that was asked for.
-    crc: Option<u32>,
-}
-
 impl Repair {
     /// Finds out what is damaged and what it can be made of. Reads all, and writes nothing. Refuses a damaged log, and
     /// an image that can't be made without a loss that is not taken. Blocks.
@@ -98,7 +90,7 @@ impl Repair {
                 Some((data, *partitions.find(|one| one.partition == id.0)?))
             });
             let at = of.map(|(_, of)| Position(of.position));
-            let span = read_log(&partition_folder(data, id).join("log"), at);
+            let span = Span::read(&partition_folder(data, id).join("log"), at);
             let span = span.map_err(|error| log_is_damaged(id, &error))?;
             let (problems, covered) = inspection.image_problems(id)?;
             if problems.is_empty() {
@@ -338,25 +330,6 @@ fn open_backup(
     Ok((from.join(BACKUP_DATA), manifest))
 }
 
-fn read_log(folder: &Path, at: Option<Position>) -> Result<Span, OpenError> {
-    let storage = LocalStorage::read_only(folder)
-        .map_err(|error| OpenError::from_io("open", folder, error))?;
-    let firsts = segment_firsts(&storage)?;
-    let first = firsts.first().copied().unwrap_or(Position(1));
-    let mut crc = None;
-    let report = log::verify(&storage, Position(first.0 - 1), &mut |frame| {
-        if Some(frame.position) == at {
-            crc = Some(frame.crc());
-        }
-    })?;
-    Ok(Span {
-        id: log::identity(&storage)?,
-        first,
-        last: report.last,
-        crc,
-    })
-}
-
 /// What a backup gives, if the directory's log goes on from it.
 fn of_backup(data: &Path, of: BackupPartition, span: &Span) -> Result<Remedy, BackupError> {
     let id = PartitionId(of.partition);
@@ -366,7 +339,7 @@ fn of_backup(data: &Path, of: BackupPartition, span: &Span) -> Result<Remedy, Ba
              read of the image with --accept-loss: nothing was changed"
         ))
     };
-    let theirs = read_log(&partition_folder(data, id).join("log"), None)?;
+    let theirs = Span::read(&partition_folder(data, id).join("log"), None)?;
     let (end, first) = (of.position, span.first.0);
     if theirs.id != span.id {
         return Err(refused("it is of another log"));
