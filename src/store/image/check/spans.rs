@@ -1,9 +1,8 @@
 //! The rows of a damaged part that can be read, and what lies between them.
 //!
-//! Owns: what is one right behind the other, and what may be missing. Promises: between two rows of a span there was
-//! no other; where nothing leads to a leaf any more, it is looked for in the whole file: a run's rows never change, so a
-//! row that passes under the run's number is the run's, whatever has become of its page. Must not: decide what a gap
-//! means.
+//! Owns: what is one right behind the other, and what may be missing. Promises: between two rows of a span there was no
+//! other; where nothing leads to a leaf any more, it is looked for in the whole file: a run's rows never change, so a row
+//! that passes under the run's number is the run's, whatever has become of its page. Must not: decide what a gap means.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Place;

@@ -143,7 +143,7 @@ impl Repair {
         })
     }
 
-    /// Gives key and value of each row that is not lost of a partition with a loss, in order, to `each`. Reads all. Blocks.
+    /// Gives key and value of each row that is not lost of a partition with a loss, in order, to `each`. Blocks.
     pub fn rows_left(
         &self,
         of: PartitionId,
