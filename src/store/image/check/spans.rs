@@ -1,7 +1,7 @@
 //! The rows of a damaged part that can be read, and what lies between them.
 //!
 //! Owns: what is one right behind the other, and what may be missing. Promises: between two rows of a span there was no
-//! other; where nothing leads to a leaf any more, it is looked for in the whole file: a run's rows never change, so a row
+//! other; where nothing leads to a leaf any more, it is looked for in the whole file: a run's rows never change, so one
 //! that passes under the run's number is the run's, whatever has become of its page. Must not: decide what a gap means.
 
 use std::collections::BTreeMap;
