@@ -192,6 +192,7 @@ impl Session {
     /// Takes a call that came by itself in a frame of so many bytes.
     pub(super) fn one(&mut self, mut call: Call, bytes: usize) {
         self.admit(&mut call);
+        self.caller.trace = call.traceparent;
         let appending = match call.request {
             Ok(Request::MessageAppend(append)) => {
                 message::append(&self.shared, &self.caller, *append)
@@ -214,6 +215,7 @@ impl Session {
     }
 
     fn begin(&mut self, call: Call) -> Option<Begun> {
+        self.caller.trace = call.traceparent;
         let voice = (self.form.dialect, self.caller.integers);
         answer::begin(Arc::clone(&self.shared), call, voice, |request| {
             self.start(request)

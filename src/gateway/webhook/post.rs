@@ -18,6 +18,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use sha2::Sha256;
+use tideline_base::trace::TraceParent;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// What all webhooks post by.
@@ -63,10 +64,16 @@ fn signature(secret: &[u8], id: &str, timestamp: u64, body: &[u8]) -> String {
 }
 
 impl Receiver {
-    /// Posts; `Err` says why it does not count as taken.
-    pub(super) async fn post(&self, id: &str, body: Bytes, now_ms: u64) -> Result<(), String> {
+    /// Posts, as a part of a trace if there is one; `Err` says why it does not count as taken.
+    pub(super) async fn post(
+        &self,
+        id: &str,
+        trace: Option<TraceParent>,
+        body: Bytes,
+        now_ms: u64,
+    ) -> Result<(), String> {
         let timestamp = now_ms / 1_000;
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(Method::POST)
             .uri(self.url.clone())
             .header("content-type", "application/json")
@@ -79,7 +86,11 @@ impl Receiver {
             .header(
                 "webhook-signature",
                 signature(&self.secret, id, timestamp, &body),
-            )
+            );
+        if let Some(trace) = trace {
+            request = request.header("traceparent", trace.to_string());
+        }
+        let request = request
             .body(Full::new(body))
             .map_err(|error| error.to_string())?;
         let answer = tokio::time::timeout(self.timeout, self.http.request(request)).await;

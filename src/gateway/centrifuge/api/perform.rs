@@ -145,7 +145,7 @@ async fn to_one(
         message_id: Some(key.clone()).filter(|key| !key.is_empty()),
         ..Published::default()
     };
-    let position = calls::publish(&backend.shared, backend.asker(), channel, published).await;
+    let position = calls::publish(&backend.shared, &backend.caller, channel, published).await;
     position.map(Found::Published).map_err(|why| refused(&why))
 }
 

@@ -112,7 +112,7 @@ fn batch(answer: Answer) -> Outcome {
 }
 
 pub(crate) fn append(shared: &Shared, caller: &Caller, request: message::Append) -> Appending {
-    let prepared = shared.timelines.prepare(Append {
+    let append = Append {
         timeline: request.timeline,
         asker: caller.asking(Method::MessageAppend),
         messages: vec![AppendOne {
@@ -124,9 +124,11 @@ pub(crate) fn append(shared: &Shared, caller: &Caller, request: message::Append)
         expect_head: request.expect_head,
         create: request.create,
         epoch: request.epoch,
-    });
-    let asked = Asked::One;
-    Appending { prepared, asked }
+    };
+    Appending {
+        prepared: shared.timelines.prepare(append, caller.trace),
+        asked: Asked::One,
+    }
 }
 
 pub(crate) fn append_all(
@@ -140,16 +142,18 @@ pub(crate) fn append_all(
         expires_in_ms: one.expires_in_ms,
         deliver_at: None,
     };
-    let prepared = shared.timelines.prepare(Append {
+    let append = Append {
         timeline: request.timeline,
         asker: caller.asking(Method::MessageAppendBatch),
         messages: request.messages.into_iter().map(one).collect(),
         expect_head: request.expect_head,
         create: request.create,
         epoch: request.epoch,
-    });
-    let asked = Asked::Batch;
-    Appending { prepared, asked }
+    };
+    Appending {
+        prepared: shared.timelines.prepare(append, caller.trace),
+        asked: Asked::Batch,
+    }
 }
 
 pub(in super::super) fn get(shared: &Arc<Shared>, caller: &Caller, request: message::Get) -> Work {

@@ -80,7 +80,7 @@ impl Session {
     ) -> Result<(), Refused> {
         let append = self.publication(request)?;
         let appending = Appending {
-            prepared: self.shared.timelines.prepare(append),
+            prepared: self.shared.timelines.prepare(append, None),
             asked: Asked::One,
         };
         let has_result = false;
@@ -204,6 +204,7 @@ impl Session {
         let call = Call {
             id: Some(Id::Numbered { id, has_result }),
             method: request.as_ref().ok().map(Request::method),
+            traceparent: None,
             request,
         };
         self.one(call, bytes);
