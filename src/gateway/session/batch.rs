@@ -42,8 +42,9 @@ pub(in super::super) async fn run(
     let head = caller.trace;
     let mut begin = |call: Call| {
         caller.trace = call.traceparent.or(head);
+        let span = shared.spans.begin(&mut caller.trace);
         let voice = (dialect, caller.integers);
-        answer::begin(Arc::clone(shared), call, voice, |request| {
+        answer::begin(Arc::clone(shared), (call, span), voice, |request| {
             dispatch::call(shared, caller, request).into()
         })
     };

@@ -22,7 +22,7 @@ use tideline_base::trace::TraceParent;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// What all webhooks post by.
-pub(super) type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+pub(crate) type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Where a webhook posts, and what it signs with.
 pub(super) struct Receiver {
@@ -33,7 +33,7 @@ pub(super) struct Receiver {
 }
 
 /// A client for HTTP and HTTPS that trusts what the system does. It follows no redirect.
-pub(super) fn client() -> std::io::Result<Http> {
+pub(crate) fn client() -> std::io::Result<Http> {
     let connector = hyper_rustls::HttpsConnectorBuilder::new()
         .with_native_roots()?
         .https_or_http()
@@ -93,16 +93,24 @@ impl Receiver {
         let request = request
             .body(Full::new(body))
             .map_err(|error| error.to_string())?;
-        let answer = tokio::time::timeout(self.timeout, self.http.request(request)).await;
-        match answer {
-            Ok(Ok(answer)) if answer.status().is_success() => Ok(()),
-            Ok(Ok(answer)) => Err(format!("answered {}", answer.status())),
-            Ok(Err(error)) => Err(match std::error::Error::source(&error) {
-                Some(source) => format!("{error}: {source}"),
-                None => error.to_string(),
-            }),
-            Err(_) => Err(format!("no answer within {} ms", self.timeout.as_millis())),
-        }
+        send(&self.http, request, self.timeout).await
+    }
+}
+
+/// Sends a request; `Err` = why it is not known to be taken.
+pub(crate) async fn send(
+    http: &Http,
+    request: Request<Full<Bytes>>,
+    time_max: Duration,
+) -> Result<(), String> {
+    match tokio::time::timeout(time_max, http.request(request)).await {
+        Ok(Ok(answer)) if answer.status().is_success() => Ok(()),
+        Ok(Ok(answer)) => Err(format!("answered {}", answer.status())),
+        Ok(Err(error)) => Err(match std::error::Error::source(&error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        }),
+        Err(_) => Err(format!("no answer within {} ms", time_max.as_millis())),
     }
 }
 

@@ -314,7 +314,9 @@ impl Timelines {
         }
     }
 
-    fn place(&self, timeline: &str) -> PartitionId {
+    /// The partition of a timeline.
+    #[must_use]
+    pub fn place(&self, timeline: &str) -> PartitionId {
         self.inner.partitions.place(timeline.as_bytes())
     }
 

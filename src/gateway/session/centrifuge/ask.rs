@@ -82,6 +82,7 @@ impl Session {
         let appending = Appending {
             prepared: self.shared.timelines.prepare(append, None),
             asked: Asked::One,
+            span: None,
         };
         let has_result = false;
         if self
