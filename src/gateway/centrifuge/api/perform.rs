@@ -37,6 +37,10 @@ pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend) ->
         return rpc(&read(text)?, backend).await;
     }
     let began = Instant::now();
+    let span = backend
+        .shared
+        .spans
+        .begin(&mut backend.caller.trace.clone());
     let does = match writes(method) {
         true => Does::Changes,
         false => Does::Reads,
@@ -62,6 +66,10 @@ pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend) ->
         .shared
         .counters
         .count(native, counted, began.elapsed());
+    if let (Some(span), Some(native)) = (span, native) {
+        let refused = failure.as_ref().map(|failure| failure.reason.name());
+        span.end(native.name(), None, refused, began.elapsed());
+    }
     outcome
 }
 
@@ -145,7 +153,7 @@ async fn to_one(
         message_id: Some(key.clone()).filter(|key| !key.is_empty()),
         ..Published::default()
     };
-    let position = calls::publish(&backend.shared, backend.asker(), channel, published).await;
+    let position = calls::publish(&backend.shared, &backend.caller, channel, published).await;
     position.map(Found::Published).map_err(|why| refused(&why))
 }
 
