@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tideline_history::{Answer, Call, Conversation, Message, What};
 
 use crate::client_frame::frame;
+use crate::plan::{CALLS, Does};
 use crate::random::Random;
 
 /// A call that the history knows.
@@ -40,6 +41,10 @@ pub(crate) enum Waits {
     Subscribe(String, u64),
     Unsubscribe(String),
     Stream,
+    /// Which partitions there are.
+    Partitions,
+    /// Messages of this timeline go into inboxes.
+    Fans(String),
     Asked(Asked),
     /// Whatever it is, nothing hangs on it.
     Nothing,
@@ -72,7 +77,6 @@ pub(crate) struct Client {
     /// For a reader of the stream of all changes: whether it has begun.
     pub(crate) stream: Option<bool>,
     pub(crate) appended: u64,
-    pub(crate) is_slow: bool,
     next: u64,
     out: Vec<u8>,
 }
@@ -91,7 +95,6 @@ impl Client {
             heads: BTreeMap::new(),
             stream: None,
             appended: 0,
-            is_slow: false,
             next: 0,
             out: Vec::new(),
         }
@@ -281,6 +284,7 @@ pub(crate) struct Chooser<'a> {
     pub(crate) timelines: &'a [String],
     pub(crate) users: &'a [String],
     pub(crate) clients: usize,
+    pub(crate) calls: &'a [u64],
     pub(crate) sizes: (u64, u64),
     pub(crate) wall_ms: u64,
 }
@@ -289,39 +293,47 @@ impl Chooser<'_> {
     /// A call of a client.
     pub(crate) fn call(&mut self, client: &mut Client) -> Asked {
         let timeline = self.random.one(self.timelines).clone();
-        match self.random.below(100) {
-            0..50 => self.append(client, &timeline, 1),
-            50..56 => {
+        let mut at = self.random.below(self.calls.iter().sum());
+        let is_it = |weight: &u64| {
+            let found = at < *weight;
+            at = at.saturating_sub(*weight);
+            found
+        };
+        let chosen = self.calls.iter().position(is_it).unwrap_or_default();
+        match CALLS[chosen].0 {
+            Does::Append => self.append(client, &timeline, 1),
+            Does::Batch => {
                 let count = 2 + self.random.below(4);
                 self.append(client, &timeline, count)
             }
-            56..60 => self.conditional(client, &timeline),
-            60..64 => self.scheduled(client, &timeline),
-            64..74 => self.read(client, &timeline),
-            74..81 => self.edit(client, &timeline),
-            81..88 => {
-                let head = client.heads.get(&timeline).copied().unwrap_or_default();
-                let sequence = self.random.below(head + 1);
+            Does::Conditional => self.conditional(client, &timeline),
+            Does::Schedule => self.scheduled(client, &timeline),
+            Does::Read => self.read(client, &timeline),
+            Does::Edit => self.edit(client, &timeline),
+            Does::Mark => self.mark(client, &timeline),
+            Does::Member => self.member(client, &timeline),
+            Does::List => {
                 let user = client.user.clone();
-                if comes_and_goes(&user, &timeline) {
-                    return self.read(client, &timeline);
-                }
-                let call = Call::Mark {
-                    user,
-                    timeline: timeline.clone(),
-                    sequence,
-                };
-                let params = json!({"timeline": timeline, "read": sequence});
-                asked(client, "read.set", params, vec![call])
-            }
-            88..93 => self.member(client, &timeline),
-            _ => {
-                let call = Call::List {
-                    user: client.user.clone(),
-                };
+                let call = Call::List { user };
                 asked(client, "conversation.list", json!({}), vec![call])
             }
         }
+    }
+
+    fn mark(&mut self, client: &mut Client, timeline: &str) -> Asked {
+        let head = client.heads.get(timeline).copied().unwrap_or_default();
+        let sequence = self.random.below(head + 1);
+        let (user, timeline) = (client.user.clone(), timeline.to_owned());
+        if comes_and_goes(&user, &timeline) {
+            return self.read(client, &timeline);
+        }
+        let params = json!({"timeline": timeline, "read": sequence});
+        let call = Call::Mark {
+            user,
+            timeline,
+            sequence,
+        };
+        asked(client, "read.set", params, vec![call])
     }
 
     pub(crate) fn append(&mut self, client: &mut Client, timeline: &str, count: u64) -> Asked {
@@ -365,11 +377,12 @@ impl Chooser<'_> {
 
     fn scheduled(&mut self, client: &mut Client, timeline: &str) -> Asked {
         let mut asked = self.append(client, timeline, 1);
-        asked.params["deliver_at"] = (self.wall_ms + 500 + self.random.below(4_000)).into();
+        let due = *self.random.one(&[300, 4_000]);
+        asked.params["deliver_at"] = (self.wall_ms + 50 + self.random.below(due)).into();
         asked
     }
 
-    fn read(&mut self, client: &mut Client, timeline: &str) -> Asked {
+    pub(crate) fn read(&mut self, client: &mut Client, timeline: &str) -> Asked {
         let head = client.heads.get(timeline).copied().unwrap_or_default();
         let from = 1 + self.random.below(head + 2);
         let params = json!({"timeline": timeline, "from": from, "limit": 20});
@@ -446,7 +459,7 @@ impl Chooser<'_> {
 }
 
 /// Who leaves loses what was read, so these mark nothing: with both at once nothing is certain.
-fn comes_and_goes(user: &str, timeline: &str) -> bool {
+pub(crate) fn comes_and_goes(user: &str, timeline: &str) -> bool {
     letters(user, timeline) % 2 == 1
 }
 

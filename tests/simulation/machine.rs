@@ -29,6 +29,15 @@ pub(crate) fn build(into: &Path) -> PathBuf {
     library
 }
 
+/// After a power cut all that is on the disk is certain.
+pub(crate) fn forget_unsynced(folder: &Path) -> io::Result<()> {
+    let undo = folder.join("undo");
+    if undo.is_dir() {
+        fs::remove_dir_all(&undo)?;
+    }
+    fs::create_dir_all(undo)
+}
+
 /// What the machine tells.
 #[derive(Debug)]
 pub(crate) enum Said {
@@ -120,6 +129,10 @@ pub(crate) enum Fault {
     SyncFails = 4,
     Kill = 5,
     PowerCut = 6,
+    /// At a sync of a commit log.
+    LogKill = 7,
+    /// While a commit log is being synced.
+    LogPowerCut = 8,
 }
 
 /// How a life of the server begins.
@@ -153,9 +166,6 @@ impl Machine {
     pub(crate) fn start(birth: &Birth<'_>) -> io::Result<Machine> {
         let log = birth.folder.join("server.log");
         let log = File::options().append(true).create(true).open(log)?;
-        for file in fs::read_dir(birth.folder.join("undo"))? {
-            fs::remove_file(file?.path())?;
-        }
         let mut command = Command::new(env!("CARGO_BIN_EXE_tideline"));
         command.args(birth.arguments).current_dir(birth.folder);
         command.env_clear().env("LD_PRELOAD", birth.library);

@@ -39,93 +39,193 @@ pub(crate) struct Life {
     pub(crate) end: Option<(u64, Ends)>,
 }
 
+impl Life {
+    /// Whether the disk fails, so that the server may end by itself.
+    pub(crate) fn has_disk_faults(&self) -> bool {
+        let fails = |fault| {
+            matches!(
+                fault,
+                Fault::SyncFails | Fault::WriteFails | Fault::WriteShort | Fault::Full
+            )
+        };
+        self.armed.iter().any(|(fault, _)| fails(*fault))
+    }
+}
+
 pub(crate) struct Plan {
     pub(crate) timelines: Vec<String>,
     pub(crate) users: Vec<String>,
+    /// Timelines whose messages go into the inboxes of members.
+    pub(crate) fanned: Vec<String>,
     pub(crate) clients: usize,
+    /// By client: how likely each call is, in the order of [`CALLS`].
+    pub(crate) calls: Vec<[u64; CALLS.len()]>,
     /// ms between two steps of a client, on average.
     pub(crate) pace_ms: u64,
+    /// In so many of a hundred cases a client reads what it has just written.
+    pub(crate) looks_back: u64,
     /// For so many ns clients work and faults come.
     pub(crate) works: u64,
     pub(crate) settings: String,
     pub(crate) disturbances: Vec<(u64, Disturbs)>,
-    pub(crate) has_disk_faults: bool,
+    /// A partition that has stopped is back after a restart.
+    pub(crate) needs_restart: bool,
     /// Bytes of an entry at most, and of one in ten.
     pub(crate) sizes: (u64, u64),
+    /// So many ns the reader of the stream is away after a cut, at most.
+    pub(crate) away: u64,
     /// ns that bytes take over the network at most.
     pub(crate) latency: u64,
+    /// How many more appends every client has accepted after the faults.
+    pub(crate) last_appends: u64,
+    /// Partitions are split or merged beside these.
+    pub(crate) reshapes_last: bool,
     /// Before all is read.
     pub(crate) last_end: Option<Ends>,
     /// By client: how many appends it had when the faults ended.
     pub(crate) accepted: BTreeMap<usize, u64>,
+    /// How long a life is at most, in ns.
+    longest: u64,
+    /// Which fault comes in most lives.
+    favourite: Option<Fault>,
     lives: Vec<Life>,
 }
 
+/// What clients ask, and how likely each is in the mean.
+pub(crate) const CALLS: [(Does, u64); 9] = [
+    (Does::Append, 50),
+    (Does::Batch, 6),
+    (Does::Conditional, 4),
+    (Does::Schedule, 4),
+    (Does::Read, 10),
+    (Does::Edit, 7),
+    (Does::Mark, 7),
+    (Does::Member, 5),
+    (Does::List, 7),
+];
+
+/// A kind of call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Does {
+    Append,
+    Batch,
+    Conditional,
+    Schedule,
+    Read,
+    Edit,
+    Mark,
+    Member,
+    List,
+}
+
+const FAULTS: [Fault; 10] = [
+    Fault::LogPowerCut,
+    Fault::LogPowerCut,
+    Fault::LogPowerCut,
+    Fault::LogKill,
+    Fault::PowerCut,
+    Fault::Kill,
+    Fault::SyncFails,
+    Fault::WriteFails,
+    Fault::WriteShort,
+    Fault::Full,
+];
+
 impl Plan {
+    /// Each seed has its own mixture: what is rare in most is frequent in some, so rare things meet.
     pub(crate) fn new(random: &mut Random) -> Plan {
         let names = |kind: &str, count| (0..count).map(|n| format!("{kind}{n}")).collect();
+        let is_reshaped = random.percent(50);
+        let timelines = match is_reshaped && random.percent(50) {
+            true => 6 + random.below(8),
+            false => 1 + random.below(4),
+        };
+        let ends = [
+            None,
+            Some(Ends::PowerCut),
+            Some(Ends::PowerCut),
+            Some(Ends::Kill),
+            Some(Ends::Terminate),
+        ];
         let mut plan = Plan {
-            timelines: names("t", 1 + random.below(4)),
+            timelines: names("t", timelines),
             users: names("u", 2 + random.below(3)),
+            fanned: names("t", *random.one(&[0, 0, 1, timelines])),
             clients: 2 + random.below(4) as usize,
+            calls: Vec::new(),
             pace_ms: 5 + random.below(60),
+            looks_back: *random.one(&[0, 20, 80]),
             works: (300 + random.below(2_200)) * MS,
             settings: settings(random),
             disturbances: Vec::new(),
-            has_disk_faults: false,
+            needs_restart: false,
             sizes: *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000)]),
             latency: *random.one(&[3_000, 2 * MS, 2 * MS]),
-            last_end: *random.one(&[
-                None,
-                Some(Ends::PowerCut),
-                Some(Ends::PowerCut),
-                Some(Ends::Kill),
-                Some(Ends::Terminate),
-            ]),
+            away: *random.one(&[300, 300, 4_000]) * MS,
+            last_appends: *random.one(&[1, 4, 12]),
+            reshapes_last: is_reshaped && random.percent(70),
+            last_end: *random.one(&ends),
             accepted: BTreeMap::new(),
+            longest: *random.one(&[u64::MAX, u64::MAX, 600 * MS]),
+            favourite: random.percent(70).then(|| *random.one(&FAULTS)),
             lives: Vec::new(),
         };
-        while random.percent(40) {
-            let at = random.below(plan.works);
-            plan.disturbances.push((at, Disturbs::Reset));
-        }
-        while random.percent(25) {
-            let ms = *random.one(&[-5_000, -100, 300, 20_000, 100_000, 2_000_000]);
-            let at = random.below(plan.works);
-            plan.disturbances.push((at, Disturbs::Jump(ms)));
-        }
-        if random.percent(40) {
-            for _ in 0..8 {
-                let at = random.below(plan.works);
-                plan.disturbances.push((at, Disturbs::Reshape));
+        plan.longest = plan.longest.min(plan.works);
+        let calls = CALLS.map(|(_, weight)| weight * random.one(&[1, 1, 1, 6]));
+        for _ in 0..plan.clients {
+            let reads_only = random.percent(25);
+            let mut own = calls;
+            for (weight, (does, _)) in own.iter_mut().zip(&CALLS) {
+                if reads_only && !matches!(does, Does::Read | Does::List) {
+                    *weight = 0;
+                }
             }
+            plan.calls.push(own);
         }
-        for _ in 0..random.below(4) {
+        plan.draw_disturbances(random, is_reshaped);
+        for _ in 0..*random.one(&[0, 1, 2, 3, 3, 4, 8]) {
             let life = plan.draw_life(random);
             plan.lives.push(life);
         }
         plan
     }
 
+    fn draw_disturbances(&mut self, random: &mut Random, is_reshaped: bool) {
+        while random.percent(40) {
+            let at = random.below(self.works);
+            self.disturbances.push((at, Disturbs::Reset));
+        }
+        while random.percent(25) {
+            let ms = *random.one(&[-5_000, -100, 300, 20_000, 100_000, 2_000_000]);
+            let at = random.below(self.works);
+            self.disturbances.push((at, Disturbs::Jump(ms)));
+        }
+        if is_reshaped {
+            for _ in 0..*random.one(&[4, 8, 20]) {
+                let at = random.below(self.works);
+                self.disturbances.push((at, Disturbs::Reshape));
+            }
+        }
+    }
+
     fn draw_life(&mut self, random: &mut Random) -> Life {
         let mut life = Life::default();
-        let after = random.below(self.works);
+        let after = random.below(self.longest);
         let how = *random.one(&[Ends::Kill, Ends::PowerCut, Ends::PowerCut, Ends::Terminate]);
-        life.end = Some((after, how));
-        let bound = *random.one(&[30, 100, 400, 1_000]);
+        life.end = random.percent(70).then_some((after, how));
+        let drawn = random.percent(90).then(|| *random.one(&FAULTS));
+        let drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
+        let bounds = match drawn {
+            Some(Fault::LogPowerCut | Fault::LogKill) => [4, 20, 60, 100],
+            _ => [30, 100, 400, 1_000],
+        };
+        let bound = *random.one(&bounds);
         let calls = 1 + random.below(bound) as u32;
-        match random.below(10) {
-            0..4 => life.armed.push((Fault::PowerCut, calls)),
-            4 => life.armed.push((Fault::Kill, calls)),
-            5 => life.armed.push((Fault::SyncFails, calls)),
-            6 => life.armed.push((Fault::WriteFails, calls)),
-            7 => life.armed.push((Fault::WriteShort, calls)),
-            8 => life.armed.push((Fault::Full, calls)),
-            _ => {}
-        }
-        let fails = |(fault, _): &(Fault, u32)| !matches!(fault, Fault::PowerCut | Fault::Kill);
-        self.has_disk_faults |= life.armed.iter().any(fails);
-        if life.armed.iter().any(fails) && random.percent(70) {
+        life.armed.extend(drawn.map(|fault| (fault, calls)));
+        let stops =
+            |(fault, _): &(Fault, u32)| matches!(fault, Fault::SyncFails | Fault::WriteFails);
+        self.needs_restart |= life.armed.iter().any(stops);
+        if life.has_disk_faults() && random.percent(50) {
             life.end = Some((after, Ends::PowerCut));
         }
         life

@@ -101,13 +101,13 @@ pub(crate) const PLANTS: &[Plant] = &[
         "what a subscription's first page has no room for is not pushed",
     ),
     plant(
-        "born_at_end",
-        "pushes from a partition that was born begin at its end, not behind its parent",
+        "born_one_late",
+        "pushes from a partition that was born begin behind its first batch",
     ),
     plant("births_end", "a stream ends at the birth of partitions"),
     plant(
         "ended_go_soon",
-        "the log of an ended partition goes while streams need it",
+        "the log of an ended partition is not kept for streams that are behind",
     ),
     plant(
         "reshape_forgets",
@@ -133,4 +133,5 @@ pub(crate) const PLANTS: &[Plant] = &[
         "timer_ends",
         "what time brings ends for good with the first failure",
     ),
+    plant("image_unsynced", "the image is committed and not synced"),
 ];

@@ -4,7 +4,9 @@
 //! must be accepted and shown within [`PATIENCE`]. Must not: judge what clients saw; `tideline_history` does.
 
 mod answers;
+mod inboxes;
 mod network;
+mod phases;
 mod reading;
 
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 use tideline_history::{Event, Final, What};
 
 use crate::client::{Asked, Chooser, Client, Line, Waits};
-use crate::machine::{Acts, Birth, End, Machine, Said};
+use crate::machine::{Acts, Birth, End, Machine, Said, forget_unsynced};
 use crate::plan::{Disturbs, Ends, Plan};
 use crate::random::Random;
 use crate::socket::Socket;
@@ -48,6 +50,8 @@ pub(crate) struct Outcome {
     pub(crate) ns: u64,
     pub(crate) calls: u64,
     pub(crate) lives: u64,
+    pub(crate) cuts: u64,
+    pub(crate) kills: u64,
 }
 
 /// What will happen at some time.
@@ -89,7 +93,11 @@ pub(crate) struct World<'a> {
     ahead: u64,
     machine: Option<Machine>,
     acts: Acts,
+    /// In this life.
+    disk_may_fail: bool,
     life: u64,
+    cuts: u64,
+    kills: u64,
     coming: BTreeMap<(u64, u64), Comes>,
     order: u64,
     /// By connection: when the last byte of each direction is there, so that none overtakes another.
@@ -103,6 +111,12 @@ pub(crate) struct World<'a> {
     finals: Vec<Final>,
     dump: Vec<(&'static str, Value)>,
     scheduled: Vec<(String, String, u64)>,
+    /// There were splits or merges, or may have been.
+    is_reshaped: bool,
+    /// Timelines whose messages go into inboxes, and since when that is certain.
+    fanned: BTreeMap<String, u64>,
+    /// What is in inboxes in the end: user, timeline, sequence.
+    inboxes: Vec<(String, String, u64)>,
     wrong: Vec<String>,
     sum: u64,
 }
@@ -117,17 +131,17 @@ impl<'a> World<'a> {
             clients.push(Client::new(format!("c{number}"), user));
         }
         for client in &mut clients {
-            client.is_slow = random.percent(10);
             for timeline in &plan.timelines {
                 if random.percent(50) {
                     client.follows.insert(timeline.clone(), (0, false));
                 }
             }
         }
-        // A back end; those have no user.
-        let mut back_end = Client::new("back end".to_owned(), String::new());
-        back_end.stream = random.percent(50).then_some(false);
-        clients.push(back_end);
+        // Back ends; those have no user.
+        clients.push(Client::new("back end".to_owned(), String::new()));
+        let mut reader = Client::new("stream".to_owned(), String::new());
+        reader.stream = Some(false);
+        clients.extend(random.percent(60).then_some(reader));
         World {
             task,
             plan,
@@ -136,7 +150,10 @@ impl<'a> World<'a> {
             ahead: BEGAN,
             machine: None,
             acts: Acts::default(),
+            disk_may_fail: false,
             life: 0,
+            cuts: 0,
+            kills: 0,
             coming: BTreeMap::new(),
             order: 0,
             last: BTreeMap::new(),
@@ -149,6 +166,9 @@ impl<'a> World<'a> {
             finals: Vec::new(),
             dump: Vec::new(),
             scheduled: Vec::new(),
+            is_reshaped: false,
+            fanned: BTreeMap::new(),
+            inboxes: Vec::new(),
             wrong: Vec::new(),
             sum: 0,
         }
@@ -156,9 +176,8 @@ impl<'a> World<'a> {
 
     /// Runs to the end and judges.
     pub(crate) fn run(mut self) -> Outcome {
-        for folder in ["disk", "undo"] {
-            fs::create_dir_all(self.task.folder.join(folder)).expect("a folder");
-        }
+        fs::create_dir_all(self.task.folder.join("disk")).expect("a folder");
+        forget_unsynced(self.task.folder).expect("a folder");
         let settings = self.task.folder.join("disk/tideline.toml");
         fs::write(settings, &self.plan.settings).expect("settings");
         self.come(0, Comes::Start);
@@ -190,6 +209,8 @@ impl<'a> World<'a> {
             ns: self.now,
             calls: self.events.len() as u64,
             lives: self.life,
+            cuts: self.cuts,
+            kills: self.kills,
         }
     }
 
@@ -316,6 +337,7 @@ impl<'a> World<'a> {
             is_traced: self.task.is_traced,
         };
         self.machine = Some(Machine::start(&birth).expect("the server can be started"));
+        self.disk_may_fail = plan.has_disk_faults();
         for (fault, countdown) in plan.armed {
             self.acts.arm(fault, countdown);
         }
@@ -344,6 +366,14 @@ impl<'a> World<'a> {
             eprintln!("> {} the server ended: {how:?}", self.now / 1_000);
         }
         self.acts = Acts::default();
+        match how {
+            End::PowerCut => {
+                self.cuts += 1;
+                forget_unsynced(self.task.folder).expect("a folder");
+            }
+            End::Killed => self.kills += 1,
+            _ => {}
+        }
         self.coming
             .retain(|_, what| !matches!(what, Comes::ToServer(..) | Comes::Connect(_)));
         for connection in self.sockets.keys().copied().collect::<Vec<_>>() {
@@ -353,7 +383,7 @@ impl<'a> World<'a> {
             End::Killed | End::PowerCut => true,
             End::Exit(0) => true,
             // A disk that fails may end it.
-            End::Exit(_) => self.plan.has_disk_faults && self.phase == Phase::Works,
+            End::Exit(_) => self.disk_may_fail,
             End::Aborted | End::Stuck | End::Broken => false,
         };
         if !is_meant {
@@ -395,6 +425,7 @@ impl<'a> World<'a> {
             timelines: &self.plan.timelines,
             users: &self.plan.users,
             clients: self.plan.clients,
+            calls: &self.plan.calls[at],
             sizes: self.plan.sizes,
             wall_ms: self.now.wrapping_add(self.ahead) / MS,
         };
@@ -422,117 +453,5 @@ impl<'a> World<'a> {
                 client.subscribe(&timeline, head.saturating_sub(back));
             }
         }
-    }
-
-    fn reshape(&mut self) {
-        let splits = self.random.percent(60);
-        let partition = self.random.below(5);
-        let (method, params) = match splits {
-            true => ("partition.split", json!({"partition": partition})),
-            false => (
-                "partition.merge",
-                json!({"partition": partition, "with": partition + 1}),
-            ),
-        };
-        let back_end = self.plan.clients;
-        if self.phase == Phase::Works && self.clients[back_end].line == Line::Up {
-            self.clients[back_end].request(method, &params, Waits::Nothing);
-            self.flush(back_end);
-        }
-    }
-
-    /// Goes on to the next phase when it is time; until then it looks again and again.
-    fn next_phase(&mut self) {
-        let is_late = self.deadline > 0 && self.now > self.deadline;
-        match self.phase {
-            Phase::Works => {
-                self.phase = Phase::Calms;
-                self.deadline = self.now + PATIENCE;
-                // A partition that a failing disk has stopped is back after a restart.
-                if self.plan.has_disk_faults && self.machine.is_some() {
-                    self.end(Ends::Kill);
-                }
-            }
-            Phase::Calms if is_late => {
-                let busy = self.clients.iter().filter(|client| !client.is_idle());
-                let names: Vec<_> = busy
-                    .map(|client| format!("{} {:?}", client.name, client.line))
-                    .collect();
-                self.fault(format!("no answer after all faults: {}", names.join(", ")));
-                self.phase = Phase::Over;
-                return;
-            }
-            Phase::Calms => {
-                if self.calm() {
-                    self.phase = Phase::Settles;
-                    self.late_follower();
-                    self.come(SETTLES, Comes::Next);
-                    return;
-                }
-            }
-            Phase::Settles => {
-                for at in 0..self.clients.len() {
-                    self.note(at, What::Settled);
-                }
-                self.phase = Phase::Reads;
-                self.clients.clear();
-                self.clients
-                    .push(Client::new("end".to_owned(), "end".to_owned()));
-                for connection in std::mem::take(&mut self.sockets).into_keys() {
-                    self.acts.reset(connection);
-                }
-                let is_over =
-                    |what: &Comes| matches!(what, Comes::Dial(_) | Comes::Step(_) | Comes::Reset);
-                self.coming.retain(|_, what| !is_over(what));
-                if let Some(how) = self.plan.last_end {
-                    self.end(how);
-                }
-                self.come(2 * SECOND, Comes::Dial(0));
-                self.deadline = self.now + PATIENCE;
-            }
-            Phase::Reads if is_late => {
-                self.fault("not all could be read".to_owned());
-                self.phase = Phase::Over;
-            }
-            Phase::Reads => self.ask_dump(),
-            Phase::Over => {}
-        }
-        self.come(200 * MS, Comes::Next);
-    }
-
-    /// One who begins where nothing comes any more sees everything, too.
-    fn late_follower(&mut self) {
-        let mut late = Client::new("late".to_owned(), "late".to_owned());
-        for timeline in &self.plan.timelines {
-            late.follows.insert(timeline.clone(), (0, false));
-        }
-        self.clients.push(late);
-        self.come(0, Comes::Dial(self.clients.len() - 1));
-    }
-
-    /// Every client must have one more append accepted.
-    fn calm(&mut self) -> bool {
-        let mut all = self.machine.is_some();
-        for at in 0..self.plan.clients {
-            let client = &mut self.clients[at];
-            all &= client.is_idle();
-            if !client.is_idle()
-                || self
-                    .plan
-                    .accepted
-                    .get(&at)
-                    .is_some_and(|before| client.appended > *before)
-            {
-                continue;
-            }
-            all = false;
-            self.plan.accepted.entry(at).or_insert(client.appended);
-            self.ask(at, |chooser, client| {
-                let timeline = chooser.random.one(chooser.timelines).clone();
-                chooser.append(client, &timeline, 1)
-            });
-            self.flush(at);
-        }
-        all
     }
 }

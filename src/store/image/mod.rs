@@ -37,6 +37,8 @@ use catalog::catalog_codec::{CATALOG_KEY, VERSION_KEY};
 pub(crate) use tideline_base::entry::Entry;
 use tideline_base::ids::Position;
 
+pub use check::salvage::Gap;
+pub(crate) use check::salvage::Salvage;
 pub(crate) use check::verify::Problem;
 use copy::Copies;
 use env::{ReadTxn, Store};

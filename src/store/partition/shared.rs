@@ -127,7 +127,7 @@ impl Shared {
     pub(super) fn view(&self) -> Result<View, ReadError> {
         let early = tideline_base::faults::is_named("view_in_other_order").then(|| {
             let memtables = self.memtables.load_full();
-            std::thread::yield_now();
+            std::thread::sleep(std::time::Duration::from_millis(2));
             memtables
         });
         let tail = self.tail();

@@ -36,10 +36,7 @@ impl Tailer {
         Tailer {
             partition: life.partition,
             tail: follower.tail.clone(),
-            position: match tideline_base::faults::is_named("born_at_end") {
-                true => follower.tail.position(),
-                false => life.after,
-            },
+            position: life.after,
             timelines: feed.timelines.clone(),
             registry: Arc::clone(&feed.registry),
             follower,

@@ -1,7 +1,7 @@
 /* What a power cut leaves.
  *
- * Owns: what was changed and is not synced yet: of each file what was there before and what was written, and names that
- * came, went or moved. Promises: at a cut what was synced is as it was; of the rest comes nothing, all, a beginning that
+ * Owns: what was changed and is not synced yet, since the last cut: of each file what was there before and what was
+ * written, and names that came, went or moved. Promises: at a cut what was synced is as it was; of the rest comes nothing, all, a beginning that
  * is torn in a sector, or any of its sectors; of the names a beginning. What a failed sync was to write is never certain
  * again, also if a later one succeeds. */
 #include "machine.h"
@@ -10,8 +10,9 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { CHANGES = 1 << 16, FILES = 4096, SECTOR = 512, KEPT_FD = 5000 };
+enum { CHANGES = 1 << 16, FILES = 4096, SECTOR = 512, KEPT_FD = 5000, ROOM = 1 << 30 };
 enum kind { WRITTEN, RESIZED, CREATED, MADE_FOLDER, REMOVED, REMOVED_FOLDER, RENAMED };
+enum sort { UNKNOWN, STRICT, LAX };
 
 struct change {
     enum kind kind;
@@ -22,45 +23,74 @@ struct change {
     int undo;                      /* the file in `undo` that was in the way */
 };
 
-static struct change changes[CHANGES];
-static uint64_t change_count, number;
-static unsigned char *room;
-static uint64_t room_used;
-enum { ROOM = 1 << 30 };
+/* A process that is killed leaves what it wrote to the system, and only a power cut later takes it: so this outlives
+ * processes, in a file that each one maps at the same place. */
+static struct disk {
+    struct change changes[CHANGES];
+    uint64_t change_count, number, room_used;
+    uint64_t files[FILES];         /* the system's numbers; each has a name in `undo` */
+    uint64_t certain[FILES];       /* so long is each at least after a cut */
+    int file_count, undo_count;
+    enum sort sort;                /* LAX: a sync makes all names certain, as ext4 does it */
+    unsigned char room[];
+} *const disk = (struct disk *)0x200000000000;
 
-static uint64_t files[FILES];      /* the system's numbers; each is kept open */
-static uint64_t certain[FILES];    /* so long is each at least after a cut */
-static int file_count;
 static int of_fd[FDS];             /* file + 1 */
 static int is_direct[FDS];         /* each write is synced */
+static int is_log[FDS];            /* it lies in a folder `log` */
 static char folder_of[FDS][PATH];
-static int undo_count;
-static int is_lax = -1;            /* a sync makes all names certain, as ext4 does it */
+static int is_open[FILES];         /* in this process, as kept(file) */
+
+void remember_disk(void) {
+    uint64_t size = sizeof *disk + ROOM;
+    long fd = RAW(SYS_open, "undo/disk", (long)(O_RDWR | O_CREAT | O_CLOEXEC), 0600L);
+    RAW(SYS_ftruncate, fd, (long)size);
+    long at = RAW(SYS_mmap, disk, (long)size, (long)(PROT_READ | PROT_WRITE), (long)(MAP_SHARED | MAP_FIXED_NOREPLACE), fd, 0L);
+    if (at != (long)disk) die("where to remember the disk", at);
+    RAW(SYS_close, fd);
+}
 
 int is_tracked(int fd) { return fd >= 0 && fd < FDS && of_fd[fd]; }
-uint64_t changes_made(void) { return number; }
+int is_of_log(int fd) { return is_tracked(fd) && is_log[fd]; }
+uint64_t changes_made(void) { return disk->number; }
 
 /* The name that an open folder was opened by; empty = it is none. */
 const char *folder_at(int fd) { return fd >= 0 && fd < FDS ? folder_of[fd] : ""; }
 
 static unsigned char *space(uint64_t count) {
-    if (!room) room = (void *)RAW(SYS_mmap, 0L, (long)ROOM, (long)(PROT_READ | PROT_WRITE),
-                                  (long)(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE), -1L, 0L);
-    if (change_count == 0) room_used = 0;
-    if (room_used + count > ROOM) die("so much that is not synced", (long)room_used);
-    room_used += count;
-    return room + room_used - count;
+    if (disk->change_count == 0) disk->room_used = 0;
+    if (disk->room_used + count > ROOM) die("so much that is not synced", (long)disk->room_used);
+    disk->room_used += count;
+    return disk->room + disk->room_used - count;
 }
 
 static struct change *change(enum kind kind) {
-    if (change_count == CHANGES) die("so many changes without a sync", CHANGES);
-    struct change *one = &changes[change_count++];
+    if (disk->change_count == CHANGES) die("so many changes without a sync", CHANGES);
+    struct change *one = &disk->changes[disk->change_count++];
     clear(one, sizeof *one);
-    one->kind = kind, one->number = ++number;
+    one->kind = kind, one->number = ++disk->number;
     return one;
 }
 
-static int kept(int file) { return KEPT_FD + file; }
+/* The name by which a file stays, and comes back. */
+static const char *aside(char kind, int number) {
+    static char name[] = "undo/x00000";
+    name[5] = kind;
+    for (int at = 10; at > 5; at--, number /= 10) name[at] = (char)('0' + number % 10);
+    return name;
+}
+
+/* A file for what concerns the machine alone, whatever the server has closed or removed. */
+static int kept(int file) {
+    if (!is_open[file]) {
+        long own = RAW(SYS_open, aside('f', file), (long)O_RDWR, 0L);
+        if (own < 0) die("how to keep a file", own);
+        RAW(SYS_dup3, own, (long)(KEPT_FD + file), (long)O_CLOEXEC);
+        RAW(SYS_close, own);
+        is_open[file] = 1;
+    }
+    return KEPT_FD + file;
+}
 
 static uint64_t size_of(int fd) {
     struct stat s;
@@ -81,22 +111,17 @@ void opened(int fd, const char *name, int flags, int was_there) {
     struct stat s;
     RAW(SYS_fstat, (long)fd, &s);
     of_fd[fd] = 0, folder_of[fd][0] = 0, is_direct[fd] = (flags & (O_DSYNC | O_SYNC)) != 0;
+    is_log[fd] = 0;
+    for (const char *at = name; *at && !is_log[fd]; at++) is_log[fd] = begins(at, "/log/");
     if (S_ISDIR(s.st_mode)) copy(folder_of[fd], name, length(name) + 1);
     if (!S_ISREG(s.st_mode)) return;
     int file = 0;
-    while (file < file_count && files[file] != s.st_ino) file++;
-    if (file == file_count) {
+    while (file < disk->file_count && disk->files[file] != s.st_ino) file++;
+    if (file == disk->file_count) {
         if (file == FILES) die("so many files", FILES);
-        files[file_count++] = s.st_ino;
-        certain[file] = was_there ? (uint64_t)s.st_size : 0;
-        char self_fd[32] = "/proc/self/fd/";
-        int at = 14, digits = fd >= 1000 ? 1000 : fd >= 100 ? 100 : fd >= 10 ? 10 : 1;
-        for (; digits; digits /= 10) self_fd[at++] = (char)('0' + fd / digits % 10);
-        self_fd[at] = 0;
-        long own = RAW(SYS_open, self_fd, (long)O_RDWR, 0L);
-        if (own < 0) die("how to keep a file", own);
-        RAW(SYS_dup3, own, (long)kept(file), (long)O_CLOEXEC);
-        RAW(SYS_close, own);
+        disk->files[disk->file_count++] = s.st_ino;
+        disk->certain[file] = was_there ? (uint64_t)s.st_size : 0;
+        if (RAW(SYS_link, name, aside('f', file))) die("how to keep a file", file);
     }
     of_fd[fd] = file + 1;
     if (!was_there) name_change(CREATED, name, NULL, 0);
@@ -104,7 +129,7 @@ void opened(int fd, const char *name, int flags, int was_there) {
 
 void copied_fd(int from, int to) {
     if (to >= FDS) die("so many descriptors", to);
-    of_fd[to] = of_fd[from], is_direct[to] = is_direct[from];
+    of_fd[to] = of_fd[from], is_direct[to] = is_direct[from], is_log[to] = is_log[from];
     copy(folder_of[to], folder_of[from], PATH);
 }
 
@@ -115,8 +140,8 @@ void closed(int fd) {
 /* A page that is written again is whole in memory: the next sync makes all of it certain. */
 static void make_dirty(int file, uint64_t from, uint64_t to) {
     from = from / 4096 * 4096, to = (to + 4095) / 4096 * 4096;
-    for (uint64_t i = 0; i < change_count; i++) {
-        struct change *one = &changes[i];
+    for (uint64_t i = 0; i < disk->change_count; i++) {
+        struct change *one = &disk->changes[i];
         if (one->is_doubtful && one->kind == WRITTEN && one->file == file && one->at < to && one->at + one->count > from) one->is_doubtful = 0;
     }
 }
@@ -132,7 +157,7 @@ long write_tracked(int fd, const unsigned char *bytes, uint64_t count, int64_t a
     make_dirty(file, (uint64_t)at, (uint64_t)at + count);
     if (is_direct[fd]) {
         long done = is_plain ? RAW(SYS_write, (long)fd, bytes, (long)count) : RAW(SYS_pwrite64, (long)fd, bytes, (long)count, at);
-        if (done > 0 && (uint64_t)(at + done) > certain[file]) certain[file] = (uint64_t)(at + done);
+        if (done > 0 && (uint64_t)(at + done) > disk->certain[file]) disk->certain[file] = (uint64_t)(at + done);
         return done;
     }
     unsigned char *both = space(old + count);
@@ -170,39 +195,33 @@ static int lies_in(const unsigned char *name, const char *folder) {
 static int is_covered(struct change *one, int fd, uint64_t up_to) {
     if (one->number > up_to || one->is_doubtful) return 0;
     if (one->kind <= RESIZED) return of_fd[fd] && one->file == of_fd[fd] - 1;
-    if (is_lax) return 1;
+    if (disk->sort == LAX) return 1;
     const unsigned char *name = one->kind == RENAMED ? one->bytes + one->count : one->bytes;
     return folder_of[fd][0] && lies_in(name, folder_of[fd]);
 }
 
 void synced(int fd, uint64_t up_to, int has_failed) {
-    if (is_lax < 0) is_lax = below(2) == 0;
+    if (disk->sort == UNKNOWN) disk->sort = below(2) ? STRICT : LAX;
     if (fd < 0 || fd >= FDS) return;
-    if (of_fd[fd] && !has_failed) certain[of_fd[fd] - 1] = size_of(fd);
+    if (of_fd[fd] && !has_failed) disk->certain[of_fd[fd] - 1] = size_of(fd);
     uint64_t to = 0;
-    for (uint64_t i = 0; i < change_count; i++) {
-        int covered = is_covered(&changes[i], fd, up_to);
-        if (covered && has_failed && changes[i].kind <= RESIZED) changes[i].is_doubtful = 1;
+    for (uint64_t i = 0; i < disk->change_count; i++) {
+        int covered = is_covered(&disk->changes[i], fd, up_to);
+        if (covered && has_failed && disk->changes[i].kind <= RESIZED) disk->changes[i].is_doubtful = 1;
         if (covered && !has_failed) continue;
-        if (to != i) copy(&changes[to], &changes[i], sizeof changes[i]);
+        if (to != i) copy(&disk->changes[to], &disk->changes[i], sizeof disk->changes[i]);
         to++;
     }
-    change_count = to;
+    disk->change_count = to;
 }
 
 /* A place for what goes away, so that a cut can bring it back. */
 static int put_aside(const char *name) {
-    char to[16] = "undo/00000";
-    int rest = ++undo_count;
-    for (int at = 9; rest; at--, rest /= 10) to[at] = (char)('0' + rest % 10);
-    return RAW(SYS_link, name, to) == 0 ? undo_count : 0;
+    int undo = ++disk->undo_count;
+    return RAW(SYS_link, name, aside('n', undo)) == 0 ? undo : 0;
 }
 
-static void bring_back(int undo, const char *name) {
-    char from[16] = "undo/00000";
-    for (int at = 9; undo; at--, undo /= 10) from[at] = (char)('0' + undo % 10);
-    RAW(SYS_link, from, name);
-}
+static void bring_back(int undo, const char *name) { RAW(SYS_link, aside('n', undo), name); }
 
 long made(const char *name, long result) {
     struct stat s;
@@ -226,10 +245,10 @@ long renamed(const char *from, const char *to) {
 
 static void undo_names(void) {
     uint64_t count = 0, keep;
-    for (uint64_t i = 0; i < change_count; i++) count += changes[i].kind > RESIZED;
+    for (uint64_t i = 0; i < disk->change_count; i++) count += disk->changes[i].kind > RESIZED;
     keep = below(3) == 0 ? count : below(count + 1);
-    for (uint64_t i = change_count; i-- > 0;) {
-        struct change *one = &changes[i];
+    for (uint64_t i = disk->change_count; i-- > 0;) {
+        struct change *one = &disk->changes[i];
         if (one->kind <= RESIZED || count-- <= keep) continue;
         const char *name = (const char *)one->bytes, *other = name + one->count;
         switch (one->kind) {
@@ -260,17 +279,17 @@ static void write_some(struct change *one) {
 
 static void tear(int file) {
     uint64_t count = 0;
-    for (uint64_t i = change_count; i-- > 0;) {
-        struct change *one = &changes[i];
+    for (uint64_t i = disk->change_count; i-- > 0;) {
+        struct change *one = &disk->changes[i];
         if (one->kind > RESIZED || one->file != file) continue;
         count++;
         RAW(SYS_pwrite64, (long)kept(file), one->bytes, (long)one->old_count, (long)one->at);
     }
     if (count == 0) return;
-    RAW(SYS_ftruncate, (long)kept(file), (long)certain[file]);
+    RAW(SYS_ftruncate, (long)kept(file), (long)disk->certain[file]);
     uint64_t way = below(4), whole = way == 0 ? 0 : way == 1 ? count : below(count + 1);
-    for (uint64_t i = 0; i < change_count; i++) {
-        struct change *one = &changes[i];
+    for (uint64_t i = 0; i < disk->change_count; i++) {
+        struct change *one = &disk->changes[i];
         if (one->kind > RESIZED || one->file != file) continue;
         int comes = whole > 0;
         if (comes) whole--;
@@ -289,8 +308,8 @@ static void tear(int file) {
 }
 
 void cut_power(void) {
-    note("power cut", (long)change_count, 0, 0);
-    for (int file = 0; file < file_count; file++) tear(file);
+    note("power cut", (long)disk->change_count, 0, 0);
+    for (int file = 0; file < disk->file_count; file++) tear(file);
     undo_names();
-    finish('P', (uint32_t)change_count);
+    finish('P', (uint32_t)disk->change_count);
 }

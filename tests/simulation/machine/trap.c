@@ -269,6 +269,7 @@ __attribute__((constructor)) static void boot(int count, char **arguments, char 
     }
     RAW(SYS_alarm, 120L);
     begin();
+    remember_disk();
     dlsym(RTLD_NEXT, "pthread_create");
     filter();
 }

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use tideline_history::What;
 
-use super::{Comes, World};
+use super::{Comes, Phase, World};
 use crate::client::{Asked, Line, Waits, messages};
 
 impl World<'_> {
@@ -30,6 +30,12 @@ impl World<'_> {
             Some(Waits::Stream) => self.opened(at, message),
             Some(Waits::Asked(asked)) => self.answered(at, asked, message),
             Some(Waits::Dump(step)) => self.dumped(step, message),
+            Some(Waits::Partitions) => self.reshape_some(at, message),
+            Some(Waits::Fans(timeline)) => {
+                if message.get("result").is_some() {
+                    self.fanned.insert(timeline, self.now);
+                }
+            }
             Some(Waits::Nothing) => {
                 if self.task.is_traced {
                     eprintln!("> {} {message}", self.now / 1_000);
@@ -45,8 +51,19 @@ impl World<'_> {
             self.scheduled
                 .push((text("timeline"), text("message_id"), due));
         }
+        let timeline = asked.params["timeline"].as_str().map(str::to_owned);
+        let is_append = asked.method == "message.append";
         let what = self.clients[at].answered(asked, message);
+        let is_done = matches!(what, What::Ok(..));
         self.note(at, what);
+        if let Some(timeline) = timeline
+            && is_append
+            && is_done
+            && self.phase == Phase::Works
+            && self.random.percent(self.plan.looks_back)
+        {
+            self.ask(at, |chooser, client| chooser.read(client, &timeline));
+        }
     }
 
     fn subscribed(&mut self, at: usize, timeline: &str, after: u64, message: &Value) {
@@ -93,8 +110,11 @@ impl World<'_> {
             self.acts.reset(connection);
             return;
         }
-        if self.clients[at].stream.replace(true) == Some(false) {
+        let is_first = self.clients[at].stream.replace(true) == Some(false);
+        // Later it begins where the logs do, and those of partitions that ended may be gone.
+        if is_first && self.life == 1 && !self.is_reshaped {
             for timeline in self.plan.timelines.clone() {
+                self.clients[at].saw(&timeline, 0);
                 self.note(at, What::Subscribe(timeline, 0));
             }
         }
@@ -108,10 +128,14 @@ impl World<'_> {
             }
             let timeline = change["timeline"].as_str().unwrap_or_default().to_owned();
             let client = &mut self.clients[at];
-            let seen = client.heads.get(&timeline).copied().unwrap_or_default();
+            let seen = client.heads.get(&timeline).copied();
             let mut messages = messages(&change["messages"]);
-            messages.retain(|message| message.sequence > seen);
+            messages.retain(|message| message.sequence > seen.unwrap_or_default());
             client.saw(&timeline, messages.last().map_or(0, |last| last.sequence));
+            if seen.is_none() {
+                let first = messages.first().map_or(1, |first| first.sequence);
+                self.note(at, What::Subscribe(timeline.clone(), first - 1));
+            }
             self.note(at, What::Push(timeline, messages));
         }
         let commit = json!({"cursor": "audit", "position": params["position"]});

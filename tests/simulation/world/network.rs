@@ -53,7 +53,11 @@ impl World<'_> {
         };
         let events = self.clients[at].cut();
         events.into_iter().for_each(|what| self.note(at, what));
-        let after = 10 * MS + self.random.below(300) * MS;
+        let away = match self.clients[at].stream {
+            Some(_) => self.plan.away,
+            None => 300 * MS,
+        };
+        let after = 10 * MS + self.random.below(away);
         self.come(after, Comes::Dial(at));
     }
 
@@ -66,7 +70,12 @@ impl World<'_> {
         self.acts.read(connection, bytes.len() as u32);
         for came in came {
             match came {
-                Came::Open => self.clients[at].greet(),
+                Came::Open => {
+                    self.clients[at].greet();
+                    if at == self.plan.clients {
+                        self.fan_out(at);
+                    }
+                }
                 Came::Message(message) => self.message(at, &message),
                 Came::Ping(payload) => self.clients[at].write(10, &payload),
                 Came::Refused | Came::Close => {

@@ -16,6 +16,7 @@ impl World<'_> {
             return;
         }
         self.finals.clear();
+        self.inboxes.clear();
         self.dump.clear();
         for timeline in &self.plan.timelines {
             self.dump.push((
@@ -29,6 +30,9 @@ impl World<'_> {
             self.dump.push(("session.open", json!({"user": user})));
             self.dump
                 .push(("conversation.list", json!({"limit": 1000})));
+            let inbox = format!("$inbox/{user}");
+            let params = json!({"timeline": inbox, "from": 1, "limit": 1000});
+            self.dump.push(("message.range", params));
         }
         self.dump_step(0);
     }
@@ -54,7 +58,8 @@ impl World<'_> {
             ("message.range", _) => {
                 let (head, floor) = (result["head"].as_u64(), result["floor"].as_u64());
                 let (head, floor) = (head.unwrap_or_default(), floor.unwrap_or_default());
-                if params["from"] == 1 {
+                let inbox = timeline.strip_prefix("$inbox/");
+                if params["from"] == 1 && inbox.is_none() {
                     let timeline = timeline.clone();
                     self.finals.push(Final::Timeline {
                         timeline,
@@ -63,10 +68,18 @@ impl World<'_> {
                     });
                 }
                 for message in messages(&result["messages"]) {
-                    self.finals.push(Final::Message {
-                        timeline: timeline.clone(),
-                        message,
-                    });
+                    match (inbox, &message.entry) {
+                        (Some(user), Some(entry)) => {
+                            let of = entry["timeline"].as_str().unwrap_or_default().to_owned();
+                            let sequence = entry["sequence"].as_u64().unwrap_or_default();
+                            self.inboxes.push((user.to_owned(), of, sequence));
+                        }
+                        (Some(_), None) => {}
+                        (None, _) => self.finals.push(Final::Message {
+                            timeline: timeline.clone(),
+                            message,
+                        }),
+                    }
                 }
                 if let Some(next) = result.get("next") {
                     let mut rest = params;
@@ -130,6 +143,7 @@ impl World<'_> {
                 }
             }
         }
+        self.judge_inboxes();
         let wall_ms = self.now.wrapping_add(self.ahead) / MS;
         for (timeline, id, due) in &self.scheduled {
             let is_there = |record: &Final| match record {

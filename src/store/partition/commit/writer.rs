@@ -227,6 +227,7 @@ impl Writer {
             self.settle();
         }
         if is_late {
+            std::thread::sleep(SLOW_STEP);
             self.memtable.insert(frame, &*self.rules);
         }
     }
@@ -253,7 +254,7 @@ impl Writer {
                 self.log.publish(frame);
                 if is_named("ack_before_shown") {
                     answers.drain(..).for_each(|job| job.answer(Ok(())));
-                    std::thread::yield_now();
+                    std::thread::sleep(SLOW_STEP);
                 }
                 #[cfg(any(test, feature = "faults"))]
                 if self.options.fault == Some(super::super::Fault::LateTail) {
