@@ -19,8 +19,8 @@ use super::unread::gone::Counts;
 pub(crate) const TARGETS: &[(&str, fn(&[u8]))] =
     &[("timeline_rows", rows), ("timeline_keys", keys)];
 
-/// Reads a row as each of the types, and what comes out once more. Texts are compared: a number that is none differs from
-/// itself.
+/// Reads a row as each of the types, and what comes out once more. Texts are compared: a number that is none differs
+/// from itself.
 macro_rules! come_back {
     ($input:expr, $($row:ident)+) => {$(
         if let Ok(row) = $row::decode($input) {

@@ -2,8 +2,8 @@
 //!
 //! Owns: what fails a whole batch and what fails one row of it. Of BatchWriteRow malformed content fails the whole; of
 //! BatchGetRow a bad key, table or column name fails the rows concerned. Promises: at most 100 rows are read and 200
-//! written, no table comes twice, and the expressions of all filters are bounded together. Must not: know schemas; a key
-//! that is not the table's fails its row, later.
+//! written, no table comes twice, and the expressions of all filters are bounded together. Must not: know schemas; a
+//! key that is not the table's fails its row, later.
 
 use std::collections::BTreeSet;
 
