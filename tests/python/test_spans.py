@@ -9,6 +9,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from client import Client, Refused, until
+from guarded import Guarded, token
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = "b7ad6b7169203331"
@@ -20,7 +21,7 @@ class Collector:
 
     def __init__(self):
         self.spans, self.programs, self.heads = [], [], []
-        self.answer = 200
+        self.answer, self.asked = 200, False
         self.open = threading.Event()
         self.open.set()
         collector = self
@@ -30,6 +31,7 @@ class Collector:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["content-length"]))
+                collector.asked = True
                 collector.open.wait(30)
                 collector.take(self.path, self.headers, body)
                 try:
@@ -153,6 +155,33 @@ def test_no_call_waits_for_the_collector(watched, collector):
         traced_pings(100)
     assert watched.stop() == 0
     assert len(collector.spans) == before + 100
+
+
+def test_a_stop_does_not_wait_for_a_collector_that_hangs(own_server, collector):
+    collector.open.clear()
+    own_server.environment = {**collector.environment, "OTEL_EXPORTER_OTLP_TIMEOUT": "600000"}
+    with Client(own_server.start()) as client:
+        client.around = {"traceparent": PARENT}
+        client.call("ping")
+        until(lambda: collector.asked)
+        assert own_server.stop() == 0
+
+
+def test_strangers_have_no_span(tmp_path, collector):
+    server = Guarded(str(tmp_path))
+    server.environment = collector.environment
+    server.start()
+    try:
+        with Client(server) as client:
+            client.around = {"traceparent": PARENT}
+            with pytest.raises(Refused, match="unauthenticated"):
+                client.call("timeline.list")
+            client.call("session.open", token=token())
+            client.call("message.append", timeline="room/1", entry={"n": 1})
+        collector.named("message.append")
+        assert {span.name for span in collector.spans} == {"session.open", "message.append"}
+    finally:
+        server.kill()
 
 
 def test_what_the_environment_says_and_can_not_be_is_refused(own_server, collector):

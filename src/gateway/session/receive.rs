@@ -220,7 +220,11 @@ impl Session {
     fn take_up(&mut self, call: &mut Call) -> Option<Box<Span>> {
         self.admit(call);
         self.caller.trace = call.traceparent;
-        self.shared.spans.begin(&mut self.caller.trace)
+        match &call.request {
+            // Strangers fill no queue.
+            Err(failure) if failure.reason == Reason::Unauthenticated => None,
+            _ => self.shared.spans.begin(&mut self.caller.trace),
+        }
     }
 
     fn begin(&mut self, call: Call, span: Option<Box<Span>>) -> Option<Begun> {

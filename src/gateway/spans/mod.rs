@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Method as HttpMethod, Request};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -59,7 +59,10 @@ impl Spans {
         let Some(options) = Options::of(environment)? else {
             return Ok(Spans::default());
         };
-        let http = post::client();
+        let http = match options.url.scheme_str() {
+            Some("http") => Ok(post::plain_client()),
+            _ => post::client(),
+        };
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         tracing::info!(to = options.url.host(), "spans of traced calls are sent");
         let posting = Posting {
@@ -143,7 +146,19 @@ struct Posting {
 }
 
 impl Posting {
+    /// A stop does not wait for the collector, whatever that is doing.
     async fn run(mut self, stop: CancellationToken) {
+        let given_up = async {
+            stop.cancelled().await;
+            sleep(LAST_TIME).await;
+        };
+        tokio::select! {
+            () = self.post_all(&stop) => {}
+            () = given_up => {}
+        }
+    }
+
+    async fn post_all(&mut self, stop: &CancellationToken) {
         let mut spans = Vec::new();
         while stop
             .run_until_cancelled(self.gather(&mut spans))
@@ -152,18 +167,14 @@ impl Posting {
         {
             self.post(std::mem::take(&mut spans)).await;
         }
-        let rest = async {
-            while !spans.is_empty() || !self.receiver.is_empty() {
-                while spans.len() < POST_MAX
-                    && let Ok(span) = self.receiver.try_recv()
-                {
-                    spans.push(span);
-                }
-                self.post(std::mem::take(&mut spans)).await;
+        while !spans.is_empty() || !self.receiver.is_empty() {
+            while spans.len() < POST_MAX
+                && let Ok(span) = self.receiver.try_recv()
+            {
+                spans.push(span);
             }
-        };
-        // A stop does not wait for the collector.
-        let _ = timeout(LAST_TIME, rest).await;
+            self.post(std::mem::take(&mut spans)).await;
+        }
     }
 
     /// Takes spans until there are enough for a POST, or the first has waited long enough. Cancel-safe: what was taken

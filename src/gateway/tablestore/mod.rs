@@ -167,6 +167,8 @@ pub(super) async fn serve(
     shared
         .counters
         .count_operation(operation, result, began.elapsed());
+    // Strangers fill no queue.
+    let span = span.filter(|_| signer.is_some());
     if let (Some(span), Some(operation)) = (span, operation) {
         let refused = result.err().map(|failure| failure.code.name());
         span.end(operation.name(), None, refused, began.elapsed());

@@ -13,10 +13,11 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http_body_util::Full;
 use hyper::{Method, Request, Uri};
-use hyper_rustls::HttpsConnector;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustls::{ClientConfig, RootCertStore};
 use sha2::Sha256;
 use tideline_base::trace::TraceParent;
 use xxhash_rust::xxh3::xxh3_128;
@@ -34,12 +35,19 @@ pub(super) struct Receiver {
 
 /// A client for HTTP and HTTPS that trusts what the system does. It follows no redirect.
 pub(crate) fn client() -> std::io::Result<Http> {
-    let connector = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_native_roots()?
-        .https_or_http()
-        .enable_http1()
-        .build();
-    Ok(Client::builder(TokioExecutor::new()).build(connector))
+    let builder = HttpsConnectorBuilder::new().with_native_roots()?;
+    Ok(client_of(builder.https_or_http().enable_http1().build()))
+}
+
+/// A client for HTTP that trusts nobody, and so needs no certificates of the system.
+pub(crate) fn plain_client() -> Http {
+    let trusted = ClientConfig::builder().with_root_certificates(RootCertStore::empty());
+    let builder = HttpsConnectorBuilder::new().with_tls_config(trusted.with_no_client_auth());
+    client_of(builder.https_or_http().enable_http1().build())
+}
+
+fn client_of(connector: HttpsConnector<HttpConnector>) -> Http {
+    Client::builder(TokioExecutor::new()).build(connector)
 }
 
 /// The bytes of a secret: those that `whsec_` and base64 stand for, else the text's.

@@ -2,8 +2,8 @@
 //!
 //! Owns: the places in traces that appends were called with. Promises: a message has the one of its own append or none,
 //! for [`AGE_MAX_MS`] and as long as [`KEPT_MAX`] newer ones have not taken its place; an append without one costs
-//! nothing, and a message that is newer than all that have one costs a look at a number. Must not: be needed: none of
-//! this is stored.
+//! nothing, nor does a message that is sent where no append had one; old messages cost no lock. Must not: be needed:
+//! none of this is stored.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,15 +69,18 @@ impl Traces {
     ) {
         // The log's lock has passed on what the writer did before.
         let newest = self.newest.load(Ordering::Relaxed);
+        if newest == 0 {
+            return;
+        }
+        let times = now_ms().saturating_sub(AGE_MAX_MS)..=newest;
         let mut messages = messages
-            .filter(|message| message.timestamp <= newest)
+            .filter(|message| times.contains(&message.timestamp))
             .peekable();
         if messages.peek().is_none() {
             return;
         }
-        let oldest = now_ms().saturating_sub(AGE_MAX_MS);
         let kept = self.lock();
-        for message in messages.filter(|message| message.timestamp >= oldest) {
+        for message in messages {
             let told = Told {
                 sequence: message.sequence,
                 timestamp: message.timestamp,

@@ -37,9 +37,10 @@ use tideline_wire::centrifuge::{
 use tideline_wire::{Failure, Reason, Reply};
 
 /// The caller, and what it calls.
+#[derive(Clone)]
 struct Backend {
     caller: Caller,
-    admitted: Admitted,
+    admitted: Arc<Admitted>,
     /// It has shown the key of the configuration, which may do everything in every channel.
     is_own: bool,
     options: Arc<Options>,
@@ -221,7 +222,7 @@ fn enter(
     caller.asker = admitted.asker().clone();
     Ok(Backend {
         caller,
-        admitted,
+        admitted: Arc::new(admitted),
         is_own,
         options: Arc::clone(options),
         shared: Arc::clone(shared),
