@@ -114,14 +114,14 @@ impl Acts {
         self.act(b'J', ms.cast_unsigned(), &[]);
     }
 
-    /// A fault of the disk at the call that is so many from now.
-    pub(crate) fn arm(&mut self, fault: Fault, countdown: u32) {
-        self.act(b'F', countdown, &[fault as u8]);
+    pub(crate) fn arm(&mut self, armed: Armed) {
+        let about = [armed.fault as u8, u8::from(armed.of_log)];
+        self.act(b'F', armed.countdown, &about);
     }
 }
 
 /// What may happen to the disk; the numbers are those of `machine.h`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     WriteFails = 1,
     Full = 2,
@@ -129,10 +129,15 @@ pub(crate) enum Fault {
     SyncFails = 4,
     Kill = 5,
     PowerCut = 6,
-    /// At a sync of a commit log.
-    LogKill = 7,
-    /// While a commit log is being synced.
-    LogPowerCut = 8,
+}
+
+/// A fault of the disk, and at which call from the start it comes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Armed {
+    pub(crate) fault: Fault,
+    /// Only calls about a commit log are counted.
+    pub(crate) of_log: bool,
+    pub(crate) countdown: u32,
 }
 
 /// How a life of the server begins.

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::Fault;
+use crate::machine::{Armed, Fault};
 use crate::random::Random;
 
 const MS: u64 = 1_000_000;
@@ -33,22 +33,21 @@ pub(crate) enum Disturbs {
 /// What one life of the server brings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Life {
-    /// Faults of the disk, and at which call each comes, counted from the start.
-    pub(crate) armed: Vec<(Fault, u32)>,
+    /// A fault of the disk.
+    pub(crate) armed: Option<Armed>,
     /// How it ends, and when at the latest.
     pub(crate) end: Option<(u64, Ends)>,
 }
 
 impl Life {
+    fn has(&self, faults: &[Fault]) -> bool {
+        self.armed
+            .is_some_and(|armed| faults.contains(&armed.fault))
+    }
+
     /// Whether the disk fails, so that the server may end by itself.
     pub(crate) fn has_disk_faults(&self) -> bool {
-        let fails = |fault| {
-            matches!(
-                fault,
-                Fault::SyncFails | Fault::WriteFails | Fault::WriteShort | Fault::Full
-            )
-        };
-        self.armed.iter().any(|(fault, _)| fails(*fault))
+        self.armed.is_some() && !self.has(&[Fault::PowerCut, Fault::Kill])
     }
 }
 
@@ -118,11 +117,9 @@ pub(crate) enum Does {
     List,
 }
 
-const FAULTS: [Fault; 10] = [
-    Fault::LogPowerCut,
-    Fault::LogPowerCut,
-    Fault::LogPowerCut,
-    Fault::LogKill,
+const FAULTS: [Fault; 8] = [
+    Fault::PowerCut,
+    Fault::PowerCut,
     Fault::PowerCut,
     Fault::Kill,
     Fault::SyncFails,
@@ -159,7 +156,7 @@ impl Plan {
             settings: settings(random),
             disturbances: Vec::new(),
             needs_restart: false,
-            sizes: *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000)]),
+            sizes: *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000), (40_000, 60_000)]),
             latency: *random.one(&[3_000, 2 * MS, 2 * MS]),
             away: *random.one(&[300, 300, 4_000]) * MS,
             last_appends: *random.one(&[1, 4, 12]),
@@ -213,19 +210,31 @@ impl Plan {
         let after = random.below(self.longest);
         let how = *random.one(&[Ends::Kill, Ends::PowerCut, Ends::PowerCut, Ends::Terminate]);
         life.end = random.percent(70).then_some((after, how));
-        let drawn = random.percent(90).then(|| *random.one(&FAULTS));
-        let drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
-        let bounds = match drawn {
-            Some(Fault::LogPowerCut | Fault::LogKill) => [4, 20, 60, 100],
-            _ => [30, 100, 400, 1_000],
+        let mut drawn = random.percent(90).then(|| *random.one(&FAULTS));
+        drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
+        let of_log = random.percent(60);
+        let bounds = match of_log {
+            true => [6, 20, 60, 200],
+            false => [30, 100, 400, 1_000],
         };
         let bound = *random.one(&bounds);
-        let calls = 1 + random.below(bound) as u32;
-        life.armed.extend(drawn.map(|fault| (fault, calls)));
-        let stops =
-            |(fault, _): &(Fault, u32)| matches!(fault, Fault::SyncFails | Fault::WriteFails);
-        self.needs_restart |= life.armed.iter().any(stops);
-        if life.has_disk_faults() && random.percent(50) {
+        let mut armed = drawn.map(|fault| Armed {
+            fault,
+            of_log,
+            countdown: 1 + random.below(bound) as u32,
+        });
+        // What a kill has left is often lost to a power cut soon after.
+        let is_killed = self.lives.last();
+        if is_killed.is_some_and(|last| last.has(&[Fault::Kill])) && random.percent(50) {
+            armed = Some(Armed {
+                fault: Fault::PowerCut,
+                of_log: true,
+                countdown: 1 + random.below(12) as u32,
+            });
+        }
+        life.armed = armed;
+        self.needs_restart |= life.has(&[Fault::SyncFails, Fault::WriteFails]);
+        if life.has_disk_faults() && random.percent(30) {
             life.end = Some((after, Ends::PowerCut));
         }
         life

@@ -338,9 +338,9 @@ impl<'a> World<'a> {
         };
         self.machine = Some(Machine::start(&birth).expect("the server can be started"));
         self.disk_may_fail = plan.has_disk_faults();
-        for (fault, countdown) in plan.armed {
-            self.acts.arm(fault, countdown);
-        }
+        plan.armed
+            .into_iter()
+            .for_each(|armed| self.acts.arm(armed));
         if let Some((after, how)) = plan.end {
             let life = self.life;
             self.come(after, Comes::End(how, life));

@@ -350,7 +350,9 @@ fn give_back_large_pieces() {
     ONCE.call_once(|| {
         // SAFETY: it sets a number of glibc's allocator, under a lock of its own.
         let is_set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
-        assert_eq!(is_set, 1, "glibc takes all up to half of an arena");
+        // The allocator of a sanitizer has no such number.
+        let is_taken = is_set == 1 || cfg!(fuzzing);
+        assert!(is_taken, "glibc takes all up to half of an arena");
     });
 }
 

@@ -15,34 +15,36 @@
 
 enum { INODES = 1 << 16, INODES_FILE = 1002, ARMED = 8 };
 
-static struct { enum fault fault; uint32_t countdown; } armed[ARMED];
+static struct { enum fault fault; int of_log; uint32_t countdown; } armed[ARMED];
 static uint64_t full_until;
 static int slowness = -1;
 static uint64_t *inodes;
 static uint64_t inode_count;
 
-void arm(enum fault fault, uint32_t countdown) {
+/* `of_log`: only calls about a commit log are counted. */
+void arm(enum fault fault, int of_log, uint32_t countdown) {
     for (int i = 0; i < ARMED; i++) {
         if (armed[i].countdown) continue;
-        armed[i].fault = fault, armed[i].countdown = countdown;
+        armed[i].fault = fault, armed[i].of_log = of_log, armed[i].countdown = countdown;
         return;
     }
 }
 
-/* Whether such a fault is due at this call. */
-static int strikes(enum fault fault) {
+/* Whether such a fault is due at this call, which is about a file or about names (-1). */
+static int strikes(enum fault fault, int fd) {
     int is_due = 0;
     for (int i = 0; i < ARMED; i++) {
-        if (armed[i].fault == fault && armed[i].countdown && !--armed[i].countdown) is_due = 1;
+        if (armed[i].fault != fault || !armed[i].countdown || (armed[i].of_log && !is_of_log(fd))) continue;
+        if (!--armed[i].countdown) is_due = 1;
     }
     if (is_due) note("fault", fault, 0, 0);
     return is_due;
 }
 
 /* At each call that changes the disk the machine may end. */
-static void may_end(void) {
-    if (strikes(KILL)) finish('K', 0);
-    if (strikes(POWER_CUT)) cut_power();
+static void may_end(int fd) {
+    if (strikes(KILL, fd)) finish('K', 0);
+    if (strikes(POWER_CUT, fd)) cut_power();
 }
 
 static const char *path(const char *from, char *to) {
@@ -94,7 +96,7 @@ static long open_file(const char *given, int flags, int mode) {
     const char *name = path(given, to);
     struct stat before;
     int was_there = RAW(SYS_stat, name, &before) == 0;
-    if (is_ours(name) && (flags & (O_CREAT | O_TRUNC))) may_end();
+    if (is_ours(name) && (flags & (O_CREAT | O_TRUNC))) may_end(-1);
     int empties = is_ours(name) && was_there && (flags & O_TRUNC);
     long fd = RAW(SYS_open, name, (long)(empties ? flags & ~O_TRUNC : flags), (long)mode);
     if (fd < 0 || !is_ours(name)) return fd;
@@ -145,11 +147,11 @@ static long room_of(struct statfs *to) {
 
 /* One write, perhaps a part of it, perhaps none. */
 static long write_bytes(int fd, const unsigned char *bytes, size_t count, int64_t at) {
-    may_end();
-    if (strikes(WRITE_EIO)) return -EIO;
-    if (strikes(WRITE_ENOSPC)) full_until = now + below(3000000000u);
+    may_end(fd);
+    if (strikes(WRITE_EIO, fd)) return -EIO;
+    if (strikes(WRITE_ENOSPC, fd)) full_until = now + below(3000000000u);
     if (now < full_until) return -ENOSPC;
-    if (strikes(WRITE_SHORT) && count > 1) count = 1 + below(count - 1);
+    if (strikes(WRITE_SHORT, fd) && count > 1) count = 1 + below(count - 1);
     return write_tracked(fd, bytes, count, at);
 }
 
@@ -171,7 +173,7 @@ static long write_file(long nr, long *a) {
 }
 
 static long resize(int fd, uint64_t size) {
-    may_end();
+    may_end(fd);
     return is_tracked(fd) ? resize_tracked(fd, size) : RAW(SYS_ftruncate, (long)fd, (long)size);
 }
 
@@ -179,14 +181,13 @@ static long sync_file(int fd) {
     /* Some disks are slow: then something is always on its way. */
     if (slowness < 0) slowness = below(3) ? 0 : 7;
     uint64_t up_to = changes_made(), ns = (20000 + below(1000000)) << below((uint64_t)slowness + 1);
-    int of_log = is_of_log(fd);
-    if (strikes(KILL) || (of_log && strikes(LOG_KILL))) finish('K', 0);
+    if (strikes(KILL, fd)) finish('K', 0);
     /* The power goes while the disk is slow: whoever did not wait for it has told of what is lost. */
-    int goes = strikes(POWER_CUT) || (of_log && strikes(LOG_POWER_CUT));
+    int goes = strikes(POWER_CUT, fd);
     if (goes || below(20) == 0) ns *= 50;
     wait_until(SLEEP, now + ns);
     if (goes) cut_power();
-    int fails = strikes(SYNC_EIO);
+    int fails = strikes(SYNC_EIO, fd);
     synced(fd, up_to, fails);
     return fails ? -EIO : 0;
 }
@@ -202,15 +203,15 @@ static long names(long nr, long *a) {
     const char *one = path((char *)a[nr == SYS_unlinkat || nr == SYS_linkat || nr == SYS_readlinkat || nr == SYS_fchmodat], one_room);
     const char *other = nr == SYS_rename ? path((char *)a[1], other_room) : nr == SYS_linkat ? path((char *)a[3], other_room) : NULL;
     switch (nr) {
-    case SYS_mkdir: may_end(); return made(one, RAW(nr, one, a[1]));
-    case SYS_unlink: may_end(); return removed(one, 0);
-    case SYS_rmdir: may_end(); return removed(one, 1);
+    case SYS_mkdir: may_end(-1); return made(one, RAW(nr, one, a[1]));
+    case SYS_unlink: may_end(-1); return removed(one, 0);
+    case SYS_rmdir: may_end(-1); return removed(one, 1);
     case SYS_unlinkat:
         if ((int)a[0] != AT_FDCWD && !is_ours(one)) one = below_folder((int)a[0], (char *)a[1], other_room);
-        may_end();
+        may_end(-1);
         return removed(one, (a[2] & AT_REMOVEDIR) != 0);
-    case SYS_rename: may_end(); return renamed(one, other);
-    case SYS_linkat: may_end(); return made(other, RAW(nr, a[0], one, a[2], other, a[4]));
+    case SYS_rename: may_end(-1); return renamed(one, other);
+    case SYS_linkat: may_end(-1); return made(other, RAW(nr, a[0], one, a[2], other, a[4]));
     case SYS_chmod: case SYS_access: return RAW(nr, one, a[1]);
     case SYS_readlink: return RAW(nr, one, a[1], a[2]);
     default: return RAW(nr, a[0], one, a[2], a[3]);

@@ -33,8 +33,8 @@ struct thread {
     char name[16];
 };
 
-/* What happens to the disk at the call that `countdown` reaches. Of the last two only syncs of a commit log count. */
-enum fault { NONE, WRITE_EIO, WRITE_ENOSPC, WRITE_SHORT, SYNC_EIO, KILL, POWER_CUT, LOG_KILL, LOG_POWER_CUT };
+/* What happens to the disk at the call that `countdown` reaches. */
+enum fault { NONE, WRITE_EIO, WRITE_ENOSPC, WRITE_SHORT, SYNC_EIO, KILL, POWER_CUT };
 
 #pragma GCC visibility push(hidden)
 extern __thread struct thread *self;
@@ -73,7 +73,7 @@ void from_driver(char kind, uint32_t number, const unsigned char *bytes, uint32_
 
 /* disk.c */
 long disk_call(long nr, long *a);
-void arm(enum fault fault, uint32_t countdown);
+void arm(enum fault fault, int of_log, uint32_t countdown);
 void cut_power(void) __attribute__((noreturn));
 void remember_disk(void);
 

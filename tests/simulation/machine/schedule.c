@@ -152,7 +152,7 @@ static void driver_turn(void) {
         case 'P': cut_power();
         case 'T': signal_server(15); break;
         case 'J': wall_offset += (int32_t)number * 1000000LL; break;
-        case 'F': arm(what[0], number); break;
+        case 'F': arm(what[0], what[1], number); break;
         default: from_driver(kind, number, what, bytes);
         }
     }
@@ -241,6 +241,7 @@ void copied(void) {
     if (!me || me->inside || --copies_left > 0) return;
     me->inside++;
     copies_left = 1 + (int)below(copies);
+    now += 100 + below(900);
     hand_over();
     me->inside--;
 }

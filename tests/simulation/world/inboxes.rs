@@ -1,6 +1,6 @@
 //! Timelines whose messages are written into the inboxes of their members.
 //!
-//! Owns: who makes them so, and what must be in inboxes in the end. Promises: of each member that never leaves, an inbox
+//! Owns: who makes them so, and what must be in inboxes in the end. Promises: the inbox of a member that never leaves
 //! has each message that was sent after both were certain, once; no inbox has a message twice. Must not: ask for
 //! anything in the end; the reader does.
 

@@ -64,8 +64,10 @@ impl Partitions {
             });
             for id in map.ids() {
                 let born = map.share(id).map_or(Position(1), |share| share.begins);
-                let before = Position(born.0 - u64::from(!faults::is_named("born_one_late")));
-                let begin = || begin(id, before);
+                let is_late = faults::is_named("born_one_late");
+                // The first batch is the mark of the birth.
+                let after = if is_late { born.0 + 1 } else { born.0 - 1 };
+                let begin = || begin(id, Position(after));
                 running.entry(id).or_insert_with(begin);
             }
         };
