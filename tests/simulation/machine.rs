@@ -47,6 +47,8 @@ pub(crate) enum Said {
     Sent(u32, Vec<u8>),
     /// It closed a connection.
     Closed(u32),
+    /// A sync takes long: a good moment to look at what is not certain yet.
+    Syncs,
     /// The process is gone.
     Ended(End),
 }
@@ -115,7 +117,7 @@ impl Acts {
     }
 
     pub(crate) fn arm(&mut self, armed: Armed) {
-        let about = [armed.fault as u8, u8::from(armed.of_log)];
+        let about = [armed.fault as u8, armed.about as u8];
         self.act(b'F', armed.countdown, &about);
     }
 }
@@ -131,12 +133,22 @@ pub(crate) enum Fault {
     PowerCut = 6,
 }
 
+/// Which calls are counted; the numbers are those of `machine.h`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum About {
+    /// All that change the disk.
+    Any = 0,
+    /// Those about a commit log.
+    Log = 1,
+    /// Those about a commit log with bytes of a process that was killed.
+    Inherited = 2,
+}
+
 /// A fault of the disk, and at which call from the start it comes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Armed {
     pub(crate) fault: Fault,
-    /// Only calls about a commit log are counted.
-    pub(crate) of_log: bool,
+    pub(crate) about: About,
     pub(crate) countdown: u32,
 }
 
@@ -241,6 +253,10 @@ impl Machine {
             let end = match kind {
                 b'L' => {
                     all.push(Said::Listens);
+                    continue;
+                }
+                b'I' => {
+                    all.push(Said::Syncs);
                     continue;
                 }
                 b'D' => {

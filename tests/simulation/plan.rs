@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::{Armed, Fault};
+use crate::machine::{About, Armed, Fault};
 use crate::random::Random;
 
 const MS: u64 = 1_000_000;
@@ -212,24 +212,23 @@ impl Plan {
         life.end = random.percent(70).then_some((after, how));
         let mut drawn = random.percent(90).then(|| *random.one(&FAULTS));
         drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
-        let of_log = random.percent(60);
-        let bounds = match of_log {
-            true => [6, 20, 60, 200],
-            false => [30, 100, 400, 1_000],
+        let (about, bounds) = match random.percent(60) {
+            true => (About::Log, [6, 20, 60, 200]),
+            false => (About::Any, [30, 100, 400, 1_000]),
         };
         let bound = *random.one(&bounds);
         let mut armed = drawn.map(|fault| Armed {
             fault,
-            of_log,
+            about,
             countdown: 1 + random.below(bound) as u32,
         });
         // What a kill has left is often lost to a power cut soon after.
         let is_killed = self.lives.last();
-        if is_killed.is_some_and(|last| last.has(&[Fault::Kill])) && random.percent(50) {
+        if is_killed.is_some_and(|last| last.has(&[Fault::Kill])) && random.percent(70) {
             armed = Some(Armed {
                 fault: Fault::PowerCut,
-                of_log: true,
-                countdown: 1 + random.below(12) as u32,
+                about: About::Inherited,
+                countdown: 1 + random.below(3) as u32,
             });
         }
         life.armed = armed;

@@ -262,6 +262,7 @@ impl<'a> World<'a> {
         for said in said {
             match said {
                 Said::Listens => {}
+                Said::Syncs => self.look_around(),
                 Said::Sent(connection, bytes) => self.sent(connection, bytes),
                 Said::Closed(connection) => self.arrives(connection, false, Comes::Cut(connection)),
                 Said::Ended(how) => end = Some(how),
@@ -416,6 +417,18 @@ impl<'a> World<'a> {
             self.moves_subscription(at);
         }
         self.flush(at);
+    }
+
+    /// Clients that wait for nothing read.
+    fn look_around(&mut self) {
+        for at in 0..self.plan.clients.min(self.clients.len()) {
+            if self.phase == Phase::Works && self.clients[at].is_idle() {
+                for timeline in self.plan.timelines.clone() {
+                    self.ask(at, |chooser, client| chooser.read(client, &timeline));
+                }
+                self.flush(at);
+            }
+        }
     }
 
     /// A client asks what is chosen.

@@ -15,26 +15,29 @@
 
 enum { INODES = 1 << 16, INODES_FILE = 1002, ARMED = 8 };
 
-static struct { enum fault fault; int of_log; uint32_t countdown; } armed[ARMED];
+static struct { enum fault fault; enum about about; uint32_t countdown; } armed[ARMED];
 static uint64_t full_until;
 static int slowness = -1;
 static uint64_t *inodes;
 static uint64_t inode_count;
 
-/* `of_log`: only calls about a commit log are counted. */
-void arm(enum fault fault, int of_log, uint32_t countdown) {
+void arm(enum fault fault, enum about about, uint32_t countdown) {
     for (int i = 0; i < ARMED; i++) {
         if (armed[i].countdown) continue;
-        armed[i].fault = fault, armed[i].of_log = of_log, armed[i].countdown = countdown;
+        armed[i].fault = fault, armed[i].about = about, armed[i].countdown = countdown;
         return;
     }
+}
+
+static int is_about(enum about about, int fd) {
+    return about == ANY || (is_of_log(fd) && (about == LOG || is_inherited(fd)));
 }
 
 /* Whether such a fault is due at this call, which is about a file or about names (-1). */
 static int strikes(enum fault fault, int fd) {
     int is_due = 0;
     for (int i = 0; i < ARMED; i++) {
-        if (armed[i].fault != fault || !armed[i].countdown || (armed[i].of_log && !is_of_log(fd))) continue;
+        if (armed[i].fault != fault || !armed[i].countdown || !is_about(armed[i].about, fd)) continue;
         if (!--armed[i].countdown) is_due = 1;
     }
     if (is_due) note("fault", fault, 0, 0);
@@ -184,7 +187,10 @@ static long sync_file(int fd) {
     if (strikes(KILL, fd)) finish('K', 0);
     /* The power goes while the disk is slow: whoever did not wait for it has told of what is lost. */
     int goes = strikes(POWER_CUT, fd);
-    if (goes || below(20) == 0) ns *= 50;
+    if (goes || below(20) == 0) {
+        ns *= 50;
+        tell('I', 0, "", 0);
+    }
     wait_until(SLEEP, now + ns);
     if (goes) cut_power();
     int fails = strikes(SYNC_EIO, fd);

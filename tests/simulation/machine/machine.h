@@ -36,6 +36,9 @@ struct thread {
 /* What happens to the disk at the call that `countdown` reaches. */
 enum fault { NONE, WRITE_EIO, WRITE_ENOSPC, WRITE_SHORT, SYNC_EIO, KILL, POWER_CUT };
 
+/* Which calls are counted: those about any file, a commit log, or a log with bytes of a process that was killed. */
+enum about { ANY, LOG, INHERITED };
+
 #pragma GCC visibility push(hidden)
 extern __thread struct thread *self;
 extern uint64_t now;           /* ns since the machine began */
@@ -73,7 +76,7 @@ void from_driver(char kind, uint32_t number, const unsigned char *bytes, uint32_
 
 /* disk.c */
 long disk_call(long nr, long *a);
-void arm(enum fault fault, int of_log, uint32_t countdown);
+void arm(enum fault fault, enum about about, uint32_t countdown);
 void cut_power(void) __attribute__((noreturn));
 void remember_disk(void);
 

@@ -18,6 +18,7 @@ struct change {
     enum kind kind;
     int file;                      /* of WRITTEN and RESIZED */
     int is_doubtful;               /* a sync of it failed */
+    uint32_t life;                 /* of the process that made it */
     uint64_t number, at, count, old_count;
     unsigned char *bytes;          /* the old ones, then the new ones; or the name, and the other name */
     int undo;                      /* the file in `undo` that was in the way */
@@ -31,6 +32,7 @@ static struct disk {
     uint64_t files[FILES];         /* the system's numbers; each has a name in `undo` */
     uint64_t certain[FILES];       /* so long is each at least after a cut */
     int file_count, undo_count;
+    uint32_t life;
     enum sort sort;                /* LAX: a sync makes all names certain, as ext4 does it */
     unsigned char room[];
 } *const disk = (struct disk *)0x200000000000;
@@ -48,10 +50,21 @@ void remember_disk(void) {
     long at = RAW(SYS_mmap, disk, (long)size, (long)(PROT_READ | PROT_WRITE), (long)(MAP_SHARED | MAP_FIXED_NOREPLACE), fd, 0L);
     if (at != (long)disk) die("where to remember the disk", at);
     RAW(SYS_close, fd);
+    disk->life++;
 }
 
 int is_tracked(int fd) { return fd >= 0 && fd < FDS && of_fd[fd]; }
 int is_of_log(int fd) { return is_tracked(fd) && is_log[fd]; }
+
+/* Whether it holds bytes of a process that was killed. */
+int is_inherited(int fd) {
+    for (uint64_t i = 0; is_tracked(fd) && i < disk->change_count; i++) {
+        struct change *one = &disk->changes[i];
+        if (one->kind == WRITTEN && one->file == of_fd[fd] - 1 && one->life < disk->life) return 1;
+    }
+    return 0;
+}
+
 uint64_t changes_made(void) { return disk->number; }
 
 /* The name that an open folder was opened by; empty = it is none. */
@@ -68,7 +81,7 @@ static struct change *change(enum kind kind) {
     if (disk->change_count == CHANGES) die("so many changes without a sync", CHANGES);
     struct change *one = &disk->changes[disk->change_count++];
     clear(one, sizeof *one);
-    one->kind = kind, one->number = ++disk->number;
+    one->kind = kind, one->number = ++disk->number, one->life = disk->life;
     return one;
 }
 
