@@ -153,7 +153,7 @@ impl Salvage {
 
     /// Whether nobody knows what a run had under a key of which the log does not tell all.
     fn is_unknown(&self, place: &Place, key: &[u8]) -> bool {
-        place.lacks(&*self.rules, key) && !(self.is_in_log(place) && !self.log.contains_key(key))
+        place.lacks(&*self.rules, key) && (!self.is_in_log(place) || self.log.contains_key(key))
     }
 }
 
