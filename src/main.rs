@@ -102,9 +102,13 @@ fn options_of(command: &mut Command) -> Options {
             data: args.data.take(),
             ..Options::default()
         },
-        Command::Restore(RestoreArgs { settings, .. })
-        | Command::Repair(RepairArgs { settings, .. }) => Options {
+        Command::Restore(RestoreArgs { settings, .. }) => Options {
             config: settings.config.take(),
+            ..Options::default()
+        },
+        Command::Repair(RepairArgs { settings, data, .. }) => Options {
+            config: settings.config.take(),
+            data: Some(std::mem::take(data)),
             ..Options::default()
         },
         Command::Partition {
@@ -147,7 +151,10 @@ fn run(mut command: Command, before: Options, out: &mut Output) -> Result<(), Fa
             let runtime = tokio::runtime::Runtime::new()?;
             runtime.block_on(backup(&config, &args, out))
         }
-        Command::Repair(args) => repair(&args, &limits, out),
+        Command::Repair(args) => {
+            let runtime = tokio::runtime::Runtime::new()?;
+            runtime.block_on(repair(&config, &args, out))
+        }
         Command::Restore(args) => restored(&args, &limits, out),
         Command::Verify { data, .. } => Ok(verified(&data, &limits, out)?),
         Command::Dump { data, timeline, .. } => {

@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigError};
 use crate::data_directory::{Store, StoreFailure, fit_partitions, partitions_of};
 use crate::feed::Feed;
-use crate::gateway::{Access, Gateway, Options as GatewayOptions, changes_body};
+use crate::gateway::{Access, Gateway, Options as GatewayOptions, Spans, changes_body};
 use crate::health::{Health, Scrape};
 use crate::metrics::{Metrics, Upkeep};
 use crate::offsite::Offsite;
@@ -54,7 +54,7 @@ pub struct Server {
     keys: CancellationToken,
     reshaper: Reshaper,
     backups: Backups,
-    /// Ends the hold of streams on the logs, and the looks at how the server is.
+    /// Ends the hold of streams on the logs, the looks at how the server is, and the sending of spans.
     streams: CancellationToken,
     partitions: Partitions,
     admin: Arc<Admin>,
@@ -159,6 +159,10 @@ impl Server {
         let timers = Timers::start(&partitions, timelines.clone(), &metrics, &tasks);
         let backfill = Backfill::start(&tables, &metrics, &tasks);
         let streams = hold_for_streams(config, &tables, &tasks);
+        let environment = |name: &str| std::env::var(name).ok();
+        let sending = (&tasks, streams.clone());
+        let spans = Spans::start(environment, &clock, &metrics, sending);
+        let spans = spans.map_err(StartError::Setting)?;
         let configured = config.webhooks();
         let configured = configured.map_err(|error| StartError::Setting(error.0))?;
         let webhooks = Webhooks::start(
@@ -222,7 +226,7 @@ impl Server {
             (timelines, people),
             (tables, webhooks.clone(), access.clone()),
             (feed.clone(), reshaper.clone(), backups.clone()),
-            clock,
+            (clock, spans),
             (Arc::<Admin>::clone(&admin), health),
         )
         .map_err(|error| StartError::Listen(config.listen, error))?;

@@ -554,6 +554,8 @@ export type FeedMessage = {
   "timeline": string;
   /** When it was committed, ms since 1970; never falls within a timeline. */
   "timestamp": number;
+  /** The `traceparent` of the call that appended it: in a push or a webhook's POST within a minute of that, else absent. */
+  "traceparent"?: string | null;
 };
 
 /** How a column is compared. */
@@ -673,6 +675,8 @@ export type Message = {
   "sequence": number;
   /** When it was committed, ms since 1970; never falls within a timeline. */
   "timestamp": number;
+  /** The `traceparent` of the call that appended it: in a push or a webhook's POST within a minute of that, else absent. */
+  "traceparent"?: string | null;
 };
 
 /** A table or an index. */

@@ -17,3 +17,4 @@ pub mod ordered;
 pub mod request;
 pub mod secret;
 pub mod tls;
+pub mod trace;

@@ -38,7 +38,7 @@ impl Said {
     pub(crate) fn add_request(&mut self, request: &Request) {
         self.put("request", (*request.id).into());
         if let Some(trace) = &request.trace {
-            self.put("trace", (**trace).into());
+            self.put("trace", trace.trace_id().to_string().into());
         }
     }
 

@@ -8,6 +8,8 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::trace::TraceParent;
+
 tokio::task_local! {
     static CURRENT: Request;
 }
@@ -17,8 +19,8 @@ tokio::task_local! {
 pub struct Request {
     /// Its ID.
     pub id: Arc<str>,
-    /// The ID of the trace that it is a part of, if its caller said one.
-    pub trace: Option<Box<str>>,
+    /// The place in a trace that caused it, if its caller said one.
+    pub trace: Option<TraceParent>,
 }
 
 impl Request {
@@ -38,7 +40,7 @@ impl fmt::Display for Request {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "request={:?}", self.id)?;
         match &self.trace {
-            Some(trace) => write!(out, " trace={trace:?}"),
+            Some(trace) => write!(out, " trace=\"{}\"", trace.trace_id()),
             None => Ok(()),
         }
     }

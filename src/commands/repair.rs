@@ -1,30 +1,40 @@
-//! `tideline repair DATA`: damaged images made anew from the log, or with a backup.
+//! `tideline repair DATA`: damaged images made anew from the log, with a backup, or of what can still be read.
 //!
-//! Owns: the arguments, and what is printed. Promises: what is damaged and what is going to be done is printed before
-//! it is done; in the end the directory is verified. Must not: know how an image is made;
-//! `src/store/partition/backup/repair.rs` does.
+//! Owns: the arguments, the order of the steps of a repair with a loss, and what is printed. Promises: what is damaged,
+//! what is going to be done and what is lost is printed before it is done; in the end the directory is verified. Must
+//! not: know how an image is made (`src/store/partition/backup/repair.rs`), or what becomes of a timeline that has lost
+//! rows (`src/timelines/timeline/check/mend.rs`).
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
 use super::remote::RemoteError;
 use super::verify::verified;
-use crate::config::ConfigFile;
-use crate::partition::Repair;
+use crate::clock::Clock;
+use crate::config::{Config, ConfigFile};
+use crate::ids::PartitionId;
+use crate::metrics::Metrics;
+use crate::partition::{Partitions, Repair, RepairFrom, finish_renewal};
 use crate::people::People;
 use crate::table::Catalog;
-use crate::timeline::Limits;
+use crate::timeline::{Losses, Mend, Timelines};
 
 /// What is repaired, and of what.
 #[derive(Debug, Args)]
 pub struct RepairArgs {
     /// The data directory.
-    data: PathBuf,
+    pub data: PathBuf,
     /// The folder of a backup of this directory; needed where the log does not reach back to the first batch.
     #[arg(long, value_name = "BACKUP")]
     from: Option<PathBuf>,
+    /// Where log and backup do not help, keep what can be read of a damaged image, and give up the rest: it is printed
+    /// what that is. The directory gets a new history, by which clients are told.
+    #[arg(long)]
+    accept_loss: bool,
     /// Print what is damaged and what would be done, and change nothing.
     #[arg(long)]
     dry_run: bool,
@@ -36,10 +46,65 @@ pub struct RepairArgs {
 /// Lines about what is damaged, for each partition; `verify` prints all.
 const PROBLEMS_SHOWN: usize = 10;
 
-/// Repairs a data directory that no server uses.
-pub fn repair(args: &RepairArgs, limits: &Limits, out: &mut dyn Write) -> Result<(), RemoteError> {
-    let rules = People::rules(limits, Catalog::default());
-    let repair = Repair::plan(&args.data, args.from.as_deref(), &rules)?;
+/// What is lost moves while merges go on, so it is looked at again after it was dealt with; so often.
+const ROUNDS: u32 = 5;
+
+/// Repairs a data directory that no server uses: that of `config`.
+pub async fn repair(
+    config: &Config,
+    args: &RepairArgs,
+    out: &mut dyn Write,
+) -> Result<(), RemoteError> {
+    let limits = config.timeline_limits();
+    let rules = People::rules(&limits, Catalog::default());
+    if !args.dry_run {
+        finish_renewal(&config.data, &rules)?;
+    }
+    let mut told = HashSet::new();
+    for _ in 0..ROUNDS {
+        let mut repair = Repair::plan(&config.data, args.from(), &rules)?;
+        if told.is_empty() {
+            tell(&repair, out)?;
+        }
+        let mends = mends(&repair)?;
+        for (partition, mend) in &mends {
+            let line = format!("LOST partition {partition}, {mend}");
+            if told.insert(line.clone()) {
+                writeln!(out, "{line}")?;
+            }
+        }
+        out.flush()?;
+        if args.dry_run || repair.steps().is_empty() {
+            return Ok(());
+        }
+        if mends.iter().any(|(_, mend)| mend.is_change()) {
+            drop(repair);
+            settle(config, mends).await?;
+            continue;
+        }
+        for kept in repair.run()? {
+            let kept = kept.display();
+            writeln!(
+                out,
+                "the damaged image is in {kept}: remove it once you need it no more"
+            )?;
+        }
+        drop(repair);
+        return verified(&config.data, &limits, out);
+    }
+    Err("new damage is met again and again: look at the disk first".into())
+}
+
+impl RepairArgs {
+    fn from(&self) -> RepairFrom<'_> {
+        RepairFrom {
+            backup: self.from.as_deref(),
+            accepts_loss: self.accept_loss,
+        }
+    }
+}
+
+fn tell(repair: &Repair, out: &mut dyn Write) -> Result<(), RemoteError> {
     for step in repair.steps() {
         let problems = step.problems();
         for problem in problems.iter().take(PROBLEMS_SHOWN) {
@@ -53,17 +118,38 @@ pub fn repair(args: &RepairArgs, limits: &Limits, out: &mut dyn Write) -> Result
     if repair.steps().is_empty() {
         writeln!(out, "every image is whole: there is nothing to repair")?;
     }
-    out.flush()?;
-    if args.dry_run || repair.steps().is_empty() {
-        return Ok(());
+    Ok(())
+}
+
+/// What becomes of the timelines of each partition that has a loss.
+fn mends(repair: &Repair) -> Result<Vec<(PartitionId, Mend)>, RemoteError> {
+    let mut found = Vec::new();
+    for loss in repair.losses() {
+        let id = loss.partition;
+        let mut losses =
+            Losses::new(&loss.gaps).map_err(|what| format!("partition {id}: {what}"))?;
+        repair.rows_left(id, &mut |key, value| losses.take(key, value))?;
+        let mends = losses.mends(&repair.view(id)?);
+        found.extend(mends.into_iter().map(|mend| (id, mend)));
     }
-    for kept in repair.run()? {
-        let kept = kept.display();
-        writeln!(
-            out,
-            "the damaged image is in {kept}: remove it once you need it no more"
-        )?;
+    Ok(found)
+}
+
+/// Writes what becomes of them, as a server would: whenever it ends, each timeline is one that could be there.
+async fn settle(config: &Config, mends: Vec<(PartitionId, Mend)>) -> Result<(), RemoteError> {
+    let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
+    let limits = config.timeline_limits();
+    // Without the tables' definitions, which perhaps can't be read: of users' tables nothing is dropped then.
+    let rules = People::rules(&limits, Catalog::default());
+    let options = config.partition_options(&metrics);
+    let partitions = Partitions::open(&config.data, options, rules, Arc::clone(&clock))?;
+    let timelines = Timelines::with_policies(partitions.clone(), limits, config.policies(), clock);
+    let mut done = Ok(());
+    for (partition, mend) in mends {
+        if done.is_ok() && mend.is_change() {
+            done = timelines.mend(partition, mend).await;
+        }
     }
-    drop(repair);
-    verified(&args.data, limits, out)
+    partitions.close().await;
+    Ok(done.map_err(|error| format!("timelines can't be changed: {error:?}"))?)
 }

@@ -23,6 +23,7 @@ mod live;
 mod log_limit;
 mod outbox;
 mod session;
+mod spans;
 mod tablestore;
 pub mod webhook;
 mod woken;
@@ -34,6 +35,7 @@ pub use entrance::bootstrap::BOOTSTRAP_SOCKET;
 pub use entrance::door::Access;
 pub use http::files::File;
 pub use limits::{AddressLimits, CallerLimits, LimitOptions};
+pub use spans::Spans;
 pub use tablestore::{Credential, TablestoreOptions};
 
 use std::net::SocketAddr;
@@ -150,6 +152,7 @@ struct Shared {
     /// One scrape at a time: it takes a thread, and what it looks up is the same for all.
     scrapes: Arc<Semaphore>,
     counters: Counters,
+    spans: Spans,
     dialects: Dialects,
     metrics: Arc<Metrics>,
     /// Requests that come in or are not answered yet.
@@ -186,7 +189,7 @@ impl Gateway {
         (timelines, people): (Timelines, People),
         (tables, webhooks, access): (Tables, Webhooks, Option<Access>),
         (feed, reshaper, backups): (Feed, Reshaper, Backups),
-        clock: Arc<Clock>,
+        (clock, spans): (Arc<Clock>, Spans),
         (pages, health): (Arc<dyn Pages>, Health),
     ) -> std::io::Result<Gateway> {
         let address = listener.local_addr()?;
@@ -224,6 +227,7 @@ impl Gateway {
             address,
             scrapes: Arc::new(Semaphore::new(1)),
             counters: Counters::new(Arc::clone(&metrics)),
+            spans,
             metrics,
             dialects,
             hub: centrifuge::Hub::new(&options_metrics),

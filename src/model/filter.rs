@@ -17,6 +17,8 @@ use super::{Cell, RowRef, Value, ValueRef};
 
 /// Bytes that the compiled expressions of one filter may take together. So many take 5 ms to compile.
 pub const EXPRESSIONS_BYTES_MAX: usize = EXPRESSION_BYTES[3];
+/// The same of all filters of a batch.
+pub const REQUEST_EXPRESSIONS_BYTES_MAX: usize = 64 * EXPRESSIONS_BYTES_MAX;
 /// Sizes of compiled expressions, in steps; the last is the largest that there may be. The larger an expression, the
 /// longer it takes for each byte of text: so its weight is its step, divided by the first one.
 const EXPRESSION_BYTES: [usize; 4] = [1 << 12, 1 << 14, 1 << 16, 1 << 18];
@@ -151,6 +153,18 @@ impl Predicate {
             Predicate::Single(relation) => relation.transfer.is_some(),
             Predicate::Not(inner) => inner.is_costly(),
             Predicate::And(inner) | Predicate::Or(inner) => inner.iter().any(Predicate::is_costly),
+        }
+    }
+
+    /// About how many bytes its expressions take, compiled.
+    #[must_use]
+    pub fn expression_bytes(&self) -> usize {
+        match self {
+            Predicate::Single(relation) => relation.transfer.as_ref().map_or(0, Transfer::bytes),
+            Predicate::Not(inner) => inner.expression_bytes(),
+            Predicate::And(inner) | Predicate::Or(inner) => {
+                inner.iter().map(Predicate::expression_bytes).sum()
+            }
         }
     }
 

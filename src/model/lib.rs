@@ -38,7 +38,7 @@ pub use definition::{
 pub use error::Error;
 pub use filter::{
     Cast, ColumnPage, Comparator, Condition, EXPRESSIONS_BYTES_MAX, Effort, Existence, Filter,
-    Predicate, Relation, TooCostly, Transfer,
+    Predicate, REQUEST_EXPRESSIONS_BYTES_MAX, Relation, TooCostly, Transfer,
 };
 pub use key::{KeyColumn, KeyType, KeyValue, PrimaryKey, key_size};
 pub use read::{Asking, Direction, GetRange, Selection};

@@ -52,8 +52,9 @@ pub use tables::{TABLES_MAX, Tables};
 /// All that `timeline` and `people`, in the crate above, know of the store: a view, a transaction, a committed batch
 /// and what belongs to these.
 pub use tideline_store::partition::{
-    Batch, DropContext, Each, Entry, Holder, Map, Origin, Owner, Partitions, Purpose, ReadError,
-    Reason, Rows, Rules, Seal, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict, View,
+    Batch, DropContext, Each, Entry, Gap, Holder, Map, Origin, Owner, Partitions, Purpose,
+    ReadError, Reason, Rows, Rules, Seal, StoreError, SubmitError, TableCounts, Tail, Txn, Verdict,
+    View,
 };
 pub use virtual_table::{Touched, VirtualRows, Walk};
 pub use write::Written;

@@ -16,6 +16,7 @@ use super::messages::entry::Integers;
 use super::methods::{Method, Reply, Request};
 use super::push::Push;
 use super::reasons::Reason;
+use tideline_base::trace::TraceParent;
 
 /// A protocol that clients speak over a WebSocket.
 pub trait Dialect: fmt::Debug + Send + Sync + 'static {
@@ -105,6 +106,8 @@ pub struct Call {
     pub id: Option<Id>,
     /// Which method is called; `None` = that could not be made out, or there is none of that name.
     pub method: Option<Method>,
+    /// The place in a trace that it was called from.
+    pub traceparent: Option<TraceParent>,
     /// What to do, or why not.
     pub request: Result<Request, Failure>,
 }

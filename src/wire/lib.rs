@@ -11,6 +11,7 @@
 #[macro_use]
 mod listed;
 
+mod about;
 pub mod centrifuge;
 mod check;
 mod close;
@@ -21,6 +22,7 @@ mod limits;
 pub mod messages;
 mod methods;
 mod needs;
+pub mod otlp;
 mod params;
 pub mod people;
 pub mod push;

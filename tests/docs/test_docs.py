@@ -139,6 +139,8 @@ NOT_RUN = {
     },
     "packaging/README.md": {
         "cargo": BUILDS,
+        "rustup": BUILDS,
+        "CC_x86_64": BUILDS,
         "python3": BUILDS,
         "docker": BUILDS,
         "cd tests/packages": BUILDS,

@@ -75,7 +75,7 @@ ALL = {
     "D5": Test(
         "a disk that is full",
         [python("full_disk.py", "--binary", BINARY, "--fills", 30)],
-        [],
+        [("ack_before_log", python("full_disk.py", "--binary", BINARY, "--fills", 1), {"TIDELINE_FAULT": "ack_before_log"}, 1)],
     ),
     "D8": Test(
         "bits, pages and lengths of an image, 1,000 copies",

@@ -122,6 +122,7 @@ fn call(line: &str) -> Call {
         _ => Err(Reason::MethodNotFound.into()),
     };
     Call {
+        traceparent: None,
         id,
         method: request.as_ref().ok().map(Request::method),
         request,

@@ -39,6 +39,7 @@ class Client:
             options.setdefault("ssl", server.tls)
         self.socket = connect(server.url, **options)
         self.number = 0
+        self.around = {}  # further members of each request
         self.replies = {}
         self.pushes = collections.deque()
         if user is not None:
@@ -71,7 +72,7 @@ class Client:
     def ask(self, method, **params):
         """Sends a request and returns its number."""
         self.number += 1
-        self.send({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params})
+        self.send({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params, **self.around})
         return self.number
 
     def take(self, number):

@@ -38,7 +38,7 @@ def library():
 class Stepped(Server):
     """A server whose system clock the test sets."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, **environment):
         self.offset_path = os.path.join(directory, "offset")
         self.set(0)
         super().__init__(
@@ -49,15 +49,23 @@ class Stepped(Server):
                 "FAKETIME_NO_CACHE": "1",
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1",
                 "DONT_FAKE_MONOTONIC": "1",
+                **environment,
             },
         )
 
     def set(self, seconds):
         """Sets the system's clock to so many seconds ahead of the true time."""
-        with open(self.offset_path + ".new", "w") as file:
-            file.write(f"{seconds:+d}\n")
-        os.rename(self.offset_path + ".new", self.offset_path)
+        self.say(f"{seconds:+d}")
         self.offset = seconds
+
+    def stop_time(self):
+        """The system's clock stands still, at a whole second."""
+        self.say(time.strftime("%Y-%m-%d %H:%M:%S"))
+
+    def say(self, text):
+        with open(self.offset_path + ".new", "w") as file:
+            file.write(text + "\n")
+        os.rename(self.offset_path + ".new", self.offset_path)
 
 
 class Callers:
@@ -203,6 +211,41 @@ def test_steps_of_the_clock_stop_nothing(stepped):
         callers.check("small steps")
     assert stepped.stop() == 0
     assert "panicked" not in stepped.whole_log()
+
+
+def test_a_clock_that_stands_still_stops_nothing_but_time(stepped):
+    with Client(stepped) as client, Callers(stepped) as callers:
+        until(lambda: has(client, "w-0"))
+        callers.rest()
+        stepped.stop_time()
+        # One look at the clock may still be on its way.
+        until(lambda: client.call("ping")["time"] % 1000 == 0)
+        now = client.call("ping")["time"]
+        schedule(client, "soon", 1)
+        time.sleep(3)
+        assert client.call("ping")["time"] == now
+        assert not has(client, "soon")
+        stamps = [client.append("still") and client.call("message.get", timeline="still", sequence=n)["message"]["timestamp"] for n in (1, 2)]
+        assert stamps == [now, now]
+        stepped.set(0)
+        until(lambda: has(client, "soon"))
+        callers.check("a clock that stood still")
+    assert stepped.stop() == 0
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")
+def test_control_a_server_that_a_step_stops_is_noticed(tmp_path):
+    server = Stepped(str(tmp_path), TIDELINE_FAULT="clock_deadlock").start()
+    try:
+        with Client(server) as client, Callers(server) as callers:
+            until(lambda: has(client, "w-0"))
+            callers.rest()
+            server.set(2 * HOUR)
+            until(lambda: callers.failed, 30)
+        with pytest.raises(AssertionError):
+            callers.check("a step")
+    finally:
+        server.kill()
 
 
 def test_the_log_says_once_what_the_clock_did(stepped):

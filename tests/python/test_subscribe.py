@@ -353,3 +353,43 @@ def test_params_of_many(client, name, refused):
     refused(client, "unsubscribe", -32602, field="timelines[1]", timelines=[name, "a\nb"])
     assert client.call("subscribe", timelines={}) == {"timelines": {}, "more": False}
     assert client.call("unsubscribe", timelines=[]) == {}
+
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+def test_a_push_is_a_part_of_the_trace_of_the_append(client, other, name):
+    other.call("subscribe", timeline=name, create=True)
+
+    def pushed(traceparent, count=1):
+        client.around = {"traceparent": traceparent}
+        client.fill(name, count)
+        return [message.get("traceparent") for message in other.messages(name, count)]
+
+    assert pushed(TRACE) == [TRACE]
+    assert pushed(TRACE.replace("319c", "319d"), count=3) == [TRACE.replace("319c", "319d")] * 3
+    # A later version may say more, and is passed on as the one that we know.
+    assert pushed(TRACE.replace("00-0af", "01-0af") + "-more") == [TRACE]
+    # As the standard says, what is no traceparent is none: no call is refused for it.
+    for wrong in [TRACE[:-1], TRACE + "-x", TRACE.upper(), "00-" + "0" * 32 + TRACE[35:], "", 7, None, [TRACE], {"a": TRACE}]:
+        assert pushed(wrong) == [None], wrong
+    client.around = {}
+    client.append(name)
+    assert "traceparent" not in other.messages(name, 1)[0]
+    # A call of a batch has its own.
+    calls = [{"jsonrpc": "2.0", "id": f"b{at}", "method": "message.append", "params": {"timeline": name, "entry": {}}} for at in range(2)]
+    client.send([{**calls[0], "traceparent": TRACE}, calls[1]])
+    assert {reply["id"] for reply in client.receive()} == {"b0", "b1"}
+    assert [message.get("traceparent") for message in other.messages(name, 2)] == [TRACE, None]
+
+
+def test_a_trace_is_no_part_of_the_message(client, other, name):
+    client.around = {"traceparent": TRACE}
+    told = client.append(name, {"a": 1}, message_id="m")
+    client.around = {}
+    assert "traceparent" not in client.call("message.get", timeline=name, sequence=1)["message"]
+    # A repeat is the same message, and tells nothing new.
+    other.call("subscribe", timeline=name)
+    client.around = {"traceparent": TRACE.replace("319c", "319d")}
+    assert client.append(name, {"a": 1}, message_id="m") == {**told, "duplicate": True}
+    other.quiet()

@@ -23,7 +23,7 @@ class Receiver:
 
     def __init__(self):
         self.port = free_port()
-        self.taken, self.refused, self.problems = [], 0, []
+        self.taken, self.refused, self.problems, self.traces = [], 0, [], []
         self.answer = 204
         self.hold = None
         self.server = None
@@ -43,6 +43,7 @@ class Receiver:
                     receiver.problems.append(dict(self.headers))
                 answer = receiver.answer(self.headers) if callable(receiver.answer) else receiver.answer
                 if answer // 100 == 2:
+                    receiver.traces.append(self.headers["traceparent"])
                     receiver.taken.append((self.headers["webhook-id"], json.loads(body)))
                 else:
                     receiver.refused += 1
@@ -261,3 +262,39 @@ def test_a_secret_is_nowhere_to_be_seen(hooked, receiver):
         until(lambda: status(hooked).get("failing"))
     coded = base64.b64encode(SECRET).decode()
     assert coded not in hooked.log() and "hidden" not in hooked.log()
+
+
+def test_a_post_is_a_part_of_the_trace_of_the_append(hooked, receiver):
+    trace, by_http = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+    said = []
+
+    def told():
+        return [message.get("traceparent") for change in receiver.changes() if change["kind"] == "message" for message in change["messages"]]
+
+    def append(number, **headers):
+        call = {"jsonrpc": "2.0", "id": 1, "method": "message.append", "params": {"timeline": "room/1", "entry": {"n": number}}}
+        _, _, body = hooked.http("POST", "/v1/rpc", json.dumps(call), {"content-type": "application/json", **headers})
+        assert "result" in json.loads(body)
+
+    with Client(hooked) as client:
+        for number, around in enumerate([{"traceparent": trace}, {}, {"traceparent": trace.upper()}]):
+            client.around = around
+            client.append("room/1", {"n": number})
+            said.append(around.get("traceparent") if around.get("traceparent") == trace else None)
+            # One POST for each, so that its head is the message's own.
+            until(lambda: len(told()) == len(said))
+    append(3, traceparent=by_http)
+    until(lambda: len(told()) == 4)
+    # It is repeated with what it had.
+    receiver.answer = 503
+    append(4, traceparent=trace)
+    until(lambda: receiver.refused >= 2)
+    receiver.answer = 204
+    until(lambda: len(told()) == 5)
+    assert told() == [*said, by_http, trace]
+    assert [one for one in receiver.traces if one] == [trace, by_http, trace]
+    # It is no part of the message.
+    with Client(hooked) as client:
+        kept = client.call("message.range", timeline="room/1")["messages"]
+    assert len(kept) == 5 and not any("traceparent" in message for message in kept)
+    assert not receiver.problems

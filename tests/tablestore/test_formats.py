@@ -51,6 +51,17 @@ def test_a_directory_of_an_earlier_release_is_served(own_server, release):
     offline(own_server.binary, "verify", own_server.data)
 
 
+def test_control_a_directory_that_answers_otherwise_is_noticed(own_server):
+    release = RELEASES[-1]
+    expected = json.loads((FORMATS / release / "expected.json").read_text())
+    shutil.copytree(FORMATS / release / "data", own_server.data)
+    own_server.config = CONFIG
+    appended = rpc(own_server.start(), "message.append", timeline="edited", entry={"text": "one more"})
+    assert appended["sequence"] == expected["answers"]["timeline edited"][0]["head"] + 1
+    with pytest.raises(AssertionError):
+        assert_holds(answers(own_server), expected["answers"])
+
+
 def goes_on(server, found):
     """Numbers follow those that were given, and rows can be written."""
     for name in ["edited", "long", "trimmed"]:

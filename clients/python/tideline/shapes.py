@@ -407,6 +407,7 @@ class Message(_Message, total=False):
     reason: str
     recalled_by: str
     sender: str
+    traceparent: str
 
 
 class _Reaction(TypedDict):
@@ -785,6 +786,7 @@ class FeedMessage(_FeedMessage, total=False):
     reason: str
     recalled_by: str
     sender: str
+    traceparent: str
 
 
 class SyncResult(TypedDict):

@@ -16,6 +16,7 @@ mod members;
 mod process;
 mod reference;
 mod registry;
+mod spans;
 mod tables;
 mod tls;
 
@@ -35,6 +36,7 @@ pub use members::*;
 pub use process::Process;
 pub use reference::reference;
 use registry::Registry;
+pub use spans::Spans;
 pub use tables::{Backfill, Backups, Follows, Reshapes, Streams, Transactions, Webhook};
 pub use tls::Tls;
 
@@ -54,6 +56,7 @@ fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static 
     let rest = tables::GROUPS.iter().chain(tls::GROUPS);
     let rest = rest.chain(centrifuge::GROUPS);
     let rest = rest.chain(access::GROUPS).chain(process::GROUPS);
+    let rest = rest.chain(spans::GROUPS);
     catalogue::GROUPS.iter().chain(rest)
 }
 
@@ -98,6 +101,8 @@ pub struct Metrics {
     pub access: Access,
     /// Connections of the Centrifuge dialect.
     pub centrifuge: Centrifuge,
+    /// Spans that are sent to a collector.
+    pub spans: Spans,
     /// Who comes in, and how.
     pub tls: Tls,
     process: Process,
@@ -141,6 +146,7 @@ impl Default for Metrics {
             gateway: Gateway::bind(&registry, &[]),
             access,
             centrifuge: Centrifuge::bind(&registry, &[]),
+            spans: Spans::bind(&registry, &[]),
             tls,
             process: Process::bind(&registry, &[]),
             registry,

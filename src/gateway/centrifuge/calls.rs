@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::super::Shared;
+use super::super::dispatch::Caller;
 use super::super::dispatch::shape::{self, page_bytes, size};
 use tideline_model::access::{Asker, Rights};
 use tideline_timelines::timeline::{Append, AppendOne, Error, Range, Target};
@@ -42,12 +43,12 @@ pub(crate) fn append(
 /// Publishes; where it went.
 pub(crate) async fn publish(
     shared: &Arc<Shared>,
-    asker: &Asker,
+    caller: &Caller,
     channel: &str,
     published: Published,
 ) -> Result<StreamPosition, Failure> {
-    let append = append(shared, asker, channel, published)?;
-    let prepared = shared.timelines.prepare(append);
+    let append = append(shared, &caller.asker, channel, published)?;
+    let prepared = shared.timelines.prepare(append, caller.trace);
     let answer = shared.timelines.append_all(vec![prepared]).await.pop();
     let answer = answer.ok_or_else(shape::missing)?;
     let (appended, epoch) = answer.map_err(super::super::dispatch::refusal)?;

@@ -120,25 +120,11 @@ fn named(request: &Request) -> (&str, bool) {
                 one.settings.is_some() || !one.members.is_empty(),
             );
         }
-        Request::TimelineUpdate(one) => &one.timeline,
-        Request::TimelineDelete(one) => &one.timeline,
-        Request::TimelineTrim(one) => &one.timeline,
-        Request::TimelineConfigure(one) => &one.timeline,
-        Request::MemberAdd(one) => &one.timeline,
-        Request::MemberUpdate(one) => &one.timeline,
-        Request::MemberRemove(one) => &one.timeline,
-        Request::MessageUpdate(one) => &one.timeline,
-        Request::MessageDelete(one) => &one.timeline,
-        Request::MessageRecall(one) => &one.timeline,
-        Request::MessageAppend(one) => &one.timeline,
-        Request::MessageAppendBatch(one) => &one.timeline,
-        Request::PinAdd(one) => &one.timeline,
-        Request::PinRemove(one) => &one.timeline,
         Request::KeyCreate(one) => &one.name,
         Request::KeyRevoke(one) => &one.id,
         Request::SessionRevoke(one) => &one.user,
         Request::SessionClose(one) => &one.session,
-        _ => return ("", false),
+        other => other.timeline().unwrap_or_default(),
     };
     (name, false)
 }

@@ -24,7 +24,7 @@ use futures_util::future::BoxFuture;
 
 use super::Shared;
 use super::live::Live;
-use tideline_base::faults;
+use tideline_base::{faults, trace::TraceParent};
 use tideline_model::access::{Asker, Claim, Right, Rights};
 use tideline_table::StoreError;
 use tideline_timelines::feed::Who;
@@ -45,6 +45,8 @@ pub(super) struct Caller {
     pub(super) device: Option<String>,
     /// How large integers go back.
     pub(super) integers: Integers,
+    /// The place in a trace that the call comes from.
+    pub(super) trace: Option<TraceParent>,
     /// From where it calls, where that is asked for.
     pub(super) address: Option<IpAddr>,
     /// Its session, of one that has shown a credential.
@@ -258,9 +260,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::PresenceGet(get) => timelines::signal::presence(shared, caller, get),
         Request::MessageRecall(recall) => timelines::message::recall(shared, caller, recall),
         Request::ReactionAdd(add) => timelines::marks::react(shared, caller, add).into(),
-        Request::ReactionRemove(remove) => {
-            timelines::marks::take_back(shared, caller, remove).into()
-        }
+        Request::ReactionRemove(one) => timelines::marks::take_back(shared, caller, one).into(),
         Request::ReactionList(list) => timelines::marks::reactions_of(shared, caller, list),
         Request::PinAdd(add) => timelines::marks::pin(shared, caller, add),
         Request::PinRemove(remove) => timelines::marks::unpin(shared, caller, remove),

@@ -11,16 +11,22 @@ use hyper::header::{HeaderMap, HeaderValue};
 
 use super::respond::Answer;
 use tideline_base::request::Request;
+use tideline_base::trace::TraceParent;
 
 /// What its headers say of a request: the caller's ID or a new one, and its trace.
 pub(super) fn request_of(headers: &HeaderMap) -> Request {
     let given = only(headers, X_REQUEST_ID).filter(|text| is_id(text));
     let made = || uuid::Uuid::new_v4().hyphenated().to_string().into();
-    let trace = only(headers, TRACEPARENT).and_then(trace_id);
+    let trace = only(headers, TRACEPARENT).and_then(|text| text.parse().ok());
     Request {
         id: given.map_or_else(made, Arc::from),
-        trace: trace.map(Box::from),
+        trace,
     }
+}
+
+/// The place in a trace that the head of a request says.
+pub(crate) fn trace_of<B>(request: &hyper::Request<B>) -> Option<TraceParent> {
+    request.extensions().get::<Request>()?.trace
 }
 
 /// Puts a request's ID into its answer.
@@ -41,24 +47,6 @@ fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 fn is_id(text: &str) -> bool {
     let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/+=@".contains(&byte);
     (1..=BYTES_MAX).contains(&text.len()) && text.bytes().all(is_fit)
-}
-
-/// The ID of the trace in a `traceparent` of W3C's Trace Context; `None` if it is none.
-fn trace_id(text: &str) -> Option<&str> {
-    let parts: Vec<&str> = text.splitn(5, '-').collect();
-    let [version, trace, parent, flags, ..] = parts[..] else {
-        return None;
-    };
-    let is_hex = |part: &str, digits: usize| {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        part.len() == digits && part.bytes().all(is_digit)
-    };
-    let is_set = |part: &str| part.bytes().any(|byte| byte != b'0');
-    let is_whole =
-        is_hex(version, 2) && is_hex(trace, 32) && is_hex(parent, 16) && is_hex(flags, 2);
-    // A later version may go on behind the flags; the first one ends there.
-    let is_known = version != "ff" && (version != "00" || parts.len() == 4);
-    (is_whole && is_known && is_set(trace) && is_set(parent)).then_some(trace)
 }
 
 /// Of a caller's ID: two UUIDs with a word between them fit.
@@ -90,26 +78,5 @@ mod tests {
         }
         assert_eq!(of(&["one", "two"]).len(), 36);
         assert_ne!(of(&[]), of(&[]));
-    }
-
-    #[test]
-    fn the_trace_is_that_of_a_well_formed_traceparent() {
-        let trace = "0af7651916cd43dd8448eb211c80319c";
-        let whole = format!("00-{trace}-b7ad6b7169203331-01");
-        assert_eq!(trace_id(&whole), Some(trace));
-        let later = format!("01-{trace}-b7ad6b7169203331-01-what-comes");
-        assert_eq!(trace_id(&later), Some(trace));
-        for wrong in [
-            String::new(),
-            whole.to_uppercase(),
-            whole.replace("00-", "ff-"),
-            whole.replace(trace, &"0".repeat(32)),
-            whole.replace("b7ad6b7169203331", "0000000000000000"),
-            whole.replace("-01", "-1"),
-            format!("{whole}-more"),
-            whole[..54].to_owned(),
-        ] {
-            assert_eq!(trace_id(&wrong), None, "{wrong}");
-        }
     }
 }

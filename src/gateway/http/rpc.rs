@@ -18,6 +18,7 @@ use super::super::entrance::door::{USER, Visitor};
 use super::super::session::batch;
 use super::body;
 use super::body::Body;
+use super::request_id::trace_of;
 use super::respond::{Answer, busy, counted, empty, full, not_read, say};
 use tideline_model::access::Asker;
 use tideline_wire::jsonrpc::JSON;
@@ -35,6 +36,7 @@ pub(in super::super) async fn serve(
     };
     let mut caller = Caller::default();
     caller.asker = admitted.asker().clone();
+    caller.trace = trace_of(request);
     caller.address = shared.door.as_ref().map(|_| visitor.address);
     if !is_json(request.headers()) {
         return say(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send application/json");

@@ -13,7 +13,9 @@ use futures_util::future::BoxFuture;
 
 use super::super::Shared;
 use super::super::dispatch::{Outcome, Work};
+use super::super::spans::Span;
 use super::subscriptions::parts::Opened;
+use tideline_base::ids::PartitionId;
 use tideline_wire::{Call, Dialect, Id, Integers, Method, Reason, Request, Together};
 
 /// One call that has begun. As a future it gives its outcome, which is counted then, and what waited for that.
@@ -24,6 +26,8 @@ pub(super) struct Begun {
     pub(super) method: Option<Method>,
     pub(super) voice: Voice,
     pub(super) since: Instant,
+    /// As which it is answered, and the partition that it is about.
+    pub(super) span: Option<(Box<Span>, Option<PartitionId>)>,
     pub(super) pending: Pending,
 }
 
@@ -102,6 +106,10 @@ impl Future for Begun {
         }
         let (result, took) = (outcome.as_ref().map(drop), self.since.elapsed());
         self.shared.counters.count(self.method, result, took);
+        if let (Some((span, partition)), Some(method)) = (&self.span, self.method) {
+            let refused = result.err().map(|failure| failure.reason.name());
+            span.end(method.name(), *partition, refused, took);
+        }
         Poll::Ready((outcome, opened))
     }
 }
@@ -120,15 +128,19 @@ impl Begun {
     }
 }
 
-/// Begins a call by way of `start`, unless it is one that must not be answered and would do nothing else.
+/// Begins a call by way of `start` as this span, unless it is one that must not be answered and would do nothing else.
 pub(super) fn begin(
     shared: Arc<Shared>,
-    call: Call,
+    (call, span): (Call, Option<Box<Span>>),
     voice: Voice,
     start: impl FnOnce(Request) -> Pending,
 ) -> Option<Begun> {
     let Call { id, request, .. } = call;
     let since = Instant::now();
+    let span = span.map(|span| {
+        let timeline = request.as_ref().ok().and_then(Request::timeline);
+        (span, timeline.map(|name| shared.timelines.place(name)))
+    });
     let (method, pending) = match request {
         Ok(request) => {
             let method = request.method();
@@ -145,6 +157,7 @@ pub(super) fn begin(
         method,
         voice,
         since,
+        span,
         pending,
     })
 }

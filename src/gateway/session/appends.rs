@@ -12,14 +12,15 @@ use futures_util::FutureExt as _;
 
 use super::super::Shared;
 use super::super::dispatch::timelines::message::{Appending, Asked};
+use super::super::spans::Span;
 use tideline_timelines::timeline::Prepared;
 use tideline_wire::{Dialect, Id};
 
 /// Appends of one partition that are not queued yet.
 pub(super) struct Bundle {
     appends: Vec<Prepared>,
-    /// Of each, how it is answered; without an ID it is a notification.
-    calls: Vec<(Option<Id>, Asked)>,
+    /// Of each, how it is answered, and as which span; without an ID it is a notification.
+    calls: Vec<(Option<Id>, Asked, Option<Box<Span>>)>,
     /// Of the frames.
     pub(super) bytes: usize,
     since: Instant,
@@ -33,7 +34,11 @@ pub(super) fn gather(
     appending: Appending,
     bytes: usize,
 ) -> bool {
-    let Appending { prepared, asked } = appending;
+    let Appending {
+        prepared,
+        asked,
+        span,
+    } = appending;
     let partition = prepared.partition();
     let of_partition = |bundle: &Bundle| bundle.appends[0].partition() == partition;
     let place = bundles.iter().position(of_partition);
@@ -52,7 +57,7 @@ pub(super) fn gather(
         false => bundle.appends.len(),
     };
     bundle.appends.insert(place, prepared);
-    bundle.calls.insert(place, (id, asked));
+    bundle.calls.insert(place, (id, asked, span));
     bundle.bytes += bytes;
     bundle.bytes >= BUNDLE_BYTES
 }
@@ -68,15 +73,21 @@ impl Bundle {
         shared: &Arc<Shared>,
         dialect: &'static dyn Dialect,
     ) -> impl Future<Output = Vec<Bytes>> + Send + use<> {
+        let partition = self.appends[0].partition();
         let answers = shared.timelines.append_all(self.appends);
         let (calls, since, shared) = (self.calls, self.since, Arc::clone(shared));
         answers.map(move |answers| {
             let took = since.elapsed();
             let answered = calls.iter().zip(answers);
-            let outcomes = answered.filter_map(|((id, asked), answer)| {
+            let outcomes = answered.filter_map(|((id, asked, span), answer)| {
                 let outcome = asked.outcome(answer);
                 let result = outcome.as_ref().map(drop);
                 shared.counters.count(Some(asked.method()), result, took);
+                if let Some(span) = span {
+                    let refused = result.err().map(|failure| failure.reason.name());
+                    let method = asked.method().name();
+                    span.end(method, Some(partition), refused, took);
+                }
                 Some((id.as_ref()?, outcome))
             });
             dialect.encode_all(outcomes)

@@ -12,7 +12,7 @@ use super::super::Shared;
 use super::super::dispatch::{self, Caller};
 use super::answer::{self, Begun};
 use super::subscriptions::parts::{Opened, take_back};
-use tideline_wire::{Dialect, Incoming, Together};
+use tideline_wire::{Call, Dialect, Incoming, Together};
 
 /// Awaits calls that have begun. It awaits one after the other, so that at most one page more than the reply is in
 /// memory. Returns the reply, `None` if all were notifications, and what may begin after it.
@@ -32,16 +32,19 @@ pub(super) async fn all(
     (together.finish(), all_opened)
 }
 
-/// Answers what came in one HTTP body.
+/// Answers what came in one HTTP body. A call that says no trace of its own is of the caller's.
 pub(in super::super) async fn run(
     shared: &Arc<Shared>,
     caller: &mut Caller,
     incoming: Incoming,
     dialect: &'static dyn Dialect,
 ) -> Option<Bytes> {
-    let mut begin = |call| {
+    let head = caller.trace;
+    let mut begin = |call: Call| {
+        caller.trace = call.traceparent.or(head);
+        let span = shared.spans.begin(&mut caller.trace);
         let voice = (dialect, caller.integers);
-        answer::begin(Arc::clone(shared), call, voice, |request| {
+        answer::begin(Arc::clone(shared), (call, span), voice, |request| {
             dispatch::call(shared, caller, request).into()
         })
     };

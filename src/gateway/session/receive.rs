@@ -15,7 +15,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::Control;
 use super::super::dispatch;
 use super::super::dispatch::people::conversation;
 use super::super::dispatch::shape::size;
+use super::super::dispatch::timelines::message::Appending;
 use super::super::dispatch::timelines::{message, signal};
+use super::super::spans::Span;
 use super::answer::{self, Begun, Pending};
 use super::inbound::Inbound;
 use super::jobs::WAITS_MAX;
@@ -180,8 +182,8 @@ impl Session {
                 let of_frame = (calls.len(), bytes);
                 let mut begun = Vec::with_capacity(calls.len());
                 for mut call in calls {
-                    self.admit(&mut call);
-                    begun.extend(self.begin(call));
+                    let span = self.take_up(&mut call);
+                    begun.extend(self.begin(call, span));
                 }
                 self.jobs.many(&self.shared, of_frame, begun, together);
             }
@@ -191,7 +193,7 @@ impl Session {
 
     /// Takes a call that came by itself in a frame of so many bytes.
     pub(super) fn one(&mut self, mut call: Call, bytes: usize) {
-        self.admit(&mut call);
+        let span = self.take_up(&mut call);
         let appending = match call.request {
             Ok(Request::MessageAppend(append)) => {
                 message::append(&self.shared, &self.caller, *append)
@@ -202,20 +204,32 @@ impl Session {
             request => {
                 // It must not overtake them.
                 self.submit_appends();
-                if let Some(begun) = self.begin(Call { request, ..call }) {
+                if let Some(begun) = self.begin(Call { request, ..call }, span) {
                     self.jobs.call(begun, bytes);
                 }
                 return;
             }
         };
+        let appending = Appending { span, ..appending };
         if self.jobs.append(call.id, appending, bytes) {
             self.submit_appends();
         }
     }
 
-    fn begin(&mut self, call: Call) -> Option<Begun> {
+    /// Has it decided whether a call may begin, and as which span; what it causes is a part of that.
+    fn take_up(&mut self, call: &mut Call) -> Option<Box<Span>> {
+        self.admit(call);
+        self.caller.trace = call.traceparent;
+        match &call.request {
+            // Strangers fill no queue.
+            Err(failure) if failure.reason == Reason::Unauthenticated => None,
+            _ => self.shared.spans.begin(&mut self.caller.trace),
+        }
+    }
+
+    fn begin(&mut self, call: Call, span: Option<Box<Span>>) -> Option<Begun> {
         let voice = (self.form.dialect, self.caller.integers);
-        answer::begin(Arc::clone(&self.shared), call, voice, |request| {
+        answer::begin(Arc::clone(&self.shared), (call, span), voice, |request| {
             self.start(request)
         })
     }

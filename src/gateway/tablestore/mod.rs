@@ -28,6 +28,7 @@ use super::entrance::admitted::{Admitted, Does};
 use super::entrance::door::Visitor;
 use super::http::body;
 use super::http::body::Unread;
+use super::http::request_id::trace_of;
 use super::http::respond::{Answer, counted, full};
 use super::log_limit::LogLimit;
 use audit::Noted;
@@ -143,6 +144,7 @@ pub(super) async fn serve(
     shared: &Arc<Shared>,
 ) -> Answer {
     let began = Instant::now();
+    let span = shared.spans.begin(&mut trace_of(request));
     let path = request.uri().path().to_owned();
     let (mut signer, mut holder) = (None, None);
     let from = (is_direct, visitor);
@@ -165,6 +167,12 @@ pub(super) async fn serve(
     shared
         .counters
         .count_operation(operation, result, began.elapsed());
+    // Strangers fill no queue.
+    let span = span.filter(|_| signer.is_some());
+    if let (Some(span), Some(operation)) = (span, operation) {
+        let refused = result.err().map(|failure| failure.code.name());
+        span.end(operation.name(), None, refused, began.elapsed());
+    }
     let (status, body) = match done {
         Ok(body) => (200, body),
         Err(failure) => (failure.status(), failure.body()),

@@ -6,7 +6,7 @@
 //! dead letter, and delivery goes on. Must not: make the JSON, or show a secret.
 
 pub(super) mod dead;
-mod post;
+pub(crate) mod post;
 mod runner;
 
 use std::fmt;

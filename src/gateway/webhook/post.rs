@@ -13,15 +13,17 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http_body_util::Full;
 use hyper::{Method, Request, Uri};
-use hyper_rustls::HttpsConnector;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use rustls::{ClientConfig, RootCertStore};
 use sha2::Sha256;
+use tideline_base::trace::TraceParent;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// What all webhooks post by.
-pub(super) type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+pub(crate) type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// Where a webhook posts, and what it signs with.
 pub(super) struct Receiver {
@@ -32,13 +34,20 @@ pub(super) struct Receiver {
 }
 
 /// A client for HTTP and HTTPS that trusts what the system does. It follows no redirect.
-pub(super) fn client() -> std::io::Result<Http> {
-    let connector = hyper_rustls::HttpsConnectorBuilder::new()
-        .with_native_roots()?
-        .https_or_http()
-        .enable_http1()
-        .build();
-    Ok(Client::builder(TokioExecutor::new()).build(connector))
+pub(crate) fn client() -> std::io::Result<Http> {
+    let builder = HttpsConnectorBuilder::new().with_native_roots()?;
+    Ok(client_of(builder.https_or_http().enable_http1().build()))
+}
+
+/// A client for HTTP that trusts nobody, and so needs no certificates of the system.
+pub(crate) fn plain_client() -> Http {
+    let trusted = ClientConfig::builder().with_root_certificates(RootCertStore::empty());
+    let builder = HttpsConnectorBuilder::new().with_tls_config(trusted.with_no_client_auth());
+    client_of(builder.https_or_http().enable_http1().build())
+}
+
+fn client_of(connector: HttpsConnector<HttpConnector>) -> Http {
+    Client::builder(TokioExecutor::new()).build(connector)
 }
 
 /// The bytes of a secret: those that `whsec_` and base64 stand for, else the text's.
@@ -63,10 +72,16 @@ fn signature(secret: &[u8], id: &str, timestamp: u64, body: &[u8]) -> String {
 }
 
 impl Receiver {
-    /// Posts; `Err` says why it does not count as taken.
-    pub(super) async fn post(&self, id: &str, body: Bytes, now_ms: u64) -> Result<(), String> {
+    /// Posts, as a part of a trace if there is one; `Err` says why it does not count as taken.
+    pub(super) async fn post(
+        &self,
+        id: &str,
+        trace: Option<TraceParent>,
+        body: Bytes,
+        now_ms: u64,
+    ) -> Result<(), String> {
         let timestamp = now_ms / 1_000;
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(Method::POST)
             .uri(self.url.clone())
             .header("content-type", "application/json")
@@ -79,19 +94,31 @@ impl Receiver {
             .header(
                 "webhook-signature",
                 signature(&self.secret, id, timestamp, &body),
-            )
+            );
+        if let Some(trace) = trace {
+            request = request.header("traceparent", trace.to_string());
+        }
+        let request = request
             .body(Full::new(body))
             .map_err(|error| error.to_string())?;
-        let answer = tokio::time::timeout(self.timeout, self.http.request(request)).await;
-        match answer {
-            Ok(Ok(answer)) if answer.status().is_success() => Ok(()),
-            Ok(Ok(answer)) => Err(format!("answered {}", answer.status())),
-            Ok(Err(error)) => Err(match std::error::Error::source(&error) {
-                Some(source) => format!("{error}: {source}"),
-                None => error.to_string(),
-            }),
-            Err(_) => Err(format!("no answer within {} ms", self.timeout.as_millis())),
-        }
+        send(&self.http, request, self.timeout).await
+    }
+}
+
+/// Sends a request; `Err` = why it is not known to be taken.
+pub(crate) async fn send(
+    http: &Http,
+    request: Request<Full<Bytes>>,
+    time_max: Duration,
+) -> Result<(), String> {
+    match tokio::time::timeout(time_max, http.request(request)).await {
+        Ok(Ok(answer)) if answer.status().is_success() => Ok(()),
+        Ok(Ok(answer)) => Err(format!("answered {}", answer.status())),
+        Ok(Err(error)) => Err(match std::error::Error::source(&error) {
+            Some(source) => format!("{error}: {source}"),
+            None => error.to_string(),
+        }),
+        Err(_) => Err(format!("no answer within {} ms", time_max.as_millis())),
     }
 }
 

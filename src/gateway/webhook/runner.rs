@@ -11,8 +11,10 @@ use tokio::time::{Instant, sleep};
 use super::dead::DeadLetter;
 use super::post::message_id;
 use super::{Failing, Hook};
+use tideline_base::trace::TraceParent;
 use tideline_table::{DEAD, FollowError, Followed, PageBounds, Places};
-use tideline_timelines::feed::{Begin, ChangeGroup, ChangeReader};
+use tideline_timelines::feed::{Begin, ChangeGroup, ChangeReader, Changes};
+use tideline_timelines::timeline::What;
 
 /// After a first failure; twice as long after each further one.
 const REST_MIN: Duration = Duration::from_millis(250);
@@ -142,7 +144,8 @@ impl Hook {
         let body = (self.encode)(&group.changes, table);
         let (from, to) = (from.to_string(), group.places.to_string());
         let id = message_id(&self.webhook.name, &from, &to);
-        let posted = self.receiver.post(&id, body, self.clock.now_ms()).await;
+        let (trace, now_ms) = (trace_of(&group.changes), self.clock.now_ms());
+        let posted = self.receiver.post(&id, trace, body, now_ms).await;
         match &posted {
             Ok(()) => {
                 let count = group.changes.len() as u64;
@@ -293,6 +296,17 @@ impl Hook {
             self.figures.lag_seconds.set(lag_ms as f64 / 1e3);
         }
     }
+}
+
+/// The trace of the first new message that is a part of one.
+fn trace_of(changes: &Changes) -> Option<TraceParent> {
+    let Changes::Timelines(changes) = changes else {
+        return None;
+    };
+    changes.iter().find_map(|change| match &change.what {
+        What::Appended(message, _) => message.traceparent.as_deref().copied(),
+        _ => None,
+    })
 }
 
 /// Between half of it and all.

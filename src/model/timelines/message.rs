@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::reaction::{Reaction, Reactions, has_none};
 use crate::entry::{self, Columns, Entry};
 use crate::{json_bytes, json_text_bytes};
+use tideline_base::trace::TraceParent;
 
 /// A message in its newest form.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -69,7 +70,15 @@ pub struct Message {
     // A tombstone keeps it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
+    /// The `traceparent` of the call that appended it: in a push or a webhook's POST within a minute of that, else
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub traceparent: Option<Box<TraceParent>>,
 }
+
+/// Bytes of a `traceparent` with its name, as JSON.
+const TRACED: usize = 72;
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
 fn is_zero(number: &u64) -> bool {
@@ -140,6 +149,7 @@ impl Message {
             + self.entry.as_deref().map_or(0, json_bytes)
             + buried
             + self.expires_at.map_or(0, |_| 32)
+            + self.traceparent.as_ref().map_or(0, |_| TRACED)
             + if self.pinned { 14 } else { 0 }
             + self
                 .reactions
@@ -166,6 +176,7 @@ impl Message {
             + if self.pinned { 15 } else { 0 }
             + reactions.map_or(0, Reactions::encoded_bytes_max)
             + self.expires_at.map_or(0, |_| 32)
+            + self.traceparent.as_ref().map_or(0, |_| TRACED)
             + entry.map_or(0, |entry| entry.encoded_bytes_max())
     }
 }

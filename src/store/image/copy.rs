@@ -2,22 +2,27 @@
 //!
 //! Owns: the way from the parts of one catalog to a new LMDB file. Promises: the copy shows what the image showed at
 //! its beginning, with its mark, and has no page that is free; each row has passed its checksum on the way; a read
-//! transaction lives for one slice, so the image's file does not grow for the copy's sake; what was committed of the
-//! copy is synced. Must not: hold up flushes, or sync the copy's folder.
+//! transaction lives for one slice, so the image's file does not grow for the copy's sake; the copy's file is synced.
+//! Must not: hold up flushes, or sync the copy's folder.
 //!
 //! A part never changes while a catalog names it, so its pages can be read in many transactions. Merges rest meanwhile;
 //! where runs pile up they go on, and the copy is begun anew by its caller.
 
+use std::fs::File;
 use std::io;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::thread;
 
 use heed::PutFlags;
 
 use super::catalog::catalog_codec::{CATALOG_KEY, VERSION_KEY};
 use super::catalog::{Catalog, Part};
-use super::env::{Db, Store};
+use super::env::{Access, Db, Store};
 use super::pages::cursor::TreeCursor;
 use super::pages::tree::Tree;
 use super::{Error, Image, Inner, MARK_KEY, is_sound};
@@ -57,8 +62,8 @@ impl Image {
     /// Copies the image into an empty folder and gives the position that the copy covers. `None` = merges could not
     /// rest for so long, and took a part away: what was copied is worth nothing. Blocks.
     ///
-    /// Each commit of the copy, which is a sync, and each read transaction is of so many bytes, or those of a merge's
-    /// slice if that is less. A disk that is busy with a large one keeps the log waiting.
+    /// Each read transaction and each sync is of so many bytes, or those of a merge's slice if that is less: a disk that
+    /// is busy with a large one keeps the log waiting. While one slice is synced the next one is copied, and no more.
     pub(crate) fn copy(
         &self,
         folder: &Path,
@@ -74,12 +79,22 @@ impl Image {
         let map_bytes =
             usize::try_from((bytes + bytes / 4).next_multiple_of(MAP_ROOM_BYTES) + MAP_ROOM_BYTES);
         let map_bytes = map_bytes.map_err(|_| Error::AddressSpace(usize::MAX))?;
-        let target = Store::open(folder, map_bytes, false, is_sound)?;
+        let target = Store::open(folder, map_bytes, Access::WriteUnsynced, is_sound)?;
         let slice_bytes = slice_bytes.min(inner.options.slice_bytes);
-        let copied = self.copy_parts(&catalog, &target, slice_bytes, pace);
-        let copied = copied.and_then(|is_whole| match is_whole {
-            true => enter(&target, &entries).map(|()| Some(catalog.covered)),
-            false => Ok(None),
+        let file = target.file()?;
+        // Nobody waits for what is sent: it is taken when the sync before has ended.
+        let (written, to_sync) = mpsc::sync_channel(0);
+        let copied = thread::scope(|both| {
+            let syncing = both.spawn(|| sync_slices(&file, to_sync));
+            let copied = self.copy_parts(&catalog, &target, (slice_bytes, &written), pace);
+            let copied = copied.and_then(|is_whole| match is_whole {
+                true => enter(&target, &entries).map(|()| Some(catalog.covered)),
+                false => Ok(None),
+            });
+            drop(written);
+            let synced = syncing.join();
+            synced.unwrap_or_else(|panic| resume_unwind(panic))?;
+            copied
         });
         copied.map_err(|error| error.with_room(|| target.left()))
     }
@@ -100,7 +115,7 @@ impl Image {
         &self,
         catalog: &Catalog,
         target: &Store,
-        slice_bytes: u64,
+        (slice_bytes, written): (u64, &SyncSender<()>),
         pace: Pace<'_>,
     ) -> Result<bool, Error> {
         let last_slot = catalog.parts().map(|part| part.slot.max(part.side)).max();
@@ -118,7 +133,11 @@ impl Image {
                         (run.number, part),
                         slot,
                         (target, to),
-                        (slice_bytes, pace),
+                        (slice_bytes, &mut |bytes| {
+                            // Refused = a sync has failed, which is told at the end.
+                            written.send(()).map_err(io::Error::other)?;
+                            pace(bytes)
+                        }),
                     )? {
                         return Ok(false);
                     }
@@ -157,6 +176,14 @@ impl Image {
             }
         }
     }
+}
+
+/// Syncs a file each time that something was written, and at the end.
+fn sync_slices(file: &File, written: Receiver<()>) -> io::Result<()> {
+    for () in written {
+        file.sync_data()?;
+    }
+    file.sync_all()
 }
 
 /// An entry of the catalog's sub-database.

@@ -55,6 +55,17 @@ pub(super) fn is_there(dir: &Path) -> io::Result<bool> {
     }
 }
 
+/// What an environment is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// No file is made, written to, or expected to be writable.
+    Read,
+    /// It is made if it is not there; a commit is on disk when it returns.
+    Write,
+    /// The same, but nothing is on disk before the caller has synced the file: for one that counts only then.
+    WriteUnsynced,
+}
+
 /// One open environment.
 pub(super) struct Store {
     env: Env<WithoutTls>,
@@ -73,25 +84,25 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens the environment in `dir`, which must be on a local file system. Makes it if it is not there, unless it is
-    /// only to be read: then no file is made, written to, or expected to be writable. `is_sound` says whether an entry
-    /// of the catalog is.
+    /// Opens the environment in `dir`, which must be on a local file system. `is_sound` says whether an entry of the
+    /// catalog is.
     pub(super) fn open(
         dir: &Path,
         map_bytes: usize,
-        read_only: bool,
+        access: Access,
         is_sound: IsSound,
     ) -> Result<Store, Error> {
-        let store = Store::open_files(dir, map_bytes, read_only, is_sound);
+        let store = Store::open_files(dir, map_bytes, access, is_sound);
         store.map_err(|error| error.with_room(|| left(dir)))
     }
 
     fn open_files(
         dir: &Path,
         map_bytes: usize,
-        read_only: bool,
+        access: Access,
         is_sound: IsSound,
     ) -> Result<Store, Error> {
+        let read_only = access == Access::Read;
         if !read_only {
             fs::create_dir_all(dir)?;
         }
@@ -105,7 +116,7 @@ impl Store {
             File::options().write(true).open(&path)?.set_len(0)?;
         }
         let checked = file_check::check(&path, are_slots, is_sound)?;
-        let env = open_env(dir, map_bytes_needed(dir, map_bytes)?, read_only)?;
+        let env = open_env(dir, map_bytes_needed(dir, map_bytes)?, access)?;
         if is_new {
             // LMDB does not: a power cut in the first commit could leave pages without the two that lead to them.
             File::open(&path)?.sync_all()?;
@@ -179,6 +190,11 @@ impl Store {
     pub(super) fn slot_count(&self) -> u16 {
         let slots = self.slots.read().unwrap_or_else(|held| held.into_inner());
         u16::try_from(slots.len()).unwrap_or(u16::MAX)
+    }
+
+    /// The file, to be synced.
+    pub(super) fn file(&self) -> io::Result<File> {
+        File::open(self.dir.join(DATA))
     }
 
     /// The handle of a slot.
@@ -350,7 +366,9 @@ fn give_back_large_pieces() {
     ONCE.call_once(|| {
         // SAFETY: it sets a number of glibc's allocator, under a lock of its own.
         let is_set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
-        assert_eq!(is_set, 1, "glibc takes all up to half of an arena");
+        // The allocator of a sanitizer has no such number.
+        let is_taken = is_set == 1 || cfg!(fuzzing);
+        assert!(is_taken, "glibc takes all up to half of an arena");
     });
 }
 
@@ -358,7 +376,7 @@ fn give_back_large_pieces() {
 fn give_back_large_pieces() {}
 
 #[allow(unsafe_code)]
-fn open_env(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Env<WithoutTls>, Error> {
+fn open_env(dir: &Path, map_bytes: usize, access: Access) -> Result<Env<WithoutTls>, Error> {
     give_back_large_pieces();
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
@@ -368,12 +386,13 @@ fn open_env(dir: &Path, map_bytes: usize, read_only: bool) -> Result<Env<Without
     // SAFETY: the map is sound as long as nothing else changes the file behind LMDB's back. The caller holds an
     // exclusive lock on `image.lock` in this directory for the environment's whole life, so no second process of ours
     // opens it; heed refuses a second opening in this process. LMDB's own locking, which has to write, is turned off
-    // only for reading, under the same lock or in a copy that has none because it was never written to. Only a test
-    // leaves out the syncs, whose order a sound file needs after a power cut, to show that it would notice.
+    // only for reading, under the same lock or in a copy that has none because it was never written to. The syncs, whose
+    // order a sound file needs after a power cut, are left out only of a file that counts once all of it is synced, and
+    // by a test, to show that it would notice.
     let opened = unsafe {
-        if read_only {
+        if access == Access::Read {
             options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK);
-        } else if faults::is_named("image_unsynced") {
+        } else if access == Access::WriteUnsynced || faults::is_named("image_unsynced") {
             options.flags(EnvFlags::NO_SYNC);
         }
         options.open(dir)

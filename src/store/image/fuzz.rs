@@ -137,7 +137,13 @@ struct Empty {
 static EMPTY: LazyLock<Empty> = LazyLock::new(|| {
     let name = format!("tideline-fuzz-{}", std::process::id());
     let folder = std::env::temp_dir().join(name);
-    let store = Store::open(&folder, 16 << 20, false, super::is_sound).expect("a place for it");
+    let store = Store::open(
+        &folder,
+        16 << 20,
+        super::env::Access::Write,
+        super::is_sound,
+    )
+    .expect("a place for it");
     store.add_slots().expect("room for them");
     let file = std::fs::read(folder.join("data.mdb")).expect("it was made");
     Empty {

@@ -37,9 +37,11 @@ use catalog::catalog_codec::{CATALOG_KEY, VERSION_KEY};
 pub(crate) use tideline_base::entry::Entry;
 use tideline_base::ids::Position;
 
+pub use check::salvage::Gap;
+pub(crate) use check::salvage::Salvage;
 pub(crate) use check::verify::Problem;
 use copy::Copies;
-use env::{ReadTxn, Store};
+use env::{Access, ReadTxn, Store};
 pub(crate) use error::Error;
 use merge::survey::{Shown, Survey};
 pub use options::Options;
@@ -134,7 +136,11 @@ impl Image {
         options: Options,
         rules: Arc<dyn Rules>,
     ) -> Result<Image, Error> {
-        let store = Store::open(dir, options.map_bytes, options.read_only, is_sound)?;
+        let access = match options.read_only {
+            true => Access::Read,
+            false => Access::Write,
+        };
+        let store = Store::open(dir, options.map_bytes, access, is_sound)?;
         let map_bytes = store.map_bytes();
         if map_bytes > options.map_bytes as u64 {
             tracing::warn!(dir = %dir.display(), map_bytes, "map_bytes is lower than what the image needs; reserved more");

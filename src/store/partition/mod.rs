@@ -34,21 +34,22 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
 pub use crate::image::Options as ImageOptions;
-pub use crate::image::{DropContext, Owner, Pieces, Reason, Rules, TableCounts, Verdict};
+pub use crate::image::{DropContext, Gap, Owner, Pieces, Reason, Rules, TableCounts, Verdict};
 pub use crate::log::Options as LogOptions;
 use crate::log::{LocalStorage, Log};
 pub use backup::{
     BACKUP_DATA, BACKUP_MANIFEST, Backup, BackupError, BackupJob, BackupManifest, BackupOptions,
     BackupOutcome, BackupPartition, BackupRefusal, BackupStage, Backups, Elsewhere, Fetched,
-    KEYS_FOLDER, ListedBackup, ListedFile, Passphrase, Progress, Repair, RepairStep, RestorePoint,
-    Restored, listed_backups, prune_backups, remove_place, restore, restore_fetched, time_text,
+    KEYS_FOLDER, ListedBackup, ListedFile, Loss, Passphrase, Progress, Repair, RepairFrom,
+    RepairStep, RestorePoint, Restored, listed_backups, prune_backups, remove_place, restore,
+    restore_fetched, time_text,
 };
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;
 pub use commit::write_set::WriteSet;
 pub use directory::inspection::{Inspected, Inspection, directory_map};
 pub use directory::map::{Map, Origin, Share, hash};
-pub use directory::renewal::{accept_copy, is_acceptance_under_way};
+pub use directory::renewal::{accept_copy, finish_renewal, is_acceptance_under_way};
 pub use directory::seal::Seal;
 pub use directory::served::is_copy;
 use directory::{Directory, Standing, served};

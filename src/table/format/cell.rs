@@ -1,8 +1,8 @@
 //! The bytes of attribute cells: what rows, deltas and directories are made of.
 //!
 //! Owns: the cell encoding and the variable-length integers in it; both are part of the format on disk. Promises: one
-//! pass to write, no allocation to read, a cell is skipped without looking into its value; arbitrary bytes never panic.
-//! Must not: know what a row or a delta means.
+//! pass to write, no allocation to read, a cell is skipped without looking into its value; columns that are not in
+//! order, or come twice, are damage; arbitrary bytes never panic. Must not: know what a row or a delta means.
 //!
 //! ```text
 //! cell    = tag, [name length, name], [version - base], payload
@@ -142,7 +142,11 @@ impl<'a> Cells<'a> {
         };
         self.input.0 = rest;
         let name = if tag & SAME_COLUMN == 0 {
-            self.input.text()?
+            let name = self.input.text()?;
+            if self.name.is_some_and(|before| before >= name) {
+                return Err(Malformed);
+            }
+            name
         } else {
             self.name.ok_or(Malformed)?
         };

@@ -39,7 +39,7 @@ macro_rules! columns {
             pub(crate) fn decode(value: &[u8]) -> Result<$row, $crate::Malformed> {
                 let mut row = $row::default();
                 $($crate::columns!(@begin (row.$($field).+) $(, = $absent)?);)+
-                for cell in $crate::Row::parse(value)?.cells() {
+                for cell in $crate::Row::parse(value)?.columns() {
                     let cell = cell?;
                     match cell.name {
                         $($name => $crate::Stored::take(&mut row.$($field).+, cell.value)?,)+

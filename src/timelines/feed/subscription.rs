@@ -275,6 +275,7 @@ impl Look {
                     let hidden = timelines.hide_entries(asker, changed.shown_mut(), roles);
                     hidden.await?;
                 }
+                timelines.mark(&self.topic.name, changed.messages.iter_mut());
                 Ok(Arc::new(Page::new(changed, since)))
             })
             .await;

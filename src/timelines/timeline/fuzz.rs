@@ -19,12 +19,14 @@ use super::unread::gone::Counts;
 pub(crate) const TARGETS: &[(&str, fn(&[u8]))] =
     &[("timeline_rows", rows), ("timeline_keys", keys)];
 
-/// Reads a row as each of the types, and what comes out once more.
+/// Reads a row as each of the types, and what comes out once more. Texts are compared: a number that is none differs
+/// from itself.
 macro_rules! come_back {
     ($input:expr, $($row:ident)+) => {$(
         if let Ok(row) = $row::decode($input) {
             let again = row.encode().finish(1);
-            assert_eq!($row::decode(&again).as_ref(), Ok(&row));
+            let again = $row::decode(&again).expect("what was written");
+            assert_eq!(format!("{again:?}"), format!("{row:?}"));
         }
     )+};
 }
@@ -39,10 +41,8 @@ fn rows(input: &[u8]) {
             .flatten()
             .map(|one| one.0.clone())
             .collect();
-        let is_callers = |name: &String| !name.starts_with('$');
-        if columns.is_sorted_by(|one, two| one < two) && columns.iter().all(is_callers) {
-            assert_eq!(message(1, input, Some(&columns)).as_ref(), Ok(&whole));
-        }
+        let picked = message(1, input, Some(&columns)).expect("what was read whole");
+        assert_eq!(format!("{picked:?}"), format!("{whole:?}"));
         if let Ok(outline) = outline(input) {
             assert_eq!(
                 (outline.sender, outline.deleted),

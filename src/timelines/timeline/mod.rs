@@ -18,6 +18,7 @@ mod members;
 mod read;
 mod rows;
 mod time;
+mod traces;
 mod unread;
 mod write;
 
@@ -38,6 +39,7 @@ use follow::heads::Heads;
 use rows::drop_rules::{TimelineTables, Window};
 use rows::epoch::Epochs;
 use time::Time;
+use traces::Traces;
 use write::Site;
 use write::make_ids::IdMaker;
 
@@ -49,6 +51,7 @@ pub use call::{
 pub(crate) use changes::PLANTED_PAGE_BYTES;
 pub use changes::{ChangesPage, TimelineChange, What};
 pub use check::dump::{Dumped, StoredName, StoredTimelines};
+pub use check::mend::{Losses, Mend};
 pub use check::verify::Verified;
 pub use error::Error;
 pub use event::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};
@@ -96,6 +99,7 @@ struct Inner {
     ids: IdMaker,
     time: Arc<Time>,
     room: Arc<Room>,
+    traces: Arc<Traces>,
     rules: Arc<OnceLock<Arc<CurrentRules>>>,
 }
 
@@ -128,6 +132,7 @@ impl Timelines {
                 ids: IdMaker::new(Arc::clone(&clock)),
                 time: Arc::new(Time::new(clock, &partitions)),
                 room: Arc::default(),
+                traces: Arc::default(),
                 rules: Arc::default(),
                 partitions,
             }),
@@ -238,7 +243,16 @@ impl Timelines {
         is_watched: impl Fn(&str) -> bool,
     ) -> Vec<TimelineEvent> {
         self.note(partition, batch);
-        self.site(partition).events(batch, is_watched)
+        let mut events = self.site(partition).events(batch, is_watched);
+        for event in &mut events {
+            self.mark(&event.timeline, event.appended.iter_mut());
+        }
+        events
+    }
+
+    /// Marks the messages of a timeline that were appended as a part of a trace, while they are new.
+    pub(crate) fn mark<'m>(&self, timeline: &str, messages: impl Iterator<Item = &'m mut Message>) {
+        self.inner.traces.mark(timeline, messages, || self.now_ms());
     }
 
     /// Brings the heads in memory up to a batch, for a follower that does not want its events.
@@ -301,7 +315,9 @@ impl Timelines {
         }
     }
 
-    fn place(&self, timeline: &str) -> PartitionId {
+    /// The partition of a timeline.
+    #[must_use]
+    pub fn place(&self, timeline: &str) -> PartitionId {
         self.inner.partitions.place(timeline.as_bytes())
     }
 

@@ -44,6 +44,7 @@ pub(super) fn decode(body: &[u8], limits: &Limits) -> Result<Body, Failure> {
             Err(error) => Call {
                 id: Some(Id::Null),
                 method: None,
+                traceparent: None,
                 request: Err(unreadable(&error)),
             },
         });
@@ -62,6 +63,10 @@ fn unreadable(error: &serde_json::Error) -> Failure {
 fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
     let id = envelope.id.map(id).transpose();
     let method = method(&envelope);
+    // One that can't be read is none, whatever it is.
+    let traceparent = envelope
+        .traceparent
+        .and_then(|text| decode::from_str(text).ok());
     let known = method.as_deref().ok().and_then(Method::from_name);
     let (id, request) = match (id, method) {
         (Err(failure), _) => (Some(Id::Null), Err(failure)),
@@ -84,6 +89,7 @@ fn call(envelope: Envelope<'_>, asked: Asked, limits: &Limits) -> Call {
     Call {
         id,
         method: known,
+        traceparent,
         request,
     }
 }

@@ -21,6 +21,7 @@ pub(super) struct Envelope<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) method: Option<&'a str>,
     pub(super) params: Option<&'a str>,
+    pub(super) traceparent: Option<&'a str>,
     /// The parameters, if they were read on the way.
     pub(super) early: Option<Early>,
     /// One of them is there twice.
@@ -52,6 +53,7 @@ enum Member {
     Id,
     Method,
     Params,
+    Traceparent,
     #[serde(other)]
     Other,
 }
@@ -120,6 +122,7 @@ impl<'de> Visitor<'de> for Members {
                 Member::Id => &mut envelope.id,
                 Member::Method => &mut envelope.method,
                 Member::Params => &mut envelope.params,
+                Member::Traceparent => &mut envelope.traceparent,
                 Member::Other => {
                     map.next_value::<IgnoredAny>()?;
                     continue;

@@ -28,10 +28,17 @@ const ROOMS: &[(&str, (usize, usize))] = &[
     // The tables of kept pages.
     ("image_file", (10, 2 << 20)),
     // What was written, and so bounded there: a column of one byte is a value of 40, a cell of three bytes one of 64,
-    // or a name and a value.
+    // or a name and a value; lists that grow have twice that.
     ("people_rows", (100, 64 << 10)),
-    ("table_key", (40, 64 << 10)),
-    ("table_row", (100, 64 << 10)),
+    ("table_key", (100, 64 << 10)),
+    // Pieces of a byte each, which there are only here.
+    ("table_pieces", (300, 64 << 10)),
+    // A cell of one byte is one of 64, here in two lists.
+    ("table_row", (250, 64 << 10)),
+    // A compiled expression, and one that came out too large.
+    ("tablestore_filter", (10, 2 << 20)),
+    // As many as a batch may have.
+    ("tablestore_request", (10, 40 << 20)),
     ("timeline_rows", (100, 64 << 10)),
 ];
 

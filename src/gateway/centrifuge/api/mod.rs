@@ -24,6 +24,7 @@ use super::super::entrance::admitted::Admitted;
 use super::super::entrance::door;
 use super::super::entrance::door::Visitor;
 use super::super::http::body;
+use super::super::http::request_id::trace_of;
 use super::super::http::respond::{Answer, busy, counted, full, not_allowed, not_read, say};
 use super::{Ask, Options};
 use crate::credentials::Shown;
@@ -36,9 +37,10 @@ use tideline_wire::centrifuge::{
 use tideline_wire::{Failure, Reason, Reply};
 
 /// The caller, and what it calls.
+#[derive(Clone)]
 struct Backend {
     caller: Caller,
-    admitted: Admitted,
+    admitted: Arc<Admitted>,
     /// It has shown the key of the configuration, which may do everything in every channel.
     is_own: bool,
     options: Arc<Options>,
@@ -107,10 +109,11 @@ pub(in super::super) async fn serve(
     };
     let query = request.uri().query().filter(|_| options.api_key_in_url);
     let key = key_of(request.headers(), query.unwrap_or_default());
-    let backend = match enter(key.as_deref(), options, visitor, shared) {
+    let mut backend = match enter(key.as_deref(), options, visitor, shared) {
         Ok(backend) => backend,
         Err(answer) => return answer,
     };
+    backend.caller.trace = trace_of(request);
     let Some(asked) = Asked::of(request.uri().path()) else {
         return say(StatusCode::NOT_FOUND, "no such method of this API");
     };
@@ -219,7 +222,7 @@ fn enter(
     caller.asker = admitted.asker().clone();
     Ok(Backend {
         caller,
-        admitted,
+        admitted: Arc::new(admitted),
         is_own,
         options: Arc::clone(options),
         shared: Arc::clone(shared),

@@ -3,6 +3,7 @@
 //! Owns: the match over the API's methods. Promises: a call of an API key needs the rights that the native call of its
 //! kind needs; one of the configuration's key may do everything in every namespace that there is. Must not: know HTTP.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use futures_util::future::ready;
@@ -37,6 +38,14 @@ pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend) ->
         return rpc(&read(text)?, backend).await;
     }
     let began = Instant::now();
+    let mut backend = Cow::Borrowed(backend);
+    let mut trace = backend.caller.trace;
+    let span = backend.shared.spans.begin(&mut trace);
+    if span.is_some() {
+        // What it causes is a part of the span.
+        backend.to_mut().caller.trace = trace;
+    }
+    let backend = &*backend;
     let does = match writes(method) {
         true => Does::Changes,
         false => Does::Reads,
@@ -62,6 +71,10 @@ pub(super) async fn perform(method: ApiMethod, text: &str, backend: &Backend) ->
         .shared
         .counters
         .count(native, counted, began.elapsed());
+    if let (Some(span), Some(native)) = (span, native) {
+        let refused = failure.as_ref().map(|failure| failure.reason.name());
+        span.end(native.name(), None, refused, began.elapsed());
+    }
     outcome
 }
 
@@ -145,7 +158,7 @@ async fn to_one(
         message_id: Some(key.clone()).filter(|key| !key.is_empty()),
         ..Published::default()
     };
-    let position = calls::publish(&backend.shared, backend.asker(), channel, published).await;
+    let position = calls::publish(&backend.shared, &backend.caller, channel, published).await;
     position.map(Found::Published).map_err(|why| refused(&why))
 }
 

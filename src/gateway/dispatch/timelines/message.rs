@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::super::shape::{self, entry_limits, page_bytes, size};
 use super::super::{Caller, Outcome, Shared, Work, refusal};
+use crate::spans::Span;
 use tideline_timelines::timeline::{
     Append, AppendOne, Appended, Error, Prepared, Range, UpdateMessage,
 };
@@ -18,6 +19,8 @@ use tideline_wire::{Method, Reply};
 pub(crate) struct Appending {
     pub(crate) prepared: Prepared,
     pub asked: Asked,
+    /// As which it is answered, if others are queued with it.
+    pub(crate) span: Option<Box<Span>>,
 }
 
 /// Which of the two methods it was.
@@ -30,7 +33,9 @@ pub(crate) enum Asked {
 impl Appending {
     /// Queues it by itself.
     pub(in super::super) fn alone(self, shared: &Shared) -> Work {
-        let Appending { prepared, asked } = self;
+        let Appending {
+            prepared, asked, ..
+        } = self;
         let queued = shared.timelines.append_all(vec![prepared]);
         Work::Write(Box::pin(async move {
             let answer = queued.await.pop().ok_or_else(shape::missing)?;
@@ -112,7 +117,7 @@ fn batch(answer: Answer) -> Outcome {
 }
 
 pub(crate) fn append(shared: &Shared, caller: &Caller, request: message::Append) -> Appending {
-    let prepared = shared.timelines.prepare(Append {
+    let append = Append {
         timeline: request.timeline,
         asker: caller.asking(Method::MessageAppend),
         messages: vec![AppendOne {
@@ -124,9 +129,12 @@ pub(crate) fn append(shared: &Shared, caller: &Caller, request: message::Append)
         expect_head: request.expect_head,
         create: request.create,
         epoch: request.epoch,
-    });
-    let asked = Asked::One;
-    Appending { prepared, asked }
+    };
+    Appending {
+        prepared: shared.timelines.prepare(append, caller.trace),
+        asked: Asked::One,
+        span: None,
+    }
 }
 
 pub(crate) fn append_all(
@@ -140,16 +148,19 @@ pub(crate) fn append_all(
         expires_in_ms: one.expires_in_ms,
         deliver_at: None,
     };
-    let prepared = shared.timelines.prepare(Append {
+    let append = Append {
         timeline: request.timeline,
         asker: caller.asking(Method::MessageAppendBatch),
         messages: request.messages.into_iter().map(one).collect(),
         expect_head: request.expect_head,
         create: request.create,
         epoch: request.epoch,
-    });
-    let asked = Asked::Batch;
-    Appending { prepared, asked }
+    };
+    Appending {
+        prepared: shared.timelines.prepare(append, caller.trace),
+        asked: Asked::Batch,
+        span: None,
+    }
 }
 
 pub(in super::super) fn get(shared: &Arc<Shared>, caller: &Caller, request: message::Get) -> Work {

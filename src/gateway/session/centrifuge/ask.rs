@@ -80,8 +80,9 @@ impl Session {
     ) -> Result<(), Refused> {
         let append = self.publication(request)?;
         let appending = Appending {
-            prepared: self.shared.timelines.prepare(append),
+            prepared: self.shared.timelines.prepare(append, None),
             asked: Asked::One,
+            span: None,
         };
         let has_result = false;
         if self
@@ -204,6 +205,7 @@ impl Session {
         let call = Call {
             id: Some(Id::Numbered { id, has_result }),
             method: request.as_ref().ok().map(Request::method),
+            traceparent: None,
             request,
         };
         self.one(call, bytes);

@@ -4,4 +4,6 @@
 //! followed. Must not: write.
 
 pub(super) mod file_check;
+pub(super) mod salvage;
+mod spans;
 pub(super) mod verify;

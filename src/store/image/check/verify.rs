@@ -10,7 +10,7 @@ use super::super::catalog::{Catalog, Job, Part, Run, TableCounts};
 use super::super::pages::page::Page;
 use super::super::rows::filter;
 use super::super::rows::part::count_row;
-use super::super::rows::read::{PartReader, Row};
+use super::super::rows::read::PartReader;
 use super::super::snapshot::Snapshot;
 use super::super::{Error, Image};
 use tideline_base::ids::Position;
@@ -220,12 +220,7 @@ impl Check<'_, '_> {
         rows: &mut PartRows,
     ) {
         self.verified.rows += 1;
-        let read = reader.trees.rows.value(page, at).and_then(|value| {
-            let row = Row::new(page.shared_key(at), value);
-            let entry = row.entry(reader)?;
-            Ok((row.key, entry))
-        });
-        let (key, entry) = match read {
+        let (key, entry) = match reader.row_at(page, at) {
             Ok(read) => read,
             Err(error) => {
                 self.tell(place, error.to_string());

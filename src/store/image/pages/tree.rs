@@ -204,6 +204,20 @@ impl Tree {
         }
     }
 
+    /// A page of the file that is a leaf of this tree, or was one: every row in it passes. Nothing need lead to it.
+    pub(in super::super) fn leaf_at(&self, number: u64) -> Option<Page> {
+        let bytes = self.pages.read(number, 1, &self.place).ok()?;
+        let page = Page::parse(number, bytes, self.content).ok()?;
+        let mut rows = 0..page.count();
+        let is_ours = page.is_leaf && rows.all(|at| self.value(&page, at).is_ok());
+        is_ours.then_some(page)
+    }
+
+    /// Pages of the file.
+    pub(in super::super) fn page_count(&self) -> u64 {
+        self.pages.count().unwrap_or_default()
+    }
+
     /// Hands every page to `seen`, parents first, and goes on after one that does not pass.
     pub(in super::super) fn walk(&self, seen: &mut dyn FnMut(Result<&Page, Error>)) {
         if let Some(root) = self.root() {

@@ -16,7 +16,7 @@ use super::super::env::Store;
 use super::super::pages::FreePages;
 use super::super::pages::cursor;
 use super::super::pages::cursor::TreeCursor;
-use super::super::pages::page::Content;
+use super::super::pages::page::{Content, Page};
 use super::super::pages::tree::{Tree, Trees};
 use super::super::{Entry, Error, Rules};
 use super::filter;
@@ -122,6 +122,14 @@ impl<'t> PartReader<'t> {
             .map_err(|what| self.damaged(pieced.head, what))?;
         let kind = stored.kind;
         Ok(Some((Entry { kind, value }, left_bytes)))
+    }
+
+    /// The key and the entry of one of a leaf's rows, checked.
+    pub(in super::super) fn row_at(&self, page: &Page, at: usize) -> Result<(Bytes, Entry), Error> {
+        let value = self.trees.rows.value(page, at)?;
+        let row = Row::new(page.shared_key(at), value);
+        let entry = row.entry(self)?;
+        Ok((row.key, entry))
     }
 
     /// Walks the rows between two keys.

@@ -17,7 +17,7 @@ use super::{check, check_snapshot, flush, open, tiny};
 use tideline_base::ids::Position;
 
 /// Flips a bit in every place of the file where `what` stands; how many there were.
-fn flip(dir: &Path, what: &[u8]) -> usize {
+pub(super) fn flip(dir: &Path, what: &[u8]) -> usize {
     let path = dir.join("data.mdb");
     let mut bytes = fs::read(&path).unwrap();
     let places: Vec<usize> = bytes

@@ -1,12 +1,14 @@
 //! The image as its users see it: flush, reopen, snapshots, long keys, wide rows, bounds.
 //!
-//! Owns: tests of single behaviours; `schedules` holds the property test over merges, `damage` what breaks. Promises:
+//! Owns: tests of single behaviours; `schedules` holds the property test over merges, `damage` what
+//! breaks, `salvage` what is left then. Promises:
 //! quick. Must not: assert on time.
 
 mod copy;
 mod damage;
 mod formats;
 mod measure;
+mod salvage;
 mod schedules;
 mod toy;
 

@@ -16,7 +16,9 @@ mod progress;
 mod repair;
 mod restore;
 mod reuse;
+mod salvage;
 mod secrets;
+mod span;
 mod take;
 mod target;
 
@@ -32,8 +34,9 @@ pub use place::{
 };
 pub use point::RestorePoint;
 pub use progress::{Progress, Stage as BackupStage};
-pub use repair::{Repair, RepairStep};
+pub use repair::{Repair, RepairFrom, RepairStep};
 pub use restore::{Fetched, Restored, restore, restore_fetched};
+pub use salvage::Loss;
 pub use secrets::{KEYS_FOLDER, Passphrase};
 pub use take::Backup;
 

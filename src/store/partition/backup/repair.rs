@@ -1,9 +1,11 @@
-//! Damaged images made anew, of a data directory that nobody serves, where nothing is lost by it.
+//! Damaged images made anew, of a data directory that nobody serves: where that can be without a loss, and else of what
+//! can still be read, if the caller takes the loss.
 //!
 //! Owns: which partitions need it, what each is made of, and the order of its steps. Promises: nothing is changed
-//! before it is known that all can be made; the new image and the log together are what was committed, so the history
-//! stays; the old image is kept beside the new one; whenever it ends, the same call made again comes to the end. Must
-//! not: guess. What neither log nor backup has is a reason to change nothing.
+//! before it is known that all can be made; without a loss the new image and the log together are what was committed,
+//! so the history stays, and with one it is another history; the old image is kept beside the new one; whenever it
+//! ends, the same call made again comes to the end. Must not: guess. What neither log nor backup has is a reason to
+//! change nothing, or is named as lost.
 //!
 //! An image is what the log did up to a position. So an empty one will do where the log reaches back to the first
 //! batch, and that of a backup where the log goes on from there: the ordinary start does the rest.
@@ -17,17 +19,20 @@ use std::sync::Arc;
 
 use super::super::directory::inspection::Inspection;
 use super::super::directory::manifest::sync;
+use super::super::directory::renewal::renew;
 use super::super::directory::served::is_copy;
 use super::super::directory::{Directory, identity, partition_folder};
 use super::super::memory::flusher::flush;
 use super::super::memory::memtable::Memtable;
-use super::super::{ImageOptions, OpenError, Options, Rules};
+use super::super::{ImageOptions, OpenError, Options, Rules, View};
 use super::manifest::{BackupManifest, BackupPartition};
 use super::place::{check_room, folder};
 use super::progress::Progress;
+use super::salvage::{self, Loss};
+use super::span::Span;
 use super::{BACKUP_DATA, BackupError};
 use crate::image::Image;
-use crate::log::{self, LocalStorage, segment_firsts};
+use crate::log::{self, LocalStorage};
 use tideline_base::ids::{HistoryId, PartitionId, Position};
 
 /// What is going to be done.
@@ -50,23 +55,25 @@ enum Remedy {
     Log,
     /// The image of a backup, and those batches of the backup's log that the directory's log lacks.
     Backup { data: PathBuf, of: BackupPartition },
+    /// What can be read of the damaged image; the log has what follows, and from this batch on what went before.
+    Salvage { loss: Loss, log_first: Position },
 }
 
-/// A log that was read from one end to the other.
-struct Span {
-    id: HistoryId,
-    first: Position,
-    last: Position,
-    /// The checksum of the batch that was asked for.
-    crc: Option<u32>,
+/// What a repair may be made of beside the log.
+#[derive(Clone, Copy, Debug)]
+pub struct RepairFrom<'r> {
+    /// The folder of a backup.
+    pub backup: Option<&'r Path>,
+    /// Where nothing else helps: what can be read of the damaged image.
+    pub accepts_loss: bool,
 }
 
 impl Repair {
-    /// Finds out what is damaged and what it can be made of: of a backup, if one is named. Reads all, and writes
-    /// nothing. Refuses a damaged log, and an image that can't be made without a loss. Blocks.
+    /// Finds out what is damaged and what it can be made of. Reads all, and writes nothing. Refuses a damaged log, and
+    /// an image that can't be made without a loss that is not taken. Blocks.
     pub fn plan(
         data: &Path,
-        from: Option<&Path>,
+        from: RepairFrom<'_>,
         rules: &Arc<dyn Rules>,
     ) -> Result<Repair, BackupError> {
         if is_copy(data)? {
@@ -74,7 +81,7 @@ impl Repair {
             return Err(OpenError::Copy { path }.into());
         }
         let inspection = Inspection::open(data, Arc::clone(rules))?;
-        let backup = from.map(|from| open_backup(from, &inspection));
+        let backup = from.backup.map(|from| open_backup(from, &inspection));
         let backup = backup.transpose()?;
         let mut steps = Vec::new();
         for id in inspection.map().ids() {
@@ -83,7 +90,7 @@ impl Repair {
                 Some((data, *partitions.find(|one| one.partition == id.0)?))
             });
             let at = of.map(|(_, of)| Position(of.position));
-            let span = read_log(&partition_folder(data, id).join("log"), at);
+            let span = Span::read(&partition_folder(data, id).join("log"), at);
             let span = span.map_err(|error| log_is_damaged(id, &error))?;
             let (problems, covered) = inspection.image_problems(id)?;
             if problems.is_empty() {
@@ -95,8 +102,15 @@ impl Repair {
             let is_root = id.0 < inspection.origin().roots;
             let remedy = match of {
                 _ if is_root && span.first == Position(1) => Remedy::Log,
-                Some((data, of)) => of_backup(data, of, &span)?,
-                None => return Err(not_without_loss(id, &problems, &span)),
+                _ => match of.map(|(data, of)| of_backup(data, of, &span)) {
+                    Some(Ok(remedy)) => remedy,
+                    _ if from.accepts_loss => Remedy::Salvage {
+                        loss: salvage::look(data, (id, span.first), rules)?,
+                        log_first: span.first,
+                    },
+                    Some(Err(refused)) => return Err(refused),
+                    None => return Err(not_without_loss(id, &problems, &span)),
+                },
             };
             steps.push(RepairStep {
                 partition: id,
@@ -121,6 +135,33 @@ impl Repair {
         &self.steps
     }
 
+    /// What is lost.
+    pub fn losses(&self) -> impl Iterator<Item = &Loss> {
+        self.steps.iter().filter_map(|step| match &step.remedy {
+            Remedy::Salvage { loss, .. } => Some(loss),
+            _ => None,
+        })
+    }
+
+    /// Gives key and value of each row that is not lost of a partition with a loss, in order, to `each`. Blocks.
+    pub fn rows_left(
+        &self,
+        of: PartitionId,
+        each: &mut dyn FnMut(&[u8], &[u8]),
+    ) -> Result<(), BackupError> {
+        for step in self.steps.iter().filter(|step| step.partition == of) {
+            if let Remedy::Salvage { log_first, .. } = &step.remedy {
+                salvage::rows(self.directory.path(), (of, *log_first), &self.rules, each)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What such a partition shows; reads of what is damaged fail. Blocks.
+    pub fn view(&self, of: PartitionId) -> Result<View, BackupError> {
+        salvage::view(self.directory.path(), of, &self.rules)
+    }
+
     /// Whether there is room, and the place where the damaged images are to be kept.
     fn check(&self) -> Result<(), BackupError> {
         let mut bytes = 0;
@@ -132,13 +173,17 @@ impl Repair {
                     kept.display()
                 )));
             }
-            if let Remedy::Backup { data, .. } = &step.remedy {
-                let image = image_file(data, step.partition);
-                let found = fs::metadata(&image);
-                bytes += found
-                    .map_err(|error| BackupError::io("look at", &image, error))?
-                    .len();
-            }
+            let image = match &step.remedy {
+                Remedy::Log => continue,
+                Remedy::Backup { data, .. } => image_file(data, step.partition),
+                Remedy::Salvage { .. } => {
+                    salvage::damaged_image(self.directory.path(), step.partition).join("data.mdb")
+                }
+            };
+            let found = fs::metadata(&image);
+            bytes += found
+                .map_err(|error| BackupError::io("look at", &image, error))?
+                .len();
         }
         check_room(self.directory.path(), bytes)
     }
@@ -148,9 +193,14 @@ impl Repair {
         self.directory.folder(id).join("image.damaged")
     }
 
-    /// Makes the images; gives where the damaged ones are. Blocks.
-    pub fn run(&self) -> Result<Vec<PathBuf>, BackupError> {
+    /// Makes the images; gives where the damaged ones are. After a loss the directory has another history. Blocks.
+    pub fn run(&mut self) -> Result<Vec<PathBuf>, BackupError> {
         let mut kept = Vec::new();
+        let is_lossy = self.losses().next().is_some();
+        if is_lossy {
+            // Named by the marks of the new images: none of them is served before it counts.
+            self.directory.announce_history()?;
+        }
         for step in &self.steps {
             let id = step.partition;
             let (image, old) = (self.directory.image(id), self.kept(id));
@@ -165,6 +215,9 @@ impl Repair {
             }
             rename(&new, &image)?;
             kept.extend(Some(old).filter(|old| old.exists()));
+        }
+        if is_lossy {
+            renew(&mut self.directory, &self.rules)?;
         }
         Ok(kept)
     }
@@ -187,8 +240,15 @@ impl Repair {
         }
         let image = Image::open(new, ImageOptions::default(), Arc::clone(&self.rules))
             .map_err(OpenError::from)?;
-        if let Remedy::Backup { data, .. } = &step.remedy {
-            self.replay(&partition_folder(data, step.partition).join("log"), &image)?;
+        match &step.remedy {
+            Remedy::Log => {}
+            Remedy::Backup { data, .. } => {
+                self.replay(&partition_folder(data, step.partition).join("log"), &image)?;
+            }
+            Remedy::Salvage { log_first, .. } => {
+                let of = (step.partition, *log_first);
+                salvage::make(self.directory.path(), of, &image, &self.rules)?;
+            }
         }
         let map = self.directory.map();
         identity::write_mark(&self.directory, (step.partition, map), &image, step.log)?;
@@ -239,6 +299,11 @@ impl fmt::Display for RepairStep {
                 "the backup's, to {}, and the logs from there",
                 of.covered
             ),
+            Remedy::Salvage { loss, .. } => write!(
+                out,
+                "what can be read of it and the log; {} rows can't be read",
+                loss.rows
+            ),
         }
     }
 }
@@ -265,35 +330,16 @@ fn open_backup(
     Ok((from.join(BACKUP_DATA), manifest))
 }
 
-fn read_log(folder: &Path, at: Option<Position>) -> Result<Span, OpenError> {
-    let storage = LocalStorage::read_only(folder)
-        .map_err(|error| OpenError::from_io("open", folder, error))?;
-    let firsts = segment_firsts(&storage)?;
-    let first = firsts.first().copied().unwrap_or(Position(1));
-    let mut crc = None;
-    let report = log::verify(&storage, Position(first.0 - 1), &mut |frame| {
-        if Some(frame.position) == at {
-            crc = Some(frame.crc());
-        }
-    })?;
-    Ok(Span {
-        id: log::identity(&storage)?,
-        first,
-        last: report.last,
-        crc,
-    })
-}
-
 /// What a backup gives, if the directory's log goes on from it.
 fn of_backup(data: &Path, of: BackupPartition, span: &Span) -> Result<Remedy, BackupError> {
     let id = PartitionId(of.partition);
     let refused = |why: &str| {
         BackupError::refused(format!(
-            "partition {id} can't be made of this backup: {why}; name another one with --from, or restore one: nothing \
-             was changed"
+            "partition {id} can't be made of this backup: {why}; name another one with --from, or keep what can be \
+             read of the image with --accept-loss: nothing was changed"
         ))
     };
-    let theirs = read_log(&partition_folder(data, id).join("log"), None)?;
+    let theirs = Span::read(&partition_folder(data, id).join("log"), None)?;
     let (end, first) = (of.position, span.first.0);
     if theirs.id != span.id {
         return Err(refused("it is of another log"));
@@ -334,7 +380,7 @@ fn missing(covered: Position, span: &Span) -> String {
 fn not_without_loss(id: PartitionId, problems: &[String], span: &Span) -> BackupError {
     BackupError::refused(format!(
         "the image of partition {id} is damaged ({}), and the log goes back to batch {} only; name a backup of this \
-         directory with --from: nothing was changed",
+         directory with --from, or keep what can be read of it with --accept-loss: nothing was changed",
         problems[0], span.first
     ))
 }

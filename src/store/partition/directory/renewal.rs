@@ -25,7 +25,7 @@ impl Directory {
     }
 
     /// Announces a new history and works with it from here on. It counts with [`Directory::replace`].
-    fn announce_history(&mut self) -> Result<HistoryId, OpenError> {
+    pub(in super::super) fn announce_history(&mut self) -> Result<HistoryId, OpenError> {
         let history = self.next_history().unwrap_or_else(HistoryId::random);
         self.manifest.origin.history = history;
         self.manifest.write(&self.path)?;
@@ -45,6 +45,17 @@ pub fn accept_copy(path: &Path, rules: &Arc<dyn Rules>) -> Result<HistoryId, Ope
 /// Whether [`accept_copy`] has begun and not ended: images and `directory.toml` do not fit each other then.
 pub fn is_acceptance_under_way(path: &Path) -> bool {
     Directory::take(path).is_ok_and(|directory| directory.next_history().is_some())
+}
+
+/// Brings a change of the history to its end that was interrupted when all else was done. `false` = there is none.
+pub fn finish_renewal(path: &Path, rules: &Arc<dyn Rules>) -> Result<bool, OpenError> {
+    let mut directory = Directory::take(path)?;
+    let is_there = |id| Image::is_there(&directory.image(id)).unwrap_or(false);
+    let is_ready = directory.next_history().is_some() && directory.ids().into_iter().all(is_there);
+    if is_ready {
+        renew(&mut directory, rules)?;
+    }
+    Ok(is_ready)
 }
 
 /// Gives a directory a new history: in its images, then in `directory.toml`, and no position of before is taken.

@@ -136,10 +136,16 @@ impl Timelines {
         let (site, prefix, log) = (self.site(partition), prefix.to_owned(), tail.clone());
         let read = move || site.read_changes(&log, place, &prefix, bounds);
         let page = self.inner.partitions.read_logs(read).await;
-        page.map_err(|error| match place.position < tail.first() {
+        let mut page = page.map_err(|error| match place.position < tail.first() {
             true => FollowError::PositionLost,
             false => error.into(),
-        })
+        })?;
+        for change in &mut page.changes {
+            if let What::Appended(message, _) = &mut change.what {
+                self.mark(&change.timeline, std::iter::once(message));
+            }
+        }
+        Ok(page)
     }
 }
 

@@ -208,14 +208,15 @@ impl Timelines {
             entry: entry?,
             ..AppendOne::default()
         };
-        Some(self.prepare(Append {
+        let append = Append {
             timeline: target.timeline.clone(),
             asker: target.asker.clone(),
             messages: vec![message],
             expect_head: None,
             create: false,
             epoch: None,
-        }))
+        };
+        Some(self.prepare(append, None))
     }
 }
 

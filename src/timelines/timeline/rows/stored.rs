@@ -13,7 +13,7 @@
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use tideline_model::{Value, ValueRef};
-use tideline_table::{Malformed, Row, RowWriter, columns, number, number_in};
+use tideline_table::{Malformed, Row, RowWriter, columns, number, number_in, push_other};
 
 use super::super::{Columns, Message, Meta};
 use super::tables::{id_text, uuid_of};
@@ -165,7 +165,7 @@ pub(in super::super) fn message(
                 message.message_id = id_text(cell.value).ok_or(Malformed)?.into_owned();
                 message.timestamp = cell.version.cast_unsigned();
             }
-            name => entry.push((name.to_owned(), cell.value.to_value())),
+            _ => push_other(Some(&mut entry), cell)?,
         }
         Ok(())
     };

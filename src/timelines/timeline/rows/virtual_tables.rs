@@ -313,6 +313,7 @@ fn text(value: &KeyValue) -> &str {
 fn message_row(message: &Message, epoch: &str) -> Bytes {
     let Message {
         sequence: _,
+        traceparent: _,
         timestamp,
         message_id,
         sender,

@@ -10,7 +10,7 @@
 //! The incarnation is no key column: what was scheduled on a timeline that is gone is still to be listed.
 
 use tideline_model::access::Given;
-use tideline_table::{Malformed, Row, RowWriter, number};
+use tideline_table::{Malformed, Row, RowWriter, number, push_other};
 
 use super::super::Columns;
 use super::super::rows::stored::{put_number, put_text, text};
@@ -101,7 +101,7 @@ impl ScheduledRow {
                 KEY => key = text(cell.value)?,
                 REASON => reason = number(cell.value)?,
                 REFUSED => refused_at = number(cell.value)?,
-                name => row.entry.push((name.to_owned(), cell.value.to_value())),
+                _ => push_other(Some(&mut row.entry), cell)?,
             }
         }
         row.given = Given::of_stored((given, issued_at, &key)).ok_or(Malformed)?;

@@ -2,7 +2,8 @@
 //!
 //! Owns: what fails a whole batch and what fails one row of it. Of BatchWriteRow malformed content fails the whole; of
 //! BatchGetRow a bad key, table or column name fails the rows concerned. Promises: at most 100 rows are read and 200
-//! written, no table comes twice. Must not: know schemas; a key that is not the table's fails its row, later.
+//! written, no table comes twice, and the expressions of all filters are bounded together. Must not: know schemas; a
+//! key that is not the table's fails its row, later.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,10 @@ use super::transaction::transaction;
 use super::write;
 use super::write::{Kind, check_data_size};
 use tideline_model::limits::{BATCH_GET_ROWS_MAX, BATCH_WRITE_ROWS_MAX};
-use tideline_model::{KeyUse, PrimaryKey, RowWrite, Selection, TransactionId, check_table_name};
+use tideline_model::{
+    Filter, KeyUse, Predicate, PrimaryKey, REQUEST_EXPRESSIONS_BYTES_MAX, RowWrite, Selection,
+    TransactionId, check_table_name,
+};
 
 /// The rows of one table in a BatchGetRow.
 #[derive(Clone, Debug)]
@@ -63,6 +67,24 @@ fn check_rows(rows: usize, most: usize) -> Result<(), Failure> {
     Err(Failure::invalid(text))
 }
 
+/// What the expressions of all of a request's filters come to.
+#[derive(Default)]
+struct Expressions(usize);
+
+impl Expressions {
+    fn add(&mut self, filter: &Predicate) -> Result<(), Failure> {
+        self.0 += filter.expression_bytes();
+        if self.0 <= REQUEST_EXPRESSIONS_BYTES_MAX {
+            return Ok(());
+        }
+        let text = format!(
+            "The total size of the regular expressions of the request exceeds the limit, limit size: \
+             {REQUEST_EXPRESSIONS_BYTES_MAX}."
+        );
+        Err(Failure::invalid(text))
+    }
+}
+
 fn check_twice<'a>(names: impl Iterator<Item = Option<&'a String>>) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     for name in names.flatten() {
@@ -85,10 +107,15 @@ impl BatchGetRow {
         let counts = message.tables.iter().map(|table| table.primary_key.len());
         check_rows(counts.sum(), BATCH_GET_ROWS_MAX)?;
         check_twice(message.tables.iter().map(|table| table.table_name.as_ref()))?;
-        let tables = message.tables.into_iter().map(table_reads);
-        Ok(BatchGetRow {
-            tables: tables.collect::<Result<_, _>>()?,
-        })
+        let (mut tables, mut expressions) = (Vec::new(), Expressions::default());
+        for table in message.tables {
+            let table = table_reads(table)?;
+            if let Some(Filter::Rows(filter)) = &table.selection.filter {
+                expressions.add(filter)?;
+            }
+            tables.push(table);
+        }
+        Ok(BatchGetRow { tables })
     }
 }
 
@@ -127,8 +154,9 @@ impl BatchWriteRow {
         check_twice(message.tables.iter().map(|table| table.table_name.as_ref()))?;
         let in_transaction = message.transaction_id.is_some();
         let mut tables = Vec::with_capacity(message.tables.len());
+        let mut expressions = Expressions::default();
         for table in message.tables {
-            tables.push(table_writes(table, in_transaction)?);
+            tables.push(table_writes(table, in_transaction, &mut expressions)?);
         }
         let all = tables.iter().flat_map(|table| &table.writes);
         check_data_size("BatchWriteRow", all.map(RowWrite::size).sum())?;
@@ -143,6 +171,7 @@ impl BatchWriteRow {
 fn table_writes(
     message: proto::TableInBatchWriteRowRequest,
     in_transaction: bool,
+    expressions: &mut Expressions,
 ) -> Result<TableWrites, Failure> {
     let table = super::table::table_name(message.table_name)?;
     if message.rows.is_empty() {
@@ -157,13 +186,17 @@ fn table_writes(
             Some(Ok(proto::OperationType::Delete)) => Kind::Delete,
             _ => return Err(Failure::invalid("The modify type is invalid.")),
         };
-        writes.push(write::decode(write::Parts {
+        let write = write::decode(write::Parts {
             kind,
             row: row.row_change,
             condition: row.condition,
             returned: row.return_content,
             in_transaction,
-        })?);
+        })?;
+        if let Some(condition) = &write.condition.columns {
+            expressions.add(condition)?;
+        }
+        writes.push(write);
     }
     check_increments(&writes)?;
     Ok(TableWrites { table, writes })

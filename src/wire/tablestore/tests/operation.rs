@@ -724,6 +724,40 @@ fn batches_of_reads_have_limits() {
     assert_eq!(failed[0].rows, [Err(name.clone()), Err(name)]);
 }
 
+#[test]
+fn expressions_of_a_batch_have_a_bound_together() {
+    // About 64 KiB each, compiled; a table without keys is asked for nothing, and has a filter all the same.
+    let relation = proto::SingleColumnValueFilter {
+        comparator: Some(proto::ComparatorType::CtExist as i32),
+        column_name: Some("c".to_owned()),
+        column_value: Some(encode_variant(&Variant::Integer(1))),
+        value_trans_rule: Some(proto::ValueTransferRule {
+            regex: Some(r"(\w{2})".to_owned()),
+            ..Default::default()
+        }),
+        ..Default::default()
+    };
+    let filter = proto::Filter {
+        r#type: Some(proto::FilterType::FtSingleColumnValue as i32),
+        filter: Some(relation.encode_to_vec().into()),
+    };
+    let table = |number: usize| proto::TableInBatchGetRowRequest {
+        table_name: Some(format!("t{number}")),
+        max_versions: Some(1),
+        filter: Some(filter.encode_to_vec().into()),
+        ..Default::default()
+    };
+    let batch = |tables: usize| proto::BatchGetRowRequest {
+        tables: (0..tables).map(table).collect(),
+    };
+    let body = batch(30).encode_to_vec().into();
+    assert!(Request::decode(Operation::BatchGetRow, body).is_ok());
+    assert_eq!(
+        refused(Operation::BatchGetRow, &batch(500)),
+        "The total size of the regular expressions of the request exceeds the limit, limit size: 16777216."
+    );
+}
+
 fn batch_row(kind: i32, row: &Row) -> proto::RowInBatchWriteRowRequest {
     proto::RowInBatchWriteRowRequest {
         r#type: Some(kind),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use tideline_base::faults::is_named;
 use tideline_base::ids::PartitionId;
+use tideline_base::trace::TraceParent;
 use tideline_model::access::{Asker, Given};
 use tideline_table::{Action, Purpose, ReadError, RowWriter, StoreError, Txn, put, record};
 
@@ -20,6 +21,7 @@ use super::super::rows::head::HeadRow;
 use super::super::rows::stored::{IdRow, MessageRow, Stamp};
 use super::super::rows::tables::{MESSAGES, Name, id_columns};
 use super::super::time::{Kind, Later, expiry_columns, put_due};
+use super::super::traces::{Told, Traces};
 use super::super::unread;
 use super::super::{Append, Appended, Error, Meta, Timelines};
 use super::{Site, new_head, put_head, put_new_meta, sort, version};
@@ -30,17 +32,19 @@ impl Timelines {
         &self,
         append: Append,
     ) -> impl Future<Output = Result<(Vec<Appended>, String), Error>> + Send + use<> {
-        let answers = self.append_all(vec![self.prepare(append)]);
+        let answers = self.append_all(vec![self.prepare(append, None)]);
         async move { answers.await.pop().expect("one append, one answer") }
     }
 
     /// Does what an append needs before it is queued: encodes and hashes, and makes the IDs that the client did not
-    /// give. Nothing has happened yet.
+    /// give. What is sent of the messages while they are new has their trace. Nothing has happened yet.
     #[must_use]
-    pub fn prepare(&self, append: Append) -> Prepared {
+    pub fn prepare(&self, append: Append, trace: Option<TraceParent>) -> Prepared {
         let partition = self.place(&append.timeline);
         let now_ms = || self.inner.time.now_ms();
-        Prepared::new(partition, append, now_ms, || self.inner.ids.next())
+        let prepared = Prepared::new(partition, append, now_ms, || self.inner.ids.next());
+        let trace = trace.map(|trace| (trace, Arc::clone(&self.inner.traces)));
+        Prepared { trace, ..prepared }
     }
 
     /// Queues appends of one partition together, in order. Each is done or refused for itself; the answers, in the
@@ -90,6 +94,8 @@ pub struct Prepared {
     expect_head: Option<u64>,
     create: bool,
     epoch: Option<String>,
+    /// And where that is kept.
+    trace: Option<(TraceParent, Arc<Traces>)>,
 }
 
 /// When an append takes effect.
@@ -190,6 +196,7 @@ impl Prepared {
             expect_head,
             create,
             epoch,
+            trace: None,
         }
     }
 
@@ -320,6 +327,7 @@ impl Prepared {
                 put_due(txn, &site.alarm(), (Kind::Expire, at), &self.name, &columns);
             }
         }
+        self.keep_trace();
         if head.members > 0 {
             let new = self
                 .messages
@@ -338,6 +346,23 @@ impl Prepared {
             }
         }
         Ok(())
+    }
+
+    /// Before the batch is there, so that whoever reads it finds the trace.
+    fn keep_trace(&self) {
+        let Some((trace, traces)) = &self.trace else {
+            return;
+        };
+        let Ok(timeline) = self.name.text() else {
+            return;
+        };
+        let new = self.messages.iter().filter(|one| !one.answer.duplicate);
+        let told = new.map(|one| Told {
+            sequence: one.answer.sequence,
+            timestamp: one.answer.timestamp,
+            message_id: &one.message_id,
+        });
+        traces.keep(&timeline, *trace, told);
     }
 
     /// What became of the messages, once it has run and its batch is committed.
