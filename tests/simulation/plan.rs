@@ -67,8 +67,6 @@ pub(crate) struct Plan {
     pub(crate) works: u64,
     pub(crate) settings: String,
     pub(crate) disturbances: Vec<(u64, Disturbs)>,
-    /// A partition that has stopped is back after a restart.
-    pub(crate) needs_restart: bool,
     /// Bytes of an entry at most, and of one in ten.
     pub(crate) sizes: (u64, u64),
     /// So many ns the reader of the stream is away after a cut, at most.
@@ -155,7 +153,6 @@ impl Plan {
             works: (300 + random.below(2_200)) * MS,
             settings: settings(random),
             disturbances: Vec::new(),
-            needs_restart: false,
             sizes: *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000), (40_000, 60_000)]),
             latency: *random.one(&[3_000, 2 * MS, 2 * MS]),
             away: *random.one(&[300, 300, 4_000]) * MS,
@@ -232,7 +229,6 @@ impl Plan {
             });
         }
         life.armed = armed;
-        self.needs_restart |= life.has(&[Fault::SyncFails, Fault::WriteFails]);
         if life.has_disk_faults() && random.percent(30) {
             life.end = Some((after, Ends::PowerCut));
         }

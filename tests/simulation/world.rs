@@ -111,6 +111,8 @@ pub(crate) struct World<'a> {
     finals: Vec<Final>,
     dump: Vec<(&'static str, Value)>,
     scheduled: Vec<(String, String, u64)>,
+    /// How often a partition has stopped, as far as the server was restarted for it.
+    stops: usize,
     /// There were splits or merges, or may have been.
     is_reshaped: bool,
     /// Timelines whose messages go into inboxes, and since when that is certain.
@@ -166,6 +168,7 @@ impl<'a> World<'a> {
             finals: Vec::new(),
             dump: Vec::new(),
             scheduled: Vec::new(),
+            stops: 0,
             is_reshaped: false,
             fanned: BTreeMap::new(),
             inboxes: Vec::new(),

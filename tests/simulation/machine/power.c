@@ -1,9 +1,9 @@
 /* What a power cut leaves.
  *
  * Owns: what was changed and is not synced yet, since the last cut: of each file what was there before and what was
- * written, and names that came, went or moved. Promises: at a cut what was synced is as it was; of the rest comes nothing, all, a beginning that
- * is torn in a sector, or any of its sectors; of the names a beginning. What a failed sync was to write is never certain
- * again, also if a later one succeeds. */
+ * written, and names that came, went or moved. Promises: at a cut what was synced is as it was; of the rest comes
+ * nothing, all, a beginning that is torn in a sector, or any of its sectors; of the names a beginning. What a failed
+ * sync was to write is never certain again, also if a later one succeeds. */
 #include "machine.h"
 #include "power.h"
 #include <fcntl.h>

@@ -50,9 +50,6 @@ impl World<'_> {
             Phase::Works => {
                 self.phase = Phase::Calms;
                 self.deadline = self.now + PATIENCE;
-                if self.plan.needs_restart && self.machine.is_some() {
-                    self.end(Ends::Kill);
-                }
             }
             Phase::Calms if is_late => {
                 let busy = self.clients.iter().filter(|client| !client.is_idle());
@@ -65,6 +62,7 @@ impl World<'_> {
             }
             Phase::Calms => {
                 soon = 20 * MS;
+                self.restart_what_stopped();
                 if self.plan.reshapes_last && self.clients[self.plan.clients].line == Line::Up {
                     self.plan.reshapes_last = false;
                     self.reshape();
@@ -87,6 +85,18 @@ impl World<'_> {
             Phase::Over => {}
         }
         self.come(soon, Comes::Next);
+    }
+
+    /// A partition that a failing disk has stopped is back after a restart.
+    fn restart_what_stopped(&mut self) {
+        let log = std::fs::read(self.task.folder.join("server.log")).unwrap_or_default();
+        let stops = String::from_utf8_lossy(&log)
+            .matches("the partition stops")
+            .count();
+        if stops > self.stops && self.machine.is_some() {
+            self.stops = stops;
+            self.end(Ends::Kill);
+        }
     }
 
     /// Nobody is shown anything more; one reader comes.
