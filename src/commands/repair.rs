@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigFile};
 use crate::ids::PartitionId;
 use crate::metrics::Metrics;
-use crate::partition::{Partitions, Repair, RepairFrom, finish_renewal};
+use crate::partition::{Partitions, Repair, RepairFrom};
 use crate::people::People;
 use crate::table::Catalog;
 use crate::timeline::{Losses, Mend, Timelines};
@@ -57,9 +57,6 @@ pub async fn repair(
 ) -> Result<(), RemoteError> {
     let limits = config.timeline_limits();
     let rules = People::rules(&limits, Catalog::default());
-    if !args.dry_run {
-        finish_renewal(&config.data, &rules)?;
-    }
     let mut told = HashSet::new();
     for _ in 0..ROUNDS {
         let mut repair = Repair::plan(&config.data, args.from(), &rules)?;
@@ -74,20 +71,19 @@ pub async fn repair(
             }
         }
         out.flush()?;
-        if args.dry_run || repair.steps().is_empty() {
+        if args.dry_run {
             return Ok(());
         }
+        // Before timelines are changed: for that each image must open.
+        tell_kept(&repair.run_without_loss()?, out)?;
         if mends.iter().any(|(_, mend)| mend.is_change()) {
             drop(repair);
             settle(config, mends).await?;
             continue;
         }
-        for kept in repair.run()? {
-            let kept = kept.display();
-            writeln!(
-                out,
-                "the damaged image is in {kept}: remove it once you need it no more"
-            )?;
+        tell_kept(&repair.run_with_loss()?, out)?;
+        if repair.steps().is_empty() && !repair.goes_on() {
+            return Ok(());
         }
         drop(repair);
         return verified(&config.data, &limits, out);
@@ -115,8 +111,24 @@ fn tell(repair: &Repair, out: &mut dyn Write) -> Result<(), RemoteError> {
         }
         writeln!(out, "{step}")?;
     }
-    if repair.steps().is_empty() {
+    if repair.goes_on() {
+        writeln!(
+            out,
+            "a repair with a loss was interrupted: the directory gets its new history"
+        )?;
+    } else if repair.steps().is_empty() {
         writeln!(out, "every image is whole: there is nothing to repair")?;
+    }
+    Ok(())
+}
+
+fn tell_kept(kept: &[PathBuf], out: &mut dyn Write) -> Result<(), RemoteError> {
+    for kept in kept {
+        let kept = kept.display();
+        writeln!(
+            out,
+            "the damaged image is in {kept}: remove it once you need it no more"
+        )?;
     }
     Ok(())
 }

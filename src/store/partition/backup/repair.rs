@@ -17,7 +17,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::directory::inspection::Inspection;
+use super::super::directory::inspection::{ImageState, Inspection};
 use super::super::directory::manifest::sync;
 use super::super::directory::renewal::renew;
 use super::super::directory::served::is_copy;
@@ -33,12 +33,15 @@ use super::span::Span;
 use super::{BACKUP_DATA, BackupError};
 use crate::image::Image;
 use crate::log::{self, LocalStorage};
+use tideline_base::faults;
 use tideline_base::ids::{HistoryId, PartitionId, Position};
 
 /// What is going to be done.
 pub struct Repair {
     directory: Directory,
     steps: Vec<RepairStep>,
+    /// A repair with a loss has made images already, and not come to its end.
+    goes_on: bool,
     rules: Arc<dyn Rules>,
 }
 
@@ -83,7 +86,7 @@ impl Repair {
         let inspection = Inspection::open(data, Arc::clone(rules))?;
         let backup = from.backup.map(|from| open_backup(from, &inspection));
         let backup = backup.transpose()?;
-        let mut steps = Vec::new();
+        let (mut steps, mut goes_on) = (Vec::new(), false);
         for id in inspection.map().ids() {
             let of = backup.as_ref().and_then(|(data, manifest)| {
                 let mut partitions = manifest.partitions.iter();
@@ -92,7 +95,12 @@ impl Repair {
             let at = of.map(|(_, of)| Position(of.position));
             let span = Span::read(&partition_folder(data, id).join("log"), at);
             let span = span.map_err(|error| log_is_damaged(id, &error))?;
-            let (problems, covered) = inspection.image_problems(id)?;
+            let ImageState {
+                problems,
+                covered,
+                is_of_next,
+            } = inspection.image_state(id)?;
+            goes_on |= is_of_next;
             if problems.is_empty() {
                 if covered > span.last || covered.0 + 1 < span.first.0 {
                     return Err(log_is_damaged(id, &missing(covered, &span)));
@@ -123,6 +131,7 @@ impl Repair {
         let repair = Repair {
             directory: Directory::take(data)?,
             steps,
+            goes_on,
             rules: Arc::clone(rules),
         };
         repair.check()?;
@@ -133,6 +142,12 @@ impl Repair {
     #[must_use]
     pub fn steps(&self) -> &[RepairStep] {
         &self.steps
+    }
+
+    /// Whether a repair with a loss was interrupted and is going to be brought to its end: the new history is missing.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// What is lost.
@@ -169,7 +184,7 @@ impl Repair {
             let kept = self.kept(step.partition);
             if kept.exists() && self.directory.image(step.partition).exists() {
                 return Err(BackupError::refused(format!(
-                    "{} is there from an earlier repair; remove it or move it away first",
+                    "{} is there from an earlier repair; move it away first",
                     kept.display()
                 )));
             }
@@ -193,20 +208,36 @@ impl Repair {
         self.directory.folder(id).join("image.damaged")
     }
 
-    /// Makes the images; gives where the damaged ones are. After a loss the directory has another history. Blocks.
-    pub fn run(&mut self) -> Result<Vec<PathBuf>, BackupError> {
-        let mut kept = Vec::new();
-        let is_lossy = self.losses().next().is_some();
-        if is_lossy {
-            // Named by the marks of the new images: none of them is served before it counts.
-            self.directory.announce_history()?;
+    /// Makes the images that lose nothing; gives where the damaged ones are. Blocks.
+    pub fn run_without_loss(&self) -> Result<Vec<PathBuf>, BackupError> {
+        if !self.goes_on && self.losses().next().is_none() {
+            self.directory.forget_history()?;
         }
-        for step in &self.steps {
+        self.replace(|remedy| !matches!(remedy, Remedy::Salvage { .. }))
+    }
+
+    /// Makes the images with a loss, after the others; gives where the damaged ones are. The directory has another
+    /// history then. Blocks.
+    pub fn run_with_loss(&mut self) -> Result<Vec<PathBuf>, BackupError> {
+        if !self.goes_on && self.losses().next().is_none() {
+            return Ok(Vec::new());
+        }
+        // Named by the marks of the new images: none of them is served before it counts.
+        self.directory.announce_history()?;
+        let kept = self.replace(|remedy| matches!(remedy, Remedy::Salvage { .. }))?;
+        renew(&mut self.directory, &self.rules)?;
+        Ok(kept)
+    }
+
+    fn replace(&self, which: fn(&Remedy) -> bool) -> Result<Vec<PathBuf>, BackupError> {
+        let mut kept = Vec::new();
+        for step in self.steps.iter().filter(|step| which(&step.remedy)) {
             let id = step.partition;
             let (image, old) = (self.directory.image(id), self.kept(id));
             let new = self.directory.folder(id).join("image.new");
             self.make(step, &new)?;
             let rename = |from: &Path, to: &Path| {
+                faults::reached("repair_step");
                 let renamed = fs::rename(from, to).and_then(|()| sync(&self.directory.folder(id)));
                 renamed.map_err(|error| BackupError::io("rename", from, error))
             };
@@ -215,9 +246,6 @@ impl Repair {
             }
             rename(&new, &image)?;
             kept.extend(Some(old).filter(|old| old.exists()));
-        }
-        if is_lossy {
-            renew(&mut self.directory, &self.rules)?;
         }
         Ok(kept)
     }

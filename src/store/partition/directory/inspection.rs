@@ -54,6 +54,17 @@ pub struct Inspected {
     pub torn_bytes: u64,
 }
 
+/// What there is of a partition's image.
+#[derive(Default)]
+pub(in super::super) struct ImageState {
+    /// What is damaged, each as a line; none = it is whole.
+    pub(in super::super) problems: Vec<String>,
+    /// What it covers, if it can be opened.
+    pub(in super::super) covered: Position,
+    /// It was made by a repair with a loss that has not come to its end.
+    pub(in super::super) is_of_next: bool,
+}
+
 /// The newest thing that the covered part of the log says about a key.
 struct Last {
     position: Position,
@@ -139,26 +150,30 @@ impl Inspection {
     }
 
     /// What is damaged of a partition's image, and what it covers; it may be missing, too.
-    pub(in super::super) fn image_problems(
-        &self,
-        id: PartitionId,
-    ) -> Result<(Vec<String>, Position), OpenError> {
-        let look = || {
+    pub(in super::super) fn image_state(&self, id: PartitionId) -> Result<ImageState, OpenError> {
+        let mut state = ImageState::default();
+        let mut look = || {
             identity::presence(&self.directory, id)?;
             let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
-            identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?)?;
-            let mut problems = Vec::new();
+            let log = log::identity(&storage)?;
+            state.is_of_next = identity::is_of_next(&self.directory, id, &image, log)?;
+            if !state.is_of_next {
+                identity::mark_fits(&self.directory, id, &image, log)?;
+            }
+            state.covered = image.covered();
             image.verify(&mut |Problem { place, what }| {
-                problems.push(format!("partition {id}, image, {place}: {what}"));
+                let problem = format!("partition {id}, image, {place}: {what}");
+                state.problems.push(problem);
             })?;
-            Ok((problems, image.covered()))
+            Ok(())
         };
         match look() {
             Err(error @ (OpenError::Damaged { .. } | OpenError::DoesNotFit { .. })) => {
-                Ok((vec![format!("partition {id}: {error}")], Position::ZERO))
+                state.problems.push(format!("partition {id}: {error}"));
             }
-            looked => looked,
+            looked => looked?,
         }
+        Ok(state)
     }
 
     fn image_of(&self, id: PartitionId) -> Result<Image, OpenError> {
