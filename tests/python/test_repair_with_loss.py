@@ -247,3 +247,19 @@ def test_a_repair_that_is_killed_anywhere_goes_on(two, tmp_path, monkeypatch):
             assert b"SAYS 10" in (partition_of(copy, number) / "image.damaged/data.mdb").read_bytes()
         assert "nothing to repair" in run(copy, "repair", copy.data).stdout
     assert at == 7, killed
+    assert re.search(r"partition 1: .* rows can't be read, and the backup does not help: it ends with batch \d+, ", killed.stdout)
+
+
+def test_swapped_partitions_are_no_damage(two, tmp_path):
+    server, before, _, _ = two
+    copy = copied(server, tmp_path)
+    away = tmp_path / "away"
+    zero, one = [partition_of(copy, number) for number in range(2)]
+    for what in [".", "image"]:
+        for source, to in [(zero / what, away), (one / what, zero / what), (away, one / what)]:
+            source.rename(to)
+        line = refusal(copy, "repair", copy.data, "--accept-loss")
+        assert "partition-0000/image is partition 1 of 2" in line and "put it back where it belongs" in line, line
+        for source, to in [(zero / what, away), (one / what, zero / what), (away, one / what)]:
+            source.rename(to)
+    check(before, told(copy), repaired(copy))

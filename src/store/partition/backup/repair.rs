@@ -25,12 +25,11 @@ use super::super::directory::{Directory, identity, partition_folder};
 use super::super::memory::flusher::flush;
 use super::super::memory::memtable::Memtable;
 use super::super::{ImageOptions, OpenError, Options, Rules, View};
-use super::manifest::{BackupManifest, BackupPartition};
+use super::BackupError;
+use super::manifest::BackupPartition;
 use super::place::{check_room, folder};
-use super::progress::Progress;
 use super::salvage::{self, Loss};
-use super::span::Span;
-use super::{BACKUP_DATA, BackupError};
+use super::span::{Span, of_backup, open_backup};
 use crate::image::Image;
 use crate::log::{self, LocalStorage};
 use tideline_base::faults;
@@ -59,7 +58,12 @@ enum Remedy {
     /// The image of a backup, and those batches of the backup's log that the directory's log lacks.
     Backup { data: PathBuf, of: BackupPartition },
     /// What can be read of the damaged image; the log has what follows, and from this batch on what went before.
-    Salvage { loss: Loss, log_first: Position },
+    Salvage {
+        loss: Loss,
+        log_first: Position,
+        /// Why the backup that was named does not help.
+        refused: Option<String>,
+    },
 }
 
 /// What a repair may be made of beside the log.
@@ -88,11 +92,11 @@ impl Repair {
         let backup = backup.transpose()?;
         let (mut steps, mut goes_on) = (Vec::new(), false);
         for id in inspection.map().ids() {
-            let of = backup.as_ref().and_then(|(data, manifest)| {
+            let of = backup.as_ref().and_then(|(_, manifest)| {
                 let mut partitions = manifest.partitions.iter();
-                Some((data, *partitions.find(|one| one.partition == id.0)?))
+                partitions.find(|one| one.partition == id.0).copied()
             });
-            let at = of.map(|(_, of)| Position(of.position));
+            let at = of.map(|of| Position(of.position));
             let span = Span::read(&partition_folder(data, id).join("log"), at);
             let span = span.map_err(|error| log_is_damaged(id, &error))?;
             let ImageState {
@@ -107,18 +111,19 @@ impl Repair {
                 }
                 continue;
             }
-            let is_root = id.0 < inspection.origin().roots;
-            let remedy = match of {
-                _ if is_root && span.first == Position(1) => Remedy::Log,
-                _ => match of.map(|(data, of)| of_backup(data, of, &span)) {
-                    Some(Ok(remedy)) => remedy,
-                    _ if from.accepts_loss => Remedy::Salvage {
-                        loss: salvage::look(data, (id, span.first), rules)?,
-                        log_first: span.first,
-                    },
-                    Some(Err(refused)) => return Err(refused),
-                    None => return Err(not_without_loss(id, &problems, &span)),
+            let is_in_log = id.0 < inspection.origin().roots && span.first == Position(1);
+            let given = backup.as_ref().filter(|_| !is_in_log);
+            let given = given.map(|(data, _)| of_backup(data, of, (id, &span)));
+            let remedy = match given.transpose()? {
+                _ if is_in_log => Remedy::Log,
+                Some(Ok((data, of))) => Remedy::Backup { data, of },
+                refused if from.accepts_loss => Remedy::Salvage {
+                    loss: salvage::look(data, (id, span.first), &inspection, rules)?,
+                    log_first: span.first,
+                    refused: refused.and_then(Result::err),
                 },
+                Some(Err(why)) => return Err(not_of_backup(id, &why)),
+                None => return Err(not_without_loss(id, &problems, &span)),
             };
             steps.push(RepairStep {
                 partition: id,
@@ -327,11 +332,17 @@ impl fmt::Display for RepairStep {
                 "the backup's, to {}, and the logs from there",
                 of.covered
             ),
-            Remedy::Salvage { loss, .. } => write!(
-                out,
-                "what can be read of it and the log; {} rows can't be read",
-                loss.rows
-            ),
+            Remedy::Salvage { loss, refused, .. } => {
+                let rows = loss.rows;
+                write!(
+                    out,
+                    "what can be read of it and the log; {rows} rows can't be read"
+                )?;
+                match refused {
+                    Some(why) => write!(out, ", and the backup does not help: {why}"),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
@@ -340,55 +351,11 @@ fn image_file(data: &Path, id: PartitionId) -> PathBuf {
     partition_folder(data, id).join("image/data.mdb")
 }
 
-/// A backup of this directory's history, held against its checksums.
-fn open_backup(
-    from: &Path,
-    inspection: &Inspection,
-) -> Result<(PathBuf, BackupManifest), BackupError> {
-    let manifest = BackupManifest::read(from)?;
-    let history = inspection.origin().history.to_string();
-    if manifest.history != history {
-        return Err(BackupError::refused(format!(
-            "{} is a backup of history {}, and the directory has history {history}; name a backup of this directory",
-            from.display(),
-            manifest.history
-        )));
-    }
-    manifest.check_files(from, &Progress::new(0))?;
-    Ok((from.join(BACKUP_DATA), manifest))
-}
-
-/// What a backup gives, if the directory's log goes on from it.
-fn of_backup(data: &Path, of: BackupPartition, span: &Span) -> Result<Remedy, BackupError> {
-    let id = PartitionId(of.partition);
-    let refused = |why: &str| {
-        BackupError::refused(format!(
-            "partition {id} can't be made of this backup: {why}; name another one with --from, or keep what can be \
-             read of the image with --accept-loss: nothing was changed"
-        ))
-    };
-    let theirs = Span::read(&partition_folder(data, id).join("log"), None)?;
-    let (end, first) = (of.position, span.first.0);
-    if theirs.id != span.id {
-        return Err(refused("it is of another log"));
-    }
-    if end + 1 < first {
-        let why = format!(
-            "it ends with batch {end}, and the log begins with {first}, so batches {} to {} are in neither",
-            end + 1,
-            first - 1
-        );
-        return Err(refused(&why));
-    }
-    if end >= first && span.crc != Some(of.last_crc) {
-        return Err(refused(
-            "the log has other batches, or fewer, than the backup",
-        ));
-    }
-    Ok(Remedy::Backup {
-        data: data.to_owned(),
-        of,
-    })
+fn not_of_backup(id: PartitionId, why: &str) -> BackupError {
+    BackupError::refused(format!(
+        "partition {id} can't be made of this backup: {why}; name another one with --from, or keep what can be read of \
+         the image with --accept-loss: nothing was changed"
+    ))
 }
 
 fn log_is_damaged(id: PartitionId, what: &dyn fmt::Display) -> BackupError {

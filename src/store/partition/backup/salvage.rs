@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::directory::inspection::Inspection;
 use super::super::directory::partition_folder;
 use super::super::memory::memtable::Memtable;
 use super::super::{ImageOptions, OpenError, Rules, View};
@@ -70,13 +71,15 @@ fn read(
     Ok((image, salvage))
 }
 
-/// What is lost of a partition.
+/// What is lost of a partition. Refuses an image of another one: its rows would all pass.
 pub(super) fn look(
     data: &Path,
     of: (PartitionId, Position),
+    inspection: &Inspection,
     rules: &Arc<dyn Rules>,
 ) -> Result<Loss, BackupError> {
     let (_image, salvage) = read(data, of, rules)?;
+    inspection.owns(of.0, &damaged_image(data, of.0))?;
     Ok(Loss {
         partition: of.0,
         gaps: salvage.gaps(),

@@ -157,8 +157,12 @@ impl Inspection {
             let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
             let log = log::identity(&storage)?;
             state.is_of_next = identity::is_of_next(&self.directory, id, &image, log)?;
-            if !state.is_of_next {
-                identity::mark_fits(&self.directory, id, &image, log)?;
+            let fits = identity::mark_fits(&self.directory, id, &image, log);
+            if let (false, Err(error)) = (state.is_of_next, fits) {
+                return Err(match image.mark() {
+                    Ok(Some(_)) => foreign(&error),
+                    _ => error,
+                });
             }
             state.covered = image.covered();
             image.verify(&mut |Problem { place, what }| {
@@ -176,16 +180,26 @@ impl Inspection {
         Ok(state)
     }
 
+    /// Refuses an image in a folder that does not say that it is this partition's.
+    pub(in super::super) fn owns(&self, id: PartitionId, folder: &Path) -> Result<(), OpenError> {
+        let (log, image) = (log::identity(&self.log_of(id)?)?, self.image_in(folder)?);
+        if !identity::is_of_next(&self.directory, id, &image, log)? {
+            let fits = identity::mark_fits(&self.directory, id, &image, log);
+            fits.map_err(|error| foreign(&error))?;
+        }
+        Ok(())
+    }
+
     fn image_of(&self, id: PartitionId) -> Result<Image, OpenError> {
+        self.image_in(&self.directory.image(id))
+    }
+
+    fn image_in(&self, folder: &Path) -> Result<Image, OpenError> {
         let options = ImageOptions {
             read_only: true,
             ..ImageOptions::default()
         };
-        Ok(Image::open(
-            &self.directory.image(id),
-            options,
-            Arc::clone(&self.rules),
-        )?)
+        Ok(Image::open(folder, options, Arc::clone(&self.rules))?)
     }
 
     fn log_of(&self, id: PartitionId) -> Result<LocalStorage, OpenError> {
@@ -327,6 +341,15 @@ fn differing(
         }
     }
     Ok(suspects)
+}
+
+fn foreign(error: &OpenError) -> OpenError {
+    OpenError::Refused {
+        text: format!(
+            "{error}; a repair takes no image of another place: put it back where it belongs, with its log: nothing \
+             was changed"
+        ),
+    }
 }
 
 /// What the image alone shows.
