@@ -63,9 +63,8 @@ pub async fn repair(
         if told.is_empty() {
             tell(&repair, out)?;
         }
-        let mends = mends(&repair)?;
-        for (partition, mend) in &mends {
-            let line = format!("LOST partition {partition}, {mend}");
+        let (mends, lines) = mends(&repair)?;
+        for line in lines {
             if told.insert(line.clone()) {
                 writeln!(out, "{line}")?;
             }
@@ -133,18 +132,23 @@ fn tell_kept(kept: &[PathBuf], out: &mut dyn Write) -> Result<(), RemoteError> {
     Ok(())
 }
 
-/// What becomes of the timelines of each partition that has a loss.
-fn mends(repair: &Repair) -> Result<Vec<(PartitionId, Mend)>, RemoteError> {
-    let mut found = Vec::new();
+/// What becomes of the timelines of each partition that has a loss, and what else is lost.
+fn mends(repair: &Repair) -> Result<(Vec<(PartitionId, Mend)>, Vec<String>), RemoteError> {
+    let (mut found, mut lines) = (Vec::new(), Vec::new());
     for loss in repair.losses() {
         let id = loss.partition;
-        let mut losses =
-            Losses::new(&loss.gaps).map_err(|what| format!("partition {id}: {what}"))?;
+        let mut losses = Losses::new(&loss.gaps, loss.covered)
+            .map_err(|what| format!("partition {id}: {what}"))?;
         repair.rows_left(id, &mut |key, value| losses.take(key, value))?;
-        let mends = losses.mends(&repair.view(id)?);
-        found.extend(mends.into_iter().map(|mend| (id, mend)));
+        repair.keys_behind(loss, &mut |key| losses.take_key(key))?;
+        let unnamed = losses.unnamed().into_iter();
+        lines.extend(unnamed.map(|line| format!("LOST partition {id}, {line}")));
+        for mend in losses.mends(&repair.view(id)?) {
+            lines.push(format!("LOST partition {id}, {mend}"));
+            found.push((id, mend));
+        }
     }
-    Ok(found)
+    Ok((found, lines))
 }
 
 /// Writes what becomes of them, as a server would: whenever it ends, each timeline is one that could be there.

@@ -177,6 +177,11 @@ impl Repair {
         Ok(())
     }
 
+    /// Gives the keys that the log has behind the image of such a partition to `each`. Blocks.
+    pub fn keys_behind(&self, of: &Loss, each: &mut dyn FnMut(&[u8])) -> Result<(), BackupError> {
+        salvage::keys_behind(self.directory.path(), (of.partition, of.covered), each)
+    }
+
     /// What such a partition shows; reads of what is damaged fail. Blocks.
     pub fn view(&self, of: PartitionId) -> Result<View, BackupError> {
         salvage::view(self.directory.path(), of, &self.rules)

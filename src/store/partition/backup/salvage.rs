@@ -24,6 +24,8 @@ pub struct Loss {
     pub partition: PartitionId,
     /// Where; what the log tells is not lost.
     pub gaps: Vec<Gap>,
+    /// What the image covers: what began behind it has lost nothing.
+    pub covered: Position,
     /// Rows of runs that can't be read, older versions of the same row counted again.
     pub rows: u64,
 }
@@ -78,13 +80,17 @@ pub(super) fn look(
     inspection: &Inspection,
     rules: &Arc<dyn Rules>,
 ) -> Result<Loss, BackupError> {
-    let (_image, salvage) = read(data, of, rules)?;
-    inspection.owns(of.0, &damaged_image(data, of.0))?;
-    Ok(Loss {
+    let (image, salvage) = read(data, of, rules)?;
+    let loss = Loss {
         partition: of.0,
         gaps: salvage.gaps(),
+        covered: salvage.covered(),
         rows: salvage.lost_rows(),
-    })
+    };
+    // No image is open twice.
+    drop((salvage, image));
+    inspection.owns(of.0, &damaged_image(data, of.0))?;
+    Ok(loss)
 }
 
 /// Gives key and value of each row that is not lost, in order, to `each`.
@@ -99,6 +105,23 @@ pub(super) fn rows(
         let (key, entry) = row.map_err(OpenError::from)?;
         each(&key, &entry.value);
     }
+    Ok(())
+}
+
+/// Gives the keys that the log has behind the image to `each`.
+pub(super) fn keys_behind(
+    data: &Path,
+    (id, covered): (PartitionId, Position),
+    each: &mut dyn FnMut(&[u8]),
+) -> Result<(), BackupError> {
+    let folder = partition_folder(data, id).join("log");
+    let storage = LocalStorage::read_only(&folder)
+        .map_err(|error| BackupError::io("open", &folder, error))?;
+    log::verify(&storage, covered, &mut |frame| {
+        if frame.position > covered {
+            frame.entries().for_each(|entry| each(entry.key));
+        }
+    })?;
     Ok(())
 }
 
