@@ -174,6 +174,15 @@ impl Place {
             && self.up_to.as_ref().is_none_or(|up_to| *key <= up_to[..])
     }
 
+    /// Of the keys from one on and below another, those for which the run counts: a merge has passed the others.
+    fn counted(&self, from: &Bytes, to: &Bytes) -> Option<(Bytes, Bytes)> {
+        let above = self.above.as_deref().map(successor);
+        let end = self.up_to.as_deref().map(successor);
+        let from = above.map_or_else(|| from.clone(), |above| above.max(from.clone()));
+        let to = end.map_or_else(|| to.clone(), |end| end.min(to.clone()));
+        (from < to).then_some((from, to))
+    }
+
     /// Whether the run may have had something under a key that can't be read.
     fn lacks(&self, rules: &dyn Rules, key: &[u8]) -> bool {
         let at = self.gaps.partition_point(|gap| gap.to[..] <= *key);
@@ -196,6 +205,9 @@ impl Place {
             of.rows.saturating_sub(seen.map_or(0, |seen| seen.rows))
         };
         for (from, to) in &seen.gaps {
+            let Some((from, to)) = self.counted(from, to) else {
+                continue;
+            };
             let tables = part.counts.iter().filter(|counts| lost(counts) > 0);
             self.gaps.extend(tables.map(|counts| Gap {
                 table: counts.table,
