@@ -8,10 +8,10 @@
 pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     match payload.len() {
-        length @ 0..=125 => bytes.push(0x80 | u8::try_from(length).unwrap()),
+        length @ 0..=125 => bytes.push(0x80 | u8::try_from(length).expect("up to 125")),
         length @ 126..=65_535 => {
             bytes.push(0x80 | 126);
-            bytes.extend(u16::try_from(length).unwrap().to_be_bytes());
+            bytes.extend(u16::try_from(length).expect("16 bits").to_be_bytes());
         }
         length => {
             bytes.push(0x80 | 127);

@@ -142,6 +142,8 @@ pub(crate) enum About {
     Log = 1,
     /// Those about a commit log with bytes of a process that was killed.
     Inherited = 2,
+    /// Syncs of a commit log.
+    LogSync = 3,
 }
 
 /// A fault of the disk, and at which call from the start it comes.

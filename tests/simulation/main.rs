@@ -3,6 +3,9 @@
 //! Owns: the commands of `docs/SIMULATION.md`. Promises: a seed that fails prints its replay; the same seed twice is
 //! the same run, call by call. Must not: change the server, or be told by anything else than the seed what happens.
 
+// Traces and figures are for people.
+#![allow(clippy::disallowed_macros)]
+
 mod client;
 #[path = "../client_frame/mod.rs"]
 mod client_frame;

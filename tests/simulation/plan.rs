@@ -115,14 +115,16 @@ pub(crate) enum Does {
     List,
 }
 
-const FAULTS: [Fault; 8] = [
+const FAULTS: [Fault; 10] = [
     Fault::PowerCut,
     Fault::PowerCut,
     Fault::PowerCut,
     Fault::Kill,
+    Fault::Kill,
     Fault::SyncFails,
     Fault::WriteFails,
     Fault::WriteShort,
+    Fault::Full,
     Fault::Full,
 ];
 
@@ -131,6 +133,8 @@ impl Plan {
     pub(crate) fn new(random: &mut Random) -> Plan {
         let names = |kind: &str, count| (0..count).map(|n| format!("{kind}{n}")).collect();
         let is_reshaped = random.percent(50);
+        // Where clients hardly pause, batches are written while others are on their way to the disk.
+        let is_dense = random.percent(25);
         let timelines = match is_reshaped && random.percent(50) {
             true => 6 + random.below(8),
             false => 1 + random.below(4),
@@ -145,12 +149,12 @@ impl Plan {
         let mut plan = Plan {
             timelines: names("t", timelines),
             users: names("u", 2 + random.below(3)),
-            fanned: names("t", *random.one(&[0, 0, 1, timelines])),
+            fanned: names("t", *random.one(&[0, 1, timelines])),
             clients: 2 + random.below(4) as usize,
             calls: Vec::new(),
-            pace_ms: 5 + random.below(60),
+            pace_ms: if is_dense { 1 } else { 5 + random.below(60) },
             looks_back: *random.one(&[0, 20, 80]),
-            works: (300 + random.below(2_200)) * MS,
+            works: (300 + random.below(if is_dense { 500 } else { 2_200 })) * MS,
             settings: settings(random),
             disturbances: Vec::new(),
             sizes: *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000), (40_000, 60_000)]),
@@ -165,7 +169,12 @@ impl Plan {
             lives: Vec::new(),
         };
         plan.longest = plan.longest.min(plan.works);
-        let calls = CALLS.map(|(_, weight)| weight * random.one(&[1, 1, 1, 6]));
+        let is_fanned = !plan.fanned.is_empty();
+        let calls = CALLS.map(|(does, weight)| match does {
+            // An inbox needs a member.
+            Does::Member if is_fanned => weight * random.one(&[2, 6]),
+            _ => weight * random.one(&[1, 1, 1, 6]),
+        });
         for _ in 0..plan.clients {
             let reads_only = random.percent(25);
             let mut own = calls;
@@ -209,9 +218,12 @@ impl Plan {
         life.end = random.percent(70).then_some((after, how));
         let mut drawn = random.percent(90).then(|| *random.one(&FAULTS));
         drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
-        let (about, bounds) = match random.percent(60) {
-            true => (About::Log, [6, 20, 60, 200]),
-            false => (About::Any, [30, 100, 400, 1_000]),
+        let can_sync = [Fault::PowerCut, Fault::Kill, Fault::SyncFails];
+        let is_of_sync = drawn.is_some_and(|fault| can_sync.contains(&fault));
+        let (about, bounds) = match random.below(10) {
+            0..4 if is_of_sync => (About::LogSync, [3, 10, 30, 100]),
+            0..6 => (About::Log, [6, 20, 60, 200]),
+            _ => (About::Any, [30, 100, 400, 1_000]),
         };
         let bound = *random.one(&bounds);
         let mut armed = drawn.map(|fault| Armed {
@@ -229,7 +241,10 @@ impl Plan {
             });
         }
         life.armed = armed;
-        if life.has_disk_faults() && random.percent(30) {
+        // Without a restart: what was refused for want of room is done by itself when there is some.
+        if life.has(&[Fault::Full]) && random.percent(70) {
+            life.end = None;
+        } else if life.has_disk_faults() && random.percent(30) {
             life.end = Some((after, Ends::PowerCut));
         }
         life

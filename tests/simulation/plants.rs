@@ -68,7 +68,7 @@ pub(crate) const PLANTS: &[Plant] = &[
     ),
     plant(
         "view_in_other_order",
-        "a view takes the memtables before the tail",
+        "a view takes the image before the memtables",
     ),
     plant(
         "retired_early",

@@ -28,6 +28,8 @@ const SECOND: u64 = 1_000 * MS;
 const PATIENCE: u64 = 90 * SECOND;
 /// A jump of the clock is followed after 10 s; only then comes what is scheduled.
 const SETTLES: u64 = 30 * SECOND;
+/// Who follows all timelines once the faults have ended.
+const LATE: &str = "late";
 /// What the wall says in the beginning.
 const BEGAN: u64 = 1_790_000_000 * SECOND;
 

@@ -125,14 +125,16 @@ impl Shared {
     /// A view in the one right order: tail, memtables, image. A batch that moves from memtable to image in between is
     /// then seen in both, never in neither.
     pub(super) fn view(&self) -> Result<View, ReadError> {
-        let early = tideline_base::faults::is_named("view_in_other_order").then(|| {
-            let memtables = self.memtables.load_full();
-            std::thread::sleep(std::time::Duration::from_millis(2));
-            memtables
-        });
         let tail = self.tail();
-        let memtables = early.unwrap_or_else(|| self.memtables.load_full());
-        View::new(tail, memtables, &self.image, Arc::clone(&self.rules))
+        let mut memtables = self.memtables.load_full();
+        let view = |memtables| View::new(tail, memtables, &self.image, Arc::clone(&self.rules));
+        if tideline_base::faults::is_named("view_in_other_order") {
+            let early = view(memtables)?;
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            memtables = self.memtables.load_full();
+            return Ok(early.over(memtables));
+        }
+        view(memtables)
     }
 
     /// A view for the thread that moves the tail itself, up to `position`, which may be written and not yet synced.

@@ -29,20 +29,23 @@ void arm(enum fault fault, enum about about, uint32_t countdown) {
     }
 }
 
-static int is_about(enum about about, int fd) {
-    return about == ANY || (is_of_log(fd) && (about == LOG || is_inherited(fd)));
+static int is_about(enum about about, int fd, int is_sync) {
+    return about == ANY || (is_of_log(fd) && (about == LOG || (about == LOG_SYNC ? is_sync : is_inherited(fd))));
 }
 
 /* Whether such a fault is due at this call, which is about a file or about names (-1). */
-static int strikes(enum fault fault, int fd) {
+static int strikes_at(enum fault fault, int fd, int is_sync) {
     int is_due = 0;
     for (int i = 0; i < ARMED; i++) {
-        if (armed[i].fault != fault || !armed[i].countdown || !is_about(armed[i].about, fd)) continue;
+        if (armed[i].fault != fault || !armed[i].countdown || !is_about(armed[i].about, fd, is_sync)) continue;
         if (!--armed[i].countdown) is_due = 1;
     }
     if (is_due) note("fault", fault, 0, 0);
     return is_due;
 }
+
+static int strikes(enum fault fault, int fd) { return strikes_at(fault, fd, 0); }
+static int strikes_sync(enum fault fault, int fd) { return strikes_at(fault, fd, 1); }
 
 /* At each call that changes the disk the machine may end. */
 static void may_end(int fd) {
@@ -184,16 +187,16 @@ static long sync_file(int fd) {
     /* Some disks are slow: then something is always on its way. */
     if (slowness < 0) slowness = below(3) ? 0 : 7;
     uint64_t up_to = changes_made(), ns = (20000 + below(1000000)) << below((uint64_t)slowness + 1);
-    if (strikes(KILL, fd)) finish('K', 0);
+    if (strikes_sync(KILL, fd)) finish('K', 0);
     /* The power goes while the disk is slow: whoever did not wait for it has told of what is lost. */
-    int goes = strikes(POWER_CUT, fd);
+    int goes = strikes_sync(POWER_CUT, fd);
     if (goes || below(20) == 0) {
         ns *= 50;
         tell('I', 0, "", 0);
     }
     wait_until(SLEEP, now + ns);
     if (goes) cut_power();
-    int fails = strikes(SYNC_EIO, fd);
+    int fails = strikes_sync(SYNC_EIO, fd);
     synced(fd, up_to, fails);
     return fails ? -EIO : 0;
 }

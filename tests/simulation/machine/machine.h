@@ -36,8 +36,8 @@ struct thread {
 /* What happens to the disk at the call that `countdown` reaches. */
 enum fault { NONE, WRITE_EIO, WRITE_ENOSPC, WRITE_SHORT, SYNC_EIO, KILL, POWER_CUT };
 
-/* Which calls are counted: those about any file, a commit log, or a log with bytes of a process that was killed. */
-enum about { ANY, LOG, INHERITED };
+/* Which calls are counted: those about any file, a commit log, a log with bytes of a process that was killed, or syncs of a log. */
+enum about { ANY, LOG, INHERITED, LOG_SYNC };
 
 #pragma GCC visibility push(hidden)
 extern __thread struct thread *self;

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use tideline_history::What;
 
-use super::{Comes, MS, PATIENCE, Phase, SECOND, SETTLES, World};
+use super::{Comes, LATE, MS, PATIENCE, Phase, SECOND, SETTLES, World};
 use crate::client::{Client, Line, Waits};
 use crate::plan::Ends;
 
@@ -104,6 +104,7 @@ impl World<'_> {
         for at in 0..self.clients.len() {
             self.note(at, What::Settled);
         }
+        self.judge_scheduled();
         self.phase = Phase::Reads;
         self.clients.clear();
         let reader = Client::new("end".to_owned(), "end".to_owned());
@@ -122,7 +123,7 @@ impl World<'_> {
 
     /// One who begins where nothing comes any more sees everything, too.
     fn late_follower(&mut self) {
-        let mut late = Client::new("late".to_owned(), "late".to_owned());
+        let mut late = Client::new(LATE.to_owned(), LATE.to_owned());
         for timeline in &self.plan.timelines {
             late.follows.insert(timeline.clone(), (0, false));
         }

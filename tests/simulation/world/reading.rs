@@ -3,10 +3,12 @@
 //! Owns: the calls of the last reader, and what is wrong in words. Promises: what is scheduled and due is looked for,
 //! too. Must not: have rules of its own for histories; `tideline_history` does.
 
-use serde_json::{Value, json};
-use tideline_history::{Checker, Final, Member, Place, Stored};
+use std::collections::BTreeSet;
 
-use super::{MS, Phase, World};
+use serde_json::{Value, json};
+use tideline_history::{Checker, Event, Final, Member, Place, Stored, What};
+
+use super::{LATE, MS, Phase, World};
 use crate::client::{Line, Waits, conversations, messages};
 
 impl World<'_> {
@@ -144,20 +146,25 @@ impl World<'_> {
             }
         }
         self.judge_inboxes();
-        let wall_ms = self.now.wrapping_add(self.ahead) / MS;
-        for (timeline, id, due) in &self.scheduled {
-            let is_there = |record: &Final| match record {
-                Final::Message {
-                    timeline: of,
-                    message,
-                } => of == timeline && message.message_id == *id,
-                _ => false,
-            };
-            if due + 5_000 < wall_ms && !self.finals.iter().any(is_there) {
-                self.wrong.push(format!(
-                    "{timeline}: {id} was scheduled for {due} and never came"
-                ));
+    }
+
+    /// What is due has come by now, without a restart: the late follower was shown it.
+    pub(super) fn judge_scheduled(&mut self) {
+        let mut shown = BTreeSet::new();
+        for Event(_, client, what) in &self.events {
+            if let What::Push(timeline, messages) = what
+                && client == LATE
+            {
+                shown.extend(messages.iter().map(|one| (timeline, &one.message_id)));
             }
+        }
+        let wall_ms = self.now.wrapping_add(self.ahead) / MS;
+        let mut due = self.scheduled.iter();
+        let missing = due
+            .find(|(timeline, id, due)| due + 5_000 < wall_ms && !shown.contains(&(timeline, id)));
+        if let Some((timeline, id, due)) = missing {
+            let what = format!("{timeline}: {id} was scheduled for {due} and has not come");
+            self.fault(what);
         }
     }
 }

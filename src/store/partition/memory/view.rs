@@ -79,6 +79,11 @@ impl View {
         }
     }
 
+    /// The same image under memtables that were taken later: a planted bug.
+    pub(in super::super) fn over(self, memtables: Arc<Vec<Arc<Memtable>>>) -> View {
+        View { memtables, ..self }
+    }
+
     /// The position that the view shows: all batches up to it, none after.
     #[must_use]
     pub fn position(&self) -> Position {
