@@ -43,6 +43,8 @@ pub struct RepairArgs {
     pub settings: ConfigFile,
 }
 
+type Mends = Vec<(PartitionId, Mend)>;
+
 /// Lines about what is damaged, for each partition; `verify` prints all.
 const PROBLEMS_SHOWN: usize = 10;
 
@@ -133,7 +135,7 @@ fn tell_kept(kept: &[PathBuf], out: &mut dyn Write) -> Result<(), RemoteError> {
 }
 
 /// What becomes of the timelines of each partition that has a loss, and what else is lost.
-fn mends(repair: &Repair) -> Result<(Vec<(PartitionId, Mend)>, Vec<String>), RemoteError> {
+fn mends(repair: &Repair) -> Result<(Mends, Vec<String>), RemoteError> {
     let (mut found, mut lines) = (Vec::new(), Vec::new());
     for loss in repair.losses() {
         let id = loss.partition;
@@ -152,7 +154,7 @@ fn mends(repair: &Repair) -> Result<(Vec<(PartitionId, Mend)>, Vec<String>), Rem
 }
 
 /// Writes what becomes of them, as a server would: whenever it ends, each timeline is one that could be there.
-async fn settle(config: &Config, mends: Vec<(PartitionId, Mend)>) -> Result<(), RemoteError> {
+async fn settle(config: &Config, mends: Mends) -> Result<(), RemoteError> {
     let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
     let limits = config.timeline_limits();
     // Without the tables' definitions, which perhaps can't be read: of users' tables nothing is dropped then.

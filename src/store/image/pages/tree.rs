@@ -204,8 +204,8 @@ impl Tree {
         }
     }
 
-    /// A page of the file that is a leaf of this tree, or was one: every row in it passes. Nothing need lead to it. What
-    /// was free at the start may be of a commit that never was, and is none.
+    /// A page of the file that is a leaf of this tree, or was one: every row in it passes. Nothing need lead to it.
+    /// What was free at the start may be of a commit that never was, and is none.
     pub(in super::super) fn leaf_at(&self, number: u64) -> Option<Page> {
         let strange = self.strange.as_ref();
         if strange.is_some_and(|free| free.has(number)) {

@@ -1,8 +1,8 @@
 //! Which timelines are near rows that are lost, and what is left of them.
 //!
-//! Owns: what each gap is between. Promises: a timeline of which a row is left, in the image or in the log behind it, is
-//! looked at; where nothing need be left, a line says between which names. Must not: decide what becomes of a timeline
-//! (`mend.rs` does).
+//! Owns: what each gap is between. Promises: a timeline of which a row is left, in the image or in the log behind it,
+//! is looked at; where nothing need be left, a line says between which names. Must not: decide what becomes of a
+//! timeline (`mend.rs` does).
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -17,7 +17,7 @@ use super::super::rows::tables::{
     CONVERSATIONS, FOLLOWERS, HEADS, MARKS, MEMBERS, Name, PINS, REACTION_SUMS, SCHEDULED,
     incarnation_of,
 };
-use super::mend::Mend;
+use super::mend::{Left, Mend};
 
 /// Values of the first key column.
 type Names = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -33,32 +33,6 @@ pub struct Losses {
     names: BTreeMap<Vec<u8>, Left>,
     /// The name of the last key, and whether it is among these.
     last: (Vec<u8>, bool),
-}
-
-/// What is left of a name's rows.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Left {
-    /// The head of before the part of the log that the image does not cover.
-    head: Option<HeadRow>,
-    incarnation: u64,
-    pub(super) members: u32,
-    pub(super) followers: u32,
-    pub(super) scheduled: bool,
-}
-
-impl Left {
-    /// Whether so many rows of a timeline are all that there were.
-    pub(super) fn has(&self, head: &HeadRow, rows: u32, counted: fn(&HeadRow) -> u32) -> bool {
-        let then = self
-            .head
-            .filter(|then| then.incarnation == head.incarnation);
-        let rows = if self.incarnation == head.incarnation {
-            rows
-        } else {
-            0
-        };
-        then.is_some_and(|then| counted(&then) == rows)
-    }
 }
 
 impl Losses {

@@ -22,8 +22,33 @@ use super::super::rows::tables::{
 };
 use super::super::write::{made_at, put_head, version};
 use super::super::{Error, Timelines};
-use super::losses::Left;
 use tideline_table::Purpose;
+
+/// What is left of a name's rows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Left {
+    /// The head of before the part of the log that the image does not cover.
+    pub(super) head: Option<HeadRow>,
+    pub(super) incarnation: u64,
+    pub(super) members: u32,
+    pub(super) followers: u32,
+    pub(super) scheduled: bool,
+}
+
+impl Left {
+    /// Whether so many rows of a timeline are all that there were.
+    fn has(&self, head: &HeadRow, rows: u32, counted: fn(&HeadRow) -> u32) -> bool {
+        let then = self
+            .head
+            .filter(|then| then.incarnation == head.incarnation);
+        let rows = if self.incarnation == head.incarnation {
+            rows
+        } else {
+            0
+        };
+        then.is_some_and(|then| counted(&then) == rows)
+    }
+}
 
 /// What becomes of a timeline.
 pub struct Mend {
