@@ -157,7 +157,12 @@ impl Plan {
             works: (300 + random.below(if is_dense { 500 } else { 2_200 })) * MS,
             settings: settings(random),
             disturbances: Vec::new(),
-            sizes: *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000), (40_000, 60_000)]),
+            sizes: match is_dense {
+                true => *random.one(&[(40, 3_000), (9_000, 60_000)]),
+                false => {
+                    *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000), (40_000, 60_000)])
+                }
+            },
             latency: *random.one(&[3_000, 2 * MS, 2 * MS]),
             away: *random.one(&[300, 300, 4_000]) * MS,
             last_appends: *random.one(&[1, 4, 12]),

@@ -212,9 +212,10 @@ impl Writer {
             frame.position, self.pending.position,
             "the log and the writer count together"
         );
-        let shows_early = is_named("show_unsynced");
         let is_alone = self.jobs.is_empty() && self.rest.is_none() && self.in_flight.len() == 0;
-        let is_alone = is_alone && !shows_early;
+        // Else there is no moment at which these two do harm.
+        let is_planted = is_named("show_unsynced") || is_named("flushed_unsynced");
+        let is_alone = is_alone && !is_planted;
         let answers = std::mem::take(&mut self.answers);
         self.in_flight.begin(frame.position, answers, is_alone);
         let is_late = is_alone && is_named("rows_late");
@@ -222,9 +223,6 @@ impl Writer {
             self.memtable.insert(frame, &*self.rules);
         }
         self.position = frame.position;
-        if shows_early {
-            self.shared.publish(frame.position, frame.bytes());
-        }
         if is_alone {
             self.settle();
         }

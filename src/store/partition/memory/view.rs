@@ -84,6 +84,12 @@ impl View {
         View { memtables, ..self }
     }
 
+    /// Also what is written above it: a planted bug.
+    pub(in super::super) fn ahead(self) -> View {
+        let position = Position(u64::MAX);
+        View { position, ..self }
+    }
+
     /// The position that the view shows: all batches up to it, none after.
     #[must_use]
     pub fn position(&self) -> Position {
