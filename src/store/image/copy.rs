@@ -62,8 +62,8 @@ impl Image {
     /// Copies the image into an empty folder and gives the position that the copy covers. `None` = merges could not
     /// rest for so long, and took a part away: what was copied is worth nothing. Blocks.
     ///
-    /// Each read transaction and each sync is of so many bytes, or those of a merge's slice if that is less: a disk that
-    /// is busy with a large one keeps the log waiting. While one slice is synced the next one is copied, and no more.
+    /// Each read transaction and each sync is of so many bytes, or those of a merge's slice if that is less: a disk
+    /// that is busy with a large one keeps the log waiting. While one slice is synced the next is copied, and no more.
     pub(crate) fn copy(
         &self,
         folder: &Path,

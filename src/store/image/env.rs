@@ -342,12 +342,10 @@ fn open_catalog(env: &Env<WithoutTls>, read_only: bool) -> Result<[Db; 2], Error
 
 /// Whether these are the names of whole steps of slots.
 fn are_slots(names: &[String]) -> bool {
+    let expected = (0..SLOTS_MAX).map(slot_name).take(names.len());
     names.len().is_multiple_of(usize::from(SLOT_STEP))
         && names.len() <= usize::from(SLOTS_MAX)
-        && names
-            .iter()
-            .cloned()
-            .eq((0..SLOTS_MAX).map(slot_name).take(names.len()))
+        && names.iter().cloned().eq(expected)
 }
 
 fn slot_name(slot: u16) -> String {
@@ -366,17 +364,14 @@ fn give_back_large_pieces() {
     ONCE.call_once(|| {
         // SAFETY: it sets a number of glibc's allocator, under a lock of its own.
         let is_set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES) };
-        // The allocator of a sanitizer has no such number.
-        let is_taken = is_set == 1 || cfg!(fuzzing);
+        let is_taken = is_set == 1 || cfg!(fuzzing); // a sanitizer has an allocator of its own
         assert!(is_taken, "glibc takes all up to half of an arena");
     });
 }
 
-#[cfg(not(target_env = "gnu"))]
-fn give_back_large_pieces() {}
-
 #[allow(unsafe_code)]
 fn open_env(dir: &Path, map_bytes: usize, access: Access) -> Result<Env<WithoutTls>, Error> {
+    #[cfg(target_env = "gnu")]
     give_back_large_pieces();
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
@@ -386,9 +381,8 @@ fn open_env(dir: &Path, map_bytes: usize, access: Access) -> Result<Env<WithoutT
     // SAFETY: the map is sound as long as nothing else changes the file behind LMDB's back. The caller holds an
     // exclusive lock on `image.lock` in this directory for the environment's whole life, so no second process of ours
     // opens it; heed refuses a second opening in this process. LMDB's own locking, which has to write, is turned off
-    // only for reading, under the same lock or in a copy that has none because it was never written to. The syncs, whose
-    // order a sound file needs after a power cut, are left out only of a file that counts once all of it is synced, and
-    // by a test, to show that it would notice.
+    // only for reading, under the same lock or in a copy that has none because it was never written to. Syncs, whose
+    // order matters after a power cut, are left out of a file that counts once it is synced whole, and by a test.
     let opened = unsafe {
         if access == Access::Read {
             options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK);
