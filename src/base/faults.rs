@@ -7,6 +7,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// A decoder that `tests/fuzz` gives any bytes, by name.
+pub type Decoder = (&'static str, fn(&[u8]));
+
 /// One name of the variable.
 pub struct Named {
     /// Without its number.

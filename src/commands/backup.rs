@@ -46,7 +46,8 @@ pub struct BackupArgs {
     /// Copy all, also what is the same in the backup before. Without it such files are shared, as hard links.
     #[arg(long)]
     full: bool,
-    /// Make one every so often, as in 1m or 6h, until the command is ended; a failure is told, and the next one tried.
+    /// Make one every so often, as in 1m or 6h, until the command is ended: the newest is never older than that, if one
+    /// takes as long as the one before. A failure is told, and the next one tried.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "url")]
     every: Option<Duration>,
     /// The data directory, if no server uses it [default: that of the settings].
@@ -127,7 +128,7 @@ pub async fn backup(
     };
     drop(server);
     loop {
-        let next = Instant::now() + every;
+        let began = Instant::now();
         let made = async {
             let server = args.server.open().await?;
             let mut server = server.ok_or("no server is named")?;
@@ -137,7 +138,8 @@ pub async fn backup(
             writeln!(io::stderr(), "tideline: {error}")?;
         }
         out.flush()?;
-        sleep_until(next).await;
+        // The next one is there before this one is as old as that, if it takes as long.
+        sleep_until(began + every.saturating_sub(began.elapsed())).await;
     }
 }
 

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::config::{Config, ConfigFile};
 use crate::ids::PartitionId;
 use crate::metrics::Metrics;
-use crate::partition::{Partitions, Repair, RepairFrom, finish_renewal};
+use crate::partition::{Partitions, Repair, RepairFrom};
 use crate::people::People;
 use crate::table::Catalog;
 use crate::timeline::{Losses, Mend, Timelines};
@@ -43,6 +43,8 @@ pub struct RepairArgs {
     pub settings: ConfigFile,
 }
 
+type Mends = Vec<(PartitionId, Mend)>;
+
 /// Lines about what is damaged, for each partition; `verify` prints all.
 const PROBLEMS_SHOWN: usize = 10;
 
@@ -57,37 +59,32 @@ pub async fn repair(
 ) -> Result<(), RemoteError> {
     let limits = config.timeline_limits();
     let rules = People::rules(&limits, Catalog::default());
-    if !args.dry_run {
-        finish_renewal(&config.data, &rules)?;
-    }
     let mut told = HashSet::new();
     for _ in 0..ROUNDS {
         let mut repair = Repair::plan(&config.data, args.from(), &rules)?;
         if told.is_empty() {
             tell(&repair, out)?;
         }
-        let mends = mends(&repair)?;
-        for (partition, mend) in &mends {
-            let line = format!("LOST partition {partition}, {mend}");
+        let (mends, lines) = mends(&repair)?;
+        for line in lines {
             if told.insert(line.clone()) {
                 writeln!(out, "{line}")?;
             }
         }
         out.flush()?;
-        if args.dry_run || repair.steps().is_empty() {
+        if args.dry_run {
             return Ok(());
         }
+        // Before timelines are changed: for that each image must open.
+        tell_kept(&repair.run_without_loss()?, out)?;
         if mends.iter().any(|(_, mend)| mend.is_change()) {
             drop(repair);
             settle(config, mends).await?;
             continue;
         }
-        for kept in repair.run()? {
-            let kept = kept.display();
-            writeln!(
-                out,
-                "the damaged image is in {kept}: remove it once you need it no more"
-            )?;
+        tell_kept(&repair.run_with_loss()?, out)?;
+        if repair.steps().is_empty() && !repair.goes_on() {
+            return Ok(());
         }
         drop(repair);
         return verified(&config.data, &limits, out);
@@ -115,28 +112,49 @@ fn tell(repair: &Repair, out: &mut dyn Write) -> Result<(), RemoteError> {
         }
         writeln!(out, "{step}")?;
     }
-    if repair.steps().is_empty() {
+    if repair.goes_on() {
+        writeln!(
+            out,
+            "a repair with a loss was interrupted: the directory gets its new history"
+        )?;
+    } else if repair.steps().is_empty() {
         writeln!(out, "every image is whole: there is nothing to repair")?;
     }
     Ok(())
 }
 
-/// What becomes of the timelines of each partition that has a loss.
-fn mends(repair: &Repair) -> Result<Vec<(PartitionId, Mend)>, RemoteError> {
-    let mut found = Vec::new();
+fn tell_kept(kept: &[PathBuf], out: &mut dyn Write) -> Result<(), RemoteError> {
+    for kept in kept {
+        let kept = kept.display();
+        writeln!(
+            out,
+            "the damaged image is in {kept}: remove it once you need it no more"
+        )?;
+    }
+    Ok(())
+}
+
+/// What becomes of the timelines of each partition that has a loss, and what else is lost.
+fn mends(repair: &Repair) -> Result<(Mends, Vec<String>), RemoteError> {
+    let (mut found, mut lines) = (Vec::new(), Vec::new());
     for loss in repair.losses() {
         let id = loss.partition;
-        let mut losses =
-            Losses::new(&loss.gaps).map_err(|what| format!("partition {id}: {what}"))?;
+        let mut losses = Losses::new(&loss.gaps, loss.covered)
+            .map_err(|what| format!("partition {id}: {what}"))?;
         repair.rows_left(id, &mut |key, value| losses.take(key, value))?;
-        let mends = losses.mends(&repair.view(id)?);
-        found.extend(mends.into_iter().map(|mend| (id, mend)));
+        repair.keys_behind(loss, &mut |key| losses.take_key(key))?;
+        let unnamed = losses.unnamed().into_iter();
+        lines.extend(unnamed.map(|line| format!("LOST partition {id}, {line}")));
+        for mend in losses.mends(&repair.view(id)?) {
+            lines.push(format!("LOST partition {id}, {mend}"));
+            found.push((id, mend));
+        }
     }
-    Ok(found)
+    Ok((found, lines))
 }
 
 /// Writes what becomes of them, as a server would: whenever it ends, each timeline is one that could be there.
-async fn settle(config: &Config, mends: Vec<(PartitionId, Mend)>) -> Result<(), RemoteError> {
+async fn settle(config: &Config, mends: Mends) -> Result<(), RemoteError> {
     let (metrics, clock) = (Arc::new(Metrics::default()), Arc::new(Clock::system()));
     let limits = config.timeline_limits();
     // Without the tables' definitions, which perhaps can't be read: of users' tables nothing is dropped then.

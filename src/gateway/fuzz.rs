@@ -2,8 +2,10 @@
 //!
 //! Owns: the list. Promises: each takes any bytes. Must not: be called by anything but that test.
 
+use tideline_base::faults::Decoder;
+
 /// Decoders by name.
-pub const TARGETS: [&[(&str, fn(&[u8]))]; 4] = [
+pub const TARGETS: [&[Decoder]; 4] = [
     &[("dead_letter", dead_letter)],
     crate::credentials::fuzz::TARGETS,
     crate::http::fuzz::TARGETS,

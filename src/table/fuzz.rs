@@ -11,11 +11,12 @@ use super::format::versions::{Shortened, judge, shorten};
 use super::format::{chunks, delta, primary_key};
 use super::{Places, ShardIterator, key_of};
 use tideline_base::entry::{Entry, EntryKind};
+use tideline_base::faults::Decoder;
 use tideline_base::ids::TableId;
 use tideline_model::{Definition, TableOptions};
 
 /// Decoders by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[Decoder] = &[
     ("table_row", row),
     ("table_delta", changes),
     ("table_pieces", pieces),

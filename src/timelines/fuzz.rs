@@ -2,6 +2,7 @@
 //!
 //! Owns: the list. Promises: each takes any bytes. Must not: be called by anything but that test.
 
+use tideline_base::faults::Decoder;
+
 /// Decoders by name.
-pub const TARGETS: [&[(&str, fn(&[u8]))]; 2] =
-    [crate::timeline::fuzz::TARGETS, crate::people::fuzz::TARGETS];
+pub const TARGETS: [&[Decoder]; 2] = [crate::timeline::fuzz::TARGETS, crate::people::fuzz::TARGETS];

@@ -9,18 +9,19 @@ import shutil
 
 import pytest
 
-from client import Client
+from client import Client, until
 from server import Server
 from test_backup import refusal
 from test_partitions import run
-from test_repair import fill, image, log_begins
+from test_repair import backup, fill, image, is_taken, log_begins
 
 CONFIG = "segment_bytes = 1048576\nmemtable_bytes = 65536\nretention_bytes = 1048576\nretention_age_ms = 1\n"
 PAGE = 4096
+faulty = pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="no faults in this binary")
 ROOMS = [f"room/{number:03}" for number in range(60)]
-ENDED = re.compile(r"LOST partition 0, timeline (\".*?\"): .*(it is deleted)$", re.M)
-TRIMMED = re.compile(r"LOST partition 0, timeline (\".*?\"): .*it begins with message (\d+) instead of \d+", re.M)
-EMPTIED = re.compile(r"LOST partition 0, timeline (\".*?\"): .*its meta can't be read", re.M)
+ENDED = re.compile(r"LOST partition \d, timeline (\".*?\"): .*(it is deleted)$", re.M)
+TRIMMED = re.compile(r"LOST partition \d, timeline (\".*?\"): .*it begins with message (\d+) instead of \d+", re.M)
+EMPTIED = re.compile(r"LOST partition \d, timeline (\".*?\"): .*its meta can't be read", re.M)
 
 
 def told(server):
@@ -55,7 +56,7 @@ def whole(tmp_path_factory):
             for room in ROOMS:
                 texts = ["".join(noise.choices("abcdefgh", k=noise.randrange(20, 600))) for _ in range(20)]
                 many = [{"message_id": f"{turn}-{at}", "entry": {"text": text}} for at, text in enumerate(texts)]
-                client.call("message.append_batch", timeline=room, messages=many)
+                until(lambda: is_taken(client, room, many))
         for room in ROOMS[::3]:
             client.call("message.update", timeline=room, sequence=7, set={"text": "edited"})
             client.call("message.delete", timeline=room, sequence=9)
@@ -179,8 +180,114 @@ def test_one_message_takes_what_is_before_it_and_nothing_is_done_unasked(whole, 
     assert "nothing to repair" in run(hit_copy, "repair", hit_copy.data, "--accept-loss").stdout
 
 
-@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build with faults")
+@faulty
 def test_control_a_hole_that_is_left_in_a_timeline_is_found(hit_copy, monkeypatch):
     monkeypatch.setenv("TIDELINE_FAULT", "loss_unsettled")
     ended = run(hit_copy, "repair", hit_copy.data, "--accept-loss")
     assert ended.returncode != 0 and "message 30 is missing, 31 is next" in ended.stdout, ended
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """A stopped server with two partitions whose images are hit, what was in it, and a backup that helps one of them."""
+    server = Server(tmp_path_factory.mktemp("two"), config=CONFIG + "partitions = 2\n").start()
+    texts = {}
+    with Client(server) as client:
+        for number in range(8):
+            room = f"room/{number}"
+            texts[room] = [f"{room} says {at} " + "x" * 200 for at in range(20)]
+            many = [{"message_id": f"{at}", "entry": {"text": text}} for at, text in enumerate(texts[room])]
+            client.call("timeline.create", timeline=room, meta={"name": room})
+            client.call("message.append_batch", timeline=room, messages=many)
+    for filler in range(6):
+        fill(server, f"filler/{filler}", 1500, 1000)
+    assert server.stop() == 0
+    made = backup(server, server.directory + "/backup")
+    homes = {}
+    for partition in range(2):
+        bytes = (partition_of(server, partition) / "image/data.mdb").read_bytes()
+        homes.update({room: partition for room in texts if texts[room][10].encode() in bytes})
+    assert sorted(homes) == sorted(texts) and set(homes.values()) == {0, 1}, homes
+    # The log of one of them goes on to where the backup helps no more.
+    behind = next(room for room in homes if homes[room] == 1)
+    fill(server.start(), behind, 4000, 1000)
+    assert server.stop() == 0
+    before = told(server)
+    for partition in range(2):
+        file = partition_of(server, partition) / "image/data.mdb"
+        bytes = file.read_bytes()
+        for text in (texts[room][10].encode() for room in texts if homes[room] == partition):
+            bytes = bytes.replace(text, text.upper())
+        file.write_bytes(bytes)
+    yield server, before, made, homes
+    server.kill()
+
+
+def partition_of(server, number):
+    return pathlib.Path(server.data) / f"partition-{number:04}"
+
+
+@faulty
+def test_a_repair_that_is_killed_anywhere_goes_on(two, tmp_path, monkeypatch):
+    server, before, made, homes = two
+    for at in range(1, 100):
+        (tmp_path / str(at)).mkdir()
+        copy = copied(server, tmp_path / str(at))
+        words = ["repair", copy.data, "--from", made, "--accept-loss", "--config", copy.config_path]
+        monkeypatch.setenv("TIDELINE_FAULT", f"repair_step:{at}")
+        killed = run(copy, *words)
+        monkeypatch.delenv("TIDELINE_FAULT")
+        if killed.returncode == 0:
+            break
+        assert killed.returncode == -6, killed
+        again = run(copy, *words)
+        assert again.returncode == 0 and again.stdout.endswith(" 0 problems\n"), again
+        check(before, told(copy), killed.stdout + again.stdout)
+        for number in range(2):
+            assert b"SAYS 10" in (partition_of(copy, number) / "image.damaged/data.mdb").read_bytes()
+    assert at == 7 and "nothing to repair" in run(copy, "repair", copy.data).stdout
+    assert re.search(r"partition 1: .* rows can't be read, and the backup does not help: it ends with batch \d+, ", killed.stdout)
+
+
+def test_swapped_partitions_are_no_damage(two, tmp_path):
+    server, before, _, _ = two
+    copy = copied(server, tmp_path)
+    away = tmp_path / "away"
+    zero, one = [partition_of(copy, number) for number in range(2)]
+    for what in [".", "image"]:
+        for source, to in [(zero / what, away), (one / what, zero / what), (away, one / what)]:
+            source.rename(to)
+        line = refusal(copy, "repair", copy.data, "--accept-loss")
+        assert "partition-0000/image is partition 1 of 2" in line and "put it back where it belongs" in line, line
+        for source, to in [(zero / what, away), (one / what, zero / what), (away, one / what)]:
+            source.rename(to)
+    said = repaired(copy)
+    check(before, told(copy), said)
+
+
+def test_what_nothing_is_left_of_is_said(tmp_path):
+    """In the image nothing is left of a timeline to which the log goes on, and of what users have set of another."""
+    server = Server(tmp_path, config=CONFIG).start()
+    rooms, users = [f"zz/{number}0" for number in range(10, 20)], [f"user-{number}" for number in range(3)]
+    with Client(server) as client:
+        for room in rooms:
+            client.call("timeline.create", timeline=room, members=[{"user": user} for user in users])
+    for user in users:
+        with Client(server, user=user) as client:
+            until(lambda: len(client.call("conversation.list", limit=100)["conversations"]) == len(rooms))
+            client.call("conversation.update", timeline=rooms[3], set={"note": "pinned-by-me"})
+    until(lambda: fill(server, "filler", 500, 1000) or log_begins(server) > 1)
+    assert server.stop() == 0
+    before = told(server)
+    with Client(server.start()) as client:
+        client.call("message.append", timeline=rooms[5], entry={"text": "behind"})
+    server.kill()
+    hit(server, b"pinned-by-me")
+    bytes = image(server).read_bytes()
+    assert b"zz/150" in bytes
+    image(server).write_bytes(bytes.replace(b"zz/150", b"zz/151"))
+    said = repaired(server)
+    assert re.search(r'^LOST partition 0, users from "user-0" to "user-0": conversations can\'t be read', said, re.M), said
+    assert re.search(r'^LOST partition 0, timelines from "zz/140" to "zz/160": heads can\'t be read', said, re.M), said
+    gone, floors, _ = check(before, told(server), said)
+    assert rooms[5] in gone and rooms[3] not in gone and not floors, said

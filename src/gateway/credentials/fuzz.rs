@@ -15,8 +15,9 @@ use super::keys::parse::VerifyingKey;
 use super::stored::read_key;
 use super::verify_token::{Named, TokenKeys, TokenRules, verify};
 use super::{ClientTokens, Subscriber, api_key, unseal};
+use tideline_base::faults::Decoder;
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub(crate) const TARGETS: &[Decoder] = &[
     ("token_text", text),
     ("token_claims", claims),
     ("token_keys", keys),

@@ -12,8 +12,9 @@ use super::super::entrance::address::{Network, Proxies};
 use super::origin::Allowed;
 use super::request_id::request_of;
 use super::respond::items;
+use tideline_base::faults::Decoder;
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[("http_head", head)];
+pub(crate) const TARGETS: &[Decoder] = &[("http_head", head)];
 
 /// A target, then lines of headers.
 fn head(input: &[u8]) {

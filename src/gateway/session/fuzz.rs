@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 
 use super::inbound::{Inbound, Reader};
 use tideline_base::bounds::{Bounds, Resource};
+use tideline_base::faults::Decoder;
 use tideline_wire::Frames;
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[("websocket", frames)];
+pub(crate) const TARGETS: &[Decoder] = &[("websocket", frames)];
 
 /// The bytes behind a handshake.
 fn frames(input: &[u8]) {

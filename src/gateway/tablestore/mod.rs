@@ -199,7 +199,6 @@ async fn perform(
         return Err(Failure::new(Code::MethodNotAllowed));
     }
     let headers = std::mem::take(request.headers_mut());
-    let known = &shared.tablestore;
     let mut named = None;
     let verified = verify(
         path,
@@ -212,10 +211,10 @@ async fn perform(
                     let secret = door.authority.signing_secret(id);
                     secret.map(|secret| secret.reveal().to_owned())
                 }
-                None => known.secret(id, is_direct),
+                None => shared.tablestore.secret(id, is_direct),
             }
         },
-        |name| known.instances.iter().any(|known| known == name),
+        |name| shared.tablestore.instances.iter().any(|own| own == name),
     );
     let wrong = verified.map(|found| *signer = Some(found)).err();
     let mut admitted = Admitted::believed(shared, Asker::default(), None);

@@ -13,8 +13,9 @@ use super::pages::page::{Content, Data, PAGE_BYTES, Page, u64_at};
 use super::pages::tree::Record;
 use super::rows::filter::{Budget, Filter};
 use super::rows::row::Stored;
+use tideline_base::faults::Decoder;
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub(crate) const TARGETS: &[Decoder] = &[
     ("image_page", page),
     ("image_record", record),
     ("image_catalog", catalog),

@@ -49,7 +49,7 @@ pub use commit::txn::Txn;
 pub use commit::write_set::WriteSet;
 pub use directory::inspection::{Inspected, Inspection, directory_map};
 pub use directory::map::{Map, Origin, Share, hash};
-pub use directory::renewal::{accept_copy, finish_renewal, is_acceptance_under_way};
+pub use directory::renewal::{accept_copy, is_acceptance_under_way};
 pub use directory::seal::Seal;
 pub use directory::served::is_copy;
 use directory::{Directory, Standing, served};

@@ -12,11 +12,11 @@ use super::devices::stored::{DeviceRow, PlaceRow};
 use super::feeds::follows::Follow;
 use super::feeds::jobs::Found;
 use crate::timeline::fuzz::come_back;
+use tideline_base::faults::Decoder;
 use tideline_base::ids::HistoryId;
 use tideline_store::partition::Seal;
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] =
-    &[("people_rows", rows), ("people_cursors", cursors)];
+pub(crate) const TARGETS: &[Decoder] = &[("people_rows", rows), ("people_cursors", cursors)];
 
 fn rows(input: &[u8]) {
     come_back!(input, ConversationRow Follow PlaceRow DeviceRow);

@@ -15,9 +15,9 @@ use super::time::due::Due;
 use super::time::schedule::sender_and_id;
 use super::time::scheduled_row::ScheduledRow;
 use super::unread::gone::Counts;
+use tideline_base::faults::Decoder;
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] =
-    &[("timeline_rows", rows), ("timeline_keys", keys)];
+pub(crate) const TARGETS: &[Decoder] = &[("timeline_rows", rows), ("timeline_keys", keys)];
 
 /// Reads a row as each of the types, and what comes out once more. Texts are compared: a number that is none differs
 /// from itself.

@@ -51,7 +51,8 @@ pub use call::{
 pub(crate) use changes::PLANTED_PAGE_BYTES;
 pub use changes::{ChangesPage, TimelineChange, What};
 pub use check::dump::{Dumped, StoredName, StoredTimelines};
-pub use check::mend::{Losses, Mend};
+pub use check::losses::Losses;
+pub use check::mend::Mend;
 pub use check::verify::Verified;
 pub use error::Error;
 pub use event::{Burial, Columns, Head, Message, Meta, Sender, Standing, TimelineEvent};

@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use tideline_base::decode;
+use tideline_base::faults::Decoder;
 use tideline_model::timelines::Message;
 use tideline_wire::centrifuge::{
     ApiBatch, ApiCommand, ApiDisconnect, ApiLine, ApiRpc, Commands, EmulationRequest, Encoding,
@@ -13,7 +14,7 @@ use tideline_wire::centrifuge::{
 use tideline_wire::jsonrpc::{JSON, MESSAGE_PACK, by_name};
 use tideline_wire::{Dialect, Failure, Id, Incoming, Limits, Reason};
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub(crate) const TARGETS: &[Decoder] = &[
     ("jsonrpc", |input| requests(&JSON, input)),
     ("messagepack", |input| requests(&MESSAGE_PACK, input)),
     ("call_by_name", call),

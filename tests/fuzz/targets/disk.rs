@@ -8,10 +8,11 @@ use std::sync::LazyLock;
 
 use sha2::{Digest as _, Sha256};
 use tideline::config::{Config, Flags, load};
+use tideline_base::faults::Decoder;
 use tideline_base::ordered::{self, Column, Reader};
 use tideline_store::partition::{BackupManifest, directory_map, is_copy};
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub(crate) const TARGETS: &[Decoder] = &[
     ("directory_toml", directory),
     ("directory_served", served),
     ("backup_manifest", manifest),

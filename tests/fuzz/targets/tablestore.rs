@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use prost::Message as _;
+use tideline_base::faults::Decoder;
 use tideline_model::{Cell, Filter, RowRef, ValueRef};
 use tideline_wire::tablestore::plainbuffer::{
     self, decode_row, decode_rows, decode_variant, encode_row, encode_rows, encode_variant,
@@ -11,7 +12,7 @@ use tideline_wire::tablestore::plainbuffer::{
 use tideline_wire::tablestore::signature::{SignedHeaders, verify};
 use tideline_wire::tablestore::{Operation, Request, proto};
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub(crate) const TARGETS: &[Decoder] = &[
     ("tablestore_request", request),
     ("tablestore_filter", filter),
     ("plainbuffer", rows),

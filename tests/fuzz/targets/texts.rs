@@ -4,13 +4,13 @@
 
 use serde_json::value::RawValue;
 use tideline_base::decode;
+use tideline_base::faults::Decoder;
 use tideline_base::ids::HistoryId;
 use tideline_model::TransactionId;
 use tideline_model::access::{GrantText, Grants, GrantsFrom};
 use tideline_model::entry::nested::{check, compact};
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] =
-    &[("grants", grants), ("ids", ids), ("nested_json", nested)];
+pub(crate) const TARGETS: &[Decoder] = &[("grants", grants), ("ids", ids), ("nested_json", nested)];
 
 fn grants(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {

@@ -202,6 +202,7 @@ fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Error> {
 }
 
 /// The caller, by the key that it shows.
+#[allow(clippy::result_large_err)] // an answer, once for a request
 fn enter(
     key: Option<&str>,
     options: &Arc<Options>,
@@ -230,6 +231,7 @@ fn enter(
 }
 
 /// Admits a caller that has shown an API key.
+#[allow(clippy::result_large_err)] // as above
 fn admit(key: &str, visitor: Visitor<'_>, shared: &Arc<Shared>) -> Result<Admitted, Answer> {
     let Some(door) = &shared.door else {
         return Err(match shared.per_client.fail(visitor.address) {

@@ -153,7 +153,7 @@ impl Salvage {
 
     /// Whether nobody knows what a run had under a key of which the log does not tell all.
     fn is_unknown(&self, place: &Place, key: &[u8]) -> bool {
-        place.lacks(&*self.rules, key) && !(self.is_in_log(place) && !self.log.contains_key(key))
+        place.lacks(&*self.rules, key) && (!self.is_in_log(place) || self.log.contains_key(key))
     }
 }
 
@@ -172,6 +172,15 @@ impl Place {
     fn counts_for(&self, key: &[u8]) -> bool {
         self.above.as_ref().is_none_or(|above| above[..] < *key)
             && self.up_to.as_ref().is_none_or(|up_to| *key <= up_to[..])
+    }
+
+    /// Of the keys from one on and below another, those for which the run counts: a merge has passed the others.
+    fn counted(&self, from: &Bytes, to: &Bytes) -> Option<(Bytes, Bytes)> {
+        let above = self.above.as_deref().map(successor);
+        let end = self.up_to.as_deref().map(successor);
+        let from = above.map_or_else(|| from.clone(), |above| above.max(from.clone()));
+        let to = end.map_or_else(|| to.clone(), |end| end.min(to.clone()));
+        (from < to).then_some((from, to))
     }
 
     /// Whether the run may have had something under a key that can't be read.
@@ -196,6 +205,9 @@ impl Place {
             of.rows.saturating_sub(seen.map_or(0, |seen| seen.rows))
         };
         for (from, to) in &seen.gaps {
+            let Some((from, to)) = self.counted(from, to) else {
+                continue;
+            };
             let tables = part.counts.iter().filter(|counts| lost(counts) > 0);
             self.gaps.extend(tables.map(|counts| Gap {
                 table: counts.table,

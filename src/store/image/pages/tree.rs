@@ -205,7 +205,12 @@ impl Tree {
     }
 
     /// A page of the file that is a leaf of this tree, or was one: every row in it passes. Nothing need lead to it.
+    /// What was free at the start may be of a commit that never was, and is none.
     pub(in super::super) fn leaf_at(&self, number: u64) -> Option<Page> {
+        let strange = self.strange.as_ref();
+        if strange.is_some_and(|free| free.has(number)) {
+            return None;
+        }
         let bytes = self.pages.read(number, 1, &self.place).ok()?;
         let page = Page::parse(number, bytes, self.content).ok()?;
         let mut rows = 0..page.count();

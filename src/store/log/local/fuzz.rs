@@ -11,8 +11,9 @@ use super::scan::scan;
 use super::segment::{Segment, segment_name};
 use super::state;
 use super::storage::{File, LocalStorage};
+use tideline_base::faults::Decoder;
 
-pub(crate) const TARGETS: &[(&str, fn(&[u8]))] = &[("log_segment", segment), ("log_state", slot)];
+pub(crate) const TARGETS: &[Decoder] = &[("log_segment", segment), ("log_state", slot)];
 
 /// Where a frame's header has the checksum of the frame before.
 const PREVIOUS_AT: usize = 64;

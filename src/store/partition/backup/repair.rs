@@ -17,7 +17,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::super::directory::inspection::Inspection;
+use super::super::directory::inspection::{ImageState, Inspection};
 use super::super::directory::manifest::sync;
 use super::super::directory::renewal::renew;
 use super::super::directory::served::is_copy;
@@ -25,20 +25,22 @@ use super::super::directory::{Directory, identity, partition_folder};
 use super::super::memory::flusher::flush;
 use super::super::memory::memtable::Memtable;
 use super::super::{ImageOptions, OpenError, Options, Rules, View};
-use super::manifest::{BackupManifest, BackupPartition};
+use super::BackupError;
+use super::manifest::BackupPartition;
 use super::place::{check_room, folder};
-use super::progress::Progress;
 use super::salvage::{self, Loss};
-use super::span::Span;
-use super::{BACKUP_DATA, BackupError};
+use super::span::{Span, of_backup, open_backup};
 use crate::image::Image;
 use crate::log::{self, LocalStorage};
+use tideline_base::faults;
 use tideline_base::ids::{HistoryId, PartitionId, Position};
 
 /// What is going to be done.
 pub struct Repair {
     directory: Directory,
     steps: Vec<RepairStep>,
+    /// A repair with a loss has made images already, and not come to its end.
+    goes_on: bool,
     rules: Arc<dyn Rules>,
 }
 
@@ -56,7 +58,12 @@ enum Remedy {
     /// The image of a backup, and those batches of the backup's log that the directory's log lacks.
     Backup { data: PathBuf, of: BackupPartition },
     /// What can be read of the damaged image; the log has what follows, and from this batch on what went before.
-    Salvage { loss: Loss, log_first: Position },
+    Salvage {
+        loss: Loss,
+        log_first: Position,
+        /// Why the backup that was named does not help.
+        refused: Option<String>,
+    },
 }
 
 /// What a repair may be made of beside the log.
@@ -83,34 +90,40 @@ impl Repair {
         let inspection = Inspection::open(data, Arc::clone(rules))?;
         let backup = from.backup.map(|from| open_backup(from, &inspection));
         let backup = backup.transpose()?;
-        let mut steps = Vec::new();
+        let (mut steps, mut goes_on) = (Vec::new(), false);
         for id in inspection.map().ids() {
-            let of = backup.as_ref().and_then(|(data, manifest)| {
+            let of = backup.as_ref().and_then(|(_, manifest)| {
                 let mut partitions = manifest.partitions.iter();
-                Some((data, *partitions.find(|one| one.partition == id.0)?))
+                partitions.find(|one| one.partition == id.0).copied()
             });
-            let at = of.map(|(_, of)| Position(of.position));
+            let at = of.map(|of| Position(of.position));
             let span = Span::read(&partition_folder(data, id).join("log"), at);
             let span = span.map_err(|error| log_is_damaged(id, &error))?;
-            let (problems, covered) = inspection.image_problems(id)?;
+            let ImageState {
+                problems,
+                covered,
+                is_of_next,
+            } = inspection.image_state(id)?;
+            goes_on |= is_of_next;
             if problems.is_empty() {
                 if covered > span.last || covered.0 + 1 < span.first.0 {
                     return Err(log_is_damaged(id, &missing(covered, &span)));
                 }
                 continue;
             }
-            let is_root = id.0 < inspection.origin().roots;
-            let remedy = match of {
-                _ if is_root && span.first == Position(1) => Remedy::Log,
-                _ => match of.map(|(data, of)| of_backup(data, of, &span)) {
-                    Some(Ok(remedy)) => remedy,
-                    _ if from.accepts_loss => Remedy::Salvage {
-                        loss: salvage::look(data, (id, span.first), rules)?,
-                        log_first: span.first,
-                    },
-                    Some(Err(refused)) => return Err(refused),
-                    None => return Err(not_without_loss(id, &problems, &span)),
+            let is_in_log = id.0 < inspection.origin().roots && span.first == Position(1);
+            let given = backup.as_ref().filter(|_| !is_in_log);
+            let given = given.map(|(data, _)| of_backup(data, of, (id, &span)));
+            let remedy = match given.transpose()? {
+                _ if is_in_log => Remedy::Log,
+                Some(Ok((data, of))) => Remedy::Backup { data, of },
+                refused if from.accepts_loss => Remedy::Salvage {
+                    loss: salvage::look(data, (id, span.first), &inspection, rules)?,
+                    log_first: span.first,
+                    refused: refused.and_then(Result::err),
                 },
+                Some(Err(why)) => return Err(not_of_backup(id, &why)),
+                None => return Err(not_without_loss(id, &problems, &span)),
             };
             steps.push(RepairStep {
                 partition: id,
@@ -123,6 +136,7 @@ impl Repair {
         let repair = Repair {
             directory: Directory::take(data)?,
             steps,
+            goes_on,
             rules: Arc::clone(rules),
         };
         repair.check()?;
@@ -133,6 +147,12 @@ impl Repair {
     #[must_use]
     pub fn steps(&self) -> &[RepairStep] {
         &self.steps
+    }
+
+    /// Whether a repair with a loss was interrupted and is going to be brought to its end: the new history is missing.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.goes_on
     }
 
     /// What is lost.
@@ -157,6 +177,11 @@ impl Repair {
         Ok(())
     }
 
+    /// Gives the keys that the log has behind the image of such a partition to `each`. Blocks.
+    pub fn keys_behind(&self, of: &Loss, each: &mut dyn FnMut(&[u8])) -> Result<(), BackupError> {
+        salvage::keys_behind(self.directory.path(), (of.partition, of.covered), each)
+    }
+
     /// What such a partition shows; reads of what is damaged fail. Blocks.
     pub fn view(&self, of: PartitionId) -> Result<View, BackupError> {
         salvage::view(self.directory.path(), of, &self.rules)
@@ -169,7 +194,7 @@ impl Repair {
             let kept = self.kept(step.partition);
             if kept.exists() && self.directory.image(step.partition).exists() {
                 return Err(BackupError::refused(format!(
-                    "{} is there from an earlier repair; remove it or move it away first",
+                    "{} is there from an earlier repair; move it away first",
                     kept.display()
                 )));
             }
@@ -193,20 +218,36 @@ impl Repair {
         self.directory.folder(id).join("image.damaged")
     }
 
-    /// Makes the images; gives where the damaged ones are. After a loss the directory has another history. Blocks.
-    pub fn run(&mut self) -> Result<Vec<PathBuf>, BackupError> {
-        let mut kept = Vec::new();
-        let is_lossy = self.losses().next().is_some();
-        if is_lossy {
-            // Named by the marks of the new images: none of them is served before it counts.
-            self.directory.announce_history()?;
+    /// Makes the images that lose nothing; gives where the damaged ones are. Blocks.
+    pub fn run_without_loss(&self) -> Result<Vec<PathBuf>, BackupError> {
+        if !self.goes_on && self.losses().next().is_none() {
+            self.directory.forget_history()?;
         }
-        for step in &self.steps {
+        self.replace(|remedy| !matches!(remedy, Remedy::Salvage { .. }))
+    }
+
+    /// Makes the images with a loss, after the others; gives where the damaged ones are. The directory has another
+    /// history then. Blocks.
+    pub fn run_with_loss(&mut self) -> Result<Vec<PathBuf>, BackupError> {
+        if !self.goes_on && self.losses().next().is_none() {
+            return Ok(Vec::new());
+        }
+        // Named by the marks of the new images: none of them is served before it counts.
+        self.directory.announce_history()?;
+        let kept = self.replace(|remedy| matches!(remedy, Remedy::Salvage { .. }))?;
+        renew(&mut self.directory, &self.rules)?;
+        Ok(kept)
+    }
+
+    fn replace(&self, which: fn(&Remedy) -> bool) -> Result<Vec<PathBuf>, BackupError> {
+        let mut kept = Vec::new();
+        for step in self.steps.iter().filter(|step| which(&step.remedy)) {
             let id = step.partition;
             let (image, old) = (self.directory.image(id), self.kept(id));
             let new = self.directory.folder(id).join("image.new");
             self.make(step, &new)?;
             let rename = |from: &Path, to: &Path| {
+                faults::reached("repair_step");
                 let renamed = fs::rename(from, to).and_then(|()| sync(&self.directory.folder(id)));
                 renamed.map_err(|error| BackupError::io("rename", from, error))
             };
@@ -215,9 +256,6 @@ impl Repair {
             }
             rename(&new, &image)?;
             kept.extend(Some(old).filter(|old| old.exists()));
-        }
-        if is_lossy {
-            renew(&mut self.directory, &self.rules)?;
         }
         Ok(kept)
     }
@@ -299,11 +337,17 @@ impl fmt::Display for RepairStep {
                 "the backup's, to {}, and the logs from there",
                 of.covered
             ),
-            Remedy::Salvage { loss, .. } => write!(
-                out,
-                "what can be read of it and the log; {} rows can't be read",
-                loss.rows
-            ),
+            Remedy::Salvage { loss, refused, .. } => {
+                let rows = loss.rows;
+                write!(
+                    out,
+                    "what can be read of it and the log; {rows} rows can't be read"
+                )?;
+                match refused {
+                    Some(why) => write!(out, ", and the backup does not help: {why}"),
+                    None => Ok(()),
+                }
+            }
         }
     }
 }
@@ -312,55 +356,11 @@ fn image_file(data: &Path, id: PartitionId) -> PathBuf {
     partition_folder(data, id).join("image/data.mdb")
 }
 
-/// A backup of this directory's history, held against its checksums.
-fn open_backup(
-    from: &Path,
-    inspection: &Inspection,
-) -> Result<(PathBuf, BackupManifest), BackupError> {
-    let manifest = BackupManifest::read(from)?;
-    let history = inspection.origin().history.to_string();
-    if manifest.history != history {
-        return Err(BackupError::refused(format!(
-            "{} is a backup of history {}, and the directory has history {history}; name a backup of this directory",
-            from.display(),
-            manifest.history
-        )));
-    }
-    manifest.check_files(from, &Progress::new(0))?;
-    Ok((from.join(BACKUP_DATA), manifest))
-}
-
-/// What a backup gives, if the directory's log goes on from it.
-fn of_backup(data: &Path, of: BackupPartition, span: &Span) -> Result<Remedy, BackupError> {
-    let id = PartitionId(of.partition);
-    let refused = |why: &str| {
-        BackupError::refused(format!(
-            "partition {id} can't be made of this backup: {why}; name another one with --from, or keep what can be \
-             read of the image with --accept-loss: nothing was changed"
-        ))
-    };
-    let theirs = Span::read(&partition_folder(data, id).join("log"), None)?;
-    let (end, first) = (of.position, span.first.0);
-    if theirs.id != span.id {
-        return Err(refused("it is of another log"));
-    }
-    if end + 1 < first {
-        let why = format!(
-            "it ends with batch {end}, and the log begins with {first}, so batches {} to {} are in neither",
-            end + 1,
-            first - 1
-        );
-        return Err(refused(&why));
-    }
-    if end >= first && span.crc != Some(of.last_crc) {
-        return Err(refused(
-            "the log has other batches, or fewer, than the backup",
-        ));
-    }
-    Ok(Remedy::Backup {
-        data: data.to_owned(),
-        of,
-    })
+fn not_of_backup(id: PartitionId, why: &str) -> BackupError {
+    BackupError::refused(format!(
+        "partition {id} can't be made of this backup: {why}; name another one with --from, or keep what can be read of \
+         the image with --accept-loss: nothing was changed"
+    ))
 }
 
 fn log_is_damaged(id: PartitionId, what: &dyn fmt::Display) -> BackupError {

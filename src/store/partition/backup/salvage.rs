@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::super::directory::inspection::Inspection;
 use super::super::directory::partition_folder;
 use super::super::memory::memtable::Memtable;
 use super::super::{ImageOptions, OpenError, Rules, View};
@@ -23,6 +24,8 @@ pub struct Loss {
     pub partition: PartitionId,
     /// Where; what the log tells is not lost.
     pub gaps: Vec<Gap>,
+    /// What the image covers: what began behind it has lost nothing.
+    pub covered: Position,
     /// Rows of runs that can't be read, older versions of the same row counted again.
     pub rows: u64,
 }
@@ -70,18 +73,24 @@ fn read(
     Ok((image, salvage))
 }
 
-/// What is lost of a partition.
+/// What is lost of a partition. Refuses an image of another one: its rows would all pass.
 pub(super) fn look(
     data: &Path,
     of: (PartitionId, Position),
+    inspection: &Inspection,
     rules: &Arc<dyn Rules>,
 ) -> Result<Loss, BackupError> {
-    let (_image, salvage) = read(data, of, rules)?;
-    Ok(Loss {
+    let (image, salvage) = read(data, of, rules)?;
+    let loss = Loss {
         partition: of.0,
         gaps: salvage.gaps(),
+        covered: salvage.covered(),
         rows: salvage.lost_rows(),
-    })
+    };
+    // No image is open twice.
+    drop((salvage, image));
+    inspection.owns(of.0, &damaged_image(data, of.0))?;
+    Ok(loss)
 }
 
 /// Gives key and value of each row that is not lost, in order, to `each`.
@@ -96,6 +105,23 @@ pub(super) fn rows(
         let (key, entry) = row.map_err(OpenError::from)?;
         each(&key, &entry.value);
     }
+    Ok(())
+}
+
+/// Gives the keys that the log has behind the image to `each`.
+pub(super) fn keys_behind(
+    data: &Path,
+    (id, covered): (PartitionId, Position),
+    each: &mut dyn FnMut(&[u8]),
+) -> Result<(), BackupError> {
+    let folder = partition_folder(data, id).join("log");
+    let storage = LocalStorage::read_only(&folder)
+        .map_err(|error| BackupError::io("open", &folder, error))?;
+    log::verify(&storage, covered, &mut |frame| {
+        if frame.position > covered {
+            frame.entries().for_each(|entry| each(entry.key));
+        }
+    })?;
     Ok(())
 }
 

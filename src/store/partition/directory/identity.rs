@@ -135,6 +135,24 @@ pub(in super::super) fn mark_fits(
     }
 }
 
+/// Whether an image's mark is that of its place in the history that is announced: a repair has made it so.
+pub(in super::super) fn is_of_next(
+    directory: &Directory,
+    id: PartitionId,
+    image: &Image,
+    log: HistoryId,
+) -> Result<bool, OpenError> {
+    let Some(history) = directory.next_history() else {
+        return Ok(false);
+    };
+    let roots = directory.origin().roots;
+    let mark = place(id, directory.map(), Origin { history, roots }) + &with_log(log);
+    let marked = image
+        .mark()
+        .map_err(|error| OpenError::from(error).within(&directory.image(id)))?;
+    Ok(marked.is_some_and(|marked| *marked == *mark))
+}
+
 /// Writes the mark of an image, and makes the names of the partition's files durable, and its own.
 pub(in super::super) fn set_mark(
     directory: &Directory,

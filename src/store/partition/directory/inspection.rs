@@ -54,6 +54,17 @@ pub struct Inspected {
     pub torn_bytes: u64,
 }
 
+/// What there is of a partition's image.
+#[derive(Default)]
+pub(in super::super) struct ImageState {
+    /// What is damaged, each as a line; none = it is whole.
+    pub(in super::super) problems: Vec<String>,
+    /// What it covers, if it can be opened.
+    pub(in super::super) covered: Position,
+    /// It was made by a repair with a loss that has not come to its end.
+    pub(in super::super) is_of_next: bool,
+}
+
 /// The newest thing that the covered part of the log says about a key.
 struct Last {
     position: Position,
@@ -139,38 +150,56 @@ impl Inspection {
     }
 
     /// What is damaged of a partition's image, and what it covers; it may be missing, too.
-    pub(in super::super) fn image_problems(
-        &self,
-        id: PartitionId,
-    ) -> Result<(Vec<String>, Position), OpenError> {
-        let look = || {
+    pub(in super::super) fn image_state(&self, id: PartitionId) -> Result<ImageState, OpenError> {
+        let mut state = ImageState::default();
+        let mut look = || {
             identity::presence(&self.directory, id)?;
             let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
-            identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?)?;
-            let mut problems = Vec::new();
+            let log = log::identity(&storage)?;
+            state.is_of_next = identity::is_of_next(&self.directory, id, &image, log)?;
+            let fits = identity::mark_fits(&self.directory, id, &image, log);
+            if let (false, Err(error)) = (state.is_of_next, fits) {
+                return Err(match image.mark() {
+                    Ok(Some(_)) => foreign(&error),
+                    _ => error,
+                });
+            }
+            state.covered = image.covered();
             image.verify(&mut |Problem { place, what }| {
-                problems.push(format!("partition {id}, image, {place}: {what}"));
+                let problem = format!("partition {id}, image, {place}: {what}");
+                state.problems.push(problem);
             })?;
-            Ok((problems, image.covered()))
+            Ok(())
         };
         match look() {
             Err(error @ (OpenError::Damaged { .. } | OpenError::DoesNotFit { .. })) => {
-                Ok((vec![format!("partition {id}: {error}")], Position::ZERO))
+                state.problems.push(format!("partition {id}: {error}"));
             }
-            looked => looked,
+            looked => looked?,
         }
+        Ok(state)
+    }
+
+    /// Refuses an image in a folder that does not say that it is this partition's.
+    pub(in super::super) fn owns(&self, id: PartitionId, folder: &Path) -> Result<(), OpenError> {
+        let (log, image) = (log::identity(&self.log_of(id)?)?, self.image_in(folder)?);
+        if !identity::is_of_next(&self.directory, id, &image, log)? {
+            let fits = identity::mark_fits(&self.directory, id, &image, log);
+            fits.map_err(|error| foreign(&error))?;
+        }
+        Ok(())
     }
 
     fn image_of(&self, id: PartitionId) -> Result<Image, OpenError> {
+        self.image_in(&self.directory.image(id))
+    }
+
+    fn image_in(&self, folder: &Path) -> Result<Image, OpenError> {
         let options = ImageOptions {
             read_only: true,
             ..ImageOptions::default()
         };
-        Ok(Image::open(
-            &self.directory.image(id),
-            options,
-            Arc::clone(&self.rules),
-        )?)
+        Ok(Image::open(folder, options, Arc::clone(&self.rules))?)
     }
 
     fn log_of(&self, id: PartitionId) -> Result<LocalStorage, OpenError> {
@@ -312,6 +341,15 @@ fn differing(
         }
     }
     Ok(suspects)
+}
+
+fn foreign(error: &OpenError) -> OpenError {
+    OpenError::Refused {
+        text: format!(
+            "{error}; a repair takes no image of another place: put it back where it belongs, with its log: nothing \
+             was changed"
+        ),
+    }
 }
 
 /// What the image alone shows.

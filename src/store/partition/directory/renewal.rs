@@ -10,18 +10,28 @@ use std::sync::Arc;
 use super::super::{ImageOptions, OpenError, Rules};
 use super::manifest::{MANIFEST_NEW, Manifest};
 use super::seal::Seal;
-use super::{Directory, identity, served};
+use super::{Directory, identity, remove, served};
 use crate::image::Image;
 use crate::log::{self, LocalStorage};
+use tideline_base::faults;
 use tideline_base::ids::HistoryId;
 
 impl Directory {
     /// The history that was announced last, if it does not count yet.
-    fn next_history(&self) -> Option<HistoryId> {
+    pub(in super::super) fn next_history(&self) -> Option<HistoryId> {
+        let counts = Manifest::read(&self.manifest()).ok()?;
         let next = Manifest::read(&self.path.join(MANIFEST_NEW)).ok()?;
         let is_next = next.map == *self.map() && next.origin.roots == self.origin().roots;
         let history = next.origin.history;
-        (is_next && history != self.origin().history).then_some(history)
+        (is_next && history != counts.origin.history).then_some(history)
+    }
+
+    /// Takes the announcement of a history back; the caller knows that no image is of it.
+    pub(in super::super) fn forget_history(&self) -> Result<(), OpenError> {
+        match self.next_history() {
+            Some(_) => remove(&self.path.join(MANIFEST_NEW)),
+            None => Ok(()),
+        }
     }
 
     /// Announces a new history and works with it from here on. It counts with [`Directory::replace`].
@@ -47,17 +57,6 @@ pub fn is_acceptance_under_way(path: &Path) -> bool {
     Directory::take(path).is_ok_and(|directory| directory.next_history().is_some())
 }
 
-/// Brings a change of the history to its end that was interrupted when all else was done. `false` = there is none.
-pub fn finish_renewal(path: &Path, rules: &Arc<dyn Rules>) -> Result<bool, OpenError> {
-    let mut directory = Directory::take(path)?;
-    let is_there = |id| Image::is_there(&directory.image(id)).unwrap_or(false);
-    let is_ready = directory.next_history().is_some() && directory.ids().into_iter().all(is_there);
-    if is_ready {
-        renew(&mut directory, rules)?;
-    }
-    Ok(is_ready)
-}
-
 /// Gives a directory a new history: in its images, then in `directory.toml`, and no position of before is taken.
 pub(in super::super) fn renew(
     directory: &mut Directory,
@@ -73,6 +72,7 @@ pub(in super::super) fn renew(
         let image = Image::open(&folder, ImageOptions::default(), Arc::clone(rules))
             .map_err(|error| OpenError::from(error).within(&folder))?;
         identity::set_mark(directory, (id, directory.map()), &image, log)?;
+        faults::reached("repair_step");
     }
     Seal::renew(directory.path())?;
     directory.replace(directory.map().clone())?;

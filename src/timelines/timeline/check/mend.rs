@@ -2,52 +2,37 @@
 //!
 //! Owns: this rule. Promises: afterwards each timeline is one that could be there without any damage: it is trimmed to
 //! behind what it lost, its meta is empty, or it is deleted; whatever it shows is right, and its numbers are not used
-//! again. Must not: leave a loss unsaid, or take what it does not know for whole.
+//! again. Must not: know which timelines are near a loss (`losses.rs` does), or take what it does not know for whole.
 //!
 //! What is lost is between two keys. Where messages were, the keys say which; where rows were that belong to unknown
 //! messages, all messages go; where the head, the settings, or members were, the timeline goes.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::Bound;
 
 use tideline_base::faults;
-use tideline_base::ids::{PartitionId, TableId};
-use tideline_base::ordered::{Malformed, Reader};
-use tideline_table::{Gap, Source, Txn, View, delete, put, split_key};
+use tideline_base::ids::{PartitionId, Position};
+use tideline_table::{Gap, Source, Txn, View, delete, put};
 
 use super::super::members::settings_row::SettingsRow;
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::stored::MetaRow;
 use super::super::rows::tables::{
-    CHANGES, CONVERSATIONS, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS,
-    MEMBER_CHANGES, MEMBERS, MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS,
-    SCHEDULED, SENDERS, SETTINGS, incarnation_of,
+    CHANGES, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES, MEMBERS,
+    MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SENDERS, SETTINGS,
 };
-use super::super::write::{put_head, version};
+use super::super::write::{made_at, put_head, version};
 use super::super::{Error, Timelines};
 use tideline_table::Purpose;
 
-/// The relay's cursors: in another history none counts.
-const RELAYS: TableId = TableId(40);
-
-/// What a partition's timelines lose; made of the gaps and of the keys of all rows that are left.
-pub struct Losses {
-    gaps: Vec<Gap>,
-    names: BTreeMap<Vec<u8>, Left>,
-    /// The name of the last key, and whether it is among these.
-    last: (Vec<u8>, bool),
-}
-
 /// What is left of a name's rows.
 #[derive(Clone, Copy, Debug, Default)]
-struct Left {
+pub(super) struct Left {
     /// The head of before the part of the log that the image does not cover.
-    head: Option<HeadRow>,
-    incarnation: u64,
-    members: u32,
-    followers: u32,
-    scheduled: bool,
+    pub(super) head: Option<HeadRow>,
+    pub(super) incarnation: u64,
+    pub(super) members: u32,
+    pub(super) followers: u32,
+    pub(super) scheduled: bool,
 }
 
 impl Left {
@@ -77,136 +62,22 @@ pub struct Mend {
     /// The meta is lost.
     meta: bool,
     /// IDs of messages may be lost.
-    ids: bool,
+    pub(super) ids: bool,
     /// What is lost that it can't be without.
     gone: Option<&'static str>,
 }
 
-impl Losses {
-    /// What is lost; refused is what nobody can do without.
-    pub fn new(gaps: &[Gap]) -> Result<Losses, String> {
-        for gap in gaps.iter().filter(|gap| !is_known(gap.table)) {
-            if names_of(gap).is_some() {
-                return Err(format!(
-                    "rows of table {} are lost, which can't be left out; restore the newest backup: nothing was changed",
-                    gap.table.0
-                ));
-            }
-        }
-        Ok(Losses {
-            gaps: gaps.to_vec(),
-            names: BTreeMap::new(),
-            last: (Vec::new(), false),
-        })
-    }
-
-    /// Takes a row that is left; they come in order.
-    pub fn take(&mut self, key: &[u8], value: &[u8]) {
-        // A row that can't be read is found by the check that follows.
-        let _ = self.note(key, value);
-    }
-
-    fn note(&mut self, key: &[u8], value: &[u8]) -> Result<(), Malformed> {
-        let Some((table, columns)) = split_key(key).filter(|(table, _)| is_of_timeline(*table))
-        else {
-            return Ok(());
-        };
-        let name = Reader::new(columns).skip()?;
-        if self.last.0 != name {
-            let is_near = |gap: &Gap| names_of(gap).is_some_and(|names| is_within(&names, name));
-            self.last = (name.to_vec(), self.gaps.iter().any(is_near));
-        }
-        if !self.last.1 {
-            return Ok(());
-        }
-        let left = self.names.entry(name.to_vec()).or_default();
-        match table {
-            HEADS => left.head = Some(HeadRow::decode(value)?),
-            SCHEDULED => left.scheduled = true,
-            MEMBERS | FOLLOWERS => {
-                let (incarnation, _) = incarnation_of(columns)?;
-                if incarnation > left.incarnation {
-                    (left.members, left.followers, left.incarnation) = (0, 0, incarnation);
-                }
-                let is_last = u32::from(incarnation == left.incarnation);
-                left.members += is_last * u32::from(table == MEMBERS);
-                left.followers += is_last * u32::from(table == FOLLOWERS);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// What becomes of the timelines that have lost something, as a view of the damaged partition shows them. Those of
-    /// which that is done already are left out.
-    #[must_use]
-    pub fn mends(&self, view: &View) -> Vec<Mend> {
-        let mut mends: BTreeMap<&[u8], Mend> = BTreeMap::new();
-        for gap in &self.gaps {
-            let Some((from, to)) = names_of(gap) else {
-                continue;
-            };
-            for (name, left) in self.names.range((from, to)) {
-                let mend = mends.entry(name).or_insert_with(|| Mend::new(view, name));
-                mend.lose(view, gap, left);
-            }
-        }
-        let mends = mends.into_values();
-        mends.filter(|mend| mend.ids || mend.is_change()).collect()
-    }
-}
-
-/// Tables of timelines, but for due rows: their first key column is the timeline.
-fn is_of_timeline(table: TableId) -> bool {
-    let of_timeline = HEADS..=REACTION_SUMS;
-    of_timeline.contains(&table) || [FOLLOWERS, PINS, SCHEDULED, MARKS].contains(&table)
-}
-
-/// Tables whose rows can be left out.
-fn is_known(table: TableId) -> bool {
-    let is_derived = table == CONVERSATIONS || table == RELAYS;
-    is_derived || (is_of_timeline(table) && table != SCHEDULED)
-}
-
-/// Between which values of the first key column a gap is; `None` = it has no key of its table.
-fn names_of(gap: &Gap) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
-    let of = |key: &[u8]| {
-        let (table, columns) = split_key(key)?;
-        let name = Reader::new(columns).skip().map(<[u8]>::to_vec);
-        Some((table, name.unwrap_or_default()))
-    };
-    let (from, to) = (of(&gap.from)?, of(&gap.to)?);
-    if from.0 > gap.table || to.0 < gap.table {
-        return None;
-    }
-    let bound = |(table, name)| match table == gap.table {
-        true => Bound::Included(name),
-        false => Bound::Unbounded,
-    };
-    Some((bound(from), bound(to)))
-}
-
-fn is_within((from, to): &(Bound<Vec<u8>>, Bound<Vec<u8>>), name: &[u8]) -> bool {
-    let is_above = match from {
-        Bound::Included(from) => from[..] <= *name,
-        _ => true,
-    };
-    is_above
-        && match to {
-            Bound::Included(to) => *name <= to[..],
-            _ => true,
-        }
-}
-
 impl Mend {
-    fn new(view: &View, name: &[u8]) -> Mend {
+    /// Of a timeline, if it was there when the image covered so much: one that began behind it has lost nothing.
+    pub(super) fn new(view: &View, name: &[u8], covered: Position) -> Mend {
         let name = Name::of(name).expect("it was read from a key");
         let head = HeadRow::load(view, &name);
+        let was_there = |head: &HeadRow| made_at(head.incarnation) <= covered;
         Mend {
             timeline: name.text().unwrap_or_default(),
             gone: head.is_err().then_some("its head"),
             name,
-            head: head.ok().flatten(),
+            head: head.ok().flatten().filter(was_there),
             lost: Vec::new(),
             floor: 0,
             meta: false,
@@ -224,7 +95,7 @@ impl Mend {
     }
 
     /// Takes in what a gap means to the timeline.
-    fn lose(&mut self, view: &View, gap: &Gap, left: &Left) {
+    pub(super) fn lose(&mut self, view: &View, gap: &Gap, left: &Left) {
         let Some(head) = self.head.filter(|head| !head.dropped) else {
             return;
         };

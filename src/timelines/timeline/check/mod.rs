@@ -5,5 +5,6 @@
 //! has to (`mend.rs`).
 
 pub(super) mod dump;
+pub(super) mod losses;
 pub(super) mod mend;
 pub(super) mod verify;

@@ -200,7 +200,12 @@ impl Timelines {
 
 /// Whether the timeline with this incarnation was made in the batch at a position.
 pub(super) fn is_made_at(incarnation: u64, position: Position) -> bool {
-    incarnation >> TURN_BITS == position.0
+    made_at(incarnation) == position
+}
+
+/// The batch in which the timeline with this incarnation was made.
+pub(super) fn made_at(incarnation: u64) -> Position {
+    Position(incarnation >> TURN_BITS)
 }
 
 /// Far above what `commit_jobs_max` and `requests_in_flight_max` together let into one batch.
