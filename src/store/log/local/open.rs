@@ -124,10 +124,13 @@ pub(in crate::log) fn open(
     Ok((medium, opened, state.log, last))
 }
 
-/// Makes a log in an empty directory, also where an earlier attempt was interrupted. Gives its ID.
+/// Makes a log in an empty directory, also where an earlier attempt was interrupted. Gives its ID, once it is on disk.
 pub(crate) fn make(storage: &dyn Storage) -> Result<HistoryId, Error> {
     let names = storage.list().map_err(|e| Error::io("directory", e))?;
-    if let Some(state) = StateFile::read(storage, &names)? {
+    if let Some(mut state) = StateFile::read(storage, &names)? {
+        // What was read may be in memory only: the attempt was killed before its sync.
+        state.make_durable()?;
+        storage.sync_dir().map_err(|e| Error::io("directory", e))?;
         return Ok(state.state().log);
     }
     refuse_if_used(storage, &sort(&names).0, Position::ZERO)?;

@@ -276,6 +276,30 @@ fn control_without_making_the_last_frames_durable_again_it_is_noticed() {
     assert!(kills_then_power_cuts(&disk, &history, false).is_err());
 }
 
+#[test]
+fn a_log_that_was_made_is_there_whatever_ended_the_attempt_before() {
+    let disk = RecordingStorage::new();
+    make(&disk).unwrap();
+    for points in 0..=disk.points() {
+        let killed = disk.after_kill(points, points as u64);
+        let id = make(&killed).unwrap();
+        // From now on a log that is not there is lost.
+        let made = killed.points();
+        let (log, _) = Log::open(Arc::new(killed.clone()), options(), Position(0)).unwrap();
+        drop(log);
+        for during in made..=killed.points() {
+            for crash in crashes(during) {
+                let found = identity(&killed.after_power_cut(during, crash));
+                assert_eq!(
+                    found.unwrap(),
+                    id,
+                    "killed at {points}, cut at {during}, {crash:?}"
+                );
+            }
+        }
+    }
+}
+
 /// One life under a fault: what was promised, by attempt.
 #[derive(Default)]
 struct Outcome {
