@@ -117,7 +117,10 @@ def check(before, after, said):
 def test_what_can_be_read_is_kept_and_what_can_not_is_said(whole, tmp_path):
     server, before = whole
     done = []
-    for seed in range(1, 6):
+    # What lies on the pages differs from run to run, and so does whether anything can be done.
+    for seed in range(1, 30):
+        if len(done) >= 3 and any(floors for _, _, (_, floors, _) in done):
+            break
         noise = random.Random(seed)
         (tmp_path / str(seed)).mkdir()
         copy = copied(server, tmp_path / str(seed))

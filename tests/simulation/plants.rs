@@ -106,7 +106,7 @@ pub(crate) const PLANTS: &[Plant] = &[
     ),
     plant("births_end", "a stream ends at the birth of partitions"),
     plant(
-        "ended_go_soon",
+        "ended_not_held",
         "the log of an ended partition is not kept for streams that are behind",
     ),
     plant(

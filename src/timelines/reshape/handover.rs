@@ -162,7 +162,7 @@ impl Inner {
 
     /// Whether the parents' logs are still read: by the stream of a table, or a named cursor.
     async fn keeps_logs(&self) -> Result<bool, Error> {
-        if faults::is_named("ended_go_soon") {
+        if faults::is_named("ended_not_held") {
             return Ok(false);
         }
         let has_streams = !self.tables.streams(None).await?.is_empty();
@@ -173,7 +173,11 @@ impl Inner {
     async fn retire(self: Arc<Inner>, ended: Arc<[PartitionId]>) {
         let (partitions, ids) = (self.partitions.clone(), Arc::clone(&ended));
         blocking(move || partitions.retire(&ids)).await;
-        if self.stop.run_until_cancelled(sleep(KEPT)).await.is_none() {
+        let kept = match faults::is_named("ended_go_soon") {
+            true => KEPT / 60,
+            false => KEPT,
+        };
+        if self.stop.run_until_cancelled(sleep(kept)).await.is_none() {
             // The next start removes them.
             return;
         }
