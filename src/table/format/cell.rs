@@ -2,7 +2,7 @@
 //!
 //! Owns: the cell encoding and the variable-length integers in it; both are part of the format on disk. Promises: one
 //! pass to write, no allocation to read, a cell is skipped without looking into its value; columns that are not in
-//! order, or come twice, are damage; arbitrary bytes never panic. Must not: know what a row or a delta means.
+//! order are damage; arbitrary bytes never panic. Must not: know what a row or a delta means.
 //!
 //! ```text
 //! cell    = tag, [name length, name], [version - base], payload
@@ -143,7 +143,8 @@ impl<'a> Cells<'a> {
         self.input.0 = rest;
         let name = if tag & SAME_COLUMN == 0 {
             let name = self.input.text()?;
-            if self.name.is_some_and(|before| before >= name) {
+            // The same again: what was picked of two stretches of a wide row may be of one column.
+            if self.name.is_some_and(|before| before > name) {
                 return Err(Malformed);
             }
             name
