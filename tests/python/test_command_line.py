@@ -66,7 +66,7 @@ class Running:
 
     def __init__(self, server, *arguments, terminal=False, **more):
         command = [os.environ["TIDELINE_BIN"], *arguments]
-        self.text, self.told = "", ""
+        self.text, self.told, self.readers = "", "", []
         if terminal:
             self.terminal, own = pty.openpty()
 
@@ -102,7 +102,8 @@ class Running:
                 rest = rest[len(whole.encode()) :]
                 setattr(self, into, getattr(self, into) + whole)
 
-        threading.Thread(target=read, daemon=True).start()
+        self.readers.append(threading.Thread(target=read, daemon=True))
+        self.readers[-1].start()
 
     def __enter__(self):
         return self
@@ -126,7 +127,11 @@ class Running:
         os.write(self.terminal, text.encode())
 
     def ends(self):
-        return self.process.wait(PATIENCE)
+        """Its exit code, when all that it said has been read."""
+        code = self.process.wait(PATIENCE)
+        for reader in self.readers:
+            reader.join(PATIENCE)
+        return code
 
 
 def without_colours(text):
