@@ -52,7 +52,8 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     /// Make the damaged images of a data directory that no server uses anew
     ///
-    /// From the log, or from a backup and the log, so that nothing is lost; else nothing is changed, and it says why.
+    /// From the log, or from a backup and the log, so that nothing is lost. Where that can't be, nothing is changed
+    /// without --accept-loss, and it says why.
     Repair(RepairArgs),
     /// Check a data directory that no server uses, or a backup
     ///

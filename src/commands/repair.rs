@@ -31,8 +31,8 @@ pub struct RepairArgs {
     /// The folder of a backup of this directory; needed where the log does not reach back to the first batch.
     #[arg(long, value_name = "BACKUP")]
     from: Option<PathBuf>,
-    /// Where log and backup do not help, keep what can be read of a damaged image, and give up the rest: it is printed
-    /// what that is. The directory gets a new history, by which clients are told.
+    /// Where neither log nor backup helps, keep what can be read of a damaged image. What is lost is printed. The
+    /// directory gets a new history, which tells clients.
     #[arg(long)]
     accept_loss: bool,
     /// Print what is damaged and what would be done, and change nothing.

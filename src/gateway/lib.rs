@@ -18,6 +18,7 @@ mod form;
 pub mod fuzz;
 pub mod health;
 mod http;
+mod http_client;
 mod limits;
 mod live;
 mod log_limit;

@@ -1,6 +1,5 @@
 """Spans for OpenTelemetry: a collector of our own reads them with OpenTelemetry's messages, refuses, and does not answer."""
 
-import http.server
 import json
 import threading
 
@@ -10,6 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from client import Client, Refused, until
 from guarded import Guarded, token
+from listener import Listener
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = "b7ad6b7169203331"
@@ -24,49 +24,30 @@ class Collector:
         self.answer, self.asked = 200, False
         self.open = threading.Event()
         self.open.set()
-        collector = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                collector.asked = True
-                collector.open.wait(30)
-                collector.take(self.path, self.headers, body)
-                try:
-                    self.send_response(collector.answer)
-                    self.send_header("content-length", "0")
-                    self.end_headers()
-                except OSError:
-                    pass  # it has not waited
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self.listener = Listener(self.answers)
 
     @property
     def environment(self):
         return {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.server.server_port}",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.listener.port}",
             "OTEL_EXPORTER_OTLP_HEADERS": "x-key=a%20secret",
             "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test",
             "OTEL_BSP_SCHEDULE_DELAY": "20",
         }
 
-    def take(self, path, headers, body):
+    def answers(self, path, headers, body):
+        self.asked = True
+        self.open.wait(30)
         assert (path, headers["content-type"]) == ("/v1/traces", "application/x-protobuf")
         self.heads.append(headers["x-key"])
         if self.answer != 200:
-            return
+            return self.answer
         for of in ExportTraceServiceRequest.FromString(body).resource_spans:
             self.programs.append({one.key: one.value.string_value for one in of.resource.attributes})
             for scope in of.scope_spans:
                 assert (scope.scope.name, bool(scope.scope.version)) == ("tideline", True)
                 self.spans += scope.spans
+        return 200
 
     def named(self, name):
         """The only span of a name."""
@@ -79,8 +60,7 @@ def collector():
     running = Collector()
     yield running
     running.open.set()
-    running.server.shutdown()
-    running.server.server_close()
+    running.listener.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import hmac
-import http.server
 import json
 import signal
 import threading
@@ -12,6 +11,7 @@ import time
 import pytest
 
 from client import Client, until as soon
+from listener import Listener
 from server import free_port
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -26,46 +26,29 @@ class Receiver:
         self.taken, self.refused, self.problems, self.traces = [], 0, [], []
         self.answer = 204
         self.hold = None
-        self.server = None
+        self.listener = None
         self.start()
 
     def start(self):
-        receiver = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["content-length"]))
-                if receiver.hold is not None:
-                    receiver.hold.wait(PATIENCE)
-                if not receiver.checked(self.headers, body):
-                    receiver.problems.append(dict(self.headers))
-                answer = receiver.answer(self.headers) if callable(receiver.answer) else receiver.answer
-                if answer // 100 == 2:
-                    receiver.traces.append(self.headers["traceparent"])
-                    receiver.taken.append((self.headers["webhook-id"], json.loads(body)))
-                else:
-                    receiver.refused += 1
-                try:
-                    self.send_response(answer)
-                    self.send_header("content-length", "0")
-                    self.end_headers()
-                except OSError:
-                    pass  # it has not waited
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Handler)
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self.listener = Listener(self.answers, self.port)
 
     def stop(self):
-        if self.server:
-            self.server.shutdown()
-            self.server.server_close()
-            self.server = None
+        if self.listener:
+            self.listener.close()
+            self.listener = None
+
+    def answers(self, _, headers, body):
+        if self.hold is not None:
+            self.hold.wait(PATIENCE)
+        if not self.checked(headers, body):
+            self.problems.append(dict(headers))
+        answer = self.answer(headers) if callable(self.answer) else self.answer
+        if answer // 100 == 2:
+            self.traces.append(headers["traceparent"])
+            self.taken.append((headers["webhook-id"], json.loads(body)))
+        else:
+            self.refused += 1
+        return answer
 
     @staticmethod
     def checked(headers, body):

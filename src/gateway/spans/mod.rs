@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::webhook::post;
+use crate::http_client;
 use tideline_base::clock::Clock;
 use tideline_base::ids::PartitionId;
 use tideline_base::metrics::{Metrics, Spans as Figures};
@@ -60,8 +60,8 @@ impl Spans {
             return Ok(Spans::default());
         };
         let http = match options.url.scheme_str() {
-            Some("http") => Ok(post::plain_client()),
-            _ => post::client(),
+            Some("http") => Ok(http_client::plain_client()),
+            _ => http_client::client(),
         };
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         tracing::info!(to = options.url.host(), "spans of traced calls are sent");
@@ -138,7 +138,7 @@ impl Queue {
 
 /// The task that posts them.
 struct Posting {
-    http: post::Http,
+    http: http_client::Http<Full<Bytes>>,
     options: Options,
     receiver: mpsc::Receiver<otlp::Span>,
     metrics: Arc<Metrics>,
@@ -205,7 +205,7 @@ impl Posting {
         }
         let request = request.body(Full::new(Bytes::from(body)));
         let request = request.expect("its parts were checked at the start");
-        match post::send(&self.http, request, self.options.timeout).await {
+        match http_client::send(&self.http, request, self.options.timeout).await {
             Ok(()) => {
                 self.metrics.spans.sent.increment(count);
                 self.is_failing = false;

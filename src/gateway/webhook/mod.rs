@@ -6,7 +6,7 @@
 //! dead letter, and delivery goes on. Must not: make the JSON, or show a secret.
 
 pub(super) mod dead;
-pub(crate) mod post;
+mod post;
 mod runner;
 
 use std::fmt;
@@ -27,6 +27,7 @@ use tideline_table::{FollowError, Followed, Partitions, Tables, WEBHOOK};
 use tideline_timelines::feed::Changes;
 use tideline_timelines::timeline::Timelines;
 
+use crate::http_client;
 pub use dead::DeadLetter;
 use dead::DeadLetters;
 use post::Receiver;
@@ -145,7 +146,7 @@ impl Webhooks {
         let stop = CancellationToken::new();
         let mut hooks = Vec::new();
         if !webhooks.is_empty() {
-            let http = Arc::new(post::client()?);
+            let http = Arc::new(http_client::client()?);
             for webhook in webhooks {
                 let hook = Arc::new(Hook {
                     receiver: Receiver {

@@ -1,8 +1,7 @@
 //! One POST to a webhook's receiver.
 //!
-//! Owns: the HTTP client, the signature, and when a POST counts as taken. Promises: headers and signature are those of
-//! Standard Webhooks; a repeat of the same changes has the same ID; no secret is in an error. Must not: try again; the
-//! runner does.
+//! Owns: its headers and signature. Promises: they are those of Standard Webhooks; a repeat of the same changes has the
+//! same ID; no secret is in an error. Must not: try again; the runner does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,41 +12,18 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http_body_util::Full;
 use hyper::{Method, Request, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use rustls::{ClientConfig, RootCertStore};
 use sha2::Sha256;
 use tideline_base::trace::TraceParent;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// What all webhooks post by.
-pub(crate) type Http = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+use crate::http_client::{Http, send};
 
 /// Where a webhook posts, and what it signs with.
 pub(super) struct Receiver {
-    pub(super) http: Arc<Http>,
+    pub(super) http: Arc<Http<Full<Bytes>>>,
     pub(super) url: Uri,
     pub(super) secret: Vec<u8>,
     pub(super) timeout: Duration,
-}
-
-/// A client for HTTP and HTTPS that trusts what the system does. It follows no redirect.
-pub(crate) fn client() -> std::io::Result<Http> {
-    let builder = HttpsConnectorBuilder::new().with_native_roots()?;
-    Ok(client_of(builder.https_or_http().enable_http1().build()))
-}
-
-/// A client for HTTP that trusts nobody, and so needs no certificates of the system.
-pub(crate) fn plain_client() -> Http {
-    let trusted = ClientConfig::builder().with_root_certificates(RootCertStore::empty());
-    let builder = HttpsConnectorBuilder::new().with_tls_config(trusted.with_no_client_auth());
-    client_of(builder.https_or_http().enable_http1().build())
-}
-
-fn client_of(connector: HttpsConnector<HttpConnector>) -> Http {
-    Client::builder(TokioExecutor::new()).build(connector)
 }
 
 /// The bytes of a secret: those that `whsec_` and base64 stand for, else the text's.
@@ -102,23 +78,6 @@ impl Receiver {
             .body(Full::new(body))
             .map_err(|error| error.to_string())?;
         send(&self.http, request, self.timeout).await
-    }
-}
-
-/// Sends a request; `Err` = why it is not known to be taken.
-pub(crate) async fn send(
-    http: &Http,
-    request: Request<Full<Bytes>>,
-    time_max: Duration,
-) -> Result<(), String> {
-    match tokio::time::timeout(time_max, http.request(request)).await {
-        Ok(Ok(answer)) if answer.status().is_success() => Ok(()),
-        Ok(Ok(answer)) => Err(format!("answered {}", answer.status())),
-        Ok(Err(error)) => Err(match std::error::Error::source(&error) {
-            Some(source) => format!("{error}: {source}"),
-            None => error.to_string(),
-        }),
-        Err(_) => Err(format!("no answer within {} ms", time_max.as_millis())),
     }
 }
 

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::relay::{self, RELAYS, Relay, Target};
-use crate::timeline::{Columns, Error, Limits, MemberRow, Timelines};
+use crate::relay::{self, Relay, Target};
+use crate::timeline::{Columns, Error, Limits, MemberRow, RELAYS, Timelines};
 use tideline_base::ids::{PartitionId, Position, TableId};
 use tideline_model::access::Asker;
 use tideline_table::{

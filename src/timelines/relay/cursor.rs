@@ -6,19 +6,19 @@
 //! ```text
 //! 40 relays   (target, source partition, history ID as text)   $place, $position
 //! ```
-//! A cursor counts only in the history that it names: after a restore it is another one.
+//! A cursor counts only in the history that it names: after a restore it is another one. Of each source's log that
+//! leads to it a partition has some of its own.
 
 use bytes::Bytes;
 
-use tideline_base::ids::{HistoryId, PartitionId, Position, TableId};
+use crate::timeline::RELAYS;
+use tideline_base::ids::{HistoryId, PartitionId, Position};
 use tideline_base::ordered::Reader;
 use tideline_table::{
     Key, Partitions, Purpose, ReadError, Source, Txn, View, columns, delete, load, put, read_row,
     scan_all,
 };
 
-/// Cursors. Of each source's log that leads to it a partition has some of its own.
-pub const RELAYS: TableId = TableId(40);
 const WHAT: &str = "not a relay's cursor";
 
 /// A place in a source's log: all of the batches up to a position, and what the next batch leads to in this destination

@@ -29,7 +29,7 @@ use tideline_base::ids::{PartitionId, Position};
 use tideline_base::metrics::{self, Metrics};
 use tideline_table::{Map, Partitions, Tail};
 
-pub use cursor::{RELAYS, StoredCursor, farthest, stored_cursors};
+pub use cursor::{StoredCursor, farthest, stored_cursors};
 #[cfg(any(test, feature = "faults"))]
 pub use faults::{Broken, Faults, Point};
 pub use target::{Anew, CannotDerive, Derived, Effect, Kind, Target};

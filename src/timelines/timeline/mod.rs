@@ -74,7 +74,7 @@ pub use read::position::{
     Admission, Changed, Resume, ResumeState, SyncAsker, SyncPosition, SyncState, Synced,
 };
 pub use read::prefixes::{Behind, Level, LevelEntry, LevelPage};
-pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS};
+pub use rows::tables::{CONVERSATIONS, FOLLOWERS, MEMBERS, POSTS, RELAYS};
 pub use tideline_model::timelines::{Edit, EditBy, FanOut, Reaction, Reactions, Retention};
 pub use time::{Done, ListScheduled, Refused, Scheduled, Timer};
 pub use unread::{Cleared, Hidden, ReadMark, ReadState, Receipt, Receipts, Unread};

@@ -14,22 +14,20 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::Uri;
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use super::super::verify_token::{TokenKeys, TokenRules};
 use super::jwks;
 use super::jwks::{Origin, SET_BYTES_MAX};
+use crate::http_client;
+use crate::http_client::Http;
 use tideline_base::metrics::Metrics;
 
 /// The server, and what it has given.
 pub(in super::super) struct JwksUrl {
     url: Uri,
-    http: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    http: Http<Empty<Bytes>>,
     rules: Arc<TokenRules>,
     /// IDs of keys that the configuration has.
     taken: Vec<String>,
@@ -60,13 +58,8 @@ impl JwksUrl {
         before: Option<&JwksUrl>,
         metrics: &Arc<Metrics>,
     ) -> std::io::Result<JwksUrl> {
-        let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_native_roots()?
-            .https_or_http()
-            .enable_http1()
-            .build();
         let made = JwksUrl {
-            http: Client::builder(TokioExecutor::new()).build(connector),
+            http: http_client::client()?,
             rules: Arc::clone(rules),
             taken: fixed.ids().map(str::to_owned).collect(),
             set: ArcSwapOption::empty(),

@@ -47,6 +47,11 @@ fn open(data: &Path, id: PartitionId, rules: &Arc<dyn Rules>) -> Result<Image, E
     Image::open(&damaged_image(data, id), options, Arc::clone(rules))
 }
 
+fn log_of(data: &Path, id: PartitionId) -> Result<LocalStorage, BackupError> {
+    let folder = partition_folder(data, id).join("log");
+    LocalStorage::read_only(&folder).map_err(|error| BackupError::io("open", &folder, error))
+}
+
 /// Finds out what can be read of a partition's image, with what the log tells of the rest. `log_first` is the first
 /// batch that the log has.
 fn read(
@@ -61,9 +66,7 @@ fn read(
             "nothing of the image of partition {id} can be read: {error}; restore the newest backup: nothing was changed"
         ))
     })?;
-    let folder = partition_folder(data, id).join("log");
-    let storage = LocalStorage::read_only(&folder)
-        .map_err(|error| BackupError::io("open", &folder, error))?;
+    let storage = log_of(data, id)?;
     let covered = salvage.covered();
     log::verify(&storage, covered, &mut |frame| {
         if frame.position <= covered {
@@ -114,9 +117,7 @@ pub(super) fn keys_behind(
     (id, covered): (PartitionId, Position),
     each: &mut dyn FnMut(&[u8]),
 ) -> Result<(), BackupError> {
-    let folder = partition_folder(data, id).join("log");
-    let storage = LocalStorage::read_only(&folder)
-        .map_err(|error| BackupError::io("open", &folder, error))?;
+    let storage = log_of(data, id)?;
     log::verify(&storage, covered, &mut |frame| {
         if frame.position > covered {
             frame.entries().for_each(|entry| each(entry.key));
@@ -132,9 +133,7 @@ pub(super) fn view(
     rules: &Arc<dyn Rules>,
 ) -> Result<View, BackupError> {
     let image = open(data, id, rules).map_err(OpenError::from)?;
-    let folder = partition_folder(data, id).join("log");
-    let storage = LocalStorage::read_only(&folder)
-        .map_err(|error| BackupError::io("open", &folder, error))?;
+    let storage = log_of(data, id)?;
     let covered = image.covered();
     let memtable = Memtable::new(covered, Clock::system().now_ms(), 0);
     let report = log::verify(&storage, covered, &mut |frame| {

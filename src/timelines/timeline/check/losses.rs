@@ -5,7 +5,7 @@
 //! timeline (`mend.rs` does).
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 
 use tideline_base::ids::{Position, TableId};
 use tideline_base::ordered::{Malformed, Reader};
@@ -14,16 +14,13 @@ use tideline_table::{Gap, View, split_key};
 use super::super::INBOX;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{
-    CONVERSATIONS, FOLLOWERS, HEADS, MARKS, MEMBERS, Name, PINS, REACTION_SUMS, SCHEDULED,
+    CONVERSATIONS, FOLLOWERS, HEADS, MARKS, MEMBERS, Name, PINS, REACTION_SUMS, RELAYS, SCHEDULED,
     incarnation_of,
 };
 use super::mend::{Left, Mend};
 
 /// Values of the first key column.
 type Names = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
-/// The relay's cursors: in another history none counts.
-const RELAYS: TableId = TableId(40);
 
 /// What a partition's timelines lose; made of the gaps and of the keys of all rows that are left.
 pub struct Losses {
@@ -147,6 +144,7 @@ fn is_of_timeline(table: TableId) -> bool {
 
 /// Tables whose rows can be left out.
 fn is_known(table: TableId) -> bool {
+    // In another history no cursor of the relay counts.
     let is_made_anew = table == CONVERSATIONS || table == RELAYS;
     is_made_anew || (is_of_timeline(table) && table != SCHEDULED)
 }
@@ -170,15 +168,11 @@ fn names_of(gap: &Gap) -> Option<Names> {
 }
 
 fn is_within((from, to): &Names, name: &[u8]) -> bool {
-    let is_above = match from {
-        Bound::Included(from) => from[..] <= *name,
-        _ => true,
-    };
-    is_above
-        && match to {
-            Bound::Included(to) => *name <= to[..],
-            _ => true,
-        }
+    let (from, to) = (
+        from.as_ref().map(Vec::as_slice),
+        to.as_ref().map(Vec::as_slice),
+    );
+    RangeBounds::<[u8]>::contains(&(from, to), name)
 }
 
 /// The timelines or users that a gap is between, as text.

@@ -69,6 +69,8 @@ pub(in super::super) const MARKS: TableId = TableId(24);
 pub(in super::super) const POLICIES: TableId = TableId(25);
 /// At a user, whose rows `people` reads and writes; here a change of one wakes the user's subscriptions.
 pub const CONVERSATIONS: TableId = TableId(32);
+/// How far what is derived follows the changes it is derived from; `relay` reads and writes them.
+pub const RELAYS: TableId = TableId(40);
 
 /// Above every sequence.
 pub(in super::super) const SEQUENCE_END: u64 = i64::MAX.cast_unsigned();
