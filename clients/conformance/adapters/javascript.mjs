@@ -104,6 +104,8 @@ const commands = {
   append: ({ timeline, entry, message_id }) => client.append(timeline, entry, message_id ? { message_id } : {}),
   call: async ({ method, params }) => ({ result: await client.call(method, params ?? {}) }),
   async dump() {
+    // Writes go to the file in order: what is told is on disk, and no kill takes it back.
+    await store.removeFromOutbox({ timeline: "", message_id: "" });
     const timelines = {};
     for (const timeline of await store.timelines()) {
       const { epoch, after: position, changes } = await store.place(timeline);
