@@ -49,7 +49,7 @@ class Writer(threading.Thread):
 
     def __init__(self, name):
         super().__init__(daemon=True)
-        self.name_of, self.sent, self.acked, self.stopped = name, 0, 0, False
+        self.name_of, self.sent, self.acked, self.stopped, self.due = name, 0, 0, False, 0
 
     def begin(self, server):
         self.server = server
@@ -63,7 +63,9 @@ class Writer(threading.Thread):
                 client = client or self.connect()
                 self.do(client, self.sent)
                 self.acked = self.sent
-                time.sleep(self.pause)
+                # What was late is made up for, but not what a server that was down could not take.
+                self.due = max(self.due, time.monotonic() - 1) + self.pause
+                time.sleep(max(0, self.due - time.monotonic()))
             except Exception as gone:  # noqa: BLE001, a connection that ended is of many kinds; `stuck` says if it never goes on
                 self.failure, client = gone, None
                 time.sleep(0.05)

@@ -99,7 +99,12 @@ class Client:
     def push(self, method=None, patience=PATIENCE):
         """The next push; its params if a method is given, which it then has to be."""
         while not self.pushes:
-            self.sort(self.receive(patience))
+            try:
+                self.sort(self.receive(patience))
+            except TimeoutError as error:
+                # A session that stands still, a push that was never made, or one that lay there: that tells them apart.
+                begun, answer = time.monotonic(), self.call("ping")
+                raise TimeoutError(f"no push; a ping took {time.monotonic() - begun:.3f} s: {answer}, {self.pushes}") from error
         push = self.pushes.popleft()
         if method is None:
             return push

@@ -214,25 +214,28 @@ impl Segments {
         !lock(&self.spares).is_empty()
     }
 
-    /// Takes the oldest segment out of the list, if it may go.
+    /// Takes the oldest segment out of the list, if it may go. Only who holds the directory changes the list, so it
+    /// stays as it is while a file is read, and readers don't wait for that.
     fn take_oldest(&self, covered: Position, now_ms: u64) -> Option<Arc<Segment>> {
-        let mut list = lock(&self.list);
-        let second = list.get(1)?;
+        let (second, count, bytes) = {
+            let list = lock(&self.list);
+            let bytes: u64 = list.iter().map(|segment| segment.bytes()).sum();
+            (list.get(1)?.clone(), list.len(), bytes)
+        };
         // All of the oldest segment is below the second's first position. If that one has no frame yet, the newest
         // frame of the log is in the oldest, and the next frame must name its CRC. A frame that is in the active
         // segment's file but not known yet is not synced yet: a power cut would take it.
-        let is_active = list.len() == 2;
+        let is_active = count == 2;
         let second_ms = match second.first_commit_ms() {
-            None if !is_active => self.read_commit_ms(second)?,
+            None if !is_active => self.read_commit_ms(&second)?,
             known => known?,
         };
-        let bytes: u64 = list.iter().map(|segment| segment.bytes()).sum();
         // The second's first frame is not older than anything in the oldest.
         let old = second_ms.saturating_add(self.limits.age_ms) < now_ms;
         if second.first > covered.next() || !(old || bytes > self.limits.bytes) {
             return None;
         }
-        list.pop_front()
+        lock(&self.list).pop_front()
     }
 
     /// The commit time of a segment's first frame, from the file: for segments that opening had no reason to scan.
