@@ -240,7 +240,6 @@ class Run:
         self.reshape(number)
         middle = self.look()
         time.sleep(self.dice.uniform(0.1, 1))
-        before = self.marks()[0]
         is_killed = self.dice.random() < 0.7
         self.kills += is_killed
         patience = self.dice.uniform(0.05, 1.5) if is_killed else None
@@ -249,8 +248,14 @@ class Run:
             killer = threading.Timer(patience, self.server.kill)
             killer.start()
             patience = None
-        code, out, err = self.tideline("backup", "all", "--url", self.server.origin, kill_after=patience)
-        after = self.marks()[1]
+        while True:
+            before = self.marks()[0]
+            code, out, err = self.tideline("backup", "all", "--url", self.server.origin, kill_after=patience)
+            after = self.marks()[1]
+            # The command of the round before was killed; the server goes on with its backup, and there is one at a time.
+            if is_killed or "another backup is being made" not in err:
+                break
+            time.sleep(0.2)
         if killer:
             killer.join()
             self.server.start()
