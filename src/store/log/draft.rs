@@ -9,12 +9,11 @@
 
 use std::collections::VecDeque;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
-use super::frame::{
-    self, EntryExtent, Extent, Frame, HEADER_BYTES, Header, VARINT_BYTES_MAX, put_varint,
-    varint_bytes,
-};
+use super::frame::{self, EntryExtent, Extent, Frame, HEADER_BYTES, Header};
+use super::squeeze::squeeze;
+use super::varint::{VARINT_BYTES_MAX, put_varint, varint_bytes};
 use tideline_base::entry::{EntryKind, KeyedEntry};
 
 /// Small frames share allocations of this size.
@@ -25,6 +24,9 @@ const CHUNKS_MAX: usize = 40;
 
 /// A batch is expected to become as large as the last one, but not larger than this: some are much larger than most.
 const EXPECTED_BYTES_MAX: usize = 8 * CHUNK_BYTES;
+
+/// A payload that gets smaller by less than this part is left as it is, which is cheaper to read.
+const SAVED_PART: usize = 16;
 
 /// In front of the entries: the header and their count, which is written last and may be shorter.
 const FRONT_BYTES: usize = HEADER_BYTES + VARINT_BYTES_MAX;
@@ -266,12 +268,32 @@ impl Draft {
         let changes = self.put_changes();
         let mut front = &mut self.buffer[start + HEADER_BYTES..FRONT_BYTES];
         put_varint(&mut front, count);
-        frame::seal(&mut self.buffer[start..], &mut header);
+        let squeezed = self.squeeze(start + HEADER_BYTES, &mut header);
+        if squeezed.is_none() {
+            frame::seal(&mut self.buffer[start..], &mut header);
+        }
         self.last_bytes = self.buffer.len();
         let buffer = self.buffer.split().freeze();
+        let encoded = squeezed.unwrap_or_else(|| buffer.slice(start..));
         let entries = self.entries.clone();
         self.clear();
-        Some(Frame::new(&header, buffer, start, entries, changes))
+        Some(Frame::new(&header, buffer, encoded, entries, changes))
+    }
+
+    /// The frame with its payload, which is in the buffer from `from` on, squeezed and sealed; `None` if that saves
+    /// little.
+    fn squeeze(&self, from: usize, header: &mut Header) -> Option<Bytes> {
+        let plain = self.buffer.len() - from;
+        let mut squeezed = Vec::with_capacity(HEADER_BYTES + plain);
+        squeezed.resize(HEADER_BYTES, 0);
+        let entries = self.entries.iter();
+        let entries = entries.map(|entry| (entry.key.range(), entry.value.range()));
+        squeeze(&self.buffer, from, entries, &mut squeezed);
+        if squeezed.len() - HEADER_BYTES >= plain - plain / SAVED_PART {
+            return None;
+        }
+        frame::seal_squeezed(&mut squeezed, header);
+        Some(Bytes::from(squeezed))
     }
 
     /// Where the change records are, once they are in the buffer.
