@@ -6,6 +6,7 @@ Must not: reconnect or repeat.
 
 import collections
 import json
+import secrets
 import time
 
 import msgpack
@@ -140,6 +141,11 @@ class Client:
         for first in range(start, start + count, 100):
             many = [{"entry": {"n": n}} for n in range(first, min(first + 100, start + count))]
             self.call("message.append_batch", timeline=timeline, messages=many)
+
+
+def filler(count):
+    """A text that takes as many bytes in the log: there is nothing in it twice."""
+    return secrets.token_urlsafe(count)[:count]
 
 
 def until(what, patience=2 * PATIENCE):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from client import Client, Refused, until
+from client import Client, Refused, filler, until
 from drill import prepared, set_back
 from guarded import signed
 from server import Server
@@ -248,7 +248,7 @@ def test_a_backup_that_is_killed_is_none(backed_up):
     with Client(server) as client:
         client.call("timeline.create", timeline="t")
         for turn in range(12):
-            many = [{"entry": {"text": "x" * 20_000}} for _ in range(40)]
+            many = [{"entry": {"text": filler(20_000)}} for _ in range(40)]
             client.call("message.append_batch", timeline="t", messages=many)
     target = server.backups / "all"
     for turn in range(3):
@@ -328,7 +328,7 @@ def test_what_is_no_whole_backup_is_refused_and_nothing_is_made(backed_up, tmp_p
     with Client(server) as client:
         client.call("timeline.create", timeline="t")
         for _ in range(5):
-            client.call("message.append_batch", timeline="t", messages=[{"entry": {"text": "x" * 20_000}} for _ in range(45)])
+            client.call("message.append_batch", timeline="t", messages=[{"entry": {"text": filler(20_000)}} for _ in range(45)])
     made = server.backup()
     server.stop()
     data = tmp_path / "made"
@@ -463,7 +463,7 @@ def test_a_second_backup_copies_what_is_new_and_needs_nothing_of_the_first(backe
     def more(count):
         with Client(server) as client:
             for _ in range(count):
-                client.call("message.append_batch", timeline="t", messages=[{"entry": {"text": "x" * 20_000}} for _ in range(45)])
+                client.call("message.append_batch", timeline="t", messages=[{"entry": {"text": filler(20_000)}} for _ in range(45)])
             return client.call("timeline.get", timeline="t")["head"]
 
     with Client(server) as client:

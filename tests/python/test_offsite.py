@@ -13,7 +13,7 @@ import time
 import pytest
 
 from bucket import Store, refusal
-from client import Client, until
+from client import Client, filler, until
 from server import Server
 from test_backup import counts, good
 
@@ -85,7 +85,7 @@ def served(store, tmp_path):
         server.kill()
 
 
-def fill(server, batches, text=lambda: "x" * 20_000):
+def fill(server, batches, text=lambda: filler(20_000)):
     with Client(server) as client:
         for _ in range(batches):
             client.call("message.append_batch", timeline="t", messages=[{"entry": {"text": text()}} for _ in range(45)])

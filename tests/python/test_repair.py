@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from client import Client, Refused, until
+from client import Client, Refused, filler, until
 from server import Server
 from test_backup import refusal
 from test_partitions import run
@@ -28,7 +28,7 @@ def is_taken(client, room, many):
 def fill(server, room, count, bytes=300):
     with Client(server) as client:
         for begin in range(0, count, 100):
-            many = [{"entry": {"text": "x" * bytes}} for _ in range(min(100, count - begin))]
+            many = [{"entry": {"text": filler(bytes)}} for _ in range(min(100, count - begin))]
             until(lambda: is_taken(client, room, many))
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from client import Client, Refused, until
+from client import Client, Refused, filler, until
 
 
 def opened(client, **params):
@@ -193,9 +193,8 @@ def test_cursors_are_listed_with_their_lag_and_forgotten(client, name, refused):
 def test_a_reader_that_does_not_read_is_behind_and_misses_nothing(server, client, name):
     with Client(server) as slow:
         stream = opened(slow, timelines=name)["stream"]
-        text = "x" * 10_000
         for first in range(0, 3_000, 100):
-            many = [{"entry": {"n": first + n, "text": text}} for n in range(100)]
+            many = [{"entry": {"n": first + n, "text": filler(10_000)}} for n in range(100)]
             client.call("message.append_batch", timeline=name, messages=many)
         time.sleep(0.5)
         got, _ = changes(slow, stream, 3_001)
@@ -270,12 +269,11 @@ def test_a_place_that_the_log_has_let_go_of_is_told(own_server):
     server = own_server.start()
     with Client(server) as client:
         position = opened(client, timelines="a", cursor="slow")["position"]
-        text = "x" * 50_000
         until = time.monotonic() + 60
         while not client.call("stream.cursors")["cursors"][0]["lost"]:
             assert time.monotonic() < until
             try:
-                client.call("message.append_batch", timeline="a", messages=[{"entry": {"t": text}}] * 20)
+                client.call("message.append_batch", timeline="a", messages=[{"entry": {"t": filler(50_000)}} for _ in range(20)])
             except Refused as refused:  # such small memtables are soon more than the flush keeps up with
                 assert refused.reason == "busy"
                 time.sleep(0.2)
@@ -377,9 +375,8 @@ def test_a_cursor_is_carried_over_what_others_write(own_server):
     """It does not hold the log for others, and loses nothing of its own."""
     with Client(own_server.start()) as client:
         begun = opened(client, timelines="own/", cursor="idle")["position"]
-        text = "x" * 50_000
         for _ in range(4):
-            client.call("message.append_batch", timeline="else", messages=[{"entry": {"t": text}}] * 10)
+            client.call("message.append_batch", timeline="else", messages=[{"entry": {"t": filler(50_000)}} for _ in range(10)])
         client.append("own/1", {"n": 1})
         committed_at = listed(client, "idle")["committed_at"]
         until(lambda: listed(client, "idle")["position"] != begun, 40)
@@ -454,9 +451,8 @@ def test_the_oldest_logs_go_first_and_readers_can_always_begin_now(own_server):
             return [one["partition"] for one in client.call("partition.list")["partitions"] if "ends" in one]
 
         change("split", partition=0)
-        text = "x" * 50_000
         for n in range(40):
-            client.call("message.append_batch", timeline=f"large-{n}", messages=[{"entry": {"t": text}}] * 2)
+            client.call("message.append_batch", timeline=f"large-{n}", messages=[{"entry": {"t": filler(50_000)}} for _ in range(2)])
         change("merge", partition=1, **{"with": 2})
         until(lambda: not kept(), 60)
         stream = opened(client, timelines="", cursor="new")["stream"]

@@ -89,8 +89,18 @@ struct Base {
     acked: BTreeMap<String, Acked>,
 }
 
+/// No two are alike: the log has them in as many bytes.
 fn text(timeline: &str, number: u64) -> String {
-    format!("{timeline} {number} {}", "x".repeat(12_000))
+    let name = timeline.bytes().map(u64::from);
+    let mut state = name.fold(number, |state, byte| state * 256 + byte);
+    let letter = |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + (state >> 59) as u8 % 26)
+    };
+    let letters: String = (0..12_000).map(letter).collect();
+    format!("{timeline} {number} {letters}")
 }
 
 fn launch(data: &Path, memtable_bytes: u64) -> Launch {

@@ -64,6 +64,14 @@ impl Template {
         ))
     }
 
+    /// Where in the request a text is; the template has it.
+    pub(crate) fn place_of(&self, text: &str) -> Range<usize> {
+        let mut windows = self.bytes.windows(text.len().max(1));
+        let start = windows.position(|bytes| bytes == text.as_bytes());
+        let start = start.unwrap_or_default();
+        start..start + text.len()
+    }
+
     /// Appends the request with these numbers in its places, in order, to `out`.
     pub fn stamp(&self, out: &mut Vec<u8>, numbers: &[u64]) {
         let base = out.len();

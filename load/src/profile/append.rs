@@ -5,6 +5,7 @@
 //! server's processor time, or repeat a refused message: `busy` is counted.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 
 use serde::Serialize;
@@ -78,7 +79,6 @@ impl Profile for Append {
                 client: format!("connection-{lane}"),
                 user: user(lane).unwrap_or_default(),
                 ids: format!("{}-{lane}-", run.tag),
-                digest: Digest::of(&json!({ "text": Random::new(run.seed).text(size) })),
             });
             appends
         });
@@ -97,10 +97,17 @@ impl Profile for Append {
     }
 }
 
+/// Different texts of a connection.
+const TEXTS: usize = 1_024;
+
 /// What one connection appends.
 pub(crate) struct Appends {
     tally: Tallied,
     template: Template,
+    /// Where in it the text is.
+    text: Range<usize>,
+    /// Each message's text is a part of this one: no two in a batch are alike, as messages are not.
+    texts: String,
     random: Random,
     sent: u64,
     record: Option<Record>,
@@ -113,13 +120,13 @@ struct Record {
     user: String,
     /// Message IDs begin so.
     ids: String,
-    digest: Digest,
 }
 
 impl Record {
-    fn put(&self, timeline: &str, number: u64) {
+    fn put(&self, timeline: &str, number: u64, text: &str) {
         let id = timeline_name(&self.ids, number);
-        let call = append(timeline, &self.user, &id, self.digest, None);
+        let digest = Digest::of(&json!({ "text": text }));
+        let call = append(timeline, &self.user, &id, digest, None);
         let what = What::Invoke(number, vec![call]);
         self.recording.event(&self.client, what);
         self.recording.flush();
@@ -156,10 +163,13 @@ impl Appends {
     pub(crate) fn new(run: &Run, tally: &Tallied, lane: usize, size: usize, ids: bool) -> Appends {
         let tag = ids.then(|| format!("{}-{lane}-", run.tag));
         let prefix = &tally.borrow().prefix;
-        let text = Random::new(run.seed).text(size);
+        let texts = Random::new(run.seed ^ lane as u64).text(size + TEXTS);
+        let template = Template::append(SLOT, prefix, tag.as_deref(), &texts[..size]);
         Appends {
             tally: Rc::clone(tally),
-            template: Template::append(SLOT, prefix, tag.as_deref(), &text),
+            text: template.place_of(&texts[..size]),
+            template,
+            texts,
             random: Random::new(run.seed_of(lane as u64)),
             sent: 0,
             record: None,
@@ -173,9 +183,12 @@ impl Ask for Appends {
 
     fn put(&mut self, out: &mut Vec<u8>, request: u64) -> (u64, u64) {
         let timeline = self.random.below(self.tally.borrow().acked.len() as u64);
+        let begun = out.len();
         self.template.stamp(out, &[request, timeline, self.sent]);
+        let text = &self.texts[self.sent as usize % TEXTS..][..self.text.len()];
+        out[begun..][self.text.clone()].copy_from_slice(text.as_bytes());
         if let Some(record) = &self.record {
-            record.put(&self.tally.borrow().name(timeline), self.sent);
+            record.put(&self.tally.borrow().name(timeline), self.sent, text);
         }
         self.sent += 1;
         (timeline, self.sent - 1)

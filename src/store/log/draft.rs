@@ -9,12 +9,11 @@
 
 use std::collections::VecDeque;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 
-use super::frame::{
-    self, EntryExtent, Extent, Frame, HEADER_BYTES, Header, VARINT_BYTES_MAX, put_varint,
-    varint_bytes,
-};
+use super::frame::{self, EntryExtent, Extent, Frame, HEADER_BYTES, Header};
+use super::squeeze::squeeze;
+use super::varint::{VARINT_BYTES_MAX, put_varint, varint_bytes};
 use tideline_base::entry::{EntryKind, KeyedEntry};
 
 /// Small frames share allocations of this size.
@@ -23,8 +22,14 @@ const CHUNK_BYTES: usize = 1024 * 1024;
 /// Full chunks that are remembered for reuse: some more than the newest frames that stay in memory usually take.
 const CHUNKS_MAX: usize = 40;
 
+/// The same of chunks for squeezed frames: of the frame in flight, and of the next.
+const SQUEEZED_MAX: usize = 3;
+
 /// A batch is expected to become as large as the last one, but not larger than this: some are much larger than most.
 const EXPECTED_BYTES_MAX: usize = 8 * CHUNK_BYTES;
+
+/// A payload that gets smaller by less than this part is left as it is, which is cheaper to read.
+const SAVED_PART: usize = 16;
 
 /// In front of the entries: the header and their count, which is written last and may be shorter.
 const FRONT_BYTES: usize = HEADER_BYTES + VARINT_BYTES_MAX;
@@ -47,6 +52,8 @@ pub(crate) struct Draft {
     overwritten: Vec<u8>,
     /// How long the last frame was.
     last_bytes: usize,
+    /// Where frames are squeezed: nobody holds one for longer than its sync.
+    squeezed: VecDeque<BytesMut>,
 }
 
 /// How far a draft was when it was last kept.
@@ -80,6 +87,7 @@ impl Default for Draft {
             replaced: Vec::new(),
             overwritten: Vec::new(),
             last_bytes: 0,
+            squeezed: VecDeque::new(),
         };
         draft.clear();
         draft
@@ -96,9 +104,9 @@ impl Draft {
         self.buffer.clear();
         let expected = FRONT_BYTES.max(self.last_bytes.min(EXPECTED_BYTES_MAX));
         if self.buffer.capacity() < expected {
-            let chunk = self.take_chunk(expected);
+            let chunk = take_chunk(&mut self.full, expected);
             let full = std::mem::replace(&mut self.buffer, chunk);
-            self.put_away(full);
+            put_away(&mut self.full, full, CHUNKS_MAX);
         }
         self.buffer.put_bytes(0, FRONT_BYTES);
         self.keep();
@@ -266,12 +274,37 @@ impl Draft {
         let changes = self.put_changes();
         let mut front = &mut self.buffer[start + HEADER_BYTES..FRONT_BYTES];
         put_varint(&mut front, count);
-        frame::seal(&mut self.buffer[start..], &mut header);
+        let squeezed = self.squeeze(start + HEADER_BYTES, &mut header);
+        if squeezed.is_none() {
+            frame::seal(&mut self.buffer[start..], &mut header);
+        }
         self.last_bytes = self.buffer.len();
         let buffer = self.buffer.split().freeze();
+        let encoded = squeezed.unwrap_or_else(|| buffer.slice(start..));
         let entries = self.entries.clone();
         self.clear();
-        Some(Frame::new(&header, buffer, start, entries, changes))
+        Some(Frame::new(&header, buffer, encoded, entries, changes))
+    }
+
+    /// The frame with its payload, which is in the buffer from `from` on, squeezed and sealed; `None` if that saves
+    /// little.
+    fn squeeze(&mut self, from: usize, header: &mut Header) -> Option<Bytes> {
+        let plain = self.buffer.len() - from;
+        let mut chunk = take_chunk(&mut self.squeezed, HEADER_BYTES + plain);
+        chunk.put_bytes(0, HEADER_BYTES);
+        let entries = self.entries.iter();
+        let entries = entries.map(|entry| (entry.key.range(), entry.value.range()));
+        squeeze(&self.buffer, from, entries, &mut chunk);
+        let is_small = chunk.len() - HEADER_BYTES < plain - plain / SAVED_PART;
+        if is_small {
+            frame::seal_squeezed(&mut chunk, header);
+        }
+        let squeezed = is_small.then(|| chunk.split().freeze());
+        if plain <= EXPECTED_BYTES_MAX {
+            chunk.clear();
+            put_away(&mut self.squeezed, chunk, SQUEEZED_MAX);
+        }
+        squeezed
     }
 
     /// Where the change records are, once they are in the buffer.
@@ -304,27 +337,26 @@ impl Draft {
         let bytes = self.buffer.len() + more;
         if self.buffer.capacity() < bytes {
             let mut begun = std::mem::take(&mut self.buffer);
-            self.buffer = self.take_chunk(bytes.max(2 * begun.len()));
+            self.buffer = take_chunk(&mut self.full, bytes.max(2 * begun.len()));
             self.buffer.put_slice(&begun);
             begun.clear();
-            self.put_away(begun);
+            put_away(&mut self.full, begun, CHUNKS_MAX);
         }
     }
+}
 
-    /// An empty chunk of at least so many bytes.
-    fn take_chunk(&mut self, bytes: usize) -> BytesMut {
-        let bytes = bytes.max(CHUNK_BYTES);
-        let mut full = self.full.iter_mut();
-        let free = full.position(|chunk| chunk.try_reclaim(bytes));
-        let free = free.and_then(|at| self.full.remove(at));
-        free.unwrap_or_else(|| BytesMut::with_capacity(bytes))
-    }
+/// An empty chunk with room for at least so many bytes, if need be a new one.
+fn take_chunk(full: &mut VecDeque<BytesMut>, bytes: usize) -> BytesMut {
+    let bytes = bytes.max(CHUNK_BYTES);
+    let free = full.iter_mut().position(|chunk| chunk.try_reclaim(bytes));
+    let free = free.and_then(|at| full.remove(at));
+    free.unwrap_or_else(|| BytesMut::with_capacity(bytes))
+}
 
-    fn put_away(&mut self, full: BytesMut) {
-        self.full.push_back(full);
-        if self.full.len() > CHUNKS_MAX {
-            self.full.pop_front();
-        }
+fn put_away(full: &mut VecDeque<BytesMut>, chunk: BytesMut, chunks_max: usize) {
+    full.push_back(chunk);
+    if full.len() > chunks_max {
+        full.pop_front();
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0  4  magic "TdLf"              40  8  position
-//!  4  1  format (1)                48  8  synced-through: last position known synced when this was written
+//!  4  1  format (1, 2: squeezed)   48  8  synced-through: last position known synced when this was written
 //!  5  1  flags (1 = sparse)        56  8  commit time, ms since 1970
 //!  6  2  zero                      64  4  CRC of the frame before
 //!  8  4  bytes of the payload      68  4  CRC-32C of bytes 0..68 and the payload
@@ -10,15 +10,19 @@
 //! 16 16  log ID                           entries: count, each kind (1 byte), key length, key, value length, value
 //! 32  8  term                             changes: count, each length, bytes
 //! ```
+//! Of format 2 the payload is squeezed (`squeeze.rs`): a writer takes it where it saves something.
 //!
-//! Owns: this layout. Promises: decoding never panics and takes nothing for a frame
-//! that is not whole; keys and values are extents of the frame's one buffer. Must not: touch files, or know which frame
-//! should come next. The place of magic, format, length, log ID and both CRCs stays the same in every later format.
+//! Owns: this layout. Promises: decoding never panics and takes nothing for a frame that is not whole, and unfolds none
+//! to more than [`FRAME_BYTES_MAX`]; keys and values are extents of one buffer. Must not: touch files, or know which
+//! frame should come next. The place of magic, format, length, log ID and both CRCs stays the same in every later
+//! format.
 
 use std::ops::Range;
 
 use bytes::{BufMut, Bytes};
 
+use super::squeeze;
+use super::varint::varint_at;
 use tideline_base::entry::{Entry, EntryKind, KeyedEntry};
 use tideline_base::ids::{HistoryId, Position};
 
@@ -31,14 +35,14 @@ pub(crate) const FRAME_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The first bytes of every frame.
 pub(super) const MAGIC: [u8; 4] = *b"TdLf";
 
-const FORMAT: u8 = 1;
+/// The payload is as it is.
+const PLAIN: u8 = 1;
+/// The payload is squeezed.
+const SQUEEZED: u8 = 2;
 const FLAG_SPARSE: u8 = 1;
 pub(super) const CRC_AT: usize = 68;
 
-/// Bytes that a varint takes at most.
-pub(super) const VARINT_BYTES_MAX: usize = 5;
-
-/// One committed batch. Cheap to read, and never copied: its entries and changes are extents of the encoded frame.
+/// One committed batch. Cheap to read, and never copied: its entries and changes are extents of one buffer.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// The batch's number.
@@ -50,9 +54,11 @@ pub struct Frame {
     /// Which writer's reign the batch belongs to.
     pub term: u64,
     pub(super) crc: u32,
-    /// The encoded frame, perhaps with some bytes in front of it.
+    /// The payload as it is, perhaps with some bytes in front of it.
     buffer: Bytes,
-    start: usize,
+    /// The frame as it is on disk, which may be a part of `buffer`; empty once it is not needed any more.
+    encoded: Bytes,
+    encoded_bytes: usize,
     entries: Vec<EntryExtent>,
     changes: Vec<Extent>,
 }
@@ -116,17 +122,22 @@ impl Frame {
     /// Bytes that the frame takes in the log.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.buffer.len() - self.start
+        self.encoded_bytes
     }
 
     /// Bytes that it takes in memory.
     pub(super) fn memory(&self) -> usize {
-        self.buffer.len() + self.entries.len() * size_of::<EntryExtent>()
+        self.buffer.len() + self.encoded.len() + self.entries.len() * size_of::<EntryExtent>()
     }
 
-    /// The frame as it is on disk.
+    /// The frame as it is on disk, unless it was let go.
     pub(super) fn encoded(&self) -> &[u8] {
-        &self.buffer[self.start..]
+        &self.encoded
+    }
+
+    /// Lets go of the frame as it is on disk.
+    pub(super) fn let_go(&mut self) {
+        self.encoded = Bytes::new();
     }
 
     /// What the batch does, in the order given, each key once.
@@ -163,7 +174,8 @@ impl Frame {
 /// Frames are the same if they are the same on disk.
 impl PartialEq for Frame {
     fn eq(&self, other: &Frame) -> bool {
-        self.encoded() == other.encoded()
+        (self.position, self.crc, self.encoded_bytes)
+            == (other.position, other.crc, other.encoded_bytes)
     }
 }
 
@@ -188,7 +200,7 @@ impl Header {
     /// The header of a frame that is to be sealed.
     pub(super) fn new(log: HistoryId, position: Position, term: u64, commit_ms: u64) -> Header {
         Header {
-            format: FORMAT,
+            format: PLAIN,
             sparse: false,
             payload_bytes: 0,
             log,
@@ -236,7 +248,7 @@ impl Header {
 
     /// Whether a reader of this format may take the frame.
     pub(super) fn readable(&self) -> bool {
-        self.format == FORMAT
+        matches!(self.format, PLAIN | SQUEEZED)
     }
 }
 
@@ -251,10 +263,14 @@ pub(super) fn crc_of(frame: &[u8]) -> u32 {
 
 /// Decodes a frame whose CRC was checked. `None`: the payload is not one that this code writes.
 pub(super) fn decode(frame: &Bytes, header: &Header) -> Option<Frame> {
-    let mut payload = Payload {
-        frame,
-        at: HEADER_BYTES,
+    let (buffer, at) = match header.format {
+        SQUEEZED => {
+            let plain = squeeze::unfold(&frame[HEADER_BYTES..], FRAME_BYTES_MAX - HEADER_BYTES)?;
+            (Bytes::from(plain), 0)
+        }
+        _ => (frame.clone(), HEADER_BYTES),
     };
+    let mut payload = Payload { plain: &buffer, at };
     // Each entry takes three bytes at least, each change one: a count can't ask for more memory than the payload
     // backs.
     let count = payload.count(3)?;
@@ -270,36 +286,29 @@ pub(super) fn decode(frame: &Bytes, header: &Header) -> Option<Frame> {
     for _ in 0..count {
         changes.push(payload.extent()?);
     }
-    (payload.at == frame.len()).then(|| Frame::new(header, frame.clone(), 0, entries, changes))
+    let is_all = payload.at == buffer.len();
+    is_all.then(|| Frame::new(header, buffer, frame.clone(), entries, changes))
 }
 
 struct Payload<'a> {
-    frame: &'a [u8],
+    plain: &'a [u8],
     at: usize,
 }
 
 impl Payload<'_> {
     fn byte(&mut self) -> Option<u8> {
-        let byte = *self.frame.get(self.at)?;
+        let byte = *self.plain.get(self.at)?;
         self.at += 1;
         Some(byte)
     }
 
     fn varint(&mut self) -> Option<usize> {
-        let mut value = 0u64;
-        for shift in [0, 7, 14, 21, 28] {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return usize::try_from(value).ok();
-            }
-        }
-        None
+        varint_at(self.plain, &mut self.at)
     }
 
     fn count(&mut self, bytes_each_min: usize) -> Option<usize> {
         let count = self.varint()?;
-        (count <= (self.frame.len() - self.at) / bytes_each_min
+        (count <= (self.plain.len() - self.at) / bytes_each_min
             || tideline_base::faults::is_named("counts_believed"))
         .then_some(count)
     }
@@ -309,7 +318,7 @@ impl Payload<'_> {
         let end = self
             .at
             .checked_add(length)
-            .filter(|end| *end <= self.frame.len())?;
+            .filter(|end| *end <= self.plain.len())?;
         let extent = Extent::new(self.at, length);
         self.at = end;
         Some(extent)
@@ -317,11 +326,11 @@ impl Payload<'_> {
 }
 
 impl Frame {
-    /// `buffer` holds the encoded frame from `start` on.
+    /// `buffer` holds the payload, `encoded` is the frame on disk.
     pub(super) fn new(
         header: &Header,
         buffer: Bytes,
-        start: usize,
+        encoded: Bytes,
         entries: Vec<EntryExtent>,
         changes: Vec<Extent>,
     ) -> Frame {
@@ -332,7 +341,8 @@ impl Frame {
             term: header.term,
             crc: header.crc,
             buffer,
-            start,
+            encoded_bytes: encoded.len(),
+            encoded,
             entries,
             changes,
         }
@@ -346,7 +356,7 @@ pub(super) fn seal(frame: &mut [u8], header: &mut Header) {
     let (mut out, payload) = frame.split_at_mut(HEADER_BYTES);
     let payload_bytes = u32::try_from(payload.len()).expect("below FRAME_BYTES_MAX");
     out.put_slice(&MAGIC);
-    out.put_u8(FORMAT);
+    out.put_u8(header.format);
     out.put_u8(if header.sparse { FLAG_SPARSE } else { 0 });
     out.put_u16(0);
     out.put_u32(payload_bytes);
@@ -361,17 +371,10 @@ pub(super) fn seal(frame: &mut [u8], header: &mut Header) {
     frame[CRC_AT..HEADER_BYTES].copy_from_slice(&header.crc.to_be_bytes());
 }
 
-pub(super) fn varint_bytes(value: usize) -> usize {
-    let bits = (usize::BITS - value.leading_zeros()).max(1) as usize;
-    bits.div_ceil(7)
-}
-
-pub(super) fn put_varint(out: &mut impl BufMut, mut value: usize) {
-    while value >= 0x80 {
-        out.put_u8((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    out.put_u8(value as u8);
+/// Seals a frame whose payload is squeezed behind the room for its header.
+pub(super) fn seal_squeezed(frame: &mut [u8], header: &mut Header) {
+    header.format = SQUEEZED;
+    seal(frame, header);
 }
 
 /// A frame may be anybody's, and have any numbers with a right checksum.

@@ -12,9 +12,11 @@ mod error;
 mod frame;
 pub(crate) mod local;
 mod medium;
+mod squeeze;
 mod tail;
 #[cfg(test)]
 pub(crate) mod tests;
+mod varint;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -335,7 +337,7 @@ impl LogReader {
     }
 
     /// Published frames above `after` in order: none if there are none, else at least one, then up to about `bytes_max`
-    /// bytes of frames.
+    /// bytes of memory.
     pub(crate) fn read(
         &self,
         after: Position,
@@ -348,8 +350,9 @@ impl LogReader {
         let mut frames = Vec::new();
         let mut bytes = 0;
         for frame in self.archive.frames(after, published, false)? {
-            let frame = frame?;
-            bytes += frame.bytes();
+            let mut frame = frame?;
+            frame.let_go();
+            bytes += frame.memory();
             if bytes > bytes_max && !frames.is_empty() {
                 break;
             }

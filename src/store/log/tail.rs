@@ -33,13 +33,17 @@ impl Tail {
     }
 
     /// Shows the next frame to readers.
-    pub(super) fn publish(&mut self, frame: Arc<Frame>) {
+    pub(super) fn publish(&mut self, mut frame: Arc<Frame>) {
         assert_eq!(
             frame.position,
             self.published.next(),
             "frames are published in order"
         );
         self.published = frame.position;
+        // It is on the medium, and its readers want what is in it.
+        if let Some(frame) = Arc::get_mut(&mut frame) {
+            frame.let_go();
+        }
         self.bytes += frame.memory();
         self.frames.push_back(frame);
         // The newest one stays whatever its size: the followers that are woken for it ask at once.
@@ -55,7 +59,7 @@ impl Tail {
         self.bytes = 0;
     }
 
-    /// Frames above `after`, up to about `bytes_max`; `None` if the first of them is not in memory any more.
+    /// Frames above `after`, up to about `bytes_max` in memory; `None` if the first of them is not in memory any more.
     pub(super) fn read(&self, after: Position, bytes_max: usize) -> Option<Vec<Arc<Frame>>> {
         if after >= self.published {
             return Some(Vec::new());
@@ -65,7 +69,7 @@ impl Tail {
         let mut bytes = 0;
         let mut frames = Vec::new();
         for frame in self.frames.range(skip..) {
-            bytes += frame.bytes();
+            bytes += frame.memory();
             if bytes > bytes_max && !frames.is_empty() {
                 break;
             }

@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::super::frame::{CRC_AT, Header, crc_of};
+use super::super::frame::{CRC_AT, FRAME_BYTES_MAX, Header, crc_of};
 use super::scan::scan;
 use super::segment::{Segment, segment_name};
 use super::state;
@@ -41,7 +41,7 @@ fn segment(input: &[u8]) {
             .entries()
             .map(|entry| entry.key.len() + entry.value.len());
         let changes = frame.changes().map(<[u8]>::len);
-        assert!(entries.chain(changes).sum::<usize>() <= found.bytes.len());
+        assert!(entries.chain(changes).sum::<usize>() <= FRAME_BYTES_MAX);
         assert!(frame.commit_us() >= frame.commit_ms);
     });
     if let Ok(end) = end {

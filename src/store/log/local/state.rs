@@ -3,11 +3,12 @@
 //! ```text
 //! slot at 0 and slot at 4096, written in turn:
 //!  0  4  magic "TdLs"    8  8  sequence: the valid slot with the higher one counts    32  8  position surely in the log
-//!  4  1  format (2)     16 16  log ID                                                 40  8  newest segment's first position
+//!  4  1  format (3)     16 16  log ID                                                 40  8  newest segment's first position
 //!  5  1  1 = clean shutdown                                                           48  4  CRC-32C of bytes 0..48
 //! ```
 //!
-//! Format 1 has no newest segment; its CRC is at 40. Owns: this layout. Promises: a torn write leaves the slot before
+//! Format 1 has no newest segment; its CRC is at 40. Format 2 is the same, of a log without squeezed frames: a program
+//! that does not know these refuses the file. Owns: this layout. Promises: a torn write leaves the slot before
 //! it, and writing needs no free space on the disk, so that a full disk can't keep a server from starting. Must not:
 //! decide what the position means. Written at opening and closing, before the first frame of each segment, and about
 //! every second while frames are written.
@@ -26,7 +27,7 @@ use tideline_base::ids::{HistoryId, Position};
 pub(super) const NAME: &str = "log.state";
 
 const MAGIC: [u8; 4] = *b"TdLs";
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 const SLOT_BYTES: usize = 52;
 const SLOT_BYTES_FORMAT_1: usize = 44;
 const SLOT_STEP: u64 = 4096;
