@@ -146,10 +146,7 @@ impl Sequences<'_> {
             return 0;
         }
         let mut first = word_at;
-        while first > at
-            && found > self.from
-            && self.buffer[first - 1] == self.buffer[found - 1]
-        {
+        while first > at && found > self.from && self.buffer[first - 1] == self.buffer[found - 1] {
             first -= 1;
             found -= 1;
         }
