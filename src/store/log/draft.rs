@@ -22,9 +22,6 @@ const CHUNK_BYTES: usize = 1024 * 1024;
 /// Full chunks that are remembered for reuse: some more than the newest frames that stay in memory usually take.
 const CHUNKS_MAX: usize = 40;
 
-/// The same of chunks for squeezed frames: of the frame in flight, and of the next.
-const SQUEEZED_MAX: usize = 3;
-
 /// A batch is expected to become as large as the last one, but not larger than this: some are much larger than most.
 const EXPECTED_BYTES_MAX: usize = 8 * CHUNK_BYTES;
 
@@ -52,8 +49,6 @@ pub(crate) struct Draft {
     overwritten: Vec<u8>,
     /// How long the last frame was.
     last_bytes: usize,
-    /// Where frames are squeezed: nobody holds one for longer than its sync.
-    squeezed: VecDeque<BytesMut>,
 }
 
 /// How far a draft was when it was last kept.
@@ -87,7 +82,6 @@ impl Default for Draft {
             replaced: Vec::new(),
             overwritten: Vec::new(),
             last_bytes: 0,
-            squeezed: VecDeque::new(),
         };
         draft.clear();
         draft
@@ -104,9 +98,9 @@ impl Draft {
         self.buffer.clear();
         let expected = FRONT_BYTES.max(self.last_bytes.min(EXPECTED_BYTES_MAX));
         if self.buffer.capacity() < expected {
-            let chunk = take_chunk(&mut self.full, expected);
+            let chunk = self.take_chunk(expected);
             let full = std::mem::replace(&mut self.buffer, chunk);
-            put_away(&mut self.full, full, CHUNKS_MAX);
+            self.put_away(full);
         }
         self.buffer.put_bytes(0, FRONT_BYTES);
         self.keep();
@@ -288,23 +282,18 @@ impl Draft {
 
     /// The frame with its payload, which is in the buffer from `from` on, squeezed and sealed; `None` if that saves
     /// little.
-    fn squeeze(&mut self, from: usize, header: &mut Header) -> Option<Bytes> {
+    fn squeeze(&self, from: usize, header: &mut Header) -> Option<Bytes> {
         let plain = self.buffer.len() - from;
-        let mut chunk = take_chunk(&mut self.squeezed, HEADER_BYTES + plain);
-        chunk.put_bytes(0, HEADER_BYTES);
+        let mut squeezed = Vec::with_capacity(HEADER_BYTES + plain);
+        squeezed.resize(HEADER_BYTES, 0);
         let entries = self.entries.iter();
         let entries = entries.map(|entry| (entry.key.range(), entry.value.range()));
-        squeeze(&self.buffer, from, entries, &mut chunk);
-        let is_small = chunk.len() - HEADER_BYTES < plain - plain / SAVED_PART;
-        if is_small {
-            frame::seal_squeezed(&mut chunk, header);
+        squeeze(&self.buffer, from, entries, &mut squeezed);
+        if squeezed.len() - HEADER_BYTES >= plain - plain / SAVED_PART {
+            return None;
         }
-        let squeezed = is_small.then(|| chunk.split().freeze());
-        if plain <= EXPECTED_BYTES_MAX {
-            chunk.clear();
-            put_away(&mut self.squeezed, chunk, SQUEEZED_MAX);
-        }
-        squeezed
+        frame::seal_squeezed(&mut squeezed, header);
+        Some(Bytes::from(squeezed))
     }
 
     /// Where the change records are, once they are in the buffer.
@@ -337,26 +326,27 @@ impl Draft {
         let bytes = self.buffer.len() + more;
         if self.buffer.capacity() < bytes {
             let mut begun = std::mem::take(&mut self.buffer);
-            self.buffer = take_chunk(&mut self.full, bytes.max(2 * begun.len()));
+            self.buffer = self.take_chunk(bytes.max(2 * begun.len()));
             self.buffer.put_slice(&begun);
             begun.clear();
-            put_away(&mut self.full, begun, CHUNKS_MAX);
+            self.put_away(begun);
         }
     }
-}
 
-/// An empty chunk with room for at least so many bytes, if need be a new one.
-fn take_chunk(full: &mut VecDeque<BytesMut>, bytes: usize) -> BytesMut {
-    let bytes = bytes.max(CHUNK_BYTES);
-    let free = full.iter_mut().position(|chunk| chunk.try_reclaim(bytes));
-    let free = free.and_then(|at| full.remove(at));
-    free.unwrap_or_else(|| BytesMut::with_capacity(bytes))
-}
+    /// An empty chunk of at least so many bytes.
+    fn take_chunk(&mut self, bytes: usize) -> BytesMut {
+        let bytes = bytes.max(CHUNK_BYTES);
+        let mut full = self.full.iter_mut();
+        let free = full.position(|chunk| chunk.try_reclaim(bytes));
+        let free = free.and_then(|at| self.full.remove(at));
+        free.unwrap_or_else(|| BytesMut::with_capacity(bytes))
+    }
 
-fn put_away(full: &mut VecDeque<BytesMut>, chunk: BytesMut, chunks_max: usize) {
-    full.push_back(chunk);
-    if full.len() > chunks_max {
-        full.pop_front();
+    fn put_away(&mut self, full: BytesMut) {
+        self.full.push_back(full);
+        if self.full.len() > CHUNKS_MAX {
+            self.full.pop_front();
+        }
     }
 }
 

@@ -13,8 +13,6 @@
 
 use std::ops::Range;
 
-use bytes::{BufMut, BytesMut};
-
 use super::varint::{put_varint, varint_at};
 
 /// A shorter copy is no gain.
@@ -54,7 +52,7 @@ pub(super) fn squeeze(
     buffer: &[u8],
     from: usize,
     entries: impl Iterator<Item = (Range<usize>, Range<usize>)>,
-    out: &mut BytesMut,
+    out: &mut Vec<u8>,
 ) {
     put_varint(out, buffer.len() - from);
     let mut writer = Sequences {
@@ -94,7 +92,7 @@ struct Sequences<'a> {
     literal: usize,
     /// Of the last copy.
     distance: usize,
-    out: &'a mut BytesMut,
+    out: &'a mut Vec<u8>,
 }
 
 impl Sequences<'_> {
@@ -171,7 +169,7 @@ impl Sequences<'_> {
         self.sequence(at, count);
         let distance = at - source;
         match distance == self.distance {
-            true => self.out.put_u8(0),
+            true => self.out.push(0),
             false => put_varint(self.out, distance),
         }
         self.distance = distance;
@@ -184,11 +182,11 @@ impl Sequences<'_> {
     fn sequence(&mut self, at: usize, copies: usize) {
         let literals = &self.buffer[self.literal..at];
         let nibbles = literals.len().min(NIBBLE) << 4 | copies.min(NIBBLE);
-        self.out.put_u8(nibbles as u8);
+        self.out.push(nibbles as u8);
         if literals.len() >= NIBBLE {
             put_varint(self.out, literals.len() - NIBBLE);
         }
-        self.out.put_slice(literals);
+        self.out.extend_from_slice(literals);
         if copies >= NIBBLE {
             put_varint(self.out, copies - NIBBLE);
         }
