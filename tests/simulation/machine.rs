@@ -144,6 +144,8 @@ pub(crate) enum About {
     Inherited = 2,
     /// Syncs of a commit log.
     LogSync = 3,
+    /// What becomes certain of other files while a log's sync is under way.
+    Overtaken = 4,
 }
 
 /// A fault of the disk, and at which call from the start it comes.

@@ -61,6 +61,8 @@ pub(crate) struct Plan {
     pub(crate) calls: Vec<[u64; CALLS.len()]>,
     /// ms between two steps of a client, on average.
     pub(crate) pace_ms: u64,
+    /// A client asks nothing new while so many of its calls have no answer.
+    pub(crate) open_calls: usize,
     /// In so many of a hundred cases a client reads what it has just written.
     pub(crate) looks_back: u64,
     /// For so many ns clients work and faults come.
@@ -153,6 +155,7 @@ impl Plan {
             clients: 2 + random.below(4) as usize,
             calls: Vec::new(),
             pace_ms: if is_dense { 1 } else { 5 + random.below(60) },
+            open_calls: *random.one(&[7, 7, 30]),
             looks_back: *random.one(&[0, 20, 80]),
             works: (300 + random.below(if is_dense { 500 } else { 2_200 })) * MS,
             settings: settings(random),
@@ -225,7 +228,10 @@ impl Plan {
         drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
         let can_sync = [Fault::PowerCut, Fault::Kill, Fault::SyncFails];
         let is_of_sync = drawn.is_some_and(|fault| can_sync.contains(&fault));
+        let ends = [Fault::PowerCut, Fault::Kill];
+        let is_end = drawn.is_some_and(|fault| ends.contains(&fault));
         let (about, bounds) = match random.below(10) {
+            0..2 if is_end => (About::Overtaken, [1, 2, 4, 8]),
             0..4 if is_of_sync => (About::LogSync, [3, 10, 30, 100]),
             0..6 => (About::Log, [6, 20, 60, 200]),
             _ => (About::Any, [30, 100, 400, 1_000]),

@@ -412,7 +412,10 @@ impl<'a> World<'a> {
             self.come(pause * MS, Comes::Step(at));
         }
         let client = &mut self.clients[at];
-        if client.line != Line::Up || client.waits.len() > 6 || self.phase != Phase::Works {
+        if client.line != Line::Up
+            || client.waits.len() >= self.plan.open_calls
+            || self.phase != Phase::Works
+        {
             return;
         }
         for _ in 0..1 + self.random.below(3) {

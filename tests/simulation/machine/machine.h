@@ -36,8 +36,9 @@ struct thread {
 /* What happens to the disk at the call that `countdown` reaches. */
 enum fault { NONE, WRITE_EIO, WRITE_ENOSPC, WRITE_SHORT, SYNC_EIO, KILL, POWER_CUT };
 
-/* Which calls are counted: those about any file, a commit log, a log with bytes of a process that was killed, or syncs of a log. */
-enum about { ANY, LOG, INHERITED, LOG_SYNC };
+/* What is counted: calls about any file, about a commit log, about a log with bytes of a process that was killed, syncs of
+ * a log, or what became certain of other files while a log's sync was under way. */
+enum about { ANY, LOG, INHERITED, LOG_SYNC, OVERTAKEN };
 
 #pragma GCC visibility push(hidden)
 extern __thread struct thread *self;
