@@ -341,6 +341,7 @@ impl<'a> World<'a> {
             now: self.now,
             wall: self.now.wrapping_add(self.ahead),
             is_traced: self.task.is_traced,
+            disk: self.plan.disk,
         };
         self.machine = Some(Machine::start(&birth).expect("the server can be started"));
         self.disk_may_fail = plan.has_disk_faults();

@@ -17,11 +17,7 @@ enum { INODES = 1 << 16, INODES_FILE = 1002, ARMED = 8 };
 
 static struct { enum fault fault; enum about about; uint32_t countdown; } armed[ARMED];
 static uint64_t full_until;
-static int slowness = -1;
-static enum { LOGS, OTHERS } hangs;    /* whose syncs may take seconds; else nobody's */
-static int is_throttled;
 static int log_syncs;                  /* under way */
-static int overtakes;                  /* a fault waits for that */
 static uint64_t *inodes;
 static uint64_t inode_count;
 
@@ -29,7 +25,6 @@ void arm(enum fault fault, enum about about, uint32_t countdown) {
     for (int i = 0; i < ARMED; i++) {
         if (armed[i].countdown) continue;
         armed[i].fault = fault, armed[i].about = about, armed[i].countdown = countdown;
-        overtakes |= about == OVERTAKEN;
         return;
     }
 }
@@ -168,8 +163,6 @@ static long write_bytes(int fd, const unsigned char *bytes, size_t count, int64_
     if (strikes(WRITE_ENOSPC, fd)) full_until = now + below(3000000000u);
     if (now < full_until) return -ENOSPC;
     if (strikes(WRITE_SHORT, fd) && count > 1) count = 1 + below(count - 1);
-    /* Whoever writes waits for the disk: meanwhile others queue up behind it. */
-    if (is_throttled && below(2)) wait_until(SLEEP, now + (below(1000000) << below(5)));
     long done = write_tracked(fd, bytes, count, at);
     if (is_certain_at_once(fd)) may_end_at(fd, CERTAIN);
     return done;
@@ -178,6 +171,8 @@ static long write_bytes(int fd, const unsigned char *bytes, size_t count, int64_
 static long write_file(long nr, long *a) {
     int fd = (int)a[0];
     if (!is_tracked(fd)) return RAW(nr, a[0], a[1], a[2], a[3]);
+    /* Whoever writes waits for the disk: meanwhile others queue up behind it. */
+    if (traits & THROTTLED) wait_until(SLEEP, now + (below(1000000) << below(5)));
     if (nr == SYS_write) return write_bytes(fd, (void *)a[1], (size_t)a[2], -1);
     if (nr == SYS_pwrite64) return write_bytes(fd, (void *)a[1], (size_t)a[2], a[3]);
     int64_t at = nr == SYS_pwritev ? a[3] : -1;
@@ -200,13 +195,12 @@ static long resize(int fd, uint64_t size) {
 static long sync_file(int fd) {
     int is_log = is_of_log(fd);
     /* Some disks are slow: then something is always on its way. On some one file's sync hangs, and others go on. */
-    if (slowness < 0) slowness = below(3) ? 0 : 7, is_throttled = below(2) == 0, hangs = overtakes ? LOGS : below(5);
-    uint64_t up_to = changes_made(), ns = (20000 + below(1000000)) << below((uint64_t)slowness + 1);
+    uint64_t up_to = changes_made(), ns = (20000 + below(1000000)) << (traits & SLOW ? below(8) : 0);
     if (strikes_sync(KILL, fd)) finish('K', 0);
     /* The power goes while the disk is slow: whoever did not wait for it has told of what is lost. */
     int goes = strikes_sync(POWER_CUT, fd), is_long = goes || below(20) == 0;
     if (is_long) ns *= 50;
-    if (hangs == (is_log ? LOGS : OTHERS) && below(4) == 0) ns += below(2000000000), is_long = 1;
+    if ((traits & (is_log ? LOGS_HANG : OTHERS_HANG)) && below(3) == 0) ns += below(2000000000) >> below(6), is_long = 1;
     if (is_long) tell('I', 0, "", 0);
     log_syncs += is_log;
     wait_until(SLEEP, now + ns);
