@@ -144,6 +144,8 @@ pub(crate) enum About {
     Inherited = 2,
     /// Syncs of a commit log.
     LogSync = 3,
+    /// What becomes certain of other files while a log's sync is under way.
+    Overtaken = 4,
 }
 
 /// A fault of the disk, and at which call from the start it comes.
@@ -168,6 +170,20 @@ pub(crate) struct Birth<'a> {
     pub(crate) now: u64,
     pub(crate) wall: u64,
     pub(crate) is_traced: bool,
+    pub(crate) disk: Disk,
+}
+
+/// What ails the disk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Disk {
+    /// Its syncs.
+    pub(crate) is_slow: bool,
+    /// Who writes waits.
+    pub(crate) is_throttled: bool,
+    /// Syncs of commit logs may take seconds, and all else goes on meanwhile.
+    pub(crate) logs_hang: bool,
+    /// The other way round.
+    pub(crate) others_hang: bool,
 }
 
 /// A life of the server.
@@ -198,6 +214,15 @@ impl Machine {
             first.extend(number.to_be_bytes());
         }
         first.push(u8::from(birth.is_traced));
+        let Disk {
+            is_slow,
+            is_throttled,
+            logs_hang,
+            others_hang,
+        } = birth.disk;
+        let traits = [is_slow, is_throttled, logs_hang, others_hang];
+        let bit = |(at, has): (usize, bool)| u8::from(has) << at;
+        first.push(traits.into_iter().enumerate().map(bit).sum());
         write(&mut input, &first)?;
         Ok(Machine {
             child,

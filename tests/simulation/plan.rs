@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::{About, Armed, Fault};
+use crate::machine::{About, Armed, Disk, Fault};
 use crate::random::Random;
 
 const MS: u64 = 1_000_000;
@@ -61,11 +61,14 @@ pub(crate) struct Plan {
     pub(crate) calls: Vec<[u64; CALLS.len()]>,
     /// ms between two steps of a client, on average.
     pub(crate) pace_ms: u64,
+    /// A client asks nothing new while so many of its calls have no answer.
+    pub(crate) open_calls: usize,
     /// In so many of a hundred cases a client reads what it has just written.
     pub(crate) looks_back: u64,
     /// For so many ns clients work and faults come.
     pub(crate) works: u64,
     pub(crate) settings: String,
+    pub(crate) disk: Disk,
     pub(crate) disturbances: Vec<(u64, Disturbs)>,
     /// Bytes of an entry at most, and of one in ten.
     pub(crate) sizes: (u64, u64),
@@ -134,7 +137,14 @@ impl Plan {
         let names = |kind: &str, count| (0..count).map(|n| format!("{kind}{n}")).collect();
         let is_reshaped = random.percent(50);
         // Where clients hardly pause, batches are written while others are on their way to the disk.
-        let is_dense = random.percent(25);
+        let is_dense = random.percent(30);
+        let hangs = random.below(8);
+        let disk = Disk {
+            is_slow: random.percent(33),
+            is_throttled: random.percent(if is_dense { 80 } else { 33 }),
+            logs_hang: hangs < 3,
+            others_hang: hangs == 3,
+        };
         let timelines = match is_reshaped && random.percent(50) {
             true => 6 + random.below(8),
             false => 1 + random.below(4),
@@ -150,15 +160,21 @@ impl Plan {
             timelines: names("t", timelines),
             users: names("u", 2 + random.below(3)),
             fanned: names("t", *random.one(&[0, 1, timelines])),
-            clients: 2 + random.below(4) as usize,
+            clients: (2 + random.below(if is_dense { 7 } else { 4 })) as usize,
             calls: Vec::new(),
             pace_ms: if is_dense { 1 } else { 5 + random.below(60) },
+            open_calls: if is_dense { 30 } else { 7 },
             looks_back: *random.one(&[0, 20, 80]),
-            works: (300 + random.below(if is_dense { 500 } else { 2_200 })) * MS,
-            settings: settings(random),
+            works: match (is_dense, disk.logs_hang) {
+                (true, false) => 300 + random.below(500),
+                (_, false) => 300 + random.below(2_200),
+                (_, true) => 1_500 + random.below(2_500),
+            } * MS,
+            settings: settings(random, is_dense),
+            disk,
             disturbances: Vec::new(),
             sizes: match is_dense {
-                true => *random.one(&[(40, 3_000), (9_000, 60_000)]),
+                true => *random.one(&[(40, 3_000), (9_000, 60_000), (40_000, 60_000)]),
                 false => {
                     *random.one(&[(40, 3_000), (40, 3_000), (9_000, 60_000), (40_000, 60_000)])
                 }
@@ -170,7 +186,10 @@ impl Plan {
             last_end: *random.one(&ends),
             accepted: BTreeMap::new(),
             longest: *random.one(&[u64::MAX, u64::MAX, 600 * MS]),
-            favourite: random.percent(70).then(|| *random.one(&FAULTS)),
+            favourite: match disk.logs_hang && random.percent(60) {
+                true => Some(Fault::PowerCut),
+                false => random.percent(70).then(|| *random.one(&FAULTS)),
+            },
             lives: Vec::new(),
         };
         plan.longest = plan.longest.min(plan.works);
@@ -191,7 +210,12 @@ impl Plan {
             plan.calls.push(own);
         }
         plan.draw_disturbances(random, is_reshaped);
-        for _ in 0..*random.one(&[0, 1, 2, 3, 3, 4, 8]) {
+        // Where a log's sync hangs, the power is to go at many of its moments.
+        let lives = match disk.logs_hang {
+            true => [0, 1, 3, 4, 8, 8, 8],
+            false => [0, 1, 2, 3, 3, 4, 8],
+        };
+        for _ in 0..*random.one(&lives) {
             let life = plan.draw_life(random);
             plan.lives.push(life);
         }
@@ -225,7 +249,10 @@ impl Plan {
         drawn = self.favourite.filter(|_| random.percent(75)).or(drawn);
         let can_sync = [Fault::PowerCut, Fault::Kill, Fault::SyncFails];
         let is_of_sync = drawn.is_some_and(|fault| can_sync.contains(&fault));
+        let ends = [Fault::PowerCut, Fault::Kill];
+        let is_end = drawn.is_some_and(|fault| ends.contains(&fault));
         let (about, bounds) = match random.below(10) {
+            0..5 if is_end && self.disk.logs_hang => (About::Overtaken, [1, 2, 4, 8]),
             0..4 if is_of_sync => (About::LogSync, [3, 10, 30, 100]),
             0..6 => (About::Log, [6, 20, 60, 200]),
             _ => (About::Any, [30, 100, 400, 1_000]),
@@ -263,9 +290,14 @@ impl Plan {
 }
 
 /// Small memtables and segments, so that flushes and merges come; chosen by the seed like all else.
-fn settings(random: &mut Random) -> String {
+fn settings(random: &mut Random, is_dense: bool) -> String {
     let partitions = *random.one(&[0, 0, 2, 3]);
-    let memtable = *random.one(&[65_536, 65_536, 134_217_728_u64]);
+    let memtables = [65_536, 65_536, 134_217_728_u64];
+    let memtable = if is_dense {
+        memtables[0]
+    } else {
+        *random.one(&memtables)
+    };
     let age = *random.one(&[1_000, 600_000]);
     let segment = *random.one(&[1_048_576, 67_108_864]);
     let heartbeat = *random.one(&[500, 25_000]);

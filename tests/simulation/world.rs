@@ -341,6 +341,7 @@ impl<'a> World<'a> {
             now: self.now,
             wall: self.now.wrapping_add(self.ahead),
             is_traced: self.task.is_traced,
+            disk: self.plan.disk,
         };
         self.machine = Some(Machine::start(&birth).expect("the server can be started"));
         self.disk_may_fail = plan.has_disk_faults();
@@ -412,7 +413,10 @@ impl<'a> World<'a> {
             self.come(pause * MS, Comes::Step(at));
         }
         let client = &mut self.clients[at];
-        if client.line != Line::Up || client.waits.len() > 6 || self.phase != Phase::Works {
+        if client.line != Line::Up
+            || client.waits.len() >= self.plan.open_calls
+            || self.phase != Phase::Works
+        {
             return;
         }
         for _ in 0..1 + self.random.below(3) {

@@ -17,7 +17,7 @@ enum { INODES = 1 << 16, INODES_FILE = 1002, ARMED = 8 };
 
 static struct { enum fault fault; enum about about; uint32_t countdown; } armed[ARMED];
 static uint64_t full_until;
-static int slowness = -1;
+static int log_syncs;                  /* under way */
 static uint64_t *inodes;
 static uint64_t inode_count;
 
@@ -29,29 +29,34 @@ void arm(enum fault fault, enum about about, uint32_t countdown) {
     }
 }
 
-static int is_about(enum about about, int fd, int is_sync) {
-    return about == ANY || (is_of_log(fd) && (about == LOG || (about == LOG_SYNC ? is_sync : is_inherited(fd))));
+/* When a fault may be due: before a file or name (-1) is changed, at its sync, when what was written is certain. */
+enum moment { BEFORE, AT_SYNC, CERTAIN };
+
+static int is_about(enum about about, int fd, enum moment moment) {
+    if (moment == CERTAIN || about == OVERTAKEN) return moment == CERTAIN && about == OVERTAKEN && log_syncs;
+    return about == ANY || (is_of_log(fd) && (about == LOG || (about == LOG_SYNC ? moment == AT_SYNC : is_inherited(fd))));
 }
 
-/* Whether such a fault is due at this call, which is about a file or about names (-1). */
-static int strikes_at(enum fault fault, int fd, int is_sync) {
+static int strikes_at(enum fault fault, int fd, enum moment moment) {
     int is_due = 0;
     for (int i = 0; i < ARMED; i++) {
-        if (armed[i].fault != fault || !armed[i].countdown || !is_about(armed[i].about, fd, is_sync)) continue;
+        if (armed[i].fault != fault || !armed[i].countdown || !is_about(armed[i].about, fd, moment)) continue;
         if (!--armed[i].countdown) is_due = 1;
     }
     if (is_due) note("fault", fault, 0, 0);
     return is_due;
 }
 
-static int strikes(enum fault fault, int fd) { return strikes_at(fault, fd, 0); }
-static int strikes_sync(enum fault fault, int fd) { return strikes_at(fault, fd, 1); }
+static int strikes(enum fault fault, int fd) { return strikes_at(fault, fd, BEFORE); }
+static int strikes_sync(enum fault fault, int fd) { return strikes_at(fault, fd, AT_SYNC); }
 
 /* At each call that changes the disk the machine may end. */
-static void may_end(int fd) {
-    if (strikes(KILL, fd)) finish('K', 0);
-    if (strikes(POWER_CUT, fd)) cut_power();
+static void may_end_at(int fd, enum moment moment) {
+    if (strikes_at(KILL, fd, moment)) finish('K', 0);
+    if (strikes_at(POWER_CUT, fd, moment)) cut_power();
 }
+
+static void may_end(int fd) { may_end_at(fd, BEFORE); }
 
 static const char *path(const char *from, char *to) {
     if (!begins(from, "/sim") || (from[4] != '/' && from[4])) return from;
@@ -158,12 +163,16 @@ static long write_bytes(int fd, const unsigned char *bytes, size_t count, int64_
     if (strikes(WRITE_ENOSPC, fd)) full_until = now + below(3000000000u);
     if (now < full_until) return -ENOSPC;
     if (strikes(WRITE_SHORT, fd) && count > 1) count = 1 + below(count - 1);
-    return write_tracked(fd, bytes, count, at);
+    long done = write_tracked(fd, bytes, count, at);
+    if (is_certain_at_once(fd)) may_end_at(fd, CERTAIN);
+    return done;
 }
 
 static long write_file(long nr, long *a) {
     int fd = (int)a[0];
     if (!is_tracked(fd)) return RAW(nr, a[0], a[1], a[2], a[3]);
+    /* Whoever writes waits for the disk: meanwhile others queue up behind it. */
+    if (traits & THROTTLED) wait_until(SLEEP, now + (below(1000000) << below(5)));
     if (nr == SYS_write) return write_bytes(fd, (void *)a[1], (size_t)a[2], -1);
     if (nr == SYS_pwrite64) return write_bytes(fd, (void *)a[1], (size_t)a[2], a[3]);
     int64_t at = nr == SYS_pwritev ? a[3] : -1;
@@ -184,20 +193,22 @@ static long resize(int fd, uint64_t size) {
 }
 
 static long sync_file(int fd) {
-    /* Some disks are slow: then something is always on its way. */
-    if (slowness < 0) slowness = below(3) ? 0 : 7;
-    uint64_t up_to = changes_made(), ns = (20000 + below(1000000)) << below((uint64_t)slowness + 1);
+    int is_log = is_of_log(fd);
+    /* Some disks are slow: then something is always on its way. On some one file's sync hangs, and others go on. */
+    uint64_t up_to = changes_made(), ns = (20000 + below(1000000)) << (traits & SLOW ? below(8) : 0);
     if (strikes_sync(KILL, fd)) finish('K', 0);
     /* The power goes while the disk is slow: whoever did not wait for it has told of what is lost. */
-    int goes = strikes_sync(POWER_CUT, fd);
-    if (goes || below(20) == 0) {
-        ns *= 50;
-        tell('I', 0, "", 0);
-    }
+    int goes = strikes_sync(POWER_CUT, fd), is_long = goes || below(20) == 0;
+    if (is_long) ns *= 50;
+    if ((traits & (is_log ? LOGS_HANG : OTHERS_HANG)) && below(3) == 0) ns += below(2000000000) >> below(6), is_long = 1;
+    if (is_long) tell('I', 0, "", 0);
+    log_syncs += is_log;
     wait_until(SLEEP, now + ns);
+    log_syncs -= is_log;
     if (goes) cut_power();
     int fails = strikes_sync(SYNC_EIO, fd);
     synced(fd, up_to, fails);
+    if (!fails) may_end_at(fd, CERTAIN);
     return fails ? -EIO : 0;
 }
 

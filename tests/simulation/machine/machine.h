@@ -36,14 +36,19 @@ struct thread {
 /* What happens to the disk at the call that `countdown` reaches. */
 enum fault { NONE, WRITE_EIO, WRITE_ENOSPC, WRITE_SHORT, SYNC_EIO, KILL, POWER_CUT };
 
-/* Which calls are counted: those about any file, a commit log, a log with bytes of a process that was killed, or syncs of a log. */
-enum about { ANY, LOG, INHERITED, LOG_SYNC };
+/* What is counted: calls about any file, about a commit log, about a log with bytes of a process that was killed, syncs of
+ * a log, or what became certain of other files while a log's sync was under way. */
+enum about { ANY, LOG, INHERITED, LOG_SYNC, OVERTAKEN };
+
+/* What ails the disk: syncs are slow, writes are held up, syncs of logs may take seconds, or those of all else. */
+enum trait { SLOW = 1, THROTTLED = 2, LOGS_HANG = 4, OTHERS_HANG = 8 };
 
 #pragma GCC visibility push(hidden)
 extern __thread struct thread *self;
 extern uint64_t now;           /* ns since the machine began */
 extern int64_t wall_offset;    /* ns from there to the clock on the wall */
 extern int is_traced;
+extern int traits;
 
 long raw(long nr, ...);
 #define RAW(nr, ...) raw(nr, ##__VA_ARGS__, 0L, 0L, 0L, 0L, 0L, 0L)

@@ -55,6 +55,7 @@ void remember_disk(void) {
 
 int is_tracked(int fd) { return fd >= 0 && fd < FDS && of_fd[fd]; }
 int is_of_log(int fd) { return is_tracked(fd) && is_log[fd]; }
+int is_certain_at_once(int fd) { return is_tracked(fd) && is_direct[fd]; }
 
 /* Whether it holds bytes of a process that was killed. */
 int is_inherited(int fd) {

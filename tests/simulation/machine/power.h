@@ -8,6 +8,7 @@ enum { PATH = 1024 };
 int is_tracked(int fd);
 int is_of_log(int fd);
 int is_inherited(int fd);
+int is_certain_at_once(int fd);
 const char *folder_at(int fd);
 void opened(int fd, const char *name, int flags, int was_there);
 void copied_fd(int from, int to);

@@ -11,6 +11,7 @@ __thread struct thread *self __attribute__((tls_model("initial-exec")));
 uint64_t now = 1000000000;
 int64_t wall_offset;
 int is_traced;
+int traits;
 
 enum { FROM_DRIVER = 1000, TO_DRIVER = 1001, CALLS_MAX = 4000000 };
 
@@ -335,7 +336,7 @@ static void *memory(size_t count) {
                        (long)(MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE), -1L, 0L);
 }
 
-/* The first frame of the driver: the seed, the time, what is shown. */
+/* The first frame of the driver: the seed, the time, what is shown, what ails the disk. */
 void begin(void) {
     RAW(SYS_dup3, 0L, (long)FROM_DRIVER, 02000000L);
     RAW(SYS_dup3, 1L, (long)TO_DRIVER, 02000000L);
@@ -350,6 +351,7 @@ void begin(void) {
     now = take(&at, 8);
     wall_offset = (int64_t)(take(&at, 8) - now);
     is_traced = (int)take(&at, 1);
+    traits = (int)take(&at, 1);
     for (int i = 0; i < 20; i++) draw();
     patience = 1u << below(6);
     copies = 1u << (4 + below(12));

@@ -213,9 +213,6 @@ impl Writer {
             "the log and the writer count together"
         );
         let is_alone = self.jobs.is_empty() && self.rest.is_none() && self.in_flight.len() == 0;
-        // Else there is no moment at which these two do harm.
-        let is_planted = is_named("show_unsynced") || is_named("flushed_unsynced");
-        let is_alone = is_alone && !is_planted;
         let answers = std::mem::take(&mut self.answers);
         self.in_flight.begin(frame.position, answers, is_alone);
         let is_late = is_alone && is_named("rows_late");
