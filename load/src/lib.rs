@@ -21,4 +21,5 @@ pub mod random;
 pub mod recording;
 pub mod run;
 pub mod table;
+mod texts;
 pub(crate) mod trial;

@@ -11,7 +11,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -24,9 +23,9 @@ use crate::client::template::{DIGITS, Template, timeline_name};
 use crate::follower::{Event, Follower, Heard, OWN, Timelines};
 use crate::outcome::recorder;
 use crate::outcome::recorder::Recorder;
-use crate::random::Random;
 use crate::run::machine::wall_micros;
 use crate::run::{Phase, Run};
+use crate::texts::Texts;
 
 /// Of so many pushes one is compared whole, where pushes are many.
 const SAMPLE: u64 = 64;
@@ -53,8 +52,7 @@ pub(crate) struct Account {
     pub(super) writers: Writers,
     /// Appends an entry.
     append: Template,
-    /// As JSON.
-    pub(super) entry: String,
+    pub(super) texts: Texts,
     pub(super) acks: Option<Rc<Recorder>>,
     pub(super) delivery: Option<Rc<Recorder>>,
     /// By member.
@@ -110,15 +108,15 @@ impl Account {
             written[*timeline as usize].followers += 1;
         }
         let (forgotten, kept) = (0, VecDeque::new());
-        let text = Random::new(run.seed).text(size);
+        let texts = Texts::new(run.seed, size);
         let acking = measured.filter(|_| writers != Writers::Others);
         let account = Rc::new(Account {
             run: Rc::clone(run),
             timelines,
             by_clock: measured == Some(recorder::Counts::Scheduled),
             writers,
-            append: Template::append(REQUEST, prefix, Some(&run.tag), &text),
-            entry: json!({ "text": text }).to_string(),
+            append: Template::append(REQUEST, prefix, Some(&run.tag), texts.at(0)),
+            texts,
             acks: acking.map(|counts| run.recorder("ack", counts)),
             delivery: measured.map(|counts| run.recorder("delivery", counts)),
             desks: follows.iter().map(|_| Desk::default()).collect(),
@@ -259,8 +257,13 @@ impl Account {
         }
         if compare {
             counts.compared.update(|count| count + 1);
-            let entry = Some(&*self.entry);
-            let same = |one: &Message| one.entry.as_deref().map(RawValue::get) == entry;
+            // As it is written by everybody: `{"text":"…"}`.
+            let same = |one: &Message| {
+                let entry = one.entry.as_deref().map(RawValue::get);
+                let text = entry
+                    .and_then(|entry| entry.strip_prefix(r#"{"text":""#)?.strip_suffix(r#""}"#));
+                text.is_some_and(|text| self.texts.has(text))
+            };
             if !heard.messages()?.iter().all(same) {
                 return Err("an entry was not sent so".into());
             }

@@ -102,7 +102,7 @@ impl Bench {
     }
 
     fn entry(&self) -> Value {
-        serde_json::from_str(&self.account.entry).expect("JSON")
+        json!({ "text": self.account.texts.at(0) })
     }
 
     /// The answer to append `number` is that message `of` has this number.
@@ -234,7 +234,7 @@ fn a_push_must_be_what_was_sent_in_every_part() {
     (0..5).for_each(|_| bench.put(0));
     let good = bench.pushed(0, &[(1, 1), (2, 2)]);
     let ids = [2, 3].map(|number| bench.message_id(number));
-    let text = bench.account.entry[9..15].to_owned();
+    let text = bench.account.texts.at(0)[..6].to_owned();
     for (from, to) in [(&*ids[0], &*ids[1]), (&text, "other-")] {
         let mut other = Bench::new(Writers::One);
         other.account = Rc::clone(&bench.account);

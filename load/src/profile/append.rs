@@ -23,6 +23,7 @@ use crate::recording::{Recorded, Recording, append, reason};
 use crate::run::groups;
 use crate::run::tally::{Stock, Tallied, Tally};
 use crate::run::{Better, Run};
+use crate::texts::Texts;
 
 /// Arguments of `append`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -97,8 +98,8 @@ impl Profile for Append {
     }
 }
 
-/// Different texts of a connection.
-const TEXTS: usize = 1_024;
+/// Connections begin so many texts apart.
+const APART: usize = 61;
 
 /// What one connection appends.
 pub(crate) struct Appends {
@@ -106,8 +107,9 @@ pub(crate) struct Appends {
     template: Template,
     /// Where in it the text is.
     text: Range<usize>,
-    /// Each message's text is a part of this one: no two in a batch are alike, as messages are not.
-    texts: String,
+    texts: Texts,
+    /// The first message's.
+    first: usize,
     random: Random,
     sent: u64,
     record: Option<Record>,
@@ -163,13 +165,14 @@ impl Appends {
     pub(crate) fn new(run: &Run, tally: &Tallied, lane: usize, size: usize, ids: bool) -> Appends {
         let tag = ids.then(|| format!("{}-{lane}-", run.tag));
         let prefix = &tally.borrow().prefix;
-        let texts = Random::new(run.seed ^ lane as u64).text(size + TEXTS);
-        let template = Template::append(SLOT, prefix, tag.as_deref(), &texts[..size]);
+        let (texts, first) = (Texts::new(run.seed, size), lane * APART);
+        let template = Template::append(SLOT, prefix, tag.as_deref(), texts.at(first));
         Appends {
             tally: Rc::clone(tally),
-            text: template.place_of(&texts[..size]),
+            text: template.place_of(texts.at(first)),
             template,
             texts,
+            first,
             random: Random::new(run.seed_of(lane as u64)),
             sent: 0,
             record: None,
@@ -185,7 +188,7 @@ impl Ask for Appends {
         let timeline = self.random.below(self.tally.borrow().acked.len() as u64);
         let begun = out.len();
         self.template.stamp(out, &[request, timeline, self.sent]);
-        let text = &self.texts[self.sent as usize % TEXTS..][..self.text.len()];
+        let text = self.texts.at(self.first + self.sent as usize);
         out[begun..][self.text.clone()].copy_from_slice(text.as_bytes());
         if let Some(record) = &self.record {
             record.put(&self.tally.borrow().name(timeline), self.sent, text);
