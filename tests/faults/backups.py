@@ -32,7 +32,7 @@ from tablestore import (  # noqa: E402
     CapacityUnit, OTSClientError, OTSServiceError, ReservedThroughput, Row, SecondaryIndexMeta, TableMeta, TableOptions,
 )
 
-from client import Client, Refused  # noqa: E402
+from client import Client, Refused, filler  # noqa: E402
 from sdk import IGNORE, call, connect, field, values  # noqa: E402
 from server import Server  # noqa: E402
 
@@ -83,7 +83,7 @@ class Messages(Writer):
 
     def do(self, client, number):
         first = BATCH * (number - 1)
-        messages = [{"entry": {"n": first + n, "text": "x" * 150}, "message_id": f"{self.name_of}-{first + n}"} for n in range(BATCH)]
+        messages = [{"entry": {"n": first + n, "text": filler(150)}, "message_id": f"{self.name_of}-{first + n}"} for n in range(BATCH)]
         client.call("message.append_batch", timeline=self.name_of, messages=messages)
 
     def found(self, client):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from client import Client
+from client import Client, filler
 from server import Server
 
 PAGE = 4096
@@ -57,7 +57,7 @@ def killed(tmp_path_factory):
     with Client(running, user="ada") as client:
         for batch in range(32):
             many = [
-                {"entry": {"n": n, "text": "x" * 700}, "message_id": f"{batch}-{n}"} for n in range(100)
+                {"entry": {"n": n, "text": filler(700)}, "message_id": f"{batch}-{n}"} for n in range(100)
             ]
             client.call("message.append_batch", timeline=f"t{batch % 3}", messages=many)
         client.call("message.delete", timeline="t1", sequence=7)
