@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 
 enum kind { FREE, EPOLL_SET, EVENT, LISTENER, CONNECTION, PIPE };
-enum { OBJECTS = 1024, WATCHES = 2048, WAITING = 64, PIECE = 1 << 20 };
+enum { OBJECTS = 1024, WATCHES = 2048, WAITING = 64, PIECE = 4 << 20 };
 
 struct object {
     enum kind kind;

@@ -81,7 +81,11 @@ impl World<'_> {
                 self.fault("not all could be read".to_owned());
                 self.phase = Phase::Over;
             }
-            Phase::Reads => self.ask_dump(),
+            Phase::Reads => {
+                // A fault that came late may have stopped the image.
+                self.restart_what_stopped();
+                self.ask_dump();
+            }
             Phase::Over => {}
         }
         self.come(soon, Comes::Next);
