@@ -1,7 +1,8 @@
 """Back and forth between two versions on one directory: the release before writes, this one goes on, that one again.
 
-Promises: nothing is lost or renumbered on the way, whoever serves, and `verify` has nothing to say; an older version
-that knows a format no more says so, and changes nothing. TIDELINE_OLD names the binary of the release before. Must not: guess whether a format has risen; the older program's refusal says so.
+Promises: nothing is lost or renumbered on the way, whoever serves, and `verify` has nothing to say; where a format
+has risen, the older version says so and changes nothing. TIDELINE_OLD names the binary of the release before. Must not:
+guess whether a format has risen; the older program's refusal says so.
 """
 
 import json

@@ -176,9 +176,9 @@ pub(crate) struct Birth<'a> {
 /// What ails the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Disk {
-    /// Its syncs.
+    /// Syncs take long.
     pub(crate) is_slow: bool,
-    /// Who writes waits.
+    /// Writes wait for it.
     pub(crate) is_throttled: bool,
     /// Syncs of commit logs may take seconds, and all else goes on meanwhile.
     pub(crate) logs_hang: bool,

@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tideline_load::exit::Stop;
+use tideline_load::random::Random;
 use tideline_load::run::process::{Launch, Server};
 
 /// Does something to a data directory.
@@ -92,14 +93,8 @@ struct Base {
 /// No two are alike: the log has them in as many bytes.
 fn text(timeline: &str, number: u64) -> String {
     let name = timeline.bytes().map(u64::from);
-    let mut state = name.fold(number, |state, byte| state * 256 + byte);
-    let letter = |_| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        char::from(b'a' + (state >> 59) as u8 % 26)
-    };
-    let letters: String = (0..12_000).map(letter).collect();
+    let seed = name.fold(number, |seed, byte| seed.wrapping_mul(256) + byte);
+    let letters = Random::new(seed).text(12_000);
     format!("{timeline} {number} {letters}")
 }
 

@@ -64,11 +64,14 @@ impl Template {
         ))
     }
 
-    /// Where in the request a text is; the template has it.
+    /// Where in the request a text is.
+    ///
+    /// # Panics
+    /// If the template was not made with it.
     pub(crate) fn place_of(&self, text: &str) -> Range<usize> {
         let mut windows = self.bytes.windows(text.len().max(1));
-        let start = windows.position(|bytes| bytes == text.as_bytes());
-        let start = start.unwrap_or_default();
+        let start = windows.position(|bytes| bytes.starts_with(text.as_bytes()));
+        let start = start.expect("the template was made with it");
         start..start + text.len()
     }
 

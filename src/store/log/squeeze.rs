@@ -24,15 +24,17 @@ const NIBBLE: usize = 15;
 /// After so many bytes of a value without a copy the rest of it is taken for new.
 const MISSES_MAX: usize = 24;
 
-/// Entries whose keys begin alike, as those of one table do, are looked for by the fourth byte.
+/// Keys of one table begin alike, and their fourth byte often differs from other tables': the last entry of each such
+/// byte is remembered.
 const KINDS: usize = 16;
 const KIND_BYTES: usize = 4;
 
-/// Bytes that are looked for in the value before: the last ones of a key, but for the end mark of its last column.
+/// A key often ends with an ID that the value before has, too. So many bytes of it are looked for there: the last ones
+/// in front of the end mark of the key's last column.
 const WORD_BYTES: usize = 8;
 const END_BYTES: usize = 2;
 
-/// Where in that value.
+/// The search ends so far into that value.
 const SEARCHED_BYTES: usize = 96;
 
 /// What unfolds to more than so many times its bytes gets its memory as it grows.
