@@ -30,6 +30,7 @@ use crate::partition::{BackupOptions, Backups, Partitions, Passphrase};
 use crate::people::{Jobs, People};
 use crate::relay::Relay;
 use crate::reshape::Reshaper;
+use crate::search::Searches;
 use crate::table::{Backfill, Tables};
 use crate::timeline::Timelines;
 use crate::timers::Timers;
@@ -48,6 +49,7 @@ pub struct Server {
     jobs: Arc<Jobs>,
     timers: Timers,
     backfill: Backfill,
+    searches: Searches,
     webhooks: Webhooks,
     access: Option<Access>,
     /// Ends the fetches of keys.
@@ -158,6 +160,7 @@ impl Server {
         );
         let timers = Timers::start(&partitions, timelines.clone(), &metrics, &tasks);
         let backfill = Backfill::start(&tables, &metrics, &tasks);
+        let searches = Searches::start(&config.data, &tables, config.search_options(), &tasks);
         let streams = hold_for_streams(config, &tables, &tasks);
         let environment = |name: &str| std::env::var(name).ok();
         let sending = (&tasks, streams.clone());
@@ -224,7 +227,8 @@ impl Server {
                 ..options
             },
             (timelines, people),
-            (tables, webhooks.clone(), access.clone()),
+            (tables, searches.clone()),
+            (webhooks.clone(), access.clone()),
             (feed.clone(), reshaper.clone(), backups.clone()),
             (clock, spans),
             (Arc::<Admin>::clone(&admin), health),
@@ -241,6 +245,7 @@ impl Server {
             jobs,
             timers,
             backfill,
+            searches,
             webhooks,
             access,
             keys,
@@ -278,6 +283,7 @@ impl Server {
         //    feed any more.
         self.timers.stop();
         self.backfill.stop();
+        self.searches.stop();
         self.webhooks.stop();
         self.streams.cancel();
         self.keys.cancel();

@@ -73,6 +73,7 @@ const CRATES: &[&str] = &[
     "src/model",
     "src/store",
     "src/table",
+    "src/search",
     "src/timelines",
     "src/wire",
     "src/gateway",

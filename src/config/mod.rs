@@ -190,6 +190,16 @@ keys! {
         /// 16th of the disk; on a disk below 8 GiB memtables and segments are kept smaller too, so that it is enough.
         reserve_bytes: u64 = 268_435_456, 0 to 1_099_511_627_776;
     }
+    "search" {
+        /// Whether a search in a search index of a table waits for all writes that were answered before it. false = it
+        /// finds what the index has, which trails by a second at most while the server keeps up.
+        search_waits: bool = true;
+        /// Rows a second that are brought into a new search index of those that are there; 0 = as fast as it goes.
+        search_build_rows_per_second: u64 = 20_000, 0 to 10_000_000;
+        /// Bytes of all commit logs together that are kept for search indexes that fell behind. An index that would
+        /// need more is made anew.
+        search_log_bytes_max: u64 = 1_073_741_824, 1_048_576 to 17_592_186_044_416;
+    }
     "backups" {
         /// Folder below which administrators may have backups made by `backup.start`; it must be there, best on another
         /// disk. Empty = they may not. `tideline backup` with the data directory needs none.

@@ -40,6 +40,13 @@ pub(super) async fn check(
         | Request::AddDefinedColumn(name, _)
         | Request::DeleteDefinedColumn(name, _)
         | Request::DropIndex(name, _) => allow(claim, name, MANAGE),
+        Request::CreateSearchIndex(new) => allow(claim, &new.of.table, MANAGE),
+        Request::UpdateSearchIndex(change) => allow(claim, &change.of.table, MANAGE),
+        Request::DeleteSearchIndex(of) => allow(claim, &of.table, MANAGE),
+        Request::DescribeSearchIndex(of) => allow(claim, &of.table, ANY),
+        Request::Search(search) => allow(claim, &search.of.table, READ),
+        Request::ComputeSplits(of) => allow(claim, &of.table, READ),
+        Request::ParallelScan(scan) => allow(claim, &scan.of.table, READ),
         Request::CreateIndex(new) => {
             allow(claim, &new.table, MANAGE)?;
             allow(claim, &new.index.name, MANAGE)

@@ -1,0 +1,223 @@
+//! Pages of a search: the first rows in some order behind some place, and how many match.
+//!
+//! Owns: the walk over what matches. Promises: memory for the rows of one page and what lies before it, and for no
+//! others; past the deadline it says that it has not seen all. Must not: read a row's columns.
+
+mod order;
+mod part;
+mod token;
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::time::Instant;
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::BytesColumn;
+use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
+
+pub(crate) use order::{Order, SortValue};
+use part::{Rank, SegmentPart};
+pub(crate) use token::{Page, PageToken};
+
+use crate::index::layout::KEY;
+
+/// What is collected.
+pub(crate) struct Top {
+    pub(crate) order: Order,
+    /// So many rows.
+    pub(crate) limit: usize,
+    /// Only what comes behind this.
+    pub(crate) after: Option<Vec<SortValue>>,
+    /// When it has to be done.
+    pub(crate) until: Instant,
+}
+
+/// A row that was found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Hit {
+    pub(crate) key: Vec<u8>,
+    /// By the order's parts.
+    pub(crate) values: Vec<SortValue>,
+    pub(crate) score: Option<f32>,
+}
+
+/// The rows that were found, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) hits: Vec<Hit>,
+    /// How many match, whatever they come behind.
+    pub(crate) count: u64,
+    pub(crate) is_all: bool,
+}
+
+impl Collector for Top {
+    type Fruit = Found;
+    type Child = TopOfSegment;
+
+    fn for_segment(
+        &self,
+        ordinal: SegmentOrdinal,
+        segment: &SegmentReader,
+    ) -> tantivy::Result<TopOfSegment> {
+        let parts = self.order.of_segment(ordinal, segment)?;
+        let after = self.after.as_ref().map(|after| {
+            let ranks = parts
+                .iter()
+                .zip(after)
+                .map(|(part, after)| part.rank_of(after));
+            ranks.collect::<tantivy::Result<Vec<_>>>()
+        });
+        Ok(TopOfSegment {
+            keys: segment.fast_fields().bytes(KEY)?,
+            has_score: self.order.has_score(),
+            after: after.transpose()?,
+            limit: self.limit,
+            until: self.until,
+            heap: BinaryHeap::new(),
+            ranks: Vec::with_capacity(parts.len()),
+            parts,
+            count: 0,
+            is_all: true,
+        })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        self.order.has_score()
+    }
+
+    fn merge_fruits(&self, segments: Vec<tantivy::Result<Found>>) -> tantivy::Result<Found> {
+        let mut found = Found {
+            is_all: true,
+            ..Found::default()
+        };
+        for segment in segments {
+            let segment = segment?;
+            found.hits.extend(segment.hits);
+            found.count += segment.count;
+            found.is_all &= segment.is_all;
+        }
+        let order = |one: &Hit, other: &Hit| self.order.compare(&one.values, &other.values);
+        found.hits.sort_by(order);
+        found.hits.truncate(self.limit);
+        Ok(found)
+    }
+}
+
+/// The same of one segment.
+pub(crate) struct TopOfSegment {
+    parts: Vec<SegmentPart>,
+    keys: Option<BytesColumn>,
+    has_score: bool,
+    after: Option<Vec<Rank>>,
+    limit: usize,
+    until: Instant,
+    /// The worst on top.
+    heap: BinaryHeap<Candidate>,
+    /// Of the row that is looked at.
+    ranks: Vec<Rank>,
+    count: u64,
+    is_all: bool,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    ranks: Vec<Rank>,
+    row: DocId,
+    score: Score,
+}
+
+impl Candidate {
+    fn place(&self) -> (&[Rank], DocId) {
+        (&self.ranks, self.row)
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        self.place() == other.place()
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        self.place().cmp(&other.place())
+    }
+}
+
+/// Rows between two looks at the clock.
+const LOOK_EVERY: u64 = 1_024;
+
+impl SegmentCollector for TopOfSegment {
+    type Fruit = tantivy::Result<Found>;
+
+    fn collect(&mut self, row: DocId, score: Score) {
+        if !self.is_all {
+            return;
+        }
+        self.count += 1;
+        if self.count % LOOK_EVERY == 0 && Instant::now() > self.until {
+            self.is_all = false;
+            return;
+        }
+        if self.limit == 0 {
+            return;
+        }
+        self.ranks.clear();
+        self.ranks
+            .extend(self.parts.iter().map(|part| part.rank(row, score)));
+        if self
+            .after
+            .as_ref()
+            .is_some_and(|after| self.ranks <= *after)
+        {
+            return;
+        }
+        if self.heap.len() == self.limit {
+            match self.heap.peek_mut() {
+                Some(mut worst) if (&self.ranks[..], row) < worst.place() => {
+                    worst.ranks.clone_from(&self.ranks);
+                    (worst.row, worst.score) = (row, score);
+                }
+                _ => {}
+            }
+            return;
+        }
+        self.heap.push(Candidate {
+            ranks: self.ranks.clone(),
+            row,
+            score,
+        });
+    }
+
+    fn harvest(self) -> tantivy::Result<Found> {
+        let hits = self.heap.into_sorted_vec().into_iter().map(|found| {
+            let mut key = Vec::new();
+            if let Some(keys) = &self.keys
+                && let Some(ordinal) = keys.term_ords(found.row).next()
+            {
+                keys.ord_to_bytes(ordinal, &mut key)?;
+            }
+            let values = self.parts.iter().zip(&found.ranks);
+            Ok(Hit {
+                key,
+                values: values
+                    .map(|(part, rank)| part.value_of(*rank))
+                    .collect::<tantivy::Result<_>>()?,
+                score: self.has_score.then_some(found.score),
+            })
+        });
+        Ok(Found {
+            hits: hits.collect::<tantivy::Result<_>>()?,
+            count: self.count,
+            is_all: self.is_all,
+        })
+    }
+}

@@ -1,0 +1,355 @@
+//! Searching: the way of one search from its words to rows.
+//!
+//! Owns: the steps of Search and ParallelScan. Promises: rows are shown as they are when they are read, and those that
+//! are gone by then are left out; whatever was not waited for or not looked at is said. Must not: decide rights.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tantivy::Searcher;
+
+use tideline_base::faults;
+use tideline_base::ids::{PartitionId, Position, TableId};
+use tideline_model::search::{
+    Columns, InvalidSearch, Query, Scan, Search, SearchIndex, Sort, Sorter, Total,
+};
+use tideline_model::{Error, RowSink, Selection};
+use tideline_table::{Table, key_values};
+
+use crate::collect::{Found, Order, Page, PageToken, Top};
+use crate::index::layout::Layout;
+use crate::query::{compile, living};
+use crate::searches::Searches;
+
+/// The rows of a page.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hits<Rows> {
+    /// In order, each with its score if rows are sorted by it.
+    pub rows: Vec<(Rows, Option<f32>)>,
+    /// How many rows match, if it was asked for.
+    pub total: Option<u64>,
+    /// Whether everything was waited for and looked at.
+    pub is_all: bool,
+    /// Behind which the next page goes on; `None` = that was all.
+    pub next: Option<Vec<u8>>,
+}
+
+/// How long a search may take, if its caller does not say, and at most.
+const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT_MAX: Duration = Duration::from_secs(30);
+/// Rows of a page with columns that are not in the index.
+const LIMIT_OF_TABLE: usize = 100;
+/// Between two looks whether an index is open.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A search that was checked against its index.
+struct Checked {
+    index: TableId,
+    layout: Arc<Layout>,
+    query: Query,
+    page: Page,
+    /// Rows before the page, and of it.
+    offset: usize,
+    limit: usize,
+    /// Only rows whose newest version is not older, ms since 1970.
+    since_ms: Option<i64>,
+    until: Instant,
+}
+
+impl Searches {
+    /// Searches in an index of a table as it is described now.
+    pub async fn search<Rows: RowSink>(
+        &self,
+        table: &Arc<Table>,
+        index: &str,
+        search: Search,
+    ) -> Result<Hits<Rows>, Error> {
+        let index = self.definition(table, index)?;
+        let selection = selection(table, index, &search.columns)?;
+        if search.limit > LIMIT_OF_TABLE && !is_of_index(table, index, &search.columns) {
+            let most = i64::try_from(LIMIT_OF_TABLE).unwrap_or(i64::MAX);
+            return Err(Error::Search(InvalidSearch::Range("limit", 0, most)));
+        }
+        // A page by score of an index that has no order does not go on.
+        let goes_on = search.sort.is_some() || !index.schema.order.is_empty();
+        let counts = search.total == Total::All;
+        let until = until(search.timeout_ms);
+        let layout = Arc::new(Layout::new(&index.schema));
+        let page = match &search.token {
+            None => Page {
+                sort: index.schema.sort(search.sort),
+                after: None,
+            },
+            Some(_) if search.sort.is_some() => {
+                return Err(Error::Search(InvalidSearch::WithToken("sort")));
+            }
+            Some(token) => {
+                PageToken::read(token, index.id, &search.query, &layout).map_err(Error::Search)?
+            }
+        };
+        let checked = Checked {
+            index: index.id,
+            layout,
+            query: search.query,
+            page,
+            offset: search.offset,
+            limit: search.limit,
+            since_ms: since(table, index, self.inner.tables.search_ms()),
+            until,
+        };
+        checked.check().map_err(Error::Search)?;
+        let (searcher, is_covered) = self.covered(index.id, until).await;
+        let Some(searcher) = searcher else {
+            return Ok(Hits {
+                rows: Vec::new(),
+                total: counts.then_some(0),
+                is_all: false,
+                next: None,
+            });
+        };
+        let (found, next) = self.found(checked, searcher).await?;
+        let total = counts.then_some(found.count);
+        let is_all = found.is_all && is_covered;
+        Ok(Hits {
+            rows: self.rows(table, found, &selection).await?,
+            total,
+            is_all,
+            next: next.filter(|_| goes_on),
+        })
+    }
+
+    /// Begins a scan of an index: returns its session.
+    pub fn begin_scan(&self, table: &Table, index: &str) -> Result<Vec<u8>, Error> {
+        let index = self.definition(table, index)?;
+        self.inner.scans.begin(index.id)
+    }
+
+    /// Does a step of a scan: a step with rows has a token, the last one has neither.
+    pub async fn scan<Rows: RowSink>(
+        &self,
+        table: &Arc<Table>,
+        index: &str,
+        scan: Scan,
+    ) -> Result<Hits<Rows>, Error> {
+        let index = self.definition(table, index)?;
+        let selection = selection(table, index, &scan.columns)?;
+        let (until, alive) = (until(scan.timeout_ms), Duration::from_millis(scan.alive_ms));
+        let layout = Arc::new(Layout::new(&index.schema));
+        let page = match &scan.token {
+            None => Page {
+                sort: Sort {
+                    sorters: vec![Sorter::Key { is_desc: false }],
+                    keys_last: true,
+                },
+                after: None,
+            },
+            Some(token) => {
+                PageToken::read(token, index.id, &scan.query, &layout).map_err(Error::Search)?
+            }
+        };
+        let checked = Checked {
+            index: index.id,
+            layout,
+            query: scan.query.clone(),
+            page,
+            offset: 0,
+            limit: scan.limit,
+            since_ms: since(table, index, self.inner.tables.search_ms()),
+            until,
+        };
+        checked.check().map_err(Error::Search)?;
+        let scans = &self.inner.scans;
+        let kept = match &scan.session {
+            Some(session) => scans.step(session, index.id, alive)?,
+            None => None,
+        };
+        let (searcher, is_covered) = match kept {
+            Some(searcher) => (Some(searcher), true),
+            None => self.covered(index.id, until).await,
+        };
+        let searcher = searcher.filter(|_| is_covered).ok_or(Error::Busy)?;
+        if let Some(session) = &scan.session {
+            scans.keep(session, searcher.clone());
+        }
+        let (found, _) = self.found(checked, searcher).await?;
+        if !found.is_all {
+            return Err(Error::Busy);
+        }
+        let last = found.hits.last().map(|hit| hit.values.clone());
+        let sort = Sort {
+            sorters: vec![Sorter::Key { is_desc: false }],
+            keys_last: true,
+        };
+        let next = last.map(|last| PageToken::behind(index.id, &scan.query, &sort, last));
+        if let (None, Some(session)) = (&next, &scan.session) {
+            scans.end(session);
+        }
+        Ok(Hits {
+            rows: self.rows(table, found, &selection).await?,
+            total: None,
+            is_all: true,
+            next,
+        })
+    }
+
+    /// What an index shows, and whether that is all that was answered before this call: waited for as long as may be.
+    async fn covered(&self, index: TableId, until: Instant) -> (Option<Searcher>, bool) {
+        let partitions = self.inner.tables.search_source();
+        let tails: Vec<(PartitionId, Position)> = partitions
+            .ids()
+            .map(|id| (id, partitions.tail(id).position()))
+            .collect();
+        let waits = self.inner.options.waits && !faults::is_named("search_waits_not");
+        let deadline = tokio::time::Instant::from_std(until);
+        let running = async {
+            loop {
+                match self.running(index) {
+                    Some(running) => return running,
+                    None => tokio::time::sleep(LOOK_EVERY).await,
+                }
+            }
+        };
+        let Ok(running) = tokio::time::timeout_at(deadline, running).await else {
+            return (None, false);
+        };
+        let mut seen = running.seen.clone();
+        if waits {
+            running.ask();
+            // A follower that has ended shows what it has.
+            let covers = seen.wait_for(|seen| seen.covers(&tails));
+            let _ = tokio::time::timeout_at(deadline, covers).await;
+        }
+        let seen = Arc::clone(&seen.borrow());
+        let is_covered = match waits {
+            true => seen.covers(&tails),
+            false => seen
+                .0
+                .as_ref()
+                .is_some_and(|shown| !shown.place.is_building()),
+        };
+        let searcher = seen.0.as_ref().map(|shown| shown.searcher.clone());
+        (searcher, is_covered)
+    }
+
+    /// Runs a search; with the token of what comes behind the page.
+    async fn found(
+        &self,
+        checked: Checked,
+        searcher: Searcher,
+    ) -> Result<(Found, Option<Vec<u8>>), Error> {
+        self.run(move || checked.run(&searcher)).await
+    }
+
+    async fn rows<Rows: RowSink>(
+        &self,
+        table: &Arc<Table>,
+        found: Found,
+        selection: &Selection,
+    ) -> Result<Vec<(Rows, Option<f32>)>, Error> {
+        let keys = found
+            .hits
+            .iter()
+            .filter_map(|hit| key_values(&hit.key).ok());
+        let rows = self.inner.tables.rows_now::<Rows>(table, keys, selection);
+        let mut by_key: std::collections::BTreeMap<_, _> = rows
+            .await?
+            .into_iter()
+            .filter_map(|now| Some((now.key, now.row?)))
+            .collect();
+        let in_order = found.hits.iter().filter_map(|hit| {
+            let key = key_values(&hit.key).ok()?;
+            Some((by_key.remove(&key)?, hit.score))
+        });
+        Ok(in_order.collect())
+    }
+}
+
+impl Checked {
+    /// Refuses what the index can't do.
+    fn check(&self) -> Result<(), InvalidSearch> {
+        compile(&self.layout, &self.query)?;
+        Order::new(&self.layout, &self.page.sort)?;
+        Ok(())
+    }
+
+    fn run(self, searcher: &Searcher) -> tantivy::Result<(Found, Option<Vec<u8>>)> {
+        let bad = |_| tantivy::TantivyError::InvalidArgument("checked before".to_owned());
+        let query = compile(&self.layout, &self.query).map_err(bad)?;
+        let order = Order::new(&self.layout, &self.page.sort).map_err(bad)?;
+        let query = living(&self.layout, query, self.since_ms);
+        let whole = self.offset + self.limit;
+        let top = Top {
+            order,
+            // One more, to know whether there is more.
+            limit: if self.limit == 0 { 0 } else { whole + 1 },
+            after: self.page.after.clone(),
+            until: self.until,
+        };
+        let mut found = searcher.search(&query, &top)?;
+        let is_more = found.hits.len() > whole;
+        found.hits.truncate(whole);
+        let next = found.hits.last().filter(|_| is_more).map(|last| {
+            let values = last.values.clone();
+            PageToken::behind(self.index, &self.query, &self.page.sort, values)
+        });
+        found.hits.drain(..self.offset.min(found.hits.len()));
+        Ok((found, next))
+    }
+}
+
+fn until(timeout_ms: Option<u64>) -> Instant {
+    let timeout = timeout_ms.map_or(TIMEOUT, Duration::from_millis);
+    Instant::now() + timeout.min(TIMEOUT_MAX)
+}
+
+/// From which version on rows show, ms since 1970.
+fn since(table: &Table, index: &SearchIndex, now_ms: u64) -> Option<i64> {
+    let lives = [table.options.time_to_live_s, index.time_to_live_s];
+    let shortest_s = lives.into_iter().filter(|seconds| *seconds > 0).min()?;
+    let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
+    // One that has lived for so long has ended.
+    Some(
+        now_ms
+            .saturating_sub(shortest_s.saturating_mul(1_000))
+            .saturating_add(1),
+    )
+}
+
+/// What of the rows is read.
+fn selection(table: &Table, index: &SearchIndex, columns: &Columns) -> Result<Selection, Error> {
+    // A column of the key makes every row qualify.
+    let key = table.primary_key[0].name.clone();
+    let newest = Selection::newest(Some(1))?;
+    match columns {
+        Columns::All => Ok(newest),
+        Columns::None => newest.of(vec![key]),
+        Columns::These(names) => {
+            let mut names = names.clone();
+            names.push(key);
+            newest.of(names)
+        }
+        Columns::OfIndex => {
+            let own = index
+                .schema
+                .fields
+                .iter()
+                .filter(|field| field.source.is_none());
+            let mut names: Vec<String> = own.map(|field| field.name.clone()).collect();
+            names.push(key);
+            newest.of(names)
+        }
+    }
+}
+
+/// Whether all columns that are wanted are in the index.
+fn is_of_index(table: &Table, index: &SearchIndex, columns: &Columns) -> bool {
+    let is_key = |name: &String| table.primary_key.iter().any(|column| column.name == *name);
+    match columns {
+        Columns::None | Columns::OfIndex => true,
+        Columns::All => false,
+        Columns::These(names) => {
+            let mut names = names.iter();
+            names.all(|name| is_key(name) || index.schema.field(name).is_ok())
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What fills an index: the rows that were there, then the logs of all partitions.
+//!
+//! Owns: one task for each index. Promises: what it commits has every row of its table as of the place that the commit
+//! names, or later; a panic or an error of the engine ends with the index made anew, never with a wrong one; a log that
+//! does not go back to its place means the same. Must not: hold up a write: it only reads.
+//!
+//! A partition is read so, turn by turn: a page of the rows that were there as of a view, then the log up to that view
+//! at least. In the other order a page would bring back what was changed meanwhile.
+
+mod seen;
+mod turn;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::select_all;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use tideline_model::Error;
+use tideline_model::search::SearchIndex;
+use tideline_table::{Table, Tables};
+
+use crate::index::place::Place;
+use crate::index::{Broken, Index, remove};
+pub(crate) use seen::{Seen, Shown};
+
+/// How an index is filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Rows a second that are brought in of those that were there; 0 = as fast as it goes.
+    pub(crate) build_rows_per_second: u64,
+}
+
+/// See the top.
+pub(crate) struct Follower {
+    pub(crate) tables: Tables,
+    pub(crate) table: Arc<Table>,
+    pub(crate) definition: SearchIndex,
+    pub(crate) folder: PathBuf,
+    pub(crate) pace: Pace,
+    /// What searches see.
+    pub(crate) seen: watch::Sender<Arc<Seen>>,
+    /// How many searches have asked for news.
+    pub(crate) asked: watch::Receiver<u64>,
+    pub(crate) stop: CancellationToken,
+}
+
+/// Why a follower stops for now.
+enum Halt {
+    /// The tables could not be read: again later, from here.
+    Tables(Error),
+    /// The index can't be written now: again later, from its last commit.
+    Later(String),
+    /// It has to be made anew.
+    Anew(String),
+    /// Nobody needs it filled any more.
+    Stopped,
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Halt {
+        match error {
+            Error::StreamTrimmed => Halt::Anew("the log does not go back to its place".to_owned()),
+            error => Halt::Tables(error),
+        }
+    }
+}
+
+impl From<Broken> for Halt {
+    fn from(broken: Broken) -> Halt {
+        match broken {
+            Broken::Later(why) => Halt::Later(why),
+            Broken::Damaged(why) => Halt::Anew(why),
+        }
+    }
+}
+
+/// After a failure.
+const REST_MIN: Duration = Duration::from_millis(100);
+const REST_MAX: Duration = Duration::from_secs(10);
+/// Uncommitted documents are committed after so long, also if nobody asks.
+const COMMIT_EVERY: Duration = Duration::from_secs(1);
+/// Commits that searches ask for are at least so far apart.
+const COMMIT_PAUSE: Duration = Duration::from_millis(50);
+/// A place without documents is committed after so long, so that the logs can go.
+const PLACE_EVERY: Duration = Duration::from_secs(30);
+/// A writer is let go after so long without anything to write.
+const IDLE: Duration = Duration::from_secs(20);
+
+/// An index and its place while it is filled.
+struct Work {
+    index: Index,
+    place: Place,
+    committed: Instant,
+    written: Instant,
+    /// The place as the last commit has it.
+    kept: Place,
+    /// When the next page of rows that were there may be read.
+    next_page: Instant,
+}
+
+impl Follower {
+    /// Fills the index until it is to stop.
+    pub(crate) async fn run(mut self) {
+        let mut rest = REST_MIN;
+        loop {
+            let began = Instant::now();
+            let halt = match self.fill().await {
+                Ok(never) => match never {},
+                Err(halt) => halt,
+            };
+            if began.elapsed() > REST_MAX {
+                rest = REST_MIN;
+            }
+            let (index, table) = (&self.definition.name, &self.table.name);
+            match halt {
+                Halt::Tables(error) => {
+                    tracing::warn!(
+                        ?error,
+                        index,
+                        table,
+                        "rows of a search index can't be read; tried again"
+                    );
+                }
+                Halt::Later(why) => {
+                    tracing::warn!(
+                        why,
+                        index,
+                        table,
+                        "a search index can't be written; tried again"
+                    );
+                }
+                Halt::Stopped => return,
+                Halt::Anew(why) => {
+                    tracing::warn!(why, index, table, "a search index is made anew");
+                    self.seen.send_replace(Arc::default());
+                    self.tables.set_search_place(self.definition.id, None);
+                    let folder = self.folder.clone();
+                    let removed = spawn_blocking(move || remove(&folder)).await;
+                    if let Ok(Err(error)) = removed {
+                        tracing::warn!(%error, index, table, "files of a search index can't be removed");
+                    }
+                }
+            }
+            if self.stop.run_until_cancelled(sleep(rest)).await.is_none() {
+                return;
+            }
+            rest = (rest * 2).min(REST_MAX);
+        }
+    }
+
+    async fn fill(&mut self) -> Result<std::convert::Infallible, Halt> {
+        let mut work = Some(self.open().await?);
+        loop {
+            let mut now = work.take().ok_or_else(|| Halt::Anew("lost".to_owned()))?;
+            let is_through = self.turn(&mut now).await?;
+            let now = self.settle(now, is_through).await?;
+            if self.stop.is_cancelled() {
+                self.end(now).await?;
+                return Err(Halt::Stopped);
+            }
+            if is_through {
+                let stop = self.stop.clone();
+                stop.run_until_cancelled(self.wait(&now)).await;
+            }
+            work = Some(now);
+        }
+    }
+
+    async fn open(&mut self) -> Result<Work, Halt> {
+        let (folder, definition) = (self.folder.clone(), self.definition.clone());
+        let partitions = self.tables.search_source();
+        let history = partitions.history();
+        let opened = blocking(move || Index::open(&folder, &definition, history)).await?;
+        let (index, place) = opened;
+        let map = partitions.map();
+        let is_new = place.is_none();
+        let place = match place {
+            Some(place) if place.fits(&map) => place,
+            Some(_) => return Err(Halt::Anew("its partitions are gone".to_owned())),
+            None if index.searcher().num_docs() > 0 => {
+                return Err(Halt::Anew(
+                    "it is of another directory or format".to_owned(),
+                ));
+            }
+            None => Place::begin(self.definition.id, history, &map),
+        };
+        let now = Instant::now();
+        let work = Work {
+            kept: place.clone(),
+            index,
+            place,
+            committed: now,
+            written: now,
+            next_page: now,
+        };
+        if !is_new {
+            self.hold(&work.place);
+        }
+        Ok(work)
+    }
+
+    /// Commits what is due, and shows it.
+    async fn settle(&mut self, mut work: Work, is_through: bool) -> Result<Work, Halt> {
+        let is_asked = self.asked.has_changed().unwrap_or(false);
+        let since = work.committed.elapsed();
+        let is_asked_for = is_asked && is_through && since >= COMMIT_PAUSE;
+        let is_due = work.index.is_changed() && (since >= COMMIT_EVERY || is_asked_for);
+        let is_moved = work.place != work.kept && since >= PLACE_EVERY;
+        if is_due || is_moved {
+            work = blocking(move || {
+                work.index.commit(&work.place)?;
+                Ok(work)
+            })
+            .await?;
+            work.kept = work.place.clone();
+            work.committed = Instant::now();
+            self.hold(&work.kept);
+        }
+        if !work.index.is_changed() {
+            if is_through && is_asked {
+                self.asked.borrow_and_update();
+            }
+            let shown = Shown {
+                searcher: work.index.searcher(),
+                layout: Arc::clone(&work.index.layout),
+                place: work.place.clone(),
+                current_ms: self.tables.search_ms(),
+            };
+            self.seen.send_replace(Arc::new(Seen(Some(shown))));
+            if work.written.elapsed() >= IDLE {
+                work = blocking(move || {
+                    work.index.rest()?;
+                    Ok(work)
+                })
+                .await?;
+            }
+        }
+        Ok(work)
+    }
+
+    /// Commits what is not committed, and lets go of the files.
+    async fn end(&self, mut work: Work) -> Result<(), Halt> {
+        blocking(move || {
+            if work.index.is_changed() {
+                work.index.commit(&work.place)?;
+            }
+            work.index.rest()
+        })
+        .await
+    }
+
+    /// Waits until something has happened: in a log, a map, or a search.
+    async fn wait(&mut self, work: &Work) {
+        let partitions = self.tables.search_source();
+        let mut maps = partitions.watch();
+        maps.mark_unchanged();
+        let past = work.place.positions().into_iter();
+        let past = past.map(|(id, at)| partitions.tail(id).past(at).boxed());
+        let news = async {
+            // A log that has ended tells of it at once and for ever: the map decides then.
+            if !select_all(past).await.0 {
+                sleep(REST_MIN).await;
+            }
+        };
+        if work.index.is_changed() && self.asked.has_changed().unwrap_or(false) {
+            // All that ask until then share a commit.
+            tokio::time::sleep_until(work.committed + COMMIT_PAUSE).await;
+            return;
+        }
+        let longest = match work.index.is_changed() {
+            true => COMMIT_EVERY.saturating_sub(work.committed.elapsed()),
+            false => COMMIT_EVERY,
+        };
+        let any = async {
+            tokio::select! {
+                () = news => {}
+                _ = maps.changed() => {}
+                _ = self.asked.changed() => self.asked.mark_changed(),
+            }
+        };
+        let _ = timeout(longest.max(Duration::from_millis(1)), any).await;
+    }
+
+    /// Says what is still needed of the logs.
+    fn hold(&self, place: &Place) {
+        let positions = place.positions();
+        self.tables
+            .set_search_place(self.definition.id, Some(positions));
+    }
+}
+
+/// Runs a step of the engine where it may block. One that panics leaves the index to be made anew.
+async fn blocking<R: Send + 'static>(
+    work: impl FnOnce() -> Result<R, Broken> + Send + 'static,
+) -> Result<R, Halt> {
+    match spawn_blocking(work).await {
+        Ok(done) => Ok(done?),
+        Err(error) => Err(Halt::Anew(format!("a step of it failed: {error}"))),
+    }
+}

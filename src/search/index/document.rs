@@ -1,0 +1,165 @@
+//! From a row to the engine's document of it.
+//!
+//! Owns: which values a field takes. Promises: a value that does not fit leaves its field out, and the row is there all
+//! the same; what a document has follows from the row alone. Must not: write.
+
+use tantivy::TantivyDocument;
+use tantivy::tokenizer::{PreTokenizedString, Token};
+
+use tideline_model::search::{FieldType, Point, StoredPoint};
+use tideline_model::{FoundRow, KeyColumn, ValueRef};
+
+use super::layout::{Layout, Placed};
+use crate::analyze::words;
+
+/// A longer text is no keyword.
+const KEYWORD_BYTES_MAX: usize = 4 << 10;
+/// A longer text is not taken apart.
+const TEXT_BYTES_MAX: usize = 2 << 20;
+/// Elements of a list beyond these are left out.
+const ELEMENTS_MAX: usize = 256;
+
+/// A value of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Item {
+    Integer(i64),
+    Double(f64),
+    Boolean(bool),
+    Text(String),
+    Point(StoredPoint),
+}
+
+impl Layout {
+    /// The document of a row with this encoded key.
+    pub(crate) fn document(
+        &self,
+        columns: &[KeyColumn],
+        key: &[u8],
+        row: &FoundRow,
+    ) -> TantivyDocument {
+        let mut document = TantivyDocument::new();
+        document.add_bytes(self.key, key);
+        let newest = row.cells.iter().map(|cell| cell.version).max();
+        document.add_i64(self.version, newest.unwrap_or(i64::MAX));
+        for placed in &self.fields {
+            let Some(items) = placed.items(columns, row) else {
+                continue;
+            };
+            document.add_text(self.has, &placed.number);
+            let Some(at) = placed.at else { continue };
+            for item in items {
+                match item {
+                    Item::Integer(number) => document.add_i64(at, number),
+                    Item::Double(number) => document.add_f64(at, number),
+                    Item::Boolean(flag) => document.add_bool(at, flag),
+                    Item::Point(StoredPoint(steps)) => document.add_u64(at, steps),
+                    Item::Text(text) if placed.field.kind == FieldType::Text => {
+                        document.add_pre_tokenized_text(at, tokens(placed, text));
+                    }
+                    Item::Text(text) => document.add_text(at, text),
+                }
+            }
+        }
+        document
+    }
+}
+
+impl Placed {
+    /// The values of a row's field; `None` = it has none.
+    pub(crate) fn items(&self, columns: &[KeyColumn], row: &FoundRow) -> Option<Vec<Item>> {
+        let value = value(columns, row, self.field.column())?;
+        if self.field.kind == FieldType::Nested || self.field.kind == FieldType::Vector {
+            return matches!(value, ValueRef::String(_) | ValueRef::Binary(_)).then(Vec::new);
+        }
+        if !self.field.is_array {
+            return Some(vec![self.item(value)?]);
+        }
+        let (ValueRef::String(text) | ValueRef::Json(text)) = value else {
+            return None;
+        };
+        let list: Vec<serde_json::Value> = serde_json::from_str(text).ok()?;
+        let items = list.iter().take(ELEMENTS_MAX);
+        // One element that does not fit leaves out the field: rather no value than half of them.
+        let items: Vec<Item> = items.map(|one| self.element(one)).collect::<Option<_>>()?;
+        (!items.is_empty()).then_some(items)
+    }
+
+    fn element(&self, element: &serde_json::Value) -> Option<Item> {
+        match element {
+            serde_json::Value::String(text) => self.item(ValueRef::String(text)),
+            serde_json::Value::Bool(flag) => self.item(ValueRef::Boolean(*flag)),
+            serde_json::Value::Number(number) => match (number.as_i64(), self.field.kind) {
+                (_, FieldType::Double) => self.item(ValueRef::Double(number.as_f64()?)),
+                (Some(number), _) => self.item(ValueRef::Integer(number)),
+                (None, _) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A value as one of the field's type.
+    pub(crate) fn item(&self, value: ValueRef<'_>) -> Option<Item> {
+        let is_virtual = self.field.source.is_some();
+        Some(match (self.field.kind, value) {
+            (FieldType::Long, ValueRef::Integer(number)) => Item::Integer(number),
+            (FieldType::Double, ValueRef::Double(number)) if !number.is_nan() => {
+                Item::Double(number)
+            }
+            (FieldType::Boolean, ValueRef::Boolean(flag)) => Item::Boolean(flag),
+            (FieldType::Date, ValueRef::Integer(number)) => {
+                Item::Integer(self.formats.of_integer(number)?)
+            }
+            (FieldType::Date, ValueRef::String(text)) => Item::Integer(self.formats.read(text)?),
+            (FieldType::GeoPoint, ValueRef::String(text)) => {
+                Item::Point(Point::parse(text).ok()?.into())
+            }
+            (kind, ValueRef::String(text) | ValueRef::Json(text)) if kind.is_keyword() => {
+                (text.len() <= KEYWORD_BYTES_MAX).then(|| Item::Text(text.to_owned()))?
+            }
+            (FieldType::Text, ValueRef::String(text) | ValueRef::Json(text)) => {
+                (text.len() <= TEXT_BYTES_MAX).then(|| Item::Text(text.to_owned()))?
+            }
+            // A field of its own may have another type than its column.
+            (FieldType::Long, ValueRef::String(text)) if is_virtual => {
+                Item::Integer(text.trim().parse().ok()?)
+            }
+            (FieldType::Double, ValueRef::String(text)) if is_virtual => {
+                let number: f64 = text.trim().parse().ok()?;
+                (!number.is_nan()).then_some(Item::Double(number))?
+            }
+            (kind, ValueRef::Integer(number)) if is_virtual && kind.is_keyword() => {
+                Item::Text(number.to_string())
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// The newest value of a column, of the key or not.
+fn value<'r>(columns: &[KeyColumn], row: &'r FoundRow, name: &str) -> Option<ValueRef<'r>> {
+    let mut key = columns.iter().zip(&row.key);
+    if let Some((_, value)) = key.find(|(column, _)| column.name == name) {
+        return value.as_value();
+    }
+    // Columns are in order, versions newest first.
+    let at = row.cells.partition_point(|cell| *cell.name < *name);
+    let cell = row.cells.get(at).filter(|cell| cell.name == name)?;
+    Some((&cell.value).into())
+}
+
+fn tokens(placed: &Placed, text: String) -> PreTokenizedString {
+    let words = words(&placed.analyzer, &text).into_iter();
+    let tokens = words.map(|word| Token {
+        offset_from: 0,
+        offset_to: 0,
+        position: word.place,
+        text: word.text,
+        position_length: 1,
+    });
+    let tokens = tokens.collect();
+    // The text itself is kept nowhere.
+    PreTokenizedString {
+        text: String::new(),
+        tokens,
+    }
+}

@@ -1,0 +1,188 @@
+//! One search index on disk.
+//!
+//! Owns: its folder, its writer and its commits. Promises: a commit has the documents and the place that speaks of them,
+//! both or neither; after an error it is not used again but opened anew, from its last commit on. Must not: know where
+//! rows come from. Blocks on the disk.
+
+pub(crate) mod document;
+pub(crate) mod layout;
+pub(crate) mod place;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tantivy::directory::MmapDirectory;
+use tantivy::merge_policy::LogMergePolicy;
+use tantivy::{Index as Engine, IndexReader, IndexWriter, ReloadPolicy, Searcher, TantivyError};
+
+use tideline_base::disk;
+use tideline_base::ids::HistoryId;
+use tideline_model::search::SearchIndex;
+use tideline_model::{FoundRow, KeyColumn};
+
+use crate::query::term_of_key;
+use layout::Layout;
+use place::Place;
+
+/// Memory of a writer before it writes a segment.
+const ARENA_BYTES: usize = 32 << 20;
+/// Segments with so large a part of deleted documents are merged.
+const DELETED_MAX: f32 = 0.3;
+
+/// Why an index can't go on.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// There is no room on the disk, or another writer has not let go yet: it goes on later, from its last commit.
+    Later(String),
+    /// Anything else: it is made anew.
+    Damaged(String),
+}
+
+/// An open index.
+pub(crate) struct Index {
+    pub(crate) layout: Arc<Layout>,
+    engine: Engine,
+    reader: IndexReader,
+    /// Open while there is something to write.
+    writer: Option<IndexWriter>,
+    /// Documents were written or deleted since the last commit.
+    is_changed: bool,
+    folder: PathBuf,
+}
+
+/// A row, by its encoded key; `None` = there is none any more.
+pub(crate) type Put = (Vec<u8>, Option<FoundRow>);
+
+impl Index {
+    /// Opens the index in a folder, or makes it; with the place of its last commit, if that is of this index.
+    pub(crate) fn open(
+        folder: &Path,
+        definition: &SearchIndex,
+        history: HistoryId,
+    ) -> Result<(Index, Option<Place>), Broken> {
+        let layout = Arc::new(Layout::new(&definition.schema));
+        let broken = |error: TantivyError| why(folder, error);
+        fs::create_dir_all(folder).map_err(|error| why(folder, error.into()))?;
+        let directory = MmapDirectory::open(folder).map_err(|error| broken(error.into()))?;
+        let engine = Engine::open_or_create(directory, layout.engine.clone()).map_err(broken)?;
+        let payload = engine.load_metas().map_err(broken)?.payload;
+        let place = payload.and_then(|payload| Place::read(&payload, definition.id, history));
+        let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual);
+        let reader = reader.try_into().map_err(broken)?;
+        let index = Index {
+            layout,
+            engine,
+            reader,
+            writer: None,
+            is_changed: false,
+            folder: folder.to_owned(),
+        };
+        Ok((index, place))
+    }
+
+    /// Puts rows in as they are now, in the place of what it had of them.
+    pub(crate) fn put(&mut self, columns: &[KeyColumn], rows: &[Put]) -> Result<(), Broken> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let layout = Arc::clone(&self.layout);
+        self.is_changed = true;
+        let writer = self.writer()?;
+        for (key, row) in rows {
+            writer.delete_term(term_of_key(&layout, key));
+            if let Some(row) = row {
+                let document = layout.document(columns, key, row);
+                let added = writer.add_document(document);
+                if let Err(error) = added {
+                    return Err(why(&self.folder, error));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is something that no commit has.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// Commits what was put, and how far the index has come with it. What is committed is found.
+    pub(crate) fn commit(&mut self, place: &Place) -> Result<(), Broken> {
+        let payload = place.payload();
+        let writer = self.writer()?;
+        let mut commit = || {
+            let mut prepared = writer.prepare_commit()?;
+            prepared.set_payload(&payload);
+            prepared.commit()
+        };
+        let done = commit().and_then(|_| self.reader.reload());
+        done.map_err(|error| why(&self.folder, error))?;
+        self.is_changed = false;
+        Ok(())
+    }
+
+    /// Lets go of the writer, whose merges end first.
+    pub(crate) fn rest(&mut self) -> Result<(), Broken> {
+        match self.writer.take() {
+            Some(writer) => writer
+                .wait_merging_threads()
+                .map_err(|error| why(&self.folder, error)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is found now.
+    pub(crate) fn searcher(&self) -> Searcher {
+        self.reader.searcher()
+    }
+
+    fn writer(&mut self) -> Result<&mut IndexWriter, Broken> {
+        if self.writer.is_none() {
+            let writer = self.engine.writer_with_num_threads(1, ARENA_BYTES);
+            let writer: IndexWriter = writer.map_err(|error| why(&self.folder, error))?;
+            let mut policy = LogMergePolicy::default();
+            policy.set_del_docs_ratio_before_merge(DELETED_MAX);
+            writer.set_merge_policy(Box::new(policy));
+            self.writer = Some(writer);
+        }
+        let Some(writer) = &mut self.writer else {
+            return Err(Broken::Damaged("no writer".to_owned()));
+        };
+        Ok(writer)
+    }
+}
+
+/// Removes the files of an index.
+pub(crate) fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Bytes of the files in a folder.
+pub(crate) fn bytes_in(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let sizes = entries.filter_map(|entry| Some(entry.metadata().ok()?.len()));
+    sizes.sum()
+}
+
+fn why(folder: &Path, error: TantivyError) -> Broken {
+    let text = error.to_string();
+    let left = || disk::left(folder, 0);
+    let is_later = match &error {
+        TantivyError::LockFailure(..) => true,
+        TantivyError::IoError(error) => disk::is_full(error, left),
+        // Threads of the engine tell of their end, not of its reason.
+        _ => left().is_some_and(|left| left < LITTLE_BYTES),
+    };
+    match is_later {
+        true => Broken::Later(text),
+        false => Broken::Damaged(text),
+    }
+}
+
+/// With less room than this an error is taken for one of a full disk.
+const LITTLE_BYTES: u64 = 32 << 20;

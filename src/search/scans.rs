@@ -1,0 +1,100 @@
+//! The sessions of scans: what was found at the first step stays until the last one.
+//!
+//! Owns: a snapshot of its index for each session. Promises: so many are kept for an index and in all; one that nobody
+//! goes on with expires. Must not: know what is scanned.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tantivy::Searcher;
+
+use tideline_base::ids::TableId;
+use tideline_model::Error;
+use tideline_model::search::InvalidSearch;
+
+/// Sessions of one index, and of all.
+const OF_INDEX_MAX: usize = 10;
+const ALL_MAX: usize = 100;
+/// A session that no step has begun yet.
+const ALIVE: Duration = Duration::from_secs(60);
+
+/// See the top.
+#[derive(Default)]
+pub(crate) struct Scans {
+    sessions: Mutex<Sessions>,
+}
+
+#[derive(Default)]
+struct Sessions {
+    /// Of the newest one.
+    number: u64,
+    by_id: BTreeMap<Vec<u8>, Session>,
+}
+
+struct Session {
+    index: TableId,
+    searcher: Option<Searcher>,
+    until: Instant,
+}
+
+impl Scans {
+    /// Begins a session.
+    pub(crate) fn begin(&self, index: TableId) -> Result<Vec<u8>, Error> {
+        let mut sessions = self.lock();
+        let of_index = sessions.by_id.values();
+        let of_index = of_index.filter(|session| session.index == index).count();
+        if of_index >= OF_INDEX_MAX || sessions.by_id.len() >= ALL_MAX {
+            return Err(Error::Busy);
+        }
+        sessions.number += 1;
+        let id = format!("{}-{}", random(), sessions.number).into_bytes();
+        let session = Session {
+            index,
+            searcher: None,
+            until: Instant::now() + ALIVE,
+        };
+        sessions.by_id.insert(id.clone(), session);
+        Ok(id)
+    }
+
+    /// What a session has found before, if it has; it lives on for so long.
+    pub(crate) fn step(
+        &self,
+        id: &[u8],
+        index: TableId,
+        alive: Duration,
+    ) -> Result<Option<Searcher>, Error> {
+        let mut sessions = self.lock();
+        let session = sessions.by_id.get_mut(id);
+        let session = session.filter(|session| session.index == index);
+        let session = session.ok_or(Error::Search(InvalidSearch::Session))?;
+        session.until = Instant::now() + alive;
+        Ok(session.searcher.clone())
+    }
+
+    /// Keeps what the first step of a session reads.
+    pub(crate) fn keep(&self, id: &[u8], searcher: Searcher) {
+        if let Some(session) = self.lock().by_id.get_mut(id) {
+            session.searcher = Some(searcher);
+        }
+    }
+
+    /// Ends a session.
+    pub(crate) fn end(&self, id: &[u8]) {
+        self.lock().by_id.remove(id);
+    }
+
+    /// Without those that have expired.
+    fn lock(&self) -> MutexGuard<'_, Sessions> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        sessions.by_id.retain(|_, session| session.until > now);
+        sessions
+    }
+}
+
+/// Not to be guessed, nor met again after a restart.
+fn random() -> String {
+    tideline_base::ids::HistoryId::random().to_string()
+}

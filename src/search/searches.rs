@@ -1,0 +1,310 @@
+//! The search indexes of a data directory, as a gateway calls them.
+//!
+//! Owns: [`Searches`]: which indexes are filled, and the calls on them. Promises: an index that a definition names is
+//! filled, one that none names is removed; a search waits for what was answered before it, at most as long as its caller
+//! does; so many run at a time, and so many more wait. Must not: know a wire.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use tideline_base::ids::TableId;
+use tideline_model::Error;
+use tideline_model::search::{InvalidSearch, SearchIndex};
+use tideline_table::{Table, Tables};
+
+use crate::follow::{Follower, Pace, Seen};
+use crate::index::{bytes_in, remove};
+use crate::scans::Scans;
+
+/// What operators set.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether a search waits for what was answered before it.
+    pub waits: bool,
+    /// Rows a second that are brought into an index of those that were there; 0 = as fast as it goes.
+    pub build_rows_per_second: u64,
+    /// Bytes of log that are kept for an index at most.
+    pub log_bytes_max: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            waits: true,
+            build_rows_per_second: 20_000,
+            log_bytes_max: 1 << 30,
+        }
+    }
+}
+
+/// How an index is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether rows that were there before it are still brought in.
+    pub is_building: bool,
+    /// It has everything that was written before this time, ms since 1970.
+    pub current_ms: u64,
+    /// How many rows it has.
+    pub rows: u64,
+    /// What its files take.
+    pub bytes: u64,
+}
+
+/// See the top. Cheap to clone.
+#[derive(Clone)]
+pub struct Searches {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) tables: Tables,
+    pub(crate) options: Options,
+    pub(crate) scans: Scans,
+    folder: PathBuf,
+    running: Mutex<BTreeMap<TableId, Arc<Running>>>,
+    /// Searches that run.
+    turns: Arc<Semaphore>,
+    /// These and those that wait.
+    present: AtomicUsize,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// An index that is filled.
+pub(crate) struct Running {
+    pub(crate) seen: watch::Receiver<Arc<Seen>>,
+    asked: watch::Sender<u64>,
+    folder: PathBuf,
+    stop: CancellationToken,
+}
+
+impl Running {
+    /// Asks for everything that is in the logs now.
+    pub(crate) fn ask(&self) {
+        self.asked.send_modify(|count| *count += 1);
+    }
+}
+
+/// The folder of all indexes in a data directory.
+const FOLDER: &str = "search";
+/// Searches that wait for their turn.
+const WAITING_MAX: usize = 256;
+/// How long after one look at the definitions the next one comes, if nothing has changed.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+impl Searches {
+    /// Starts to fill the indexes of a data directory's tables on the current runtime.
+    #[must_use]
+    pub fn start(data: &Path, tables: &Tables, options: Options, tasks: &TaskTracker) -> Searches {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let searches = Searches {
+            inner: Arc::new(Inner {
+                tables: tables.clone(),
+                options,
+                scans: Scans::default(),
+                folder: data.join(FOLDER),
+                running: Mutex::default(),
+                turns: Arc::new(Semaphore::new(processors)),
+                present: AtomicUsize::new(0),
+                tasks: tasks.clone(),
+                stop: CancellationToken::new(),
+            }),
+        };
+        let (all, stop) = (searches.clone(), searches.inner.stop.clone());
+        tasks.spawn(async move { stop.run_until_cancelled(all.look()).await });
+        searches
+    }
+
+    /// Ends the tasks, which commit first; the next start goes on from there.
+    pub fn stop(&self) {
+        self.inner.stop.cancel();
+    }
+
+    /// The definition of an index of a table.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn definition<'t>(&self, table: &'t Table, name: &str) -> Result<&'t SearchIndex, Error> {
+        let mut indexes = table.search_indexes.iter();
+        let found = indexes.find(|index| index.name == name);
+        found.ok_or_else(|| Error::Search(InvalidSearch::NoIndex(name.to_owned())))
+    }
+
+    /// How an index is.
+    pub async fn standing(&self, index: TableId) -> Standing {
+        let Some(running) = self.running(index) else {
+            let is_building = true;
+            return Standing {
+                is_building,
+                ..Standing::default()
+            };
+        };
+        running.ask();
+        let seen = Arc::clone(&running.seen.borrow());
+        let folder = running.folder.clone();
+        let bytes = spawn_blocking(move || bytes_in(&folder)).await.unwrap_or(0);
+        seen.0.as_ref().map_or(
+            Standing {
+                is_building: true,
+                bytes,
+                ..Standing::default()
+            },
+            |shown| Standing {
+                is_building: shown.place.is_building(),
+                current_ms: shown.current_ms,
+                rows: shown.searcher.num_docs(),
+                bytes,
+            },
+        )
+    }
+
+    pub(crate) fn running(&self, index: TableId) -> Option<Arc<Running>> {
+        self.inner.lock().get(&index).cloned()
+    }
+
+    /// Runs a search when it is its turn, on a thread that may block.
+    pub(crate) async fn run<R: Send + 'static>(
+        &self,
+        search: impl FnOnce() -> tantivy::Result<R> + Send + 'static,
+    ) -> Result<R, Error> {
+        let inner = &self.inner;
+        let _present = Present::new(inner).ok_or(Error::Busy)?;
+        let turn = Arc::clone(&inner.turns).acquire_owned().await;
+        let done = spawn_blocking(move || {
+            // To the end also if the caller goes away meanwhile.
+            let _turn = turn;
+            search()
+        });
+        match done.await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(error)) => Err(Error::Unavailable(format!("a search failed: {error}"))),
+            Err(error) => Err(Error::Unavailable(format!("a search failed: {error}"))),
+        }
+    }
+
+    /// Looks at the definitions whenever they may have changed, for ever.
+    async fn look(&self) {
+        loop {
+            match self.settle().await {
+                Ok(()) => {}
+                Err(error) => {
+                    tracing::warn!(?error, "search indexes can't be looked at; tried again")
+                }
+            }
+            let changed = self.inner.tables.search_indexes_change();
+            let longest = match self.inner.lock().is_empty() {
+                true => LOOK_EVERY,
+                false => LOOK_EVERY / 10,
+            };
+            let _ = tokio::time::timeout(longest, changed).await;
+        }
+    }
+
+    /// Fills what definitions name, removes what none names, and holds the logs for what is filled.
+    async fn settle(&self) -> Result<(), Error> {
+        let tables = self.inner.tables.searched().await?;
+        let named = tables.iter().flat_map(|table| {
+            let indexes = table.search_indexes.iter();
+            indexes.map(|index| (index.id, (Arc::clone(table), index.clone())))
+        });
+        let mut named: BTreeMap<TableId, (Arc<Table>, SearchIndex)> = named.collect();
+        let mut gone = Vec::new();
+        self.inner.lock().retain(|id, running| {
+            let stays = named.remove(id).is_some();
+            if !stays {
+                running.stop.cancel();
+                gone.push(*id);
+            }
+            stays
+        });
+        for id in gone {
+            self.inner.tables.set_search_place(id, None);
+        }
+        for (id, (table, definition)) in named {
+            let running = self.fill(table, definition);
+            self.inner.lock().insert(id, Arc::new(running));
+        }
+        self.sweep().await;
+        let bytes_max = self.inner.options.log_bytes_max;
+        self.inner.tables.hold_for_search(bytes_max).await
+    }
+
+    fn fill(&self, table: Arc<Table>, definition: SearchIndex) -> Running {
+        let folder = self.inner.folder.join(definition.id.0.to_string());
+        let (shows, seen) = watch::channel(Arc::<Seen>::default());
+        let (asked, asks) = watch::channel(0);
+        let stop = self.inner.stop.child_token();
+        let follower = Follower {
+            tables: self.inner.tables.clone(),
+            table,
+            definition,
+            folder: folder.clone(),
+            pace: Pace {
+                build_rows_per_second: self.inner.options.build_rows_per_second,
+            },
+            seen: shows,
+            asked: asks,
+            stop: stop.clone(),
+        };
+        self.inner.tasks.spawn(follower.run());
+        Running {
+            seen,
+            asked,
+            folder,
+            stop,
+        }
+    }
+
+    /// Removes the files of indexes that no definition names.
+    async fn sweep(&self) {
+        let folder = self.inner.folder.clone();
+        let kept: Vec<String> = {
+            let running = self.inner.lock();
+            running.keys().map(|id| id.0.to_string()).collect()
+        };
+        let sweep = move || {
+            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            for entry in entries {
+                let name = entry.file_name();
+                if kept.iter().any(|kept| name == **kept) {
+                    continue;
+                }
+                if let Err(error) = remove(&entry.path()) {
+                    tracing::warn!(%error, "files of a search index that is gone can't be removed");
+                }
+            }
+        };
+        let _ = spawn_blocking(sweep).await;
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TableId, Arc<Running>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A search that runs or waits.
+struct Present<'i>(&'i Inner);
+
+impl<'i> Present<'i> {
+    fn new(inner: &'i Inner) -> Option<Present<'i>> {
+        let present = Present(inner);
+        let before = inner.present.fetch_add(1, Ordering::Relaxed);
+        (before < WAITING_MAX).then_some(present)
+    }
+}
+
+impl Drop for Present<'_> {
+    fn drop(&mut self) {
+        self.0.present.fetch_sub(1, Ordering::Relaxed);
+    }
+}

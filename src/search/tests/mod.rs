@@ -1,0 +1,8 @@
+//! Tests of search indexes over real tables and logs.
+//!
+//! Owns: what they share. Must not: be in a build that is not a test.
+
+mod bed;
+mod plain;
+mod random;
+mod searches;

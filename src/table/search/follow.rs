@@ -1,0 +1,152 @@
+//! What a follower of a table's rows reads: which rows a partition's log says have changed, and rows as they are now.
+//!
+//! Owns: the two reads. Promises: a row that is read after a change was read is as of that change or a later one, also
+//! where its partition has been split or merged meanwhile. Must not: keep a place; the follower does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tideline_base::ids::{PartitionId, Position};
+use tideline_model::{Asking, Error, KeyValue, RowSink, Selection};
+use tideline_store::partition::{Partitions, View};
+
+use crate::access::damaged;
+use crate::format::primary_key::key_of;
+use crate::schema::Table;
+use crate::tables::Tables;
+use crate::virtual_table::Touched;
+
+/// Which rows have changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangedRows {
+    /// Their keys, each once.
+    pub keys: BTreeSet<Vec<KeyValue>>,
+    /// Rows with the same first value and a lower key are gone.
+    pub below: BTreeSet<Vec<KeyValue>>,
+    /// Up to which position.
+    pub position: Position,
+    /// Whether there is nothing behind it.
+    pub is_last: bool,
+}
+
+/// A row as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowNow<Rows> {
+    /// Its key.
+    pub key: Vec<KeyValue>,
+    /// What of it was asked for; `None` = there is no such row.
+    pub row: Option<Rows>,
+}
+
+/// Rows of one read.
+const ROWS_AT_ONCE: usize = 256;
+
+impl Tables {
+    /// The partitions whose logs followers read.
+    #[must_use]
+    pub fn search_source(&self) -> &Partitions {
+        self.partitions()
+    }
+
+    /// The time, ms since 1970.
+    #[must_use]
+    pub fn search_ms(&self) -> u64 {
+        self.now_ms().cast_unsigned()
+    }
+
+    /// Which rows of a table the batches of a log behind a position have changed; about so many bytes of the log.
+    ///
+    /// # Errors
+    /// `StreamTrimmed`: the log does not have all of that any more.
+    pub async fn changed_rows(
+        &self,
+        table: &Arc<Table>,
+        partition: PartitionId,
+        behind: Position,
+        bytes_max: usize,
+    ) -> Result<ChangedRows, Error> {
+        let Some(log) = self.partitions().log(partition) else {
+            return Err(Error::StreamTrimmed);
+        };
+        let table = Arc::clone(table);
+        let read = move || {
+            let end = log.position();
+            let mut changed = ChangedRows {
+                position: behind,
+                is_last: behind >= end,
+                ..ChangedRows::default()
+            };
+            if changed.is_last {
+                return Ok(Ok(changed));
+            }
+            if log.first() > behind.next() {
+                return Ok(Err(Error::StreamTrimmed));
+            }
+            for batch in log.batches(behind, bytes_max)? {
+                for touched in table.touched(&batch)? {
+                    match touched {
+                        Touched::Row(key) => changed.keys.insert(key),
+                        Touched::Below(key) => changed.below.insert(key),
+                    };
+                }
+                changed.position = batch.position;
+            }
+            changed.is_last = changed.position >= end;
+            Ok(Ok(changed))
+        };
+        self.partitions().read_logs(read).await?
+    }
+
+    /// Rows as they are now, in any order: what is selected of each, by its own.
+    pub async fn rows_now<Rows: RowSink>(
+        &self,
+        table: &Arc<Table>,
+        keys: impl IntoIterator<Item = Vec<KeyValue>>,
+        selection: &Selection,
+    ) -> Result<Vec<RowNow<Rows>>, Error> {
+        let mut by_partition: BTreeMap<PartitionId, Vec<Vec<KeyValue>>> = BTreeMap::new();
+        for key in keys {
+            let partition = self.place(table, &key);
+            by_partition.entry(partition).or_default().push(key);
+        }
+        let mut rows = Vec::new();
+        for (partition, keys) in by_partition {
+            for keys in keys.chunks(ROWS_AT_ONCE) {
+                let (keys, table) = (keys.to_vec(), Arc::clone(table));
+                let (selection, now) = (selection.clone(), self.now_ms());
+                let read = move |view: &View, asking: &Asking<'_>| {
+                    let row =
+                        |key: &Vec<KeyValue>| now_of(&table, view, key, (&selection, now), asking);
+                    keys.iter().map(row).collect::<Result<Vec<_>, _>>()
+                };
+                rows.extend(self.read_rows(partition, &self.effort(), read).await?);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn now_of<Rows: RowSink>(
+    table: &Table,
+    view: &View,
+    key: &[KeyValue],
+    (selection, now_ms): (&Selection, i64),
+    asking: &Asking<'_>,
+) -> Result<RowNow<Rows>, Error> {
+    let mut found = RowNow {
+        key: key.to_vec(),
+        row: None,
+    };
+    let columns = selection.named_columns(&table.primary_key);
+    if let Some(value) = table.row(view, key, columns.as_deref())? {
+        let judged = table.judge(&value, now_ms);
+        let judged = judged
+            .map_err(|_| damaged(key_of(table.id, key).as_bytes(), "not a row of a table"))?;
+        if let Some(judged) = judged {
+            let mut rows = Rows::default();
+            selection.give(table, key, judged.living, asking, &mut rows)?;
+            found.row = Some(rows);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,153 @@
+//! Orders of searches and indexes, each way.
+//!
+//! Owns: the messages of sorters. Must not: know which fields can be sorted by.
+
+use bytes::Bytes;
+
+use super::super::failure::Failure;
+use super::super::plainbuffer::{Variant, decode_variant};
+use super::super::proto;
+use super::super::request::table::missing;
+use tideline_model::Error;
+use tideline_model::search::{InvalidSearch, Missing, Point, Sort, SortMode, Sorter};
+
+/// Sorters of one order, and points of one sorter.
+const SORTERS_MAX: usize = 32;
+const POINTS_MAX: usize = 100;
+
+/// The order that a message gives.
+pub(super) fn sort(message: proto::Sort) -> Result<Sort, Failure> {
+    if message.sorter.len() > SORTERS_MAX {
+        let most = i64::try_from(SORTERS_MAX).unwrap_or(i64::MAX);
+        return Err(Error::Search(InvalidSearch::Range("sorters", 0, most)).into());
+    }
+    let sorters = message.sorter.into_iter().map(sorter);
+    Ok(Sort {
+        sorters: sorters.collect::<Result<_, _>>()?,
+        keys_last: !message.disable_default_pk_sorter.unwrap_or(false),
+    })
+}
+
+fn sorter(message: proto::Sorter) -> Result<Sorter, Failure> {
+    let unsupported = |what| Failure::from(Error::Search(InvalidSearch::Unsupported(what)));
+    if let Some(by) = message.field_sort {
+        let (is_desc, mode) = (is_desc(by.order()), by.mode.map(|_| mode(by.mode())));
+        if by.nested_filter.is_some_and(|filter| !filter.is_empty()) {
+            return Err(unsupported("sort with nested_filter"));
+        }
+        if by.missing_field.is_some_and(|field| !field.is_empty()) {
+            return Err(unsupported("sort with missing_field"));
+        }
+        let name = by.field_name.ok_or_else(missing)?;
+        let missing = match &by.missing_value {
+            Some(value) if !value.is_empty() => missing_value(value, &name)?,
+            _ => Missing::Last,
+        };
+        return Ok(Sorter::Field {
+            name,
+            is_desc,
+            mode,
+            missing,
+        });
+    }
+    if let Some(by) = message.geo_distance_sort {
+        let (is_desc, mode) = (is_desc(by.order()), by.mode.map(|_| mode(by.mode())));
+        if by.nested_filter.is_some_and(|filter| !filter.is_empty()) {
+            return Err(unsupported("sort with nested_filter"));
+        }
+        let points = by.points.iter().map(|point| Point::parse(point));
+        let points = points.collect::<Result<Vec<_>, _>>();
+        let points = points.map_err(Error::Search)?;
+        if !(1..=POINTS_MAX).contains(&points.len()) {
+            let most = i64::try_from(POINTS_MAX).unwrap_or(i64::MAX);
+            return Err(Error::Search(InvalidSearch::Range("points", 1, most)).into());
+        }
+        return Ok(Sorter::Geo {
+            name: by.field_name.ok_or_else(missing)?,
+            points,
+            is_desc,
+            mode,
+        });
+    }
+    if let Some(by) = message.score_sort {
+        let order = by.order.map_or(proto::SortOrder::Desc, |_| by.order());
+        let is_desc = is_desc(order);
+        return Ok(Sorter::Score { is_desc });
+    }
+    if let Some(by) = message.pk_sort {
+        let is_desc = is_desc(by.order());
+        return Ok(Sorter::Key { is_desc });
+    }
+    let by = message.doc_sort.ok_or_else(missing)?;
+    let is_desc = is_desc(by.order());
+    Ok(Sorter::Doc { is_desc })
+}
+
+fn is_desc(order: proto::SortOrder) -> bool {
+    order == proto::SortOrder::Desc
+}
+
+fn mode(mode: proto::SortMode) -> SortMode {
+    match mode {
+        proto::SortMode::Min => SortMode::Min,
+        proto::SortMode::Max => SortMode::Max,
+        proto::SortMode::Avg => SortMode::Avg,
+    }
+}
+
+fn missing_value(value: &Bytes, field: &str) -> Result<Missing, Failure> {
+    Ok(match decode_variant(value, field)? {
+        Variant::Integer(number) => Missing::Integer(number),
+        Variant::Double(number) if !number.is_nan() => Missing::Double(number),
+        Variant::String(text) if text == "_first" => Missing::First,
+        Variant::String(text) if text == "_last" => Missing::Last,
+        Variant::String(text) => Missing::Text(text),
+        _ => return Err(Error::Search(InvalidSearch::Value(field.to_owned())).into()),
+    })
+}
+
+/// The order of an index as it is described.
+pub(super) fn sort_message(sorters: &[Sorter]) -> proto::Sort {
+    proto::Sort {
+        sorter: sorters.iter().filter_map(sorter_message).collect(),
+        disable_default_pk_sorter: None,
+    }
+}
+
+/// Of those that an index may have.
+fn sorter_message(sorter: &Sorter) -> Option<proto::Sorter> {
+    let order = |is_desc: bool| {
+        let order = match is_desc {
+            true => proto::SortOrder::Desc,
+            false => proto::SortOrder::Asc,
+        };
+        Some(order.into())
+    };
+    let mut message = proto::Sorter::default();
+    match sorter {
+        Sorter::Key { is_desc } => {
+            let order = order(*is_desc);
+            message.pk_sort = Some(proto::PrimaryKeySort { order });
+        }
+        Sorter::Field {
+            name,
+            is_desc,
+            mode,
+            ..
+        } => {
+            let mode = mode.map(|mode| match mode {
+                SortMode::Min => proto::SortMode::Min.into(),
+                SortMode::Max => proto::SortMode::Max.into(),
+                SortMode::Avg => proto::SortMode::Avg.into(),
+            });
+            message.field_sort = Some(proto::FieldSort {
+                field_name: Some(name.clone()),
+                order: order(*is_desc),
+                mode,
+                ..proto::FieldSort::default()
+            });
+        }
+        Sorter::Geo { .. } | Sorter::Score { .. } | Sorter::Doc { .. } => return None,
+    }
+    Some(message)
+}
