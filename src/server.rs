@@ -199,12 +199,13 @@ impl Server {
         show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
-            let tables = tables.clone();
+            let (tables, searches) = (tables.clone(), searches.clone());
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
             Arc::new(move || {
                 partitions.observe(clock.now_ms());
                 tables.observe();
+                searches.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
                 metrics.render()

@@ -65,6 +65,7 @@ impl Searches {
         search: Search,
     ) -> Result<Hits<Rows>, Error> {
         let index = self.definition(table, index)?;
+        let (began, figures) = (Instant::now(), &self.inner.figures);
         let selection = selection(table, index, &search.columns)?;
         if search.limit > LIMIT_OF_TABLE && !is_of_index(table, index, &search.columns) {
             let most = i64::try_from(LIMIT_OF_TABLE).unwrap_or(i64::MAX);
@@ -110,8 +111,12 @@ impl Searches {
         let (found, next) = self.found(checked, searcher).await?;
         let total = counts.then_some(found.count);
         let is_all = found.is_all && is_covered;
+        let rows = self.rows(table, found, &selection).await?;
+        figures.searches.increment(1);
+        figures.incomplete.increment(u64::from(!is_all));
+        figures.seconds.record(began.elapsed().as_secs_f64());
         Ok(Hits {
-            rows: self.rows(table, found, &selection).await?,
+            rows,
             total,
             is_all,
             next: next.filter(|_| goes_on),
@@ -172,6 +177,7 @@ impl Searches {
             scans.keep(session, searcher.clone());
         }
         let (found, _) = self.found(checked, searcher).await?;
+        self.inner.figures.searches.increment(1);
         if !found.is_all {
             return Err(Error::Busy);
         }

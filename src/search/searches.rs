@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use tideline_base::ids::TableId;
+use tideline_base::metrics;
 use tideline_model::Error;
 use tideline_model::search::{InvalidSearch, SearchIndex};
 use tideline_table::{Table, Tables};
@@ -76,6 +77,7 @@ pub(crate) struct Inner {
     present: AtomicUsize,
     tasks: TaskTracker,
     stop: CancellationToken,
+    pub(crate) figures: Arc<metrics::Search>,
 }
 
 /// An index that is filled.
@@ -84,6 +86,7 @@ pub(crate) struct Running {
     asked: watch::Sender<u64>,
     folder: PathBuf,
     stop: CancellationToken,
+    is_stuck: Arc<AtomicBool>,
 }
 
 impl Running {
@@ -116,6 +119,7 @@ impl Searches {
                 present: AtomicUsize::new(0),
                 tasks: tasks.clone(),
                 stop: CancellationToken::new(),
+                figures: Arc::new(tables.search_source().metrics().search()),
             }),
         };
         let (all, stop) = (searches.clone(), searches.inner.stop.clone());
@@ -190,6 +194,23 @@ impl Searches {
         }
     }
 
+    /// Brings the gauges up to date.
+    pub fn observe(&self) {
+        let running = self.inner.lock();
+        let count = |is: &dyn Fn(&Running) -> bool| running.values().filter(|one| is(one)).count();
+        let is_building = |one: &Running| {
+            let seen = one.seen.borrow();
+            seen.0
+                .as_ref()
+                .is_none_or(|shown| shown.place.is_building())
+        };
+        let is_stuck = |one: &Running| one.is_stuck.load(Ordering::Relaxed);
+        let figures = &self.inner.figures;
+        figures.indexes.count(running.len() as u64);
+        figures.building.count(count(&is_building) as u64);
+        figures.stuck.count(count(&is_stuck) as u64);
+    }
+
     /// Looks at the definitions whenever they may have changed, for ever.
     async fn look(&self) {
         loop {
@@ -242,6 +263,7 @@ impl Searches {
         let (shows, seen) = watch::channel(Arc::<Seen>::default());
         let (asked, asks) = watch::channel(0);
         let stop = self.inner.stop.child_token();
+        let is_stuck = Arc::new(AtomicBool::new(false));
         let follower = Follower {
             tables: self.inner.tables.clone(),
             table,
@@ -253,6 +275,8 @@ impl Searches {
             seen: shows,
             asked: asks,
             stop: stop.clone(),
+            figures: Arc::clone(&self.inner.figures),
+            is_stuck: Arc::clone(&is_stuck),
         };
         self.inner.tasks.spawn(follower.run());
         Running {
@@ -260,6 +284,7 @@ impl Searches {
             asked,
             folder,
             stop,
+            is_stuck,
         }
     }
 

@@ -12,6 +12,7 @@ mod turn;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -21,6 +22,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use tideline_base::metrics;
 use tideline_model::Error;
 use tideline_model::search::SearchIndex;
 use tideline_table::{Table, Tables};
@@ -48,6 +50,9 @@ pub(crate) struct Follower {
     /// How many searches have asked for news.
     pub(crate) asked: watch::Receiver<u64>,
     pub(crate) stop: CancellationToken,
+    pub(crate) figures: Arc<metrics::Search>,
+    /// Set while it can't be filled.
+    pub(crate) is_stuck: Arc<AtomicBool>,
 }
 
 /// Why a follower stops for now.
@@ -117,6 +122,10 @@ impl Follower {
             if began.elapsed() > REST_MAX {
                 rest = REST_MIN;
             }
+            if !matches!(halt, Halt::Stopped) {
+                self.is_stuck.store(true, Ordering::Relaxed);
+                self.figures.failures.increment(1);
+            }
             let (index, table) = (&self.definition.name, &self.table.name);
             match halt {
                 Halt::Tables(error) => {
@@ -138,6 +147,7 @@ impl Follower {
                 Halt::Stopped => return,
                 Halt::Anew(why) => {
                     tracing::warn!(why, index, table, "a search index is made anew");
+                    self.figures.rebuilds.increment(1);
                     self.seen.send_replace(Arc::default());
                     self.tables.set_search_place(self.definition.id, None);
                     let folder = self.folder.clone();
@@ -218,6 +228,7 @@ impl Follower {
                 Ok(work)
             })
             .await?;
+            self.figures.commits.increment(1);
             work.kept = work.place.clone();
             work.committed = Instant::now();
             self.hold(&work.kept);
@@ -228,10 +239,10 @@ impl Follower {
             }
             let shown = Shown {
                 searcher: work.index.searcher(),
-                layout: Arc::clone(&work.index.layout),
                 place: work.place.clone(),
                 current_ms: self.tables.search_ms(),
             };
+            self.is_stuck.store(false, Ordering::Relaxed);
             self.seen.send_replace(Arc::new(Seen(Some(shown))));
             if work.written.elapsed() >= IDLE {
                 work = blocking(move || {

@@ -3,13 +3,10 @@
 //! Owns: the newest commit, as it is shown. Promises: a searcher and the place that speaks of it come together. Must
 //! not: change an index.
 
-use std::sync::Arc;
-
 use tantivy::Searcher;
 
 use tideline_base::ids::{PartitionId, Position};
 
-use crate::index::layout::Layout;
 use crate::index::place::Place;
 
 /// `None` = the index is being opened or made anew.
@@ -19,7 +16,6 @@ pub(crate) struct Seen(pub(crate) Option<Shown>);
 /// What is shown.
 pub(crate) struct Shown {
     pub(crate) searcher: Searcher,
-    pub(crate) layout: Arc<Layout>,
     pub(crate) place: Place,
     /// It has everything that was written before this time, ms since 1970, once it is not building any more.
     pub(crate) current_ms: u64,

@@ -130,6 +130,7 @@ impl Follower {
                 // A control of the tests: the place is committed before the rows are in.
                 self.reached(work, partition, changed.position);
                 work.index.commit(&work.place)?;
+                faults::reached("search_placed");
             }
             if !changed.keys.is_empty() {
                 let all = Selection::default();
@@ -145,6 +146,7 @@ impl Follower {
                 let rows: BTreeMap<Vec<u8>, Option<FoundRow>> = rows.collect();
                 let rows: Vec<Put> = rows.into_iter().collect();
                 self.put(work, &rows)?;
+                faults::reached("search_put");
             }
             behind = changed.position;
             self.reached(work, partition, behind);
@@ -164,6 +166,7 @@ impl Follower {
     fn put(&self, work: &mut Work, rows: &[Put]) -> Result<(), Halt> {
         if !rows.is_empty() {
             work.written = Instant::now();
+            self.figures.rows.increment(rows.len() as u64);
         }
         let columns = &self.table.primary_key;
         let put = tokio::task::block_in_place(|| {

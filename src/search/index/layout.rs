@@ -30,7 +30,6 @@ pub(crate) const VERSION: &str = "version";
 /// A search index against the engine.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
-    pub(crate) schema: SearchSchema,
     pub(crate) engine: Schema,
     pub(crate) key: EngineField,
     pub(crate) version: EngineField,
@@ -78,7 +77,6 @@ impl Layout {
         });
         let fields = fields.collect();
         Layout {
-            schema: schema.clone(),
             engine: engine.build(),
             key,
             version,

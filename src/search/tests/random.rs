@@ -40,7 +40,7 @@ impl Random {
         let words = ["red", "green", "Blue", "sea", "ship", "x1"];
         let count = self.below(5);
         let words: Vec<&str> = (0..count).map(|_| *self.one(&words)).collect();
-        words.join(self.one(&[" ", ", ", "-"]))
+        words.join(*self.one(&[" ", ", ", "-"]))
     }
 
     fn point(&mut self) -> Point {
@@ -143,7 +143,7 @@ impl Random {
             }
             3 | 4 => {
                 let field = self.field();
-                let mut bound = |random: &mut Random| {
+                let bound = |random: &mut Random| {
                     let is_in = random.is_one_of(2);
                     let is_there = !random.is_one_of(4);
                     is_there.then(|| (random.value(&field), is_in))
@@ -190,7 +190,7 @@ impl Random {
             10 => self.geo(),
             11 => Query::Constant(Box::new(self.query(depth - 1))),
             _ => {
-                let mut some = |random: &mut Random, most: u64| {
+                let some = |random: &mut Random, most: u64| {
                     let count = random.below(most);
                     (0..count)
                         .map(|_| random.query(depth - 1))

@@ -28,22 +28,8 @@ listed! {
         CreateIndex,
         /// Ends a secondary index.
         DropIndex,
-        /// Makes a search index.
-        CreateSearchIndex,
-        /// Changes a search index.
-        UpdateSearchIndex,
-        /// Describes a search index.
-        DescribeSearchIndex,
         /// Lists the search indexes.
         ListSearchIndex,
-        /// Ends a search index.
-        DeleteSearchIndex,
-        /// Searches in a search index.
-        Search,
-        /// Begins a scan of a search index.
-        ComputeSplits,
-        /// Does a step of a scan.
-        ParallelScan,
         /// Reads a row.
         GetRow,
         /// Writes a whole row.
@@ -74,6 +60,20 @@ listed! {
         AbortTransaction,
         /// Ours: a step of an export.
         ExportTable,
+        /// Makes a search index.
+        CreateSearchIndex,
+        /// Changes a search index.
+        UpdateSearchIndex,
+        /// Describes a search index.
+        DescribeSearchIndex,
+        /// Ends a search index.
+        DeleteSearchIndex,
+        /// Searches in a search index.
+        Search,
+        /// Begins a scan of a search index.
+        ComputeSplits,
+        /// Does a step of a scan.
+        ParallelScan,
     }
 }
 
