@@ -36,6 +36,16 @@ SHIPS = [
 ]
 
 
+@contextlib.contextmanager
+def served(directory, **environment):
+    """A server of one's own."""
+    server = Server(directory, environment=environment).start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
 def put(client, table, name, **columns):
     client.put_row(table, Row([("k", name)], list(columns.items())), IGNORE)
 
@@ -247,7 +257,7 @@ def test_what_an_index_can_not_do_is_refused(client, ships):
 
 
 def test_an_index_goes_on_after_a_kill(tmp_path):
-    with Server(tmp_path) as server:
+    with served(tmp_path) as server:
         client = connect(server)
         client.create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
         client.create_search_index("ships", "index", SearchIndexMeta(FIELDS))
@@ -267,7 +277,7 @@ def test_an_index_goes_on_after_a_kill(tmp_path):
 
 def an_ended_index(tmp_path, fault):
     """How many of three rows a search finds after the server has ended at the second one."""
-    with Server(tmp_path, environment={"TIDELINE_FAULT": fault}) as server:
+    with served(tmp_path, TIDELINE_FAULT=fault) as server:
         client = connect(server)
         client.create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
         with an_index(client, "ships") as index:
@@ -295,7 +305,7 @@ def test_a_place_is_never_without_its_rows(tmp_path):
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")
 def test_a_search_that_waits_for_nothing_is_behind(tmp_path):
-    with Server(tmp_path, environment={"TIDELINE_FAULT": "search_waits_not"}) as server:
+    with served(tmp_path, TIDELINE_FAULT="search_waits_not") as server:
         client = connect(server)
         client.create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
         client.create_search_index("ships", "index", SearchIndexMeta(FIELDS))
