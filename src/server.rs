@@ -228,8 +228,7 @@ impl Server {
                 ..options
             },
             (timelines, people),
-            (tables, searches.clone()),
-            (webhooks.clone(), access.clone()),
+            (tables, searches.clone(), webhooks.clone(), access.clone()),
             (feed.clone(), reshaper.clone(), backups.clone()),
             (clock, spans),
             (Arc::<Admin>::clone(&admin), health),

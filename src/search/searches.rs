@@ -155,19 +155,19 @@ impl Searches {
         let seen = Arc::clone(&running.seen.borrow());
         let folder = running.folder.clone();
         let bytes = spawn_blocking(move || bytes_in(&folder)).await.unwrap_or(0);
-        seen.0.as_ref().map_or(
-            Standing {
+        let Some(shown) = &seen.0 else {
+            return Standing {
                 is_building: true,
                 bytes,
                 ..Standing::default()
-            },
-            |shown| Standing {
-                is_building: shown.place.is_building(),
-                current_ms: shown.current_ms,
-                rows: shown.searcher.num_docs(),
-                bytes,
-            },
-        )
+            };
+        };
+        Standing {
+            is_building: shown.place.is_building(),
+            current_ms: shown.current_ms,
+            rows: shown.searcher.num_docs(),
+            bytes,
+        }
     }
 
     pub(crate) fn running(&self, index: TableId) -> Option<Arc<Running>> {

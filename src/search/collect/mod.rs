@@ -163,7 +163,7 @@ impl SegmentCollector for TopOfSegment {
             return;
         }
         self.count += 1;
-        if self.count % LOOK_EVERY == 0 && Instant::now() > self.until {
+        if self.count.is_multiple_of(LOOK_EVERY) && Instant::now() > self.until {
             self.is_all = false;
             return;
         }

@@ -92,10 +92,10 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
             let message = proto::RangeQuery::decode(body)?;
             let name = field(message.field_name)?;
             let bound = |bytes: Option<Bytes>, is_in: bool| match bytes {
-                Some(bytes) if !bytes.is_empty() => Ok(match open_value(&bytes, &name)? {
-                    Some(value) => Some((value, is_in)),
-                    None => None,
-                }),
+                Some(bytes) if !bytes.is_empty() => {
+                    let value = open_value(&bytes, &name)?;
+                    Ok(value.map(|value| (value, is_in)))
+                }
                 _ => Ok::<_, Failure>(None),
             };
             let from = bound(message.range_from, message.include_lower.unwrap_or(true))?;
