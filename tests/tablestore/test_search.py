@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import random
+import threading
 import time
 
 import pytest
@@ -17,6 +18,7 @@ from tablestore.metadata import KnnVectorQuery, NestedQuery
 
 from sdk import IGNORE, connect, invalid, refused
 from server import Server
+from test_partitions import leaves, served as partitions
 
 FIELDS = [
     FieldSchema("long", FieldType.LONG, index=True, enable_sort_and_agg=True),
@@ -273,6 +275,50 @@ def test_an_index_goes_on_after_a_kill(tmp_path):
             client = connect(server)
             found = find(client, where, MatchAllQuery(), limit=0)
             assert (found.total_count, found.is_all_succeed) == (written, True)
+
+
+def test_an_index_goes_on_through_a_split_a_merge_and_kills(own_server):
+    own_server.start()
+    client = connect(own_server)
+    client.create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+    client.create_search_index("ships", "index", SearchIndexMeta(FIELDS))
+    stop, written, wrong = threading.Event(), [0], []
+
+    def write():
+        """Each search sees what was answered before it, whatever goes on."""
+        own = connect(own_server)
+        while not stop.is_set():
+            number = written[0] + 1
+            put(own, "ships", f"{number % 300:04}", long=number)
+            written[0] = number
+            found = find(own, ("ships", "index"), TermQuery("long", number))
+            if not (found.is_all_succeed and len(found.rows) == 1):
+                wrong.append((number, found.is_all_succeed, len(found.rows)))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        changed(own_server, "split", 0)
+        changed(own_server, "merge", *leaves(own_server))
+        changed(own_server, "split", *leaves(own_server))
+    finally:
+        stop.set()
+        writer.join()
+    assert not wrong and written[0] > 0
+    rebuilds = own_server.metric("tideline_search_rebuilds_total")
+    for _ in range(2):
+        own_server.kill()
+        own_server.start()
+        client = connect(own_server)
+        found = find(client, ("ships", "index"), MatchAllQuery(), limit=0)
+        assert (found.total_count, found.is_all_succeed) == (min(written[0], 300), True)
+        rebuilds += own_server.metric("tideline_search_rebuilds_total")
+    assert rebuilds == 0
+
+
+def changed(server, *words):
+    done = partitions(server, *words)
+    assert done.returncode == 0, done.stderr
 
 
 def an_ended_index(tmp_path, fault):
