@@ -258,7 +258,7 @@ impl Follower {
     /// Commits what is not committed, and lets go of the files.
     async fn end(&self, mut work: Work) -> Result<(), Halt> {
         blocking(move || {
-            if work.index.is_changed() {
+            if work.index.is_changed() || work.place != work.kept {
                 work.index.commit(&work.place)?;
             }
             work.index.rest()

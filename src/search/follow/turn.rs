@@ -3,7 +3,6 @@
 //! Owns: the order of the two. Promises: a partition's place is moved only after the rows that it speaks of are in.
 //! Must not: commit.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -18,6 +17,8 @@ use crate::index::Put;
 
 /// Of a log, for one step.
 const LOG_BYTES: usize = 4 << 20;
+/// Rows that are in memory at a time.
+const ROWS_AT_ONCE: usize = 512;
 
 impl Follower {
     /// Goes one step further in each partition; whether that was all there is.
@@ -132,19 +133,18 @@ impl Follower {
                 work.index.commit(&work.place)?;
                 faults::reached("search_placed");
             }
-            if !changed.keys.is_empty() {
-                let all = Selection::default();
+            let keys: Vec<_> = changed.keys.into_iter().collect();
+            for keys in keys.chunks(ROWS_AT_ONCE) {
+                let keys = keys.to_vec();
                 let rows = self
                     .tables
-                    .rows_now::<Vec<FoundRow>>(&self.table, changed.keys, &all);
-                let rows = rows.await?.into_iter();
-                let rows = rows.map(|now| {
+                    .rows_now::<Vec<FoundRow>>(&self.table, keys, &Selection::default())
+                    .await?;
+                let rows = rows.into_iter().map(|now| {
                     let row = now.row.and_then(|mut rows| rows.pop());
                     (self.key(&now.key), row)
                 });
-                // The last of two readings of a row counts; here each comes once.
-                let rows: BTreeMap<Vec<u8>, Option<FoundRow>> = rows.collect();
-                let rows: Vec<Put> = rows.into_iter().collect();
+                let rows: Vec<Put> = rows.collect();
                 self.put(work, &rows)?;
                 faults::reached("search_put");
             }
