@@ -1,8 +1,8 @@
 //! Search indexes of tables.
 //!
-//! Owns: the files of indexes, what follows the logs for them, and searches in them. Promises: a search sees every write
-//! that was answered before it, or says that it does not; an index that is damaged or too far behind is made anew, never
-//! passed over. Must not: write a row, or be in the way of one. Alone names tantivy.
+//! Owns: the files of indexes, what follows the logs for them, and searches in them. Promises: a search sees every
+//! write that was answered before it, or says that it does not; an index that is damaged or too far behind is made
+//! anew, never passed over. Must not: write a row, or be in the way of one. Alone names tantivy.
 
 mod analyze;
 mod collect;

@@ -1,8 +1,8 @@
 //! The search indexes of a data directory, as a gateway calls them.
 //!
 //! Owns: [`Searches`]: which indexes are filled, and the calls on them. Promises: an index that a definition names is
-//! filled, one that none names is removed; a search waits for what was answered before it, at most as long as its caller
-//! does; so many run at a time, and so many more wait. Must not: know a wire.
+//! filled, one that none names is removed; a search waits for what was answered before it, at most as long as its
+//! caller does; so many run at a time, and so many more wait. Must not: know a wire.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! One search index on disk.
 //!
-//! Owns: its folder, its writer and its commits. Promises: a commit has the documents and the place that speaks of them,
-//! both or neither; after an error it is not used again but opened anew, from its last commit on. Must not: know where
-//! rows come from. Blocks on the disk.
+//! Owns: its folder, its writer and its commits. Promises: a commit has the documents and the place that speaks of
+//! them, both or neither; after an error it is not used again but opened anew, from its last commit on. Must not: know
+//! where rows come from. Blocks on the disk.
 
 pub(crate) mod document;
 pub(crate) mod layout;

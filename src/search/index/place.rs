@@ -30,8 +30,8 @@ pub(crate) struct Place {
 pub(crate) struct Reached {
     /// Everything up to here is in, of the rows that were brought in.
     pub(crate) position: u64,
-    /// Rows that were there before are brought in up to this encoded key, which is not in; empty = none is. `None` = all
-    /// are.
+    /// Rows that were there before are brought in up to this encoded key, which is not in; empty = none is. `None` =
+    /// all are.
     pub(crate) building: Option<Vec<u8>>,
 }
 
