@@ -53,11 +53,11 @@ def put(client, table, name, **columns):
 
 
 @contextlib.contextmanager
-def an_index(client, table, fields=FIELDS, **options):
-    """An index that has all rows, and goes afterwards."""
+def an_index(client, table, fields=FIELDS, until=SyncPhase.INCR, **options):
+    """An index that has all rows, or is being built, and goes afterwards."""
     name = f"index_{random.randrange(1 << 40)}"
     client.create_search_index(table, name, SearchIndexMeta(list(fields), **options))
-    while client.describe_search_index(table, name)[1].sync_phase != SyncPhase.INCR:
+    while until is not None and client.describe_search_index(table, name)[1].sync_phase != until:
         time.sleep(0.02)
     yield name
     with contextlib.suppress(Exception):
@@ -347,6 +347,23 @@ def test_a_place_is_never_without_its_rows(tmp_path):
     assert an_ended_index(tmp_path / "a", "search_put:2") == ["ada", "bea", "cleo"]
     # The control: the place is committed first.
     assert an_ended_index(tmp_path / "b", "search_place_first,search_placed:2") == ["ada", "cleo"]
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")
+@pytest.mark.parametrize("fault", ["", "search_page_last"])
+def test_a_page_does_not_bring_back_what_has_changed(tmp_path, fault):
+    with served(tmp_path, TIDELINE_FAULT=fault) as server:
+        client = connect(server)
+        client.create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+        put(client, "ships", "ada", long=0)
+        with an_index(client, "ships", until=None) as index:
+            for number in range(1, 40):
+                put(client, "ships", "ada", long=number)
+            while client.describe_search_index("ships", index)[1].sync_phase != SyncPhase.INCR:
+                time.sleep(0.02)
+            found = keys(find(client, ("ships", index), TermQuery("long", 39)))
+        # With the control the first page of rows comes in last, and is older.
+        assert found == ([] if fault else ["ada"])
 
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")

@@ -49,29 +49,27 @@ impl Follower {
         let building = work.place.partitions.get(&partition.0);
         let building = building.and_then(|reached| reached.building.clone());
         let is_live = self.tables.search_source().map().is_live(partition);
-        let mut up_to = None;
-        let mut behind = behind;
+        let (mut behind, mut up_to, mut is_paused) = (behind, None, false);
         if let Some(from) = building.filter(|_| is_live) {
-            if Instant::now() < work.next_page {
-                tokio::time::sleep_until(work.next_page.min(Instant::now() + LONGEST_PAUSE)).await;
+            // In pieces, so that the log is followed meanwhile.
+            tokio::time::sleep_until(work.next_page.min(Instant::now() + LONGEST_PAUSE)).await;
+            is_paused = Instant::now() < work.next_page;
+            if !is_paused {
+                let position = self.page(work, partition, behind, &from).await?;
+                behind = work.place.position(partition);
+                if behind == Position::ZERO {
+                    // Nothing of the log is needed from before the first page.
+                    behind = position;
+                    self.reached(work, partition, position);
+                }
+                up_to = Some(position);
+            } else if behind == Position::ZERO {
+                // Its log is not needed yet.
+                return Ok(false);
             }
-            if faults::is_named("search_page_last") {
-                // A control of the tests: the log first, then the page, which brings back what has changed.
-                behind = self.follow(work, partition, behind, None).await?.0;
-            }
-            let position = self.page(work, partition, &from).await?;
-            if behind == Position::ZERO {
-                // Nothing of the log is needed from before the first page.
-                behind = position;
-                self.reached(work, partition, position);
-            }
-            up_to = Some(position);
-        }
-        if faults::is_named("search_page_last") && up_to.is_some() {
-            return Ok(false);
         }
         let (_, is_last) = self.follow(work, partition, behind, up_to).await?;
-        Ok(is_last && up_to.is_none())
+        Ok(is_last && up_to.is_none() && !is_paused)
     }
 
     /// Brings in a page of the rows that are there; returns as of which position.
@@ -79,6 +77,7 @@ impl Follower {
         &mut self,
         work: &mut Work,
         partition: PartitionId,
+        behind: Position,
         from: &[u8],
     ) -> Result<Position, Halt> {
         let columns = &self.table.primary_key;
@@ -100,6 +99,16 @@ impl Follower {
             next,
             ..
         } = page.await?;
+        if faults::is_named("search_page_last") {
+            // A control of the tests: what has changed meanwhile is taken in before the page, which brings it back.
+            tokio::time::sleep(LONGEST_PAUSE).await;
+            let behind = if behind == Position::ZERO {
+                position
+            } else {
+                behind
+            };
+            self.follow(work, partition, behind, None).await?;
+        }
         let count = rows.len() as u64;
         let rows = rows.into_iter().map(|row| (self.key(&row.key), Some(row)));
         let rows: Vec<Put> = rows.collect();
@@ -183,5 +192,5 @@ impl Follower {
     }
 }
 
-/// A pause between two pages is cut in such pieces, so that the log is followed meanwhile.
+/// Of a pause between two pages.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);

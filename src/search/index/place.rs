@@ -80,6 +80,12 @@ impl Place {
         }
     }
 
+    /// Up to where it has everything of a partition.
+    pub(crate) fn position(&self, partition: PartitionId) -> Position {
+        let reached = self.partitions.get(&partition.0);
+        reached.map_or(Position::ZERO, |reached| Position(reached.position))
+    }
+
     /// The positions behind which it still reads logs.
     pub(crate) fn positions(&self) -> BTreeMap<PartitionId, Position> {
         let all = self.partitions.iter();

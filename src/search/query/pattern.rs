@@ -10,7 +10,7 @@ use tantivy::query::{RangeQuery, RegexQuery};
 
 use tideline_model::search::{FieldType, InvalidSearch};
 
-use super::{Compiled, nothing};
+use super::Compiled;
 use crate::index::layout::Placed;
 
 /// What begins with a text.
@@ -27,9 +27,12 @@ pub(super) fn prefix(placed: &Placed, prefix: &str) -> Result<Compiled, InvalidS
 /// What is as a pattern.
 pub(super) fn wildcard(placed: &Placed, pattern: &str) -> Result<Compiled, InvalidSearch> {
     let at = of_texts(placed, "wildcard query")?;
-    let mut expression = String::new();
+    let (mut expression, mut last) = (String::new(), None);
     for one in pattern.chars() {
+        let before = last.replace(one);
         match one {
+            // Two of them say no more than one, and cost more.
+            '*' if before == Some('*') => {}
             '*' => expression.push_str("(.|\n)*"),
             '?' => expression.push_str("(.|\n)"),
             one if one.is_ascii_punctuation() => expression.extend(['\\', one]),
@@ -38,10 +41,7 @@ pub(super) fn wildcard(placed: &Placed, pattern: &str) -> Result<Compiled, Inval
     }
     match RegexQuery::from_pattern(&expression, at) {
         Ok(query) => Ok(Box::new(query)),
-        Err(error) => {
-            tracing::warn!(%error, pattern, "a pattern can't be looked for");
-            Ok(nothing())
-        }
+        Err(_) => Err(InvalidSearch::Unsupported("so large a wildcard")),
     }
 }
 
