@@ -12,8 +12,8 @@ use std::ops::Bound;
 
 use tantivy::Term;
 use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, Query as Engine,
-    RangeQuery, TermQuery,
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery, Occur,
+    Query as Engine, RangeQuery, TermQuery,
 };
 use tantivy::schema::IndexRecordOption;
 
@@ -128,6 +128,10 @@ fn range(
     match (bound(from)?, bound(to)?) {
         (Bound::Unbounded, Bound::Unbounded) => {
             Ok(of_term(Term::from_field_text(layout.has, &placed.number)))
+        }
+        // The engine has no such range over its columns of flags.
+        (from, to) if placed.field.kind == FieldType::Boolean => {
+            Ok(Box::new(InvertedIndexRangeQuery::new(from, to)))
         }
         (from, to) => Ok(Box::new(RangeQuery::new(from, to))),
     }
