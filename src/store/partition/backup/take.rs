@@ -360,12 +360,13 @@ impl Taking<'_> {
         then.is_some_and(|then| log_of(&then).is_some_and(|then| Some(then) == log_of(&now)))
     }
 
-    /// Opens what was copied as a start would, and reads all of it. What is shared was read when it was copied.
+    /// Opens what was copied as a start would. What an image has was read when it was copied, here or for a backup
+    /// before.
     fn open_once(&self) -> Result<(), BackupError> {
         let rules = Arc::clone(&self.partitions.inner.rules);
         let inspection = Inspection::open(&self.to.join(BACKUP_DATA), rules)?;
         for id in &self.copied {
-            inspection.check(*id, &|| !self.progress.is_cancelled())?;
+            inspection.check(*id)?;
         }
         Ok(())
     }
