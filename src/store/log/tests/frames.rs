@@ -6,9 +6,9 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
+use super::super::super::squeeze::varint::put_varint;
 use super::super::frame::*;
 use super::super::squeeze::unfold;
-use super::super::varint::put_varint;
 use super::*;
 
 fn header(number: u64) -> Header {
