@@ -11,9 +11,9 @@ use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::super::squeeze::varint::{VARINT_BYTES_MAX, put_varint, varint_bytes};
 use super::frame::{self, EntryExtent, Extent, Frame, HEADER_BYTES, Header};
 use super::squeeze::squeeze;
+use crate::squeeze::varint::{VARINT_BYTES_MAX, put_varint, varint_bytes};
 use tideline_base::entry::{EntryKind, KeyedEntry};
 
 /// Small frames share allocations of this size.

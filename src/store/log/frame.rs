@@ -21,8 +21,8 @@ use std::ops::Range;
 
 use bytes::{BufMut, Bytes};
 
-use super::super::squeeze::varint::varint_at;
 use super::squeeze;
+use crate::squeeze::varint::varint_at;
 use tideline_base::entry::{Entry, EntryKind, KeyedEntry};
 use tideline_base::ids::{HistoryId, Position};
 

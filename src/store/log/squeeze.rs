@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::super::squeeze;
-use super::super::squeeze::varint::{put_varint, varint_at};
-use super::super::squeeze::{COPY_MIN, WORD_BYTES, put_sequence, same, word};
+use crate::squeeze;
+use crate::squeeze::varint::{put_varint, varint_at};
+use crate::squeeze::{COPY_MIN, WORD_BYTES, put_sequence, same, word};
 
 /// After so many bytes of a value without a copy the rest of it is taken for new.
 const MISSES_MAX: usize = 24;

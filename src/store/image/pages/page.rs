@@ -84,11 +84,11 @@ pub(in super::super) struct Rows {
 impl Rows {
     pub(in super::super) const PLACE_BYTES: usize = 8;
 
+    /// `places`: of each row where the key and the value begin and end.
+    #[allow(clippy::host_endian_bytes)] // as in LMDB's pages, and never on disk
     pub(in super::super) fn new(mut bytes: Vec<u8>, places: &[[u16; 4]]) -> Rows {
-        for place in places {
-            for number in place {
-                bytes.extend_from_slice(&number.to_ne_bytes());
-            }
+        for number in places.as_flattened() {
+            bytes.extend_from_slice(&number.to_ne_bytes());
         }
         let count = places.len();
         Rows { bytes, count }

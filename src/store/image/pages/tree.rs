@@ -1,9 +1,9 @@
 //! A sub-database as a tree of checked pages.
 //!
 //! Owns: what of pages must fit together; blocks of rows are one more level, below the leaves. Promises: a page is only
-//! handed out if it has passed its check and is where its parent says: in a tree that was loaded in order a child begins
-//! with exactly its separator and ends below the next one, and the first and the last key are those of the catalog. Must not: outlive the transaction that shows
-//! the tree.
+//! handed out if it has passed its check and is where its parent says: in a tree that was loaded in order a child
+//! begins with exactly its separator and ends below the next one, and the first and the last key are those of the
+//! catalog. Must not: outlive the transaction that shows the tree.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

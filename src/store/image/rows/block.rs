@@ -12,9 +12,9 @@
 //!
 //! The checksum covers run number, the record's key and all behind it.
 
-use super::super::super::squeeze::varint::{put_varint, varint_at, varint_bytes};
-use super::super::super::squeeze::{COPY_MIN, put_sequence, same, unfold};
 use super::super::pages::page::{PAGE_BYTES, PAGE_HEAD, Rows};
+use crate::squeeze::varint::{put_varint, varint_at, varint_bytes};
+use crate::squeeze::{COPY_MIN, put_sequence, same, unfold};
 
 /// LMDB keeps an entry in a leaf page up to this size (two must fit into a page); past it the value gets pages of its
 /// own.

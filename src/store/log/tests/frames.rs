@@ -6,10 +6,10 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::super::super::squeeze::varint::put_varint;
 use super::super::frame::*;
 use super::super::squeeze::unfold;
 use super::*;
+use crate::squeeze::varint::put_varint;
 
 fn header(number: u64) -> Header {
     Header {
