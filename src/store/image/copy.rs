@@ -165,7 +165,7 @@ impl Image {
         target: (&Store, Db),
         (slice_bytes, pace): (u64, Pace<'_>),
     ) -> Result<bool, Error> {
-        let mut after = None;
+        let (mut after, mut copied) = (None, 0);
         loop {
             let snapshot = self.snapshot()?;
             if !is_named(snapshot.catalog(), run, part) {
@@ -177,12 +177,15 @@ impl Image {
             } else {
                 trees.side
             };
-            let (bytes, last) = slice(&tree, after.as_deref(), target, slice_bytes)?;
+            let tree = Arc::new(tree.closed());
+            let (entries, bytes, last) = slice(&tree, after.as_deref(), target, slice_bytes)?;
             drop(snapshot);
             pace(bytes)?;
-            after = last;
-            if after.is_none() {
-                return Ok(true);
+            (after, copied) = (last, copied + entries);
+            match &after {
+                Some(_) => {}
+                None if copied == tree.record.entries => return Ok(true),
+                None => return Err(Error::damaged(tree.place(), "lacks entries")),
             }
         }
     }
@@ -230,14 +233,14 @@ fn is_named(catalog: &Catalog, run: u64, part: &Part) -> bool {
     })
 }
 
-/// Copies the entries of a tree that lie behind a key, as many as a slice has. Gives their bytes, and the last key if
-/// there may be more.
+/// Copies the entries of a tree that lie behind a key, as many as a slice has. Gives how many there were, their bytes,
+/// and the last key if there may be more.
 fn slice(
     tree: &Arc<Tree>,
     after: Option<&[u8]>,
     (target, to): (&Store, Db),
     bytes_max: u64,
-) -> Result<(u64, Option<Vec<u8>>), Error> {
+) -> Result<(u64, u64, Option<Vec<u8>>), Error> {
     let mut cursor = match after {
         None => TreeCursor::first(tree)?,
         Some(key) => TreeCursor::seek(tree, key)?,
@@ -246,11 +249,11 @@ fn slice(
         cursor.next()?;
     }
     let mut wtxn = target.write()?;
-    let (mut bytes, mut last) = (0, Vec::new());
+    let (mut entries, mut bytes, mut last) = (0, 0, Vec::new());
     while let Some(key) = cursor.key() {
         let value = cursor.value()?;
         to.put_with_flags(&mut wtxn, PutFlags::APPEND, key, &value)?;
-        bytes += (key.len() + value.len()) as u64;
+        (entries, bytes) = (entries + 1, bytes + (key.len() + value.len()) as u64);
         if bytes >= bytes_max {
             last = key.to_vec();
             break;
@@ -258,7 +261,7 @@ fn slice(
         cursor.next()?;
     }
     wtxn.commit()?;
-    Ok((bytes, (!last.is_empty()).then_some(last)))
+    Ok((entries, bytes, (!last.is_empty()).then_some(last)))
 }
 
 /// Writes the catalog, last: with it the slots are an image.

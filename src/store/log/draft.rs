@@ -13,7 +13,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::frame::{self, EntryExtent, Extent, Frame, HEADER_BYTES, Header};
 use super::squeeze::squeeze;
-use super::varint::{VARINT_BYTES_MAX, put_varint, varint_bytes};
+use crate::squeeze::varint::{VARINT_BYTES_MAX, put_varint, varint_bytes};
 use tideline_base::entry::{EntryKind, KeyedEntry};
 
 /// Small frames share allocations of this size.

@@ -22,7 +22,7 @@ use std::ops::Range;
 use bytes::{BufMut, Bytes};
 
 use super::squeeze;
-use super::varint::varint_at;
+use crate::squeeze::varint::varint_at;
 use tideline_base::entry::{Entry, EntryKind, KeyedEntry};
 use tideline_base::ids::{HistoryId, Position};
 

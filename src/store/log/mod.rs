@@ -16,7 +16,6 @@ mod squeeze;
 mod tail;
 #[cfg(test)]
 pub(crate) mod tests;
-mod varint;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

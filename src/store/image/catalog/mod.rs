@@ -54,6 +54,8 @@ pub(super) struct Part {
     pub(super) page_bytes: u64,
     /// Length of the stored filter; 0 = none (a part that still grows has none).
     pub(super) filter_bytes: u64,
+    /// Blocks of rows; 0 = each row is a record of its own, as in a part that an earlier version wrote.
+    pub(super) blocks: u64,
     pub(super) counts: Vec<TableCounts>,
     /// The filter once it is in memory; an inner `None` = it can't be used.
     pub(super) filter: OnceLock<Option<Filter>>,

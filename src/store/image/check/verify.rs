@@ -209,7 +209,7 @@ impl<'t> Check<'t> {
                 self.tell(place, error.to_string());
                 rows.is_whole = false;
             }
-            Ok(page) if page.is_leaf => {
+            Ok(page) if page.is_last() => {
                 for at in 0..page.count() {
                     self.row(place, &reader, (page, at), filter.as_ref(), &mut rows);
                 }
