@@ -516,7 +516,7 @@ def test_a_second_backup_copies_what_is_new_and_needs_nothing_of_the_first(backe
 
 def test_an_image_is_shared_although_the_log_behind_it_was_trimmed(backed_up, tmp_path):
     server = backed_up(segment_bytes=1_048_576, memtable_bytes=1_048_576, retention_bytes=2_097_152, partitions=1)
-    log = server.data / "partition-0000/log"
+    log = pathlib.Path(server.data, "partition-0000/log")
 
     def more():
         with Client(server) as client:

@@ -229,16 +229,6 @@ impl BackupManifest {
         &self.files
     }
 
-    /// The files right in a folder, by their names, with their lengths.
-    pub(super) fn files_in(&self, folder: &Path) -> impl Iterator<Item = (&str, u64)> {
-        let files = self
-            .files
-            .iter()
-            .map(|file| (Path::new(&file.path), file.bytes));
-        let files = files.filter(move |(path, _)| path.parent() == Some(folder));
-        files.filter_map(|(path, bytes)| Some((path.file_name()?.to_str()?, bytes)))
-    }
-
     /// What is known of a file.
     pub(super) fn file(&self, path: &Path) -> Option<&ListedFile> {
         self.files.iter().find(|file| Path::new(&file.path) == path)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::super::directory::partition_folder;
 use super::BACKUP_DATA;
 use super::manifest::{BackupManifest, BackupPartition, ListedFile};
-use crate::log::{self, Frame, LocalStorage, LogReadError, LogReader};
+use crate::log::{self, Frame, LocalStorage, LogReadError, LogReader, segment_name};
 use tideline_base::ids::{PartitionId, Position};
 
 /// Where a backup has a partition's log, below its own folder.
@@ -73,12 +73,14 @@ impl Before {
         let kept = log.pieces();
         let first = kept.first().map_or(Position::ZERO, |(first, _)| *first);
         let folder = log_folder(id);
-        let files = self.manifest.files_in(&folder).filter_map(|(name, bytes)| {
-            let begins = log::segment_firsts(&[name.to_owned()]);
-            Some((*begins.first()?, bytes))
+        let there = LocalStorage::read_only(&self.path.join(&folder)).ok();
+        let there = there.and_then(|storage| log::segment_firsts(&storage).ok());
+        let trimmed = there.unwrap_or_default().into_iter();
+        let listed = trimmed.filter_map(|begins| {
+            let path = folder.join(segment_name(begins));
+            Some((begins, self.manifest.file(&path)?.bytes))
         });
-        let mut segments: Vec<_> = files.filter(|(begins, _)| *begins < first).collect();
-        segments.sort_unstable();
+        let mut segments: Vec<_> = listed.filter(|(begins, _)| *begins < first).collect();
         let behind = segments.partition_point(|(begins, _)| begins.0 <= covered.0 + 1);
         segments.drain(..behind.saturating_sub(1));
         segments.extend(kept);
