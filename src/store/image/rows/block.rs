@@ -259,7 +259,7 @@ pub(in super::super) fn unfolded(key: &[u8], content: &[u8]) -> Option<Rows> {
         at = value.checked_add(value_bytes).filter(|at| *at <= end)?;
         places.push([from, key_end, value, at].map(|place| place as u16));
     }
-    Some(Rows::new(plain, &places))
+    (!places.is_empty()).then(|| Rows::new(plain, &places))
 }
 
 fn block_crc(run: u64, key: &[u8], content: &[u8]) -> u32 {
