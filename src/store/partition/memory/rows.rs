@@ -279,6 +279,15 @@ impl Rows {
         self.by_key.find(hash, is_it).copied()
     }
 
+    /// Takes the mark from each key that may be here, as its hash says.
+    pub(in super::super) fn sift(&self, keys: &[&[u8]], lacks: &mut [bool]) {
+        for (&key, lacks) in keys.iter().zip(lacks) {
+            let hash = self.hasher.hash_one(key);
+            let is_it = |&row: &u32| self.list[row as usize].hash == hash;
+            *lacks &= self.by_key.find(hash, is_it).is_none();
+        }
+    }
+
     /// A row's versions at or below `at`.
     pub(in super::super) fn newest_first<'r>(
         &'r self,
