@@ -247,7 +247,7 @@ mod tests {
         for (wire, asked, stored, refused) in [
             (
                 Wire::Rpc,
-                "POST /v1/rpc HTTP/1.1\r\nhost: a:1\r\ncontent-type: application/json\r\ncontent-length: 134\r\n\r\n\
+                "POST /v1/rpc HTTP/1.1\r\nhost: a:1\r\ncontent-type: application/json\r\ncontent-length: 139\r\n\r\n\
                  {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"message.append\",\"params\":{\"timeline\":\"posts-000000000\",\
                  \"entry\":{\"text\":\"hi\"},\"message_id\":\"7-000000000\"}}",
                 "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",

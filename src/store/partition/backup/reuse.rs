@@ -1,8 +1,8 @@
 //! What a new backup shares with the one before: files that are the same, under a second name.
 //!
-//! Owns: the links, and whether a log goes on from what the backup before has of it. Promises: each backup has all of its files by itself, so that any of them can be removed; a file
-//! that was changed since, or that the disk gives no second name, is not shared. Must not: decide what is
-//! copied.
+//! Owns: the links, and whether a log goes on from what the backup before has of it. Promises: each backup has all of
+//! its files by itself, so that any of them can be removed; a file that was changed since, or that the disk gives no
+//! second name, is not shared. Must not: decide what is copied.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,9 +46,9 @@ impl Before {
         self.manifest.file(path).is_some()
     }
 
-    /// Whether a partition's log, which lies in a folder, goes on from what this backup has of it: one that was set back
-    /// to an earlier copy and written to since has the same ID, and other batches. That of a partition which had ended
-    /// does not change.
+    /// Whether a partition's log, which lies in a folder, goes on from what this backup has of it: one that was set
+    /// back to an earlier copy and written to since has the same ID, and other batches. That of a partition which had
+    /// ended does not change.
     pub(super) fn leads_to(&self, id: PartitionId, log: &LogReader, folder: &Path) -> bool {
         let is_same = |then: BackupPartition| {
             let frame = frame_at(log, Position(then.position)).ok().flatten();
