@@ -300,8 +300,11 @@ impl Draft {
         if saves {
             frame::seal_squeezed(&mut squeezed, header);
         }
-        self.squeezed = Bytes::from(squeezed);
-        saves.then(|| self.squeezed.clone())
+        let squeezed = Bytes::from(squeezed);
+        if plain <= EXPECTED_BYTES_MAX {
+            self.squeezed = squeezed.clone();
+        }
+        saves.then_some(squeezed)
     }
 
     /// Where the change records are, once they are in the buffer.
