@@ -1,8 +1,8 @@
 //! The texts of a run's messages: windows of one long text.
 //!
 //! Owns: which there are. Promises: within a version, the same seed gives the same texts; messages that are sent about
-//! the same time have different ones, as those of people do, and few have a part in common, so that a server which keeps
-//! what is said twice only once gains next to nothing. Must not: say which message has which.
+//! the same time have different ones, as those of people do, and few have a part in common, so that a server which
+//! keeps what is said twice only once gains next to nothing. Must not: say which message has which.
 
 use crate::random::Random;
 
