@@ -1,7 +1,7 @@
 //! The formats: what is written comes back, and arbitrary bytes never panic.
 //!
-//! Owns: property tests of stored rows, blocks, pieces, the catalog and filters as bytes. Promises: nothing here touches
-//! a file. Must not: repeat the layouts; they are drawn in `rows/row.rs`, `rows/block.rs` and
+//! Owns: property tests of stored rows, blocks, pieces, the catalog and filters as bytes. Promises: nothing here
+//! touches a file. Must not: repeat the layouts; they are drawn in `rows/row.rs`, `rows/block.rs` and
 //! `catalog/catalog_codec.rs`.
 
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! How fast flush, compaction and reads are. Ignored by default; run with
 //! `cargo test --release -p tideline-store image::tests::measure -- --ignored --nocapture --test-threads 1`
 //!
-//! Owns: figures for rows of messages with 200 letters and digits, in no two the same. Promises: prints, asserts nothing
-//! about time. Must not: run with the other tests.
+//! Owns: figures for rows of messages with 200 letters and digits, in no two the same. Promises: prints, asserts
+//! nothing about time. Must not: run with the other tests.
 
 use std::io::Write;
 use std::ops::{Bound, ControlFlow};
