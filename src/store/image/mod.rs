@@ -155,8 +155,7 @@ impl Image {
             None => return Err(Error::damaged("catalog", "missing")),
         };
         // At once: the records of parts must be the catalog's, and which pages are free is known only now.
-        let outputs = catalog.jobs.iter().map(|job| &job.output);
-        for run in catalog.runs.iter().map(|run| &**run).chain(outputs) {
+        for run in catalog.all_runs() {
             for part in &run.parts {
                 let trees =
                     rows::read::trees_of(&store, run.number, part, &txn, store.free.as_ref())?;
