@@ -47,7 +47,7 @@ pub struct BackupArgs {
     #[arg(long)]
     full: bool,
     /// Make one every so often, as in 1m or 6h, until the command is ended: the newest is never older than that, if one
-    /// takes as long as the one before. A failure is told, and the next one tried.
+    /// takes no longer than those before. A failure is told, and the next one tried.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "url")]
     every: Option<Duration>,
     /// The data directory, if no server uses it [default: that of the settings].
@@ -127,6 +127,8 @@ pub async fn backup(
         return of_served(&mut server, &asked, out).await;
     };
     drop(server);
+    // How long one takes: the longest of late, for now and then an image is copied anew.
+    let mut took = Duration::ZERO;
     loop {
         let began = Instant::now();
         let made = async {
@@ -138,8 +140,9 @@ pub async fn backup(
             writeln!(io::stderr(), "tideline: {error}")?;
         }
         out.flush()?;
-        // The next one is there before this one is as old as that, if it takes as long.
-        sleep_until(began + every.saturating_sub(began.elapsed())).await;
+        took = began.elapsed().max(took.mul_f64(0.9));
+        // The next one is there before this one is as old as that, if it takes no longer.
+        sleep_until(began + every.saturating_sub(took)).await;
     }
 }
 

@@ -8,3 +8,4 @@ pub mod fuzz;
 mod image;
 mod log;
 pub mod partition;
+mod squeeze;

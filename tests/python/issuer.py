@@ -18,7 +18,7 @@ class Issuer:
         """`certificate`: the paths of its certificate and key, for https."""
         self.scheme = "https" if certificate else "http"
         self.port = free_port()
-        self.fetches = 0
+        self.fetches = self.redirected = 0
         self.body = b"{}"
         self.status = 200
         self.pause = 0
@@ -27,6 +27,7 @@ class Issuer:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 issuer.fetches += 1
+                issuer.redirected += self.path == "/other"
                 time.sleep(issuer.pause)
                 self.send_response(issuer.status)
                 if issuer.status == 302:

@@ -514,6 +514,40 @@ def test_a_second_backup_copies_what_is_new_and_needs_nothing_of_the_first(backe
     assert server.metric("tideline_backups_total") >= 6 and server.metric("tideline_backup_newest_seconds") > time.time() - 60
 
 
+def test_an_image_is_shared_although_the_log_behind_it_was_trimmed(backed_up, tmp_path):
+    server = backed_up(segment_bytes=1_048_576, memtable_bytes=1_048_576, retention_bytes=2_097_152, partitions=1)
+    log = pathlib.Path(server.data, "partition-0000/log")
+
+    def more():
+        with Client(server) as client:
+            for _ in range(3):
+                client.call("message.append_batch", timeline="t", messages=[{"entry": {"text": filler(20_000)}} for _ in range(15)])
+            return client.call("timeline.get", timeline="t")["head"]
+
+    def segments(folder):
+        return sorted(int(path.stem) for path in folder.glob("*.log"))
+
+    more()
+    made = [server.backup()]
+    covered = json.loads((made[0] / "backup.json").read_text())["backup"]["partitions"][0]["covered"]
+    while segments(log)[0] <= covered + 1 and len(made) < 20:
+        head = more()
+        made.append(server.backup())
+        time.sleep(1)
+    head = more()
+    made.append(server.backup())
+    assert covered + 1 < segments(log)[0] and segments(made[-1] / "data/partition-0000/log")[0] <= covered + 1
+    assert (made[-1] / "data/partition-0000/image/data.mdb").stat().st_nlink == len(made)
+    for old in made[:-1]:
+        shutil.rmtree(old)
+    other = restored(server, made[-1], tmp_path / "one").start()
+    with Client(other) as client:
+        assert client.call("timeline.get", timeline="t")["head"] == head
+        first = client.call("message.range", timeline="t", **{"from": 1, "limit": 1})["messages"]
+        assert first[0]["sequence"] == 1
+    other.kill()
+
+
 def test_a_directory_that_was_set_back_shares_nothing_with_what_came_after(backed_up, tmp_path):
     server = backed_up()
 

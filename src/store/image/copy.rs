@@ -2,7 +2,8 @@
 //!
 //! Owns: the way from the parts of one catalog to a new LMDB file. Promises: the copy shows what the image showed at
 //! its beginning, with its mark, and has no page that is free; each row has passed its checksum on the way; a read
-//! transaction lives for one slice, so the image's file does not grow for the copy's sake; the copy's file is synced.
+//! transaction lives for one slice, so the image's file does not grow for the copy's sake; each part of the copy was
+//! read from it and held against the catalog; the copy's file is synced.
 //! Must not: hold up flushes, or sync the copy's folder.
 //!
 //! A part never changes while a catalog names it, so its pages can be read in many transactions. Merges rest meanwhile;
@@ -22,10 +23,12 @@ use heed::PutFlags;
 
 use super::catalog::catalog_codec::{CATALOG_KEY, VERSION_KEY};
 use super::catalog::{Catalog, Part};
+use super::check::verify::verify_part;
 use super::env::{Access, Db, Store};
 use super::pages::cursor::TreeCursor;
 use super::pages::tree::Tree;
-use super::{Error, Image, Inner, MARK_KEY, is_sound};
+use super::rows::read::PartReader;
+use super::{Error, Image, Inner, MARK_KEY, Rules, is_sound};
 use tideline_base::ids::Position;
 
 /// Address space of the copy beside what the parts take and a quarter of that.
@@ -64,6 +67,7 @@ impl Image {
     ///
     /// Each read transaction and each sync is of so many bytes, or those of a merge's slice if that is less: a disk
     /// that is busy with a large one keeps the log waiting. While one slice is synced the next is copied, and no more.
+    /// While a part is copied the one before is read.
     pub(crate) fn copy(
         &self,
         folder: &Path,
@@ -84,19 +88,22 @@ impl Image {
         let file = target.file()?;
         // Nobody waits for what is sent: it is taken when the sync before has ended.
         let (written, to_sync) = mpsc::sync_channel(0);
-        let copied = thread::scope(|both| {
-            let syncing = both.spawn(|| sync_slices(&file, to_sync));
-            let copied = self.copy_parts(&catalog, &target, (slice_bytes, &written), pace);
-            let copied = copied.and_then(|is_whole| match is_whole {
+        let (copied, to_check) = mpsc::sync_channel(1);
+        let done = thread::scope(|all| {
+            let syncing = all.spawn(|| sync_slices(&file, to_sync));
+            let checking = all.spawn(|| check_parts(&target, to_check, &*inner.rules));
+            let done = self.copy_parts(&catalog, &target, (&written, &copied), slice_bytes, pace);
+            let done = done.and_then(|is_whole| match is_whole {
                 true => enter(&target, &entries).map(|()| Some(catalog.covered)),
                 false => Ok(None),
             });
-            drop(written);
-            let synced = syncing.join();
+            drop((written, copied));
+            let (synced, checked) = (syncing.join(), checking.join());
             synced.unwrap_or_else(|panic| resume_unwind(panic))?;
-            copied
+            checked.unwrap_or_else(|panic| resume_unwind(panic))?;
+            done
         });
-        copied.map_err(|error| error.with_room(|| target.left()))
+        done.map_err(|error| error.with_room(|| target.left()))
     }
 
     /// The catalog of this moment, and what is stored of it.
@@ -115,15 +122,15 @@ impl Image {
         &self,
         catalog: &Catalog,
         target: &Store,
-        (slice_bytes, written): (u64, &SyncSender<()>),
+        (written, copied): (&SyncSender<()>, &SyncSender<CopiedPart>),
+        slice_bytes: u64,
         pace: Pace<'_>,
     ) -> Result<bool, Error> {
         let last_slot = catalog.parts().map(|part| part.slot.max(part.side)).max();
         while last_slot.is_some_and(|slot| target.slot_count() <= slot) {
             target.add_slots()?;
         }
-        let outputs = catalog.jobs.iter().map(|job| &job.output);
-        for run in catalog.runs.iter().map(|run| &**run).chain(outputs) {
+        for run in catalog.all_runs() {
             for part in &run.parts {
                 for slot in [part.slot, part.side] {
                     let Some(to) = target.slot(slot) else {
@@ -142,6 +149,9 @@ impl Image {
                         return Ok(false);
                     }
                 }
+                // Refused = the part before is not as it was, which is told at the end.
+                let sent = copied.send((run.number, Arc::clone(part)));
+                sent.map_err(io::Error::other)?;
             }
         }
         Ok(true)
@@ -155,7 +165,7 @@ impl Image {
         target: (&Store, Db),
         (slice_bytes, pace): (u64, Pace<'_>),
     ) -> Result<bool, Error> {
-        let mut after = None;
+        let (mut after, mut copied) = (None, 0);
         loop {
             let snapshot = self.snapshot()?;
             if !is_named(snapshot.catalog(), run, part) {
@@ -167,12 +177,15 @@ impl Image {
             } else {
                 trees.side
             };
-            let (bytes, last) = slice(&tree, after.as_deref(), target, slice_bytes)?;
+            let tree = Arc::new(tree.closed());
+            let (entries, bytes, last) = slice(&tree, after.as_deref(), target, slice_bytes)?;
             drop(snapshot);
             pace(bytes)?;
-            after = last;
-            if after.is_none() {
-                return Ok(true);
+            (after, copied) = (last, copied + entries);
+            match &after {
+                Some(_) => {}
+                None if copied == tree.record.entries => return Ok(true),
+                None => return Err(Error::damaged(tree.place(), "lacks entries")),
             }
         }
     }
@@ -186,14 +199,31 @@ fn sync_slices(file: &File, written: Receiver<()>) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Reads each part that was copied, as a reader of the copy would.
+fn check_parts(
+    target: &Store,
+    copied: Receiver<CopiedPart>,
+    rules: &dyn Rules,
+) -> Result<(), Error> {
+    for (run, part) in copied {
+        let txn = target.read()?;
+        // What is kept of it belongs to the file that was copied.
+        let part = part.unread();
+        verify_part(PartReader::new(target, run, &part, &txn, rules)?, &part)?;
+    }
+    Ok(())
+}
+
+/// A part with the number of its run.
+type CopiedPart = (u64, Arc<Part>);
+
 /// An entry of the catalog's sub-database.
 type StoredEntry = (&'static [u8], Vec<u8>);
 
 /// Whether a catalog still has this part as it was.
 fn is_named(catalog: &Catalog, run: u64, part: &Part) -> bool {
-    let outputs = catalog.jobs.iter().map(|job| &job.output);
-    let runs = catalog.runs.iter().map(|run| &**run).chain(outputs);
-    let mut parts = runs
+    let mut parts = catalog
+        .all_runs()
         .filter(|one| one.number == run)
         .flat_map(|run| &run.parts);
     parts.any(|one| {
@@ -203,14 +233,14 @@ fn is_named(catalog: &Catalog, run: u64, part: &Part) -> bool {
     })
 }
 
-/// Copies the entries of a tree that lie behind a key, as many as a slice has. Gives their bytes, and the last key if
-/// there may be more.
+/// Copies the entries of a tree that lie behind a key, as many as a slice has. Gives how many there were, their bytes,
+/// and the last key if there may be more.
 fn slice(
     tree: &Arc<Tree>,
     after: Option<&[u8]>,
     (target, to): (&Store, Db),
     bytes_max: u64,
-) -> Result<(u64, Option<Vec<u8>>), Error> {
+) -> Result<(u64, u64, Option<Vec<u8>>), Error> {
     let mut cursor = match after {
         None => TreeCursor::first(tree)?,
         Some(key) => TreeCursor::seek(tree, key)?,
@@ -219,11 +249,11 @@ fn slice(
         cursor.next()?;
     }
     let mut wtxn = target.write()?;
-    let (mut bytes, mut last) = (0, Vec::new());
+    let (mut entries, mut bytes, mut last) = (0, 0, Vec::new());
     while let Some(key) = cursor.key() {
         let value = cursor.value()?;
         to.put_with_flags(&mut wtxn, PutFlags::APPEND, key, &value)?;
-        bytes += (key.len() + value.len()) as u64;
+        (entries, bytes) = (entries + 1, bytes + (key.len() + value.len()) as u64);
         if bytes >= bytes_max {
             last = key.to_vec();
             break;
@@ -231,7 +261,7 @@ fn slice(
         cursor.next()?;
     }
     wtxn.commit()?;
-    Ok((bytes, (!last.is_empty()).then_some(last)))
+    Ok((entries, bytes, (!last.is_empty()).then_some(last)))
 }
 
 /// Writes the catalog, last: with it the slots are an image.

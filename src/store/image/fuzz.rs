@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 use super::catalog::catalog_codec;
 use super::check::file_check;
 use super::env::Store;
-use super::pages::page::{Content, Data, PAGE_BYTES, Page, u64_at};
+use super::pages::page::{Content, Data, Kind, PAGE_BYTES, Page, u64_at};
 use super::pages::tree::Record;
+use super::rows::block;
 use super::rows::filter::{Budget, Filter};
 use super::rows::row::Stored;
 use tideline_base::faults::Decoder;
@@ -20,6 +21,7 @@ pub(crate) const TARGETS: &[Decoder] = &[
     ("image_record", record),
     ("image_catalog", catalog),
     ("image_row", row),
+    ("image_block", block),
     ("image_filter", filter),
     ("image_file", file),
 ];
@@ -45,7 +47,7 @@ fn page(input: &[u8]) {
         return;
     };
     for at in 0..page.count() {
-        if !page.is_leaf {
+        if page.kind == Kind::Branch {
             page.child(at);
             continue;
         }
@@ -65,7 +67,9 @@ fn record(input: &[u8]) {
     }
     let sealed = sealed(input);
     for bytes in [input, &sealed] {
-        if let Ok(version) = catalog_codec::decode_version(bytes) {
+        if let Ok((format, version)) = catalog_codec::decode_version(bytes)
+            && format == catalog_codec::FORMAT
+        {
             assert_eq!(catalog_codec::encode_version(version), bytes);
         }
     }
@@ -79,12 +83,15 @@ fn sealed(bytes: &[u8]) -> Vec<u8> {
 fn catalog(input: &[u8]) {
     let empty = &*EMPTY;
     let slot = |slot| (slot < 1_000).then_some(empty.store.catalog);
-    let Ok(catalog) = catalog_codec::decode(&sealed(input), &slot) else {
-        return;
-    };
-    let encoded = catalog_codec::encode(&catalog);
-    let again = catalog_codec::decode(&encoded, &slot).expect("what was encoded");
-    assert_eq!(catalog_codec::encode(&again), encoded);
+    for format in 1..=catalog_codec::FORMAT {
+        let Ok(catalog) = catalog_codec::decode(&sealed(input), format, &slot) else {
+            continue;
+        };
+        let encoded = catalog_codec::encode(&catalog);
+        let again = catalog_codec::decode(&encoded, catalog_codec::FORMAT, &slot);
+        let again = again.expect("what was encoded");
+        assert_eq!(catalog_codec::encode(&again), encoded);
+    }
 }
 
 fn row(input: &[u8]) {
@@ -94,6 +101,23 @@ fn row(input: &[u8]) {
         assert!(rest + stored.body().len() < input.len());
         if let Some(pieced) = stored.pieced() {
             assert_eq!(pieced.head, &stored.body()[12..]);
+        }
+    }
+}
+
+/// A block's content, under a key of as many bytes as the first one says.
+fn block(input: &[u8]) {
+    let Some((key_bytes, content)) = input.split_first() else {
+        return;
+    };
+    let key = vec![7; usize::from(*key_bytes)];
+    if let Some(rows) = block::unfolded(&key, content) {
+        let rows = Page::of_block(7, rows, Content::Blocks(7));
+        for at in 0..rows.count() {
+            if let Data::Here(range) = rows.data(at) {
+                assert_eq!(rows.bytes(range.clone()), rows.shared(range));
+            }
+            assert!(rows.find(rows.key(at)) <= rows.count());
         }
     }
 }

@@ -155,8 +155,7 @@ impl Image {
             None => return Err(Error::damaged("catalog", "missing")),
         };
         // At once: the records of parts must be the catalog's, and which pages are free is known only now.
-        let outputs = catalog.jobs.iter().map(|job| &job.output);
-        for run in catalog.runs.iter().map(|run| &**run).chain(outputs) {
+        for run in catalog.all_runs() {
             for part in &run.parts {
                 let trees =
                     rows::read::trees_of(&store, run.number, part, &txn, store.free.as_ref())?;
@@ -255,7 +254,7 @@ impl Image {
         let inner = &self.inner;
         let txn = inner.store.read()?;
         let stored = inner.store.catalog.get(&txn, VERSION_KEY)?;
-        let version = catalog::catalog_codec::decode_version(stored.unwrap_or_default())?;
+        let (_, version) = catalog::catalog_codec::decode_version(stored.unwrap_or_default())?;
         let cached = inner.catalog();
         let catalog = match cached.version == version {
             true => cached,
@@ -361,8 +360,9 @@ fn read_catalog(store: &Store, txn: &ReadTxn) -> Result<Catalog, Error> {
         let stored = store.catalog.get(txn, key)?;
         stored.ok_or_else(|| Error::damaged("catalog", "missing"))
     };
-    let version = catalog::catalog_codec::decode_version(value(VERSION_KEY)?)?;
-    let catalog = catalog::catalog_codec::decode(value(CATALOG_KEY)?, &|slot| store.slot(slot))?;
+    let (format, version) = catalog::catalog_codec::decode_version(value(VERSION_KEY)?)?;
+    let stored = value(CATALOG_KEY)?;
+    let catalog = catalog::catalog_codec::decode(stored, format, &|slot| store.slot(slot))?;
     if catalog.version != version {
         return Err(Error::damaged("catalog", "its two values disagree"));
     }

@@ -105,6 +105,22 @@ impl Snapshot {
         Ok(left_bytes)
     }
 
+    /// Takes the mark from each key that may be here, as the filters say.
+    pub(crate) fn sift(&self, keys: &[&[u8]], lacks: &mut [bool]) {
+        let hashes: Vec<u64> = keys.iter().map(|key| filter::key_hash(key)).collect();
+        for source in self.catalog.sources() {
+            let marked = keys.iter().zip(&hashes).zip(lacks.iter_mut());
+            for ((&key, &hash), lacks) in marked.filter(|(_, lacks)| **lacks) {
+                if source.covers(key)
+                    && let Some(part) = source.run.part_of(key)
+                {
+                    *lacks = self.inner.rules.filter_key(key)
+                        && self.may_hold(source.run, part, hash).is_ok_and(|may| !may);
+                }
+            }
+        }
+    }
+
     /// One lazy iterator per run that may hold keys of the range, newest run first, each in key order (or backward).
     pub(crate) fn cursors(
         &self,

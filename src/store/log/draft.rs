@@ -11,16 +11,17 @@ use std::collections::VecDeque;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::frame::{self, EntryExtent, Extent, Frame, HEADER_BYTES, Header};
+use super::extent::{EntryExtent, Extent};
+use super::frame::{self, Frame, HEADER_BYTES, Header};
 use super::squeeze::squeeze;
-use super::varint::{VARINT_BYTES_MAX, put_varint, varint_bytes};
+use crate::squeeze::varint::{VARINT_BYTES_MAX, put_varint, varint_bytes};
 use tideline_base::entry::{EntryKind, KeyedEntry};
 
 /// Small frames share allocations of this size.
 const CHUNK_BYTES: usize = 1024 * 1024;
 
-/// Full chunks that are remembered for reuse: some more than the newest frames that stay in memory usually take.
-const CHUNKS_MAX: usize = 40;
+/// Full chunks that are remembered for reuse: what memtables have of them, and the newest frames that stay in memory.
+const CHUNKS_MAX: usize = 256;
 
 /// A batch is expected to become as large as the last one, but not larger than this: some are much larger than most.
 const EXPECTED_BYTES_MAX: usize = 8 * CHUNK_BYTES;
@@ -49,6 +50,8 @@ pub(crate) struct Draft {
     overwritten: Vec<u8>,
     /// How long the last frame was.
     last_bytes: usize,
+    /// The last frame in fewer bytes; its memory is used again.
+    squeezed: Bytes,
 }
 
 /// How far a draft was when it was last kept.
@@ -82,6 +85,7 @@ impl Default for Draft {
             replaced: Vec::new(),
             overwritten: Vec::new(),
             last_bytes: 0,
+            squeezed: Bytes::new(),
         };
         draft.clear();
         draft
@@ -282,18 +286,25 @@ impl Draft {
 
     /// The frame with its payload, which is in the buffer from `from` on, squeezed and sealed; `None` if that saves
     /// little.
-    fn squeeze(&self, from: usize, header: &mut Header) -> Option<Bytes> {
+    fn squeeze(&mut self, from: usize, header: &mut Header) -> Option<Bytes> {
         let plain = self.buffer.len() - from;
-        let mut squeezed = Vec::with_capacity(HEADER_BYTES + plain);
+        let free = std::mem::take(&mut self.squeezed).try_into_mut();
+        let mut squeezed = free.map(Vec::from).unwrap_or_default();
+        squeezed.clear();
+        squeezed.reserve(HEADER_BYTES + plain);
         squeezed.resize(HEADER_BYTES, 0);
         let entries = self.entries.iter();
         let entries = entries.map(|entry| (entry.key.range(), entry.value.range()));
         squeeze(&self.buffer, from, entries, &mut squeezed);
-        if squeezed.len() - HEADER_BYTES >= plain - plain / SAVED_PART {
-            return None;
+        let saves = squeezed.len() - HEADER_BYTES < plain - plain / SAVED_PART;
+        if saves {
+            frame::seal_squeezed(&mut squeezed, header);
         }
-        frame::seal_squeezed(&mut squeezed, header);
-        Some(Bytes::from(squeezed))
+        let squeezed = Bytes::from(squeezed);
+        if plain <= EXPECTED_BYTES_MAX {
+            self.squeezed = squeezed.clone();
+        }
+        saves.then_some(squeezed)
     }
 
     /// Where the change records are, once they are in the buffer.
@@ -319,6 +330,12 @@ impl Draft {
         }
         self.is_scattered = false;
         self.keep();
+    }
+
+    /// Gives memory back that only much writing needs.
+    pub(crate) fn forget_memory(&mut self) {
+        self.full.clear();
+        self.squeezed = Bytes::new();
     }
 
     /// Room for so many bytes more.

@@ -21,8 +21,9 @@ use std::ops::Range;
 
 use bytes::{BufMut, Bytes};
 
+use super::extent::{EntryExtent, Extent};
 use super::squeeze;
-use super::varint::varint_at;
+use crate::squeeze::varint::varint_at;
 use tideline_base::entry::{Entry, EntryKind, KeyedEntry};
 use tideline_base::ids::{HistoryId, Position};
 
@@ -61,50 +62,6 @@ pub struct Frame {
     encoded_bytes: usize,
     entries: Vec<EntryExtent>,
     changes: Vec<Extent>,
-}
-
-/// A part of a frame's buffer: where it starts and how long it is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Extent {
-    start: u32,
-    bytes: u32,
-}
-
-impl Extent {
-    pub(super) fn new(start: usize, bytes: usize) -> Extent {
-        let number = |size: usize| u32::try_from(size).expect("a frame is far below 4 GiB");
-        Extent {
-            start: number(start),
-            bytes: number(bytes),
-        }
-    }
-
-    pub(super) fn bytes(self) -> usize {
-        self.bytes as usize
-    }
-
-    pub(super) fn range(self) -> Range<usize> {
-        let start = self.start as usize;
-        start..start + self.bytes as usize
-    }
-}
-
-/// Where an entry's key and value are.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EntryExtent {
-    pub(super) kind: EntryKind,
-    pub(super) key: Extent,
-    pub(super) value: Extent,
-}
-
-impl EntryExtent {
-    pub(super) fn of(self, buffer: &[u8]) -> KeyedEntry<'_> {
-        KeyedEntry {
-            key: &buffer[self.key.range()],
-            kind: self.kind,
-            value: &buffer[self.value.range()],
-        }
-    }
 }
 
 impl Frame {
@@ -152,6 +109,16 @@ impl Frame {
             let kind = entry.kind;
             (self.buffer.slice(entry.key.range()), Entry { kind, value })
         })
+    }
+
+    /// Where the entries are in [`Frame::buffer`].
+    pub(crate) fn extents(&self) -> &[EntryExtent] {
+        &self.entries
+    }
+
+    /// What keys and values lie in.
+    pub(crate) fn buffer(&self) -> &Bytes {
+        &self.buffer
     }
 
     /// Some of the entries by their numbers; `None` if there are not as many.

@@ -9,6 +9,7 @@
 mod copy;
 mod draft;
 mod error;
+mod extent;
 mod frame;
 pub(crate) mod local;
 mod medium;
@@ -16,7 +17,6 @@ mod squeeze;
 mod tail;
 #[cfg(test)]
 pub(crate) mod tests;
-mod varint;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +25,7 @@ pub(crate) use copy::{LogCopy, segment_firsts};
 pub(crate) use draft::Draft;
 pub(crate) use error::Error;
 pub(crate) use error::{AppendError, LogReadError};
+pub(crate) use extent::Extent;
 pub(crate) use frame::FRAME_BYTES_MAX;
 pub use frame::Frame;
 pub(crate) use local::segment::segment_name;

@@ -1,25 +1,15 @@
-//! A frame's payload in fewer bytes: what it says again is a copy of where it said it before.
+//! A frame's payload in fewer bytes (`squeeze/mod.rs`).
 //!
-//! Owns: these bytes. Promises: what comes back is what was there, and never more than the caller allows; arbitrary
-//! bytes never panic. Must not: know what keys and values mean. It looks where the rows of one batch tend to be alike,
-//! and nowhere else: a search at every byte, as LZ4's, costs half as much again and finds a fiftieth more.
-//!
-//! ```text
-//! squeezed = plain bytes (varint), then sequences to the end
-//! sequence = literals and copies (4 bits each), [more literals], the literals, [more copies, distance]
-//!            15 literals or copies = 15 and a varint more
-//!            copies = 0: none; else so many bytes plus 3, from `distance` bytes back (varint; 0 = as far as last time)
-//! ```
+//! Owns: where copies are looked for, and the payload's length before the sequences (varint). Promises: what comes back
+//! is what was there, and never more than the caller allows. Must not: know what keys and values mean. It looks where
+//! the rows of one batch tend to be alike, and nowhere else: a search at every byte, as LZ4's, costs half as much again
+//! and finds a fiftieth more.
 
 use std::ops::Range;
 
-use super::varint::{put_varint, varint_at};
-
-/// A shorter copy is no gain.
-const COPY_MIN: usize = 4;
-
-/// What four bits hold.
-const NIBBLE: usize = 15;
+use crate::squeeze;
+use crate::squeeze::varint::{put_varint, varint_at};
+use crate::squeeze::{COPY_MIN, WORD_BYTES, put_sequence, same, word};
 
 /// After so many bytes of a value without a copy the rest of it is taken for new.
 const MISSES_MAX: usize = 24;
@@ -29,16 +19,12 @@ const MISSES_MAX: usize = 24;
 const KINDS: usize = 16;
 const KIND_BYTES: usize = 4;
 
-/// A key often ends with an ID that the value before has, too. So many bytes of it are looked for there: the last ones
-/// in front of the end mark of the key's last column.
-const WORD_BYTES: usize = 8;
+/// A key often ends with an ID that the value before has, too. A word of it is looked for there: the last one in front
+/// of the end mark of the key's last column.
 const END_BYTES: usize = 2;
 
 /// The search ends so far into that value.
 const SEARCHED_BYTES: usize = 96;
-
-/// What unfolds to more than so many times its bytes gets its memory as it grows.
-const GROWTH_EXPECTED: usize = 16;
 
 /// Where an entry's key and value are.
 #[derive(Clone, Copy, Default)]
@@ -84,7 +70,7 @@ pub(super) fn squeeze(
         }
         before = one;
     }
-    writer.sequence(buffer.len(), 0);
+    put_sequence(writer.out, &buffer[writer.literal..], 0, 0);
 }
 
 struct Sequences<'a> {
@@ -167,31 +153,17 @@ impl Sequences<'_> {
     #[inline(never)]
     fn copy_same(&mut self, source: usize, at: usize) -> usize {
         let same = same(self.buffer, source, at);
-        let count = same - COPY_MIN + 1;
-        self.sequence(at, count);
         let distance = at - source;
-        match distance == self.distance {
-            true => self.out.push(0),
-            false => put_varint(self.out, distance),
-        }
+        let literals = &self.buffer[self.literal..at];
+        let told = if distance == self.distance {
+            0
+        } else {
+            distance
+        };
+        put_sequence(self.out, literals, same, told);
         self.distance = distance;
         self.literal = at + same;
         same
-    }
-
-    /// Writes the literals up to `at`, and how much is copied behind them.
-    #[inline]
-    fn sequence(&mut self, at: usize, copies: usize) {
-        let literals = &self.buffer[self.literal..at];
-        let nibbles = literals.len().min(NIBBLE) << 4 | copies.min(NIBBLE);
-        self.out.push(nibbles as u8);
-        if literals.len() >= NIBBLE {
-            put_varint(self.out, literals.len() - NIBBLE);
-        }
-        self.out.extend_from_slice(literals);
-        if copies >= NIBBLE {
-            put_varint(self.out, copies - NIBBLE);
-        }
     }
 }
 
@@ -202,69 +174,11 @@ fn four(buffer: &[u8], at: usize) -> [u8; COPY_MIN] {
     four
 }
 
-#[inline]
-fn word(buffer: &[u8], at: usize) -> u64 {
-    let mut word = [0; WORD_BYTES];
-    word.copy_from_slice(&buffer[at..at + WORD_BYTES]);
-    u64::from_be_bytes(word)
-}
-
-/// How many bytes are the same at both places; there is a word behind the second one.
-#[inline]
-fn same(buffer: &[u8], source: usize, at: usize) -> usize {
-    let mut same = 0;
-    while at + same + WORD_BYTES <= buffer.len() {
-        let differs = word(buffer, source + same) ^ word(buffer, at + same);
-        if differs != 0 {
-            return same + differs.leading_zeros() as usize / 8;
-        }
-        same += WORD_BYTES;
-    }
-    while at + same < buffer.len() && buffer[source + same] == buffer[at + same] {
-        same += 1;
-    }
-    same
-}
-
 /// The payload again; `None` if this is none, or one of more than `bytes_max`.
 pub(super) fn unfold(squeezed: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
     let mut at = 0;
     let bytes = varint_at(squeezed, &mut at).filter(|bytes| *bytes <= bytes_max)?;
-    let mut plain = Vec::with_capacity(bytes.min(squeezed.len().saturating_mul(GROWTH_EXPECTED)));
-    let mut distance = 0;
-    while at < squeezed.len() {
-        let nibbles = usize::from(squeezed[at]);
-        at += 1;
-        let count = |count: usize, at: &mut usize| match count {
-            NIBBLE => varint_at(squeezed, at)?.checked_add(NIBBLE),
-            count => Some(count),
-        };
-        let literals = count(nibbles >> 4, &mut at)?;
-        let literals = squeezed.get(at..at.checked_add(literals)?)?;
-        at += literals.len();
-        if literals.len() > bytes - plain.len() {
-            return None;
-        }
-        plain.extend_from_slice(literals);
-        let copies = count(nibbles & NIBBLE, &mut at)?;
-        if copies == 0 {
-            continue;
-        }
-        let copied = copies.checked_add(COPY_MIN - 1)?;
-        distance = match varint_at(squeezed, &mut at)? {
-            0 => distance,
-            distance => distance,
-        };
-        if distance == 0 || distance > plain.len() || copied > bytes - plain.len() {
-            return None;
-        }
-        let end = plain.len() + copied;
-        while plain.len() < end {
-            // What is copied may reach into itself.
-            let source = plain.len() - distance;
-            let step = distance.min(end - plain.len());
-            plain.extend_from_within(source..source + step);
-        }
-    }
-    (plain.len() == bytes).then_some(plain)
+    let mut plain = Vec::new();
+    squeeze::unfold(&squeezed[at..], &mut plain, bytes)?;
+    Some(plain)
 }

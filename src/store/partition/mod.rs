@@ -44,6 +44,7 @@ pub use backup::{
     RepairStep, RestorePoint, Restored, listed_backups, prune_backups, remove_place, restore,
     restore_fetched, time_text,
 };
+pub use commit::job::Look;
 pub use commit::queue::{QUEUE_BYTES_MAX, QUEUE_JOBS_MAX};
 pub use commit::txn::Txn;
 pub use commit::write_set::WriteSet;

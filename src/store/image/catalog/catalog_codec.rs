@@ -1,7 +1,7 @@
 //! The catalog's bytes.
 //!
 //! ```text
-//! under "version":  format (4) | version (8) | CRC-32C (4)
+//! under "version":  format (4) | version (8) | CRC-32C (4)         (1: as 2, but no part has a number of blocks)
 //! under "catalog":  covered (8) | next run (8) | runs | jobs | version (8) | CRC-32C (4)
 //! lists:            count (4) | elements          bytes: length (4) | bytes
 //! ```
@@ -19,8 +19,10 @@ use super::super::env::Db;
 use super::{Catalog, Job, Part, Run, TableCounts};
 use tideline_base::ids::{Position, TableId};
 
-/// The format of an image directory that this program reads and writes.
-pub(in super::super) const FORMAT: u32 = 1;
+/// The format of an image directory that this program writes: the next commit makes one of format 1 one of this.
+pub(in super::super) const FORMAT: u32 = 2;
+/// The format before rows were in blocks, which it reads as well.
+const WITHOUT_BLOCKS: u32 = 1;
 pub(in super::super) const VERSION_KEY: &[u8] = b"version";
 pub(in super::super) const CATALOG_KEY: &[u8] = b"catalog";
 
@@ -33,11 +35,11 @@ pub(in super::super) fn encode_version(version: u64) -> Vec<u8> {
     out
 }
 
-/// Reads what `encode_version` wrote; refuses other formats.
-pub(in super::super) fn decode_version(stored: &[u8]) -> Result<u64, Error> {
+/// Reads what `encode_version` wrote, the format too; refuses those that it does not know.
+pub(in super::super) fn decode_version(stored: &[u8]) -> Result<(u32, u64), Error> {
     let mut input = open(stored, "version")?;
     let found = input.u32()?;
-    if found != FORMAT {
+    if !(WITHOUT_BLOCKS..=FORMAT).contains(&found) {
         return Err(Error::Format {
             found,
             known: FORMAT,
@@ -45,7 +47,7 @@ pub(in super::super) fn decode_version(stored: &[u8]) -> Result<u64, Error> {
     }
     let version = input.u64()?;
     input.end()?;
-    Ok(version)
+    Ok((found, version))
 }
 
 /// The whole catalog as one value.
@@ -74,12 +76,14 @@ pub(in super::super) fn encode(catalog: &Catalog) -> Vec<u8> {
     out
 }
 
-/// Reads what `encode` wrote. `slot` gives the handle of a slot.
+/// Reads what `encode` wrote, or a program that wrote this format. `slot` gives the handle of a slot.
 pub(in super::super) fn decode(
     stored: &[u8],
+    format: u32,
     slot: &dyn Fn(u16) -> Option<Db>,
 ) -> Result<Catalog, Error> {
     let mut input = open(stored, "catalog")?;
+    input.has_blocks = format > WITHOUT_BLOCKS;
     let covered = Position(input.u64()?);
     let next_run = input.u64()?;
     let mut runs = Vec::new();
@@ -129,6 +133,7 @@ fn put_run(out: &mut Vec<u8>, run: &Run) {
         put_bytes(out, &part.last);
         put_u64(out, part.page_bytes);
         put_u64(out, part.filter_bytes);
+        put_u64(out, part.blocks);
         put_count(out, part.counts.len());
         for counts in &part.counts {
             let TableCounts {
@@ -188,13 +193,19 @@ fn open<'a>(stored: &'a [u8], what: &'static str) -> Result<Input<'a>, Error> {
     if crc32c::crc32c(bytes) != u32::from_be_bytes(*crc) {
         return Err(Error::damaged(what, "wrong checksum"));
     }
-    Ok(Input { bytes, what })
+    Ok(Input {
+        bytes,
+        what,
+        has_blocks: true,
+    })
 }
 
 /// What is left to read.
 struct Input<'a> {
     bytes: &'a [u8],
     what: &'static str,
+    /// Whether parts have their numbers of blocks.
+    has_blocks: bool,
 }
 
 impl<'a> Input<'a> {
@@ -270,6 +281,7 @@ impl<'a> Input<'a> {
             last: self.bytes()?,
             page_bytes: self.u64()?,
             filter_bytes: self.u64()?,
+            blocks: if self.has_blocks { self.u64()? } else { 0 },
             counts: self.counts()?,
             filter: OnceLock::new(),
             trees: OnceLock::new(),

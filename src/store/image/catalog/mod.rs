@@ -54,11 +54,27 @@ pub(super) struct Part {
     pub(super) page_bytes: u64,
     /// Length of the stored filter; 0 = none (a part that still grows has none).
     pub(super) filter_bytes: u64,
+    /// Blocks of rows; 0 = each row is a record of its own, as in a part that an earlier version wrote.
+    pub(super) blocks: u64,
     pub(super) counts: Vec<TableCounts>,
     /// The filter once it is in memory; an inner `None` = it can't be used.
     pub(super) filter: OnceLock<Option<Filter>>,
     /// Its pages, read when first asked for: while the catalog has this part, they do not change.
     pub(super) trees: OnceLock<Trees>,
+}
+
+impl Part {
+    /// The same, with nothing read of it: for the same part in another file.
+    pub(super) fn unread(&self) -> Part {
+        Part {
+            first: self.first.clone(),
+            last: self.last.clone(),
+            counts: self.counts.clone(),
+            filter: OnceLock::new(),
+            trees: OnceLock::new(),
+            ..*self
+        }
+    }
 }
 
 /// What a part, or the image, holds of one table.
@@ -172,10 +188,15 @@ impl Catalog {
         self.runs.iter().filter(|run| run.level == 0).count()
     }
 
+    /// All runs, newest first, and then running jobs' outputs.
+    pub(super) fn all_runs(&self) -> impl Iterator<Item = &Run> {
+        let outputs = self.jobs.iter().map(|job| &job.output);
+        self.runs.iter().map(|run| &**run).chain(outputs)
+    }
+
     /// All parts, those of running jobs' outputs too.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Arc<Part>> {
-        let outputs = self.jobs.iter().flat_map(|job| &job.output.parts);
-        self.runs.iter().flat_map(|run| &run.parts).chain(outputs)
+        self.all_runs().flat_map(|run| &run.parts)
     }
 }
 

@@ -146,7 +146,7 @@ impl Check {
         let mut used = Vec::new();
         tree.check(&mut |page| {
             used.push(page.number);
-            if page.is_leaf {
+            if page.is_last() {
                 leaves.push(page.clone());
             }
         })?;

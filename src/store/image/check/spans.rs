@@ -21,7 +21,7 @@ pub(super) struct Span {
     pub(super) part: Arc<Part>,
     first: Bytes,
     pub(super) last: Bytes,
-    /// The page and the places in it, where no other page leads to it.
+    /// The page (or block) and the places in it, where no other page leads to it.
     stray: Option<(u64, Range<usize>)>,
 }
 
@@ -40,7 +40,7 @@ impl Span {
             );
             return Ok(SpanRows::InTree(reader.rows(from, to, false)?));
         };
-        let page = reader.trees.rows.leaf_at(*page);
+        let page = reader.trees.rows.rows_of(*page);
         let page = page.ok_or_else(|| reader.damaged(&self.first, "is not where it was"))?;
         let rows: Result<Vec<_>, Error> =
             places.clone().map(|at| reader.row_at(&page, at)).collect();
@@ -96,7 +96,7 @@ impl Seen {
         let mut seen = Seen::none();
         reader.trees.rows.walk(&mut |page| match page {
             Err(_) => seen.is_broken = true,
-            Ok(page) if page.is_leaf => {
+            Ok(page) if page.is_last() => {
                 for at in 0..page.count() {
                     seen.take(reader, part, reader.row_at(page, at));
                 }
@@ -157,7 +157,7 @@ impl Seen {
     fn find_strays(&mut self, reader: &PartReader<'_>, part: &Arc<Part>) {
         let tree = &reader.trees.rows;
         let mut found: BTreeMap<Bytes, (u64, usize)> = BTreeMap::new();
-        for page in (0..tree.page_count()).filter_map(|number| tree.leaf_at(number)) {
+        for page in (0..tree.page_count()).flat_map(|number| tree.rows_at(number)) {
             for at in 0..page.count() {
                 let Ok((key, entry)) = reader.row_at(&page, at) else {
                     continue;

@@ -4,14 +4,13 @@
 //! digests of every part, every key in its filter. Promises: goes on after a problem, so that one report names them
 //! all. Must not: change anything, or be needed for safety: reads check for themselves.
 
-use std::io;
+use bytes::Bytes;
 
 use super::super::catalog::{Catalog, Job, Part, Run, TableCounts};
 use super::super::pages::page::Page;
 use super::super::rows::filter;
 use super::super::rows::part::count_row;
 use super::super::rows::read::PartReader;
-use super::super::snapshot::Snapshot;
 use super::super::{Error, Image};
 use tideline_base::ids::Position;
 
@@ -44,53 +43,77 @@ pub(crate) struct VerifiedImage {
 impl Image {
     /// Reads the whole image and returns every problem. `Err` only if reading itself fails.
     pub(crate) fn verify(&self, report: &mut dyn FnMut(Problem)) -> Result<VerifiedImage, Error> {
-        self.verify_while(&|| true, report)
+        let snapshot = self.snapshot()?;
+        let mut check = Check::new(report);
+        check.catalog(snapshot.catalog());
+        for run in snapshot.catalog().all_runs() {
+            for (at, part) in run.parts.iter().enumerate() {
+                check.part(&place(run, at), snapshot.reader(run, part), part)?;
+            }
+        }
+        Ok(VerifiedImage {
+            covered: snapshot.covered(),
+            ..check.verified
+        })
     }
 
-    /// The same, given up before the next part when `goes_on` says so.
-    pub(crate) fn verify_while(
-        &self,
-        goes_on: &dyn Fn() -> bool,
-        report: &mut dyn FnMut(Problem),
-    ) -> Result<VerifiedImage, Error> {
-        let snapshot = self.snapshot()?;
-        let mut check = Check {
-            snapshot: &snapshot,
-            goes_on,
-            report,
-            verified: VerifiedImage {
-                covered: snapshot.covered(),
-                ..VerifiedImage::default()
-            },
-        };
-        let catalog = snapshot.catalog();
-        check.tiles(catalog);
-        for job in &catalog.jobs {
-            check.job(catalog, job);
-        }
-        let outputs = catalog.jobs.iter().map(|job| (&job.output, job.growing));
-        let runs = catalog.runs.iter().map(|run| (&**run, false));
-        for (run, growing) in runs.chain(outputs) {
-            check.run(run, growing)?;
-        }
-        Ok(check.verified)
+    /// What the catalog says of itself, without reading a part; the problems.
+    pub(crate) fn verify_catalog(&self, report: &mut dyn FnMut(Problem)) {
+        Check::new(report).catalog(&self.inner.catalog());
     }
 }
 
-struct Check<'s, 't> {
-    snapshot: &'s Snapshot,
-    goes_on: &'t dyn Fn() -> bool,
+/// Reads one part and returns its first problem as an error.
+pub(in super::super) fn verify_part(reader: PartReader<'_>, part: &Part) -> Result<(), Error> {
+    let mut found = None;
+    let place = format!("run {}, slot {}", reader.run, part.slot);
+    let mut report = |Problem { place, what }| {
+        found.get_or_insert_with(|| Error::damaged(place, &what));
+    };
+    Check::new(&mut report).part(&place, Ok(reader), part)?;
+    found.map_or(Ok(()), Err)
+}
+
+/// Which part it is, for the text of a problem.
+fn place(run: &Run, at: usize) -> String {
+    format!("run {}, part {at}", run.number)
+}
+
+struct Check<'t> {
     report: &'t mut dyn FnMut(Problem),
     verified: VerifiedImage,
 }
 
-impl Check<'_, '_> {
+impl<'t> Check<'t> {
+    fn new(report: &'t mut dyn FnMut(Problem)) -> Check<'t> {
+        Check {
+            report,
+            verified: VerifiedImage::default(),
+        }
+    }
+
     fn tell(&mut self, place: impl Into<String>, what: impl Into<String>) {
         self.verified.problems += 1;
         (self.report)(Problem {
             place: place.into(),
             what: what.into(),
         });
+    }
+
+    fn catalog(&mut self, catalog: &Catalog) {
+        self.tiles(catalog);
+        for job in &catalog.jobs {
+            self.job(catalog, job);
+            if job.growing && job.output.parts.is_empty() {
+                self.tell(
+                    format!("run {}", job.output.number),
+                    "a growing part is missing",
+                );
+            }
+        }
+        for run in catalog.all_runs() {
+            self.run(run);
+        }
     }
 
     fn tiles(&mut self, catalog: &Catalog) {
@@ -146,28 +169,23 @@ impl Check<'_, '_> {
         }
     }
 
-    fn run(&mut self, run: &Run, growing: bool) -> Result<(), Error> {
+    fn run(&mut self, run: &Run) {
         self.verified.runs += 1;
-        for (at, part) in run.parts.iter().enumerate() {
-            if !(self.goes_on)() {
-                return Err(Error::Io(io::Error::other("given up")));
+        for (at, two) in (1..).zip(run.parts.windows(2)) {
+            if two[0].last >= two[1].first {
+                self.tell(place(run, at), "begins before its predecessor ends");
             }
-            let place = format!("run {}, part {at}", run.number);
-            if at > 0 && run.parts[at - 1].last >= part.first {
-                self.tell(&place, "begins before its predecessor ends");
-            }
-            self.part(&place, run, part)?;
         }
-        if growing && run.parts.is_empty() {
-            self.tell(format!("run {}", run.number), "a growing part is missing");
-        }
-        Ok(())
     }
 
-    fn part(&mut self, place: &str, run: &Run, part: &Part) -> Result<(), Error> {
+    fn part(
+        &mut self,
+        place: &str,
+        reader: Result<PartReader<'_>, Error>,
+        part: &Part,
+    ) -> Result<(), Error> {
         self.verified.parts += 1;
-        let snapshot = self.snapshot;
-        let reader = match snapshot.reader(run, part) {
+        let reader = match reader {
             Ok(reader) => reader,
             Err(Error::Damaged(what)) => {
                 self.tell(place, what);
@@ -191,7 +209,7 @@ impl Check<'_, '_> {
                 self.tell(place, error.to_string());
                 rows.is_whole = false;
             }
-            Ok(page) if page.is_leaf => {
+            Ok(page) if page.is_last() => {
                 for at in 0..page.count() {
                     self.row(place, &reader, (page, at), filter.as_ref(), &mut rows);
                 }
@@ -237,8 +255,8 @@ impl Check<'_, '_> {
             self.tell(place, format!("key {key} is not in the filter"));
         }
         count_row(&mut rows.counts, reader.rules, &key, &entry);
-        rows.first.get_or_insert_with(|| key.to_vec());
-        rows.last = key.to_vec();
+        rows.first.get_or_insert_with(|| key.clone());
+        rows.last = key;
     }
 
     fn compare(&mut self, place: &str, part: &Part, rows: &PartRows) {
@@ -255,8 +273,8 @@ impl Check<'_, '_> {
 /// What was found in a part.
 struct PartRows {
     counts: Vec<TableCounts>,
-    first: Option<Vec<u8>>,
-    last: Vec<u8>,
+    first: Option<Bytes>,
+    last: Bytes,
     /// Every row could be read.
     is_whole: bool,
 }
@@ -266,7 +284,7 @@ impl Default for PartRows {
         PartRows {
             counts: Vec::new(),
             first: None,
-            last: Vec::new(),
+            last: Bytes::new(),
             is_whole: true,
         }
     }

@@ -244,7 +244,9 @@ impl Inner {
     /// The part that the job was writing, or a new one.
     fn take_up(&self, state: &mut WritingState, job: &Job) -> Result<Output, Error> {
         let run = job.output.number;
-        let entered = job.output.parts.last().filter(|_| job.growing);
+        let is_open = |part: &&Arc<Part>| job.growing && part.blocks > 0;
+        // One that an earlier version began stays as it is, without a filter; a new one comes behind it.
+        let entered = job.output.parts.last().filter(is_open);
         let writer = match (state.growing.remove(&run), entered) {
             (Some(writer), _) => writer,
             (None, Some(part)) => PartWriter::resume(&self.store, run, part, &*self.rules)?,

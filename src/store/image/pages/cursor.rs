@@ -50,7 +50,7 @@ impl TreeCursor {
     pub(in super::super) fn end(tree: &Arc<Tree>) -> Result<TreeCursor, Error> {
         let mut cursor = TreeCursor::new(tree);
         cursor.descend(tree.root(), true, &|page| {
-            page.count() - usize::from(!page.is_leaf)
+            page.count() - usize::from(!page.is_last())
         })?;
         Ok(cursor)
     }
@@ -58,7 +58,7 @@ impl TreeCursor {
     fn new(tree: &Arc<Tree>) -> TreeCursor {
         TreeCursor {
             tree: Arc::clone(tree),
-            path: Vec::with_capacity(usize::from(tree.record.depth)),
+            path: Vec::with_capacity(usize::from(tree.height())),
         }
     }
 
@@ -71,14 +71,15 @@ impl TreeCursor {
     ) -> Result<(), Error> {
         let mut next = from;
         while let Some(link) = next.take() {
-            let page = self.tree.load(&link, keep || link.height > 1)?;
+            let is_branch = link.height > self.tree.leaf_height();
+            let page = self.tree.load(&link, keep || is_branch)?;
             let at = choose(&page);
             let step = Step {
                 page,
                 at,
                 upper: link.upper,
             };
-            if !step.page.is_leaf {
+            if !step.page.is_last() {
                 next = Some(self.tree.child(&step, link.lower.as_ref(), link.height));
             }
             self.path.push(step);
@@ -92,11 +93,8 @@ impl TreeCursor {
             .path
             .last()
             .is_some_and(|leaf| leaf.at >= leaf.page.count());
-        let has_next = self
-            .path
-            .iter()
-            .any(|step| step.at + 1 < step.page.count() && !step.page.is_leaf);
-        if !is_behind || !has_next {
+        let leads_on = |step: &Step| step.at + 1 < step.page.count() && !step.page.is_last();
+        if !is_behind || !self.path.iter().any(leads_on) {
             return Ok(());
         }
         self.turn(1, &|_| 0)
@@ -106,14 +104,14 @@ impl TreeCursor {
     fn turn(&mut self, by: isize, choose: &dyn Fn(&Page) -> usize) -> Result<(), Error> {
         let place = self.path.iter().rposition(|step| {
             let to = step.at.checked_add_signed(by);
-            !step.page.is_leaf && to.is_some_and(|to| to < step.page.count())
+            !step.page.is_last() && to.is_some_and(|to| to < step.page.count())
         });
         let Some(place) = place else {
             return Ok(());
         };
         self.path.truncate(place + 1);
         // A branch that is not the first of its level has its own separator from further up.
-        let height = self.tree.record.depth - u16::try_from(place).unwrap_or_default();
+        let height = self.tree.height() - u16::try_from(place).unwrap_or_default();
         let step = &mut self.path[place];
         step.at = step.at.saturating_add_signed(by);
         let lower = match step.at {

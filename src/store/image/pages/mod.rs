@@ -18,7 +18,8 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 
 use super::Error;
-use page::{Content, Data, PAGE_BYTES, Page};
+use super::rows::block;
+use page::{Content, Data, Kind, PAGE_BYTES, Page};
 
 /// Pages kept of each kind: 16 MiB of branches reach the leaves of about 1 GiB of rows without a call of the system.
 const KEPT: usize = 4096;
@@ -27,7 +28,7 @@ const KEPT: usize = 4096;
 pub(super) struct Pages {
     file: File,
     path: PathBuf,
-    /// Apart, so that many leaves do not drive out what leads to them.
+    /// Apart, so that many leaves, and unfolded blocks, do not drive out what leads to them.
     branches: Kept,
     leaves: Kept,
 }
@@ -67,7 +68,15 @@ impl FreePages {
 }
 
 /// Pages in memory, each in the one place that its name hashes to.
-type Kept = Box<[Mutex<Option<(u64, Page)>>]>;
+type Kept = Box<[KeptPage]>;
+type KeptPage = Mutex<Option<(u64, Page)>>;
+
+fn look_up(name: (u64, u64, Kind), kept: &KeptPage) -> Option<Page> {
+    match &*kept.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some((of, page)) if (*of, page.number, page.kind) == name => Some(page.clone()),
+        _ => None,
+    }
+}
 
 /// What a page is read for.
 #[derive(Clone, Copy)]
@@ -75,7 +84,7 @@ pub(super) struct Wanted<'w> {
     /// Names the tree as it was when it was written last: a page number may be used again, its tree's name is not.
     pub(super) tree: u64,
     pub(super) content: Content,
-    pub(super) is_leaf: bool,
+    pub(super) kind: Kind,
     /// Whether it may be wanted again soon.
     pub(super) keep: bool,
     /// For the text of an error.
@@ -98,31 +107,64 @@ impl Pages {
         let Wanted {
             tree,
             content,
-            is_leaf,
+            kind,
             keep,
             place,
         } = wanted;
-        let kept = match is_leaf {
-            true => &self.leaves,
-            false => &self.branches,
-        };
-        let hash = (number ^ tree.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        let kept = &kept[usize::try_from(hash).unwrap_or_default() % KEPT];
-        if let Some((of, page)) = &*kept.lock().unwrap_or_else(PoisonError::into_inner)
-            && (*of, page.number) == (tree, number)
-        {
-            return Ok(page.clone());
+        let kept = self.kept((tree, number), kind);
+        if let Some(page) = look_up((tree, number, kind), kept) {
+            return Ok(page);
         }
         let damaged = |what| self.damaged(number, place, what);
         let bytes = self.read(number, 1, place)?;
         let page = Page::parse(number, bytes, content).map_err(damaged)?;
-        if page.is_leaf != is_leaf {
+        if page.kind != kind {
             return Err(damaged("is at another height of its tree"));
         }
         if keep {
             *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((tree, page.clone()));
         }
         Ok(page)
+    }
+
+    /// The rows of a leaf's block, checked.
+    pub(super) fn block(
+        &self,
+        leaf: &Page,
+        index: usize,
+        wanted: Wanted<'_>,
+    ) -> Result<Page, Error> {
+        let (tree, number) = (wanted.tree, page::block_number(leaf.number, index));
+        let kept = self.kept((tree, number), Kind::Block);
+        if let Some(rows) = look_up((tree, number, Kind::Block), kept) {
+            return Ok(rows);
+        }
+        let block = self.value(leaf, index, wanted.place)?;
+        let key = leaf.key(index);
+        let opened = match wanted.content {
+            Content::Blocks(run) => block::open(run, key, &block),
+            _ => None,
+        };
+        let Some(rows) = opened else {
+            let key = key.get(..64).unwrap_or(key).escape_ascii();
+            let what = format!("wrong checksum of the block of rows from key {key}");
+            return Err(self.damaged(leaf.number, wanted.place, &what));
+        };
+        let rows = Page::of_block(number, rows, wanted.content);
+        if wanted.keep {
+            *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some((tree, rows.clone()));
+        }
+        Ok(rows)
+    }
+
+    /// The place where a page of a tree is kept, if it is.
+    fn kept(&self, (tree, number): (u64, u64), kind: Kind) -> &KeptPage {
+        let kept = match kind {
+            Kind::Branch => &self.branches,
+            Kind::Leaf | Kind::Block => &self.leaves,
+        };
+        let hash = (number ^ tree.rotate_left(40)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        &kept[usize::try_from(hash).unwrap_or_default() % KEPT]
     }
 
     /// A node's data.

@@ -1,4 +1,4 @@
-//! One page of LMDB's file, taken apart without trust.
+//! One page of LMDB's file, taken apart without trust; and the rows of a block, which are read like those of a page.
 //!
 //! ```text
 //! page:  number (8) | pad (2) | flags (2) | end of offsets (2) | begin of nodes (2) | offsets (2 each) … nodes
@@ -26,12 +26,18 @@ const OVERFLOW: u16 = 4;
 const BIG: u16 = 1;
 /// A node's data are the record of a sub-database.
 const SUB: u16 = 2;
+/// A leaf has fewer entries than this many bits tell.
+const BLOCK_BITS: u32 = 12;
 
 /// What the pages of a tree hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Content {
     /// Rows of this run, each with a checksum, loaded in order.
     Rows(u64),
+    /// Blocks of rows of this run (`rows/block.rs`), loaded in order. A leaf's entries lead to rows, as a branch's do.
+    Blocks(u64),
+    /// The same, but blocks stay closed: a leaf's entries are all that is asked for.
+    Closed(u64),
     /// Anything else that was loaded in order: each separator is its child's first key.
     Loaded,
     /// Values that come and go.
@@ -42,11 +48,21 @@ pub(in super::super) enum Content {
     Lists,
 }
 
-/// A branch or leaf page that has passed its check.
+/// What a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Kind {
+    Branch,
+    Leaf,
+    /// The rows of one block, below a leaf.
+    Block,
+}
+
+/// A branch or leaf page that has passed its check, or the rows of a block.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Page {
+    /// A block's tells its leaf and its place there ([`block_number`]).
     pub(in super::super) number: u64,
-    pub(in super::super) is_leaf: bool,
+    pub(in super::super) kind: Kind,
     pub(in super::super) content: Content,
     bytes: Bytes,
     count: usize,
@@ -59,7 +75,57 @@ pub(in super::super) enum Data {
     Overflow { page: u64, bytes: usize },
 }
 
+/// The rows of a block, unfolded, and behind them where each one's key and value begin and end.
+pub(in super::super) struct Rows {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Rows {
+    pub(in super::super) const PLACE_BYTES: usize = 8;
+
+    /// `places`: of each row where the key and the value begin and end.
+    #[allow(clippy::host_endian_bytes)] // as in LMDB's pages, and never on disk
+    pub(in super::super) fn new(mut bytes: Vec<u8>, places: &[[u16; 4]]) -> Rows {
+        for number in places.as_flattened() {
+            bytes.extend_from_slice(&number.to_ne_bytes());
+        }
+        let count = places.len();
+        Rows { bytes, count }
+    }
+}
+
+/// The number of a block's rows: that of the leaf, and the place in it.
+pub(in super::super) fn block_number(leaf: u64, at: usize) -> u64 {
+    leaf << BLOCK_BITS | at as u64
+}
+
+/// The leaf that a block is in.
+pub(in super::super) fn leaf_of(block: u64) -> u64 {
+    block >> BLOCK_BITS
+}
+
 impl Page {
+    /// The rows of a block, as a page.
+    pub(in super::super) fn of_block(number: u64, rows: Rows, content: Content) -> Page {
+        Page {
+            number,
+            kind: Kind::Block,
+            content,
+            bytes: Bytes::from(rows.bytes),
+            count: rows.count,
+        }
+    }
+
+    /// Whether its entries are values, and lead nowhere.
+    pub(in super::super) fn is_last(&self) -> bool {
+        match self.kind {
+            Kind::Branch => false,
+            Kind::Leaf => !matches!(self.content, Content::Blocks(_)),
+            Kind::Block => true,
+        }
+    }
+
     /// Takes page `number` apart; `Err` says what does not fit.
     pub(in super::super) fn parse(
         number: u64,
@@ -69,9 +135,9 @@ impl Page {
         if bytes.len() != PAGE_BYTES || u64_at(&bytes, 0) != number {
             return Err("is another page or none");
         }
-        let is_leaf = match u16_at(&bytes, 10) {
-            BRANCH => false,
-            LEAF => true,
+        let kind = match u16_at(&bytes, 10) {
+            BRANCH => Kind::Branch,
+            LEAF => Kind::Leaf,
             _ => return Err("is neither branch nor leaf"),
         };
         let (lower, upper) = (at(&bytes, 12), at(&bytes, 14));
@@ -81,12 +147,12 @@ impl Page {
         let count = (lower - PAGE_HEAD) / 2;
         let page = Page {
             number,
-            is_leaf,
+            kind,
             content,
             bytes,
             count,
         };
-        if !is_leaf && count < 2 && content != Content::Lists {
+        if kind == Kind::Branch && count < 2 && content != Content::Lists {
             return Err("is a branch with one child");
         }
         page.check_nodes(upper)?;
@@ -112,7 +178,7 @@ impl Page {
             in_row &= end == from;
             from = begin;
             // A branch's first key counts for nothing: its children begin where the page itself begins.
-            if !self.is_leaf && index == 0 {
+            if self.kind == Kind::Branch && index == 0 {
                 continue;
             }
             let key = self.bytes.get(key).unwrap_or_default();
@@ -159,7 +225,7 @@ impl Page {
         let length = u32_at(&self.bytes, begin) as usize;
         let is_records = self.content == Content::Records;
         let data = match flags {
-            _ if !self.is_leaf => 0,
+            _ if self.kind == Kind::Branch => 0,
             SUB if is_records => length,
             0 if !is_records => length,
             BIG if !is_records => 8,
@@ -177,7 +243,18 @@ impl Page {
         at(&self.bytes, PAGE_HEAD + 2 * index)
     }
 
+    /// Where a row of a block has its key and its value.
+    fn row(&self, index: usize) -> [Range<usize>; 2] {
+        let places = self.bytes.len() - (self.count - index) * Rows::PLACE_BYTES;
+        let place = |number: usize| at(&self.bytes, places + 2 * number);
+        [place(0)..place(1), place(2)..place(3)]
+    }
+
     fn key_range(&self, index: usize) -> Range<usize> {
+        if self.kind == Kind::Block {
+            let [key, _] = self.row(index);
+            return key;
+        }
         let begin = self.begin(index);
         let key = begin + NODE_HEAD;
         key..key + at(&self.bytes, begin + 6)
@@ -199,8 +276,12 @@ impl Page {
         u64::from(u32_at(&self.bytes, begin)) | (u64::from(u16_at(&self.bytes, begin + 4)) << 32)
     }
 
-    /// Where a leaf node's data are.
+    /// Where a leaf node's data are, or a row's value.
     pub(in super::super) fn data(&self, index: usize) -> Data {
+        if self.kind == Kind::Block {
+            let [_, value] = self.row(index);
+            return Data::Here(value);
+        }
         let begin = self.begin(index);
         let after = self.key_range(index).end;
         let bytes = u32_at(&self.bytes, begin) as usize;
@@ -223,15 +304,16 @@ impl Page {
         self.bytes.slice(range)
     }
 
-    /// A branch: the last child that may hold `key`. A leaf: the first node that is not below it.
+    /// Where its entries lead on: the last one that may lead to `key`. Else the first one that is not below it.
     pub(in super::super) fn find(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = match self.is_leaf {
+        let is_last = self.is_last();
+        let (mut low, mut high) = match is_last {
             true => (0, self.count),
             false => (1, self.count),
         };
         while low < high {
             let middle = usize::midpoint(low, high);
-            let is_below = match self.is_leaf {
+            let is_below = match is_last {
                 true => self.key(middle) < key,
                 false => self.key(middle) <= key,
             };
@@ -240,7 +322,7 @@ impl Page {
                 false => high = middle,
             }
         }
-        low - usize::from(!self.is_leaf)
+        low - usize::from(!is_last)
     }
 }
 

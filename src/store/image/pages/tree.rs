@@ -1,17 +1,19 @@
 //! A sub-database as a tree of checked pages.
 //!
-//! Owns: what of pages must fit together. Promises: a page is only handed out if it has passed its check and is
-//! where its parent says: in a tree that was loaded in order a child begins with exactly its separator and ends below
-//! the next one, and the first and the last key are those of the catalog. Must not: outlive the transaction that shows
-//! the tree.
+//! Owns: what of pages must fit together; blocks of rows are one more level, below the leaves. Promises: a page is only
+//! handed out if it has passed its check and is where its parent says: in a tree that was loaded in order a child
+//! begins with exactly its separator and ends below the next one, and the first and the last key are those of the
+//! catalog. Must not: outlive the transaction that shows the tree.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::super::Error;
+use super::super::rows::block;
 use super::super::rows::row::Stored;
-use super::page::{Content, Page, compare, u16_at, u32_at, u64_at};
+use super::page::{Content, Kind, Page, compare, leaf_of, u16_at, u32_at, u64_at};
 use super::{FreePages, Pages, Wanted};
 
 /// Bytes of LMDB's record of a sub-database.
@@ -92,12 +94,19 @@ pub(in super::super) struct Step {
     pub(in super::super) upper: Option<Bytes>,
 }
 
-/// A page that was reached: its number, the height of its level (1 = leaves), the separator and the next one.
+/// A page that was reached: the height of its level (1 = the last one), the separator and the next one.
 pub(in super::super) struct Link {
-    number: u64,
+    to: To,
     pub(in super::super) height: u16,
     pub(in super::super) lower: Option<Bytes>,
     pub(in super::super) upper: Option<Bytes>,
+}
+
+/// Where a link leads.
+enum To {
+    Page(u64),
+    /// The block in this place of a leaf.
+    Block(Page, usize),
 }
 
 impl Tree {
@@ -127,6 +136,34 @@ impl Tree {
         self
     }
 
+    /// The same tree, whose blocks stay closed: each has passed its checksum, and is handed out as it is stored. None
+    /// of its pages is kept.
+    pub(in super::super) fn closed(&self) -> Tree {
+        let (content, ends) = match self.content {
+            Content::Blocks(run) => (Content::Closed(run), None),
+            other => (other, self.ends.clone()),
+        };
+        Tree {
+            pages: Arc::clone(&self.pages),
+            name: 0,
+            content,
+            record: self.record,
+            ends,
+            strange: self.strange.clone(),
+            place: self.place.clone(),
+        }
+    }
+
+    /// The height of leaves: blocks lie below them.
+    pub(in super::super) fn leaf_height(&self) -> u16 {
+        1 + u16::from(matches!(self.content, Content::Blocks(_)))
+    }
+
+    /// Levels that it has.
+    pub(in super::super) fn height(&self) -> u16 {
+        self.record.depth + self.leaf_height() - 1
+    }
+
     /// What it is, for texts of errors.
     pub(in super::super) fn place(&self) -> &str {
         &self.place
@@ -134,8 +171,8 @@ impl Tree {
 
     pub(in super::super) fn root(&self) -> Option<Link> {
         Some(Link {
-            number: self.record.root?,
-            height: self.record.depth,
+            to: To::Page(self.record.root?),
+            height: self.height(),
             lower: self.ends.as_ref().map(|(first, _)| first.clone()),
             upper: None,
         })
@@ -143,34 +180,41 @@ impl Tree {
 
     /// A page, checked and in its place.
     pub(in super::super) fn load(&self, link: &Link, keep: bool) -> Result<Page, Error> {
-        let is_leaf = link.height <= 1;
+        let kind = match link.height.cmp(&self.leaf_height()) {
+            Ordering::Less => Kind::Block,
+            Ordering::Equal => Kind::Leaf,
+            Ordering::Greater => Kind::Branch,
+        };
         let wanted = Wanted {
             tree: self.name,
             content: self.content,
-            is_leaf,
+            kind,
             keep: keep && self.name != 0,
             place: &self.place,
         };
-        let page = self.pages.page(link.number, wanted)?;
-        let damaged = |what| Err(self.pages.damaged(link.number, &self.place, what));
-        if self
-            .strange
-            .as_ref()
-            .is_some_and(|free| free.has(link.number))
-        {
+        let (page, number) = match &link.to {
+            To::Page(number) => (self.pages.page(*number, wanted)?, *number),
+            To::Block(leaf, at) => (self.pages.block(leaf, *at, wanted)?, leaf.number),
+        };
+        let damaged = |what| Err(self.pages.damaged(number, &self.place, what));
+        if self.strange.as_ref().is_some_and(|free| free.has(number)) {
             return damaged("is a page that was free at the start");
         }
+        let is_branch = kind == Kind::Branch;
         let compare = |one: &[u8], two: &[u8]| compare(self.content, one, two);
         let last = page.key(page.count() - 1);
         if let Some(lower) = &link.lower {
-            let is_loaded = matches!(self.content, Content::Rows(_) | Content::Loaded);
-            let first = page.key(usize::from(!is_leaf).min(page.count() - 1));
+            let is_loaded = matches!(
+                self.content,
+                Content::Rows(_) | Content::Blocks(_) | Content::Closed(_) | Content::Loaded
+            );
+            let first = page.key(usize::from(is_branch).min(page.count() - 1));
             let order = compare(lower, first);
-            let fits = match is_leaf {
-                true if is_loaded => order.is_eq(),
-                true => order.is_le(),
+            let fits = match is_branch {
                 // The first child's keys come before the first separator that a branch has.
-                false => order.is_lt() || page.count() == 1,
+                true => order.is_lt() || page.count() == 1,
+                false if is_loaded => order.is_eq(),
+                false => order.is_le(),
             };
             if !fits {
                 return damaged("begins with another key than it should");
@@ -180,21 +224,24 @@ impl Tree {
             (Some(upper), _) if compare(last, upper).is_ge() => {
                 damaged("goes on above the next page's first key")
             }
-            (None, Some((_, end))) if is_leaf && last != &end[..] => {
+            (None, Some((_, end))) if page.is_last() && last != &end[..] => {
                 damaged("is the last one and ends with another key than it should")
             }
             _ => Ok(page),
         }
     }
 
-    /// The way to a branch's child.
+    /// The way to a branch's child, or a leaf's block.
     pub(in super::super) fn child(&self, step: &Step, lower: Option<&Bytes>, height: u16) -> Link {
         let (page, at) = (&step.page, step.at);
         Link {
-            number: page.child(at),
+            to: match page.kind {
+                Kind::Branch => To::Page(page.child(at)),
+                _ => To::Block(page.clone(), at),
+            },
             height: height - 1,
-            lower: match at {
-                0 => lower.cloned(),
+            lower: match (at, page.kind) {
+                (0, Kind::Branch) => lower.cloned(),
                 _ => Some(page.shared_key(at)),
             },
             upper: match at + 1 < page.count() {
@@ -204,18 +251,41 @@ impl Tree {
         }
     }
 
-    /// A page of the file that is a leaf of this tree, or was one: every row in it passes. Nothing need lead to it.
+    /// What a page of the file has of this tree's rows, or had: pages whose every row passes. Nothing need lead to it.
     /// What was free at the start may be of a commit that never was, and is none.
-    pub(in super::super) fn leaf_at(&self, number: u64) -> Option<Page> {
+    pub(in super::super) fn rows_at(&self, number: u64) -> Vec<Page> {
         let strange = self.strange.as_ref();
-        if strange.is_some_and(|free| free.has(number)) {
-            return None;
+        let is_strange = strange.is_some_and(|free| free.has(number));
+        let read = || self.pages.read(number, 1, &self.place).ok();
+        let parsed = |bytes| Page::parse(number, bytes, self.content).ok();
+        let page = read().filter(|_| !is_strange).and_then(parsed);
+        let Some(leaf) = page.filter(|page| page.kind == Kind::Leaf) else {
+            return Vec::new();
+        };
+        let mut entries = 0..leaf.count();
+        if leaf.is_last() {
+            let is_ours = entries.all(|at| self.value(&leaf, at).is_ok());
+            return if is_ours { vec![leaf] } else { Vec::new() };
         }
-        let bytes = self.pages.read(number, 1, &self.place).ok()?;
-        let page = Page::parse(number, bytes, self.content).ok()?;
-        let mut rows = 0..page.count();
-        let is_ours = page.is_leaf && rows.all(|at| self.value(&page, at).is_ok());
-        is_ours.then_some(page)
+        let wanted = Wanted {
+            tree: 0,
+            content: self.content,
+            kind: Kind::Block,
+            keep: false,
+            place: &self.place,
+        };
+        let blocks = entries.filter_map(|at| self.pages.block(&leaf, at, wanted).ok());
+        blocks.collect()
+    }
+
+    /// One of those that [`Tree::rows_at`] gave, by its number.
+    pub(in super::super) fn rows_of(&self, number: u64) -> Option<Page> {
+        let file_page = match self.content {
+            Content::Blocks(_) => leaf_of(number),
+            _ => number,
+        };
+        let mut pages = self.rows_at(file_page).into_iter();
+        pages.find(|page| page.number == number)
     }
 
     /// Pages of the file.
@@ -242,7 +312,7 @@ impl Tree {
             Err(error) => return seen(Err(error)),
         };
         seen(Ok(&page));
-        if page.is_leaf {
+        if page.is_last() {
             return;
         }
         let count = page.count();
@@ -262,13 +332,12 @@ impl Tree {
         let mut found = Ok(());
         let (mut branches, mut leaves, mut entries) = (0, 0, 0);
         self.walk(&mut |page| match page {
-            Ok(page) if page.is_leaf => {
-                leaves += 1;
-                entries += page.count() as u64;
-                seen(page);
-            }
             Ok(page) => {
-                branches += 1;
+                match page.kind {
+                    Kind::Branch => branches += 1,
+                    Kind::Leaf => (leaves, entries) = (leaves + 1, entries + page.count() as u64),
+                    Kind::Block => {}
+                }
                 seen(page);
             }
             Err(error) if found.is_ok() => found = Err(error),
@@ -288,7 +357,8 @@ impl Tree {
     pub(in super::super) fn check_all(&self) -> Result<(), Error> {
         let (mut overflows, mut found) = (0, Ok(()));
         self.check(&mut |page| {
-            let entries = if page.is_leaf { page.count() } else { 0 };
+            let is_leaf = page.kind == Kind::Leaf;
+            let entries = if is_leaf { page.count() } else { 0 };
             for at in 0..entries {
                 match self.pages.overflow_of(page, at, &self.place) {
                     Ok(pages) => overflows += pages.map_or(0, |pages| pages.end - pages.start),
@@ -304,16 +374,19 @@ impl Tree {
         found
     }
 
-    /// The value of a leaf's entry; a row has passed its checksum.
+    /// The value of an entry; a row, or a block, has passed its checksum.
     pub(in super::super) fn value(&self, page: &Page, at: usize) -> Result<Bytes, Error> {
         let value = self.pages.value(page, at, &self.place)?;
-        if let Content::Rows(run) = self.content {
-            let key = page.key(at);
-            if !Stored::parse(&value).is_some_and(|row| row.is_sound(run, key)) {
-                let key = key.get(..64).unwrap_or(key).escape_ascii();
-                let what = format!("wrong checksum of the row with key {key}");
-                return Err(self.pages.damaged(page.number, &self.place, &what));
-            }
+        let key = page.key(at);
+        let is_sound = match self.content {
+            Content::Rows(run) => Stored::parse(&value).is_some_and(|row| row.is_sound(run, key)),
+            Content::Closed(run) => block::is_sound(run, key, &value),
+            _ => true,
+        };
+        if !is_sound {
+            let key = key.get(..64).unwrap_or(key).escape_ascii();
+            let what = format!("wrong checksum of the row with key {key}");
+            return Err(self.pages.damaged(page.number, &self.place, &what));
         }
         Ok(value)
     }

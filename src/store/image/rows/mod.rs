@@ -1,7 +1,9 @@
 //! Rows of runs: how they are stored, written and read.
 //!
-//! Owns: the bytes of rows, pieces and filters. Promises: what is read is checked. Must not: know which runs count.
+//! Owns: the bytes of rows, blocks, pieces and filters. Promises: what is read is checked. Must not: know which runs
+//! count.
 
+pub(super) mod block;
 pub(super) mod filter;
 pub(super) mod keys;
 pub(super) mod part;

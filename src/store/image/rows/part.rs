@@ -1,8 +1,8 @@
 //! Writing one part of a run, row by row, in rising order.
 //!
 //! Owns: the shaping of values (whole, cut, directory and pieces), the counters and the filter of a part that grows.
-//! Promises: every put is an `APPEND`, so pages are dense; big values fill whole pages; what it has written is
-//! described by `part` at any row. Must not: commit, or touch the catalog: the caller does both in the same
+//! Promises: every put is an `APPEND`, so pages are dense; big values fill whole pages; `part` ends the block that
+//! grows, and describes what is written then. Must not: commit, or touch the catalog: the caller does both in the same
 //! transaction.
 
 use std::ops::Bound;
@@ -16,16 +16,13 @@ use super::super::catalog::{Part, TableCounts};
 use super::super::env::{Db, Store};
 use super::super::pages::page::PAGE_BYTES;
 use super::super::{Entry, Error, Rules};
+use super::block::{BlockWriter, NODE_HEAD, NODE_MAX, OVERHEAD};
 use super::filter;
 use super::keys::{KEY_MAX, StoredKey};
 use super::read::PartReader;
 use super::row::{NewRow, PIECE_HEAD_BYTES, Shape, encode_piece, piece_key};
 use tideline_base::entry::EntryKind;
 
-/// LMDB keeps an entry in a leaf page up to this size (two must fit into a page); past it the value gets pages of its
-/// own.
-const NODE_MAX: usize = 2038;
-const NODE_HEAD: usize = 8;
 /// Pages of a big piece.
 const PIECE_PAGES: usize = 4;
 /// The largest piece: with its checksum and LMDB's page header it fills its pages exactly.
@@ -44,6 +41,9 @@ pub(in super::super) struct PartWriter {
     rows_db: Db,
     side_db: Db,
     rows: u64,
+    blocks: u64,
+    /// The one that grows.
+    block: BlockWriter,
     first: Option<Bytes>,
     last: Vec<u8>,
     /// Bytes put so far, about.
@@ -69,6 +69,8 @@ impl PartWriter {
             rows_db,
             side_db,
             rows: 0,
+            blocks: 0,
+            block: BlockWriter::new(),
             first: None,
             last: after.to_vec(),
             bytes: 0,
@@ -100,7 +102,7 @@ impl PartWriter {
         while let Some(row) = rows.next()? {
             writer.note_hashes(rules, &row.key);
         }
-        writer.rows = part.rows();
+        (writer.rows, writer.blocks) = (part.rows(), part.blocks);
         writer.first = Some(part.first.clone());
         writer.last = part.last.to_vec();
         writer.bytes = part.page_bytes;
@@ -131,8 +133,6 @@ impl PartWriter {
         }
         let stored_key = StoredKey::new(key, self.rows);
         let mut row = NewRow {
-            run: self.run,
-            key,
             rest: stored_key.rest(),
             kind: entry.kind,
             shape: Shape::Whole,
@@ -147,7 +147,8 @@ impl PartWriter {
         };
         let rest = row.rest;
         let room = |pieced| {
-            let taken = NODE_HEAD + stored_key.bytes().len() + NewRow::overhead(rest, pieced);
+            let of_row = NewRow::overhead(rest, pieced);
+            let taken = NODE_HEAD + stored_key.bytes().len() + OVERHEAD + of_row;
             NODE_MAX.saturating_sub(taken)
         };
         if let Some(pieces) = &split {
@@ -167,10 +168,26 @@ impl PartWriter {
             row.bytes = head;
         }
         row.encode(&mut self.scratch);
-        self.rows_db
-            .put_with_flags(wtxn, PutFlags::APPEND, stored_key.bytes(), &self.scratch)?;
-        self.bytes += (stored_key.bytes().len() + self.scratch.len() + NODE_HEAD + 2) as u64;
+        if !self.block.add(stored_key.bytes(), &self.scratch) {
+            self.end_block(wtxn)?;
+            self.block.add(stored_key.bytes(), &self.scratch);
+        }
         self.note(rules, key, entry);
+        Ok(())
+    }
+
+    /// Puts the rows that wait in the block, if there are any.
+    fn end_block(&mut self, wtxn: &mut RwTxn<'_>) -> Result<(), Error> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let db = self.rows_db;
+        let put = |key: &[u8], block: &[u8]| {
+            db.put_with_flags(wtxn, PutFlags::APPEND, key, block)?;
+            Ok::<_, Error>(key.len() + block.len() + NODE_HEAD + 2)
+        };
+        self.bytes += self.block.take(self.run, put)? as u64;
+        self.blocks += 1;
         Ok(())
     }
 
@@ -237,10 +254,11 @@ impl PartWriter {
 
     /// What the catalog has to say about the part as it is now.
     pub(in super::super) fn part(
-        &self,
-        wtxn: &RwTxn<'_>,
+        &mut self,
+        wtxn: &mut RwTxn<'_>,
         filter_bytes: u64,
     ) -> Result<Part, Error> {
+        self.end_block(wtxn)?;
         let pages = |db: Db| Ok::<_, Error>(db.stat(wtxn)?.non_free_page_size() as u64);
         Ok(Part {
             slot: self.slot,
@@ -251,6 +269,7 @@ impl PartWriter {
             last: Bytes::copy_from_slice(&self.last),
             page_bytes: pages(self.rows_db)? + pages(self.side_db)?,
             filter_bytes,
+            blocks: self.blocks,
             counts: self.counts.clone(),
             filter: OnceLock::new(),
             trees: OnceLock::new(),

@@ -332,14 +332,12 @@ pub(in super::super) fn trees_of(
         stored(&part.first, 0),
         stored(&part.last, rows.saturating_sub(1)),
     );
+    let (content, entries) = match part.blocks {
+        0 => (Content::Rows(run), rows),
+        blocks => (Content::Blocks(run), blocks),
+    };
     Ok(Trees {
-        rows: tree(
-            part.slot,
-            "rows",
-            Content::Rows(run),
-            Some(ends),
-            Some(rows),
-        )?,
+        rows: tree(part.slot, "rows", content, Some(ends), Some(entries))?,
         side: tree(part.side, "pieces", Content::Loaded, None, None)?,
     })
 }

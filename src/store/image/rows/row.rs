@@ -1,8 +1,8 @@
 //! The bytes of one stored row and of one stored piece.
 //!
 //! ```text
-//! row:    flags (1) | CRC-32C (4) | [length of the key's rest (2) | rest] | body
-//! flags:  bits 0-1 kind, bits 2-3 shape, bit 4 "the key is long"
+//! row:    flags (1) | [CRC-32C (4)] | [length of the key's rest (2) | rest] | body
+//! flags:  bits 0-1 kind, bits 2-3 shape, bit 4 "the key is long", bit 5 "in a block": the block has the checksum
 //! body:   whole:              the value
 //!         directory, cut:     row number in the part (8) | count of pieces (4) | directory or head of the value
 //! piece:  CRC-32C (4) | bytes      under 1 | row number (8) | piece number (4) in the part's side slot
@@ -10,17 +10,16 @@
 //!
 //! Owns: this layout. Promises: what is read with the right checksum is what was written in this run under this key; a
 //! row moved to another run or key does not pass. Must not: touch LMDB. The checksum covers run number, key, kind and
-//! value.
+//! value. Rows are written in blocks (`block.rs`); those with a checksum of their own are of earlier versions.
 
 use tideline_base::entry::EntryKind;
 
 const KIND_BITS: u8 = 0b0000_0011;
 const SHAPE_BITS: u8 = 0b0000_1100;
 const LONG_KEY: u8 = 0b0001_0000;
+const IN_BLOCK: u8 = 0b0010_0000;
 /// Up to this length a key is stored as it is; the rest of a longer one lies in the row.
 pub(in super::super) const PLAIN_MAX: usize = 500;
-/// Flags and checksum.
-const HEAD_BYTES: usize = 5;
 /// Checksum of a piece.
 pub(in super::super) const PIECE_HEAD_BYTES: usize = 4;
 /// First byte of a piece's key.
@@ -45,7 +44,8 @@ pub(in super::super) struct Stored<'a> {
     pub(in super::super) rest: Option<&'a [u8]>,
     body: &'a [u8],
     flags: u8,
-    crc: u32,
+    /// `None` = it is in a block.
+    crc: Option<u32>,
 }
 
 /// A body that has pieces.
@@ -58,8 +58,12 @@ pub(in super::super) struct Pieced<'a> {
 impl<'a> Stored<'a> {
     /// Takes a stored value apart; `None` = no row looks like this.
     pub(in super::super) fn parse(bytes: &'a [u8]) -> Option<Stored<'a>> {
-        let (&flags, bytes) = bytes.split_first()?;
-        let (crc, mut body) = bytes.split_first_chunk::<4>()?;
+        let (&flags, mut body) = bytes.split_first()?;
+        let mut crc = None;
+        if flags & IN_BLOCK == 0 {
+            let (of_row, after) = body.split_first_chunk::<4>()?;
+            (crc, body) = (Some(u32::from_be_bytes(*of_row)), after);
+        }
         let kind = EntryKind::from_byte(flags & KIND_BITS)?;
         let shape = match (flags & SHAPE_BITS) >> 2 {
             0 => Shape::Whole,
@@ -67,7 +71,7 @@ impl<'a> Stored<'a> {
             2 => Shape::Cut,
             _ => return None,
         };
-        if flags & !(KIND_BITS | SHAPE_BITS | LONG_KEY) != 0 {
+        if flags & !(KIND_BITS | SHAPE_BITS | LONG_KEY | IN_BLOCK) != 0 {
             return None;
         }
         let mut rest = None;
@@ -84,18 +88,18 @@ impl<'a> Stored<'a> {
             rest,
             body,
             flags,
-            crc: u32::from_be_bytes(*crc),
+            crc,
         })
     }
 
-    /// Whether the checksum agrees for this run and stored key.
+    /// Whether its own checksum agrees for this run and stored key.
     pub(in super::super) fn is_sound(&self, run: u64, stored_key: &[u8]) -> bool {
         let head = match self.rest {
             Some(_) => stored_key.get(..PLAIN_MAX).unwrap_or_default(),
             None => stored_key,
         };
         let rest = self.rest.unwrap_or_default();
-        row_crc(run, head, rest, self.flags, self.body) == self.crc
+        self.crc == Some(row_crc(run, head, rest, self.flags, self.body))
             || tideline_base::faults::is_named("rows_unchecked")
     }
 
@@ -118,9 +122,7 @@ impl<'a> Stored<'a> {
 
 /// What a row to be stored consists of.
 pub(in super::super) struct NewRow<'a> {
-    pub(in super::super) run: u64,
-    /// The whole key; `rest` is the part of it that goes into the value.
-    pub(in super::super) key: &'a [u8],
+    /// The part of the key that goes into the value.
     pub(in super::super) rest: Option<&'a [u8]>,
     pub(in super::super) kind: EntryKind,
     pub(in super::super) shape: Shape,
@@ -131,32 +133,26 @@ pub(in super::super) struct NewRow<'a> {
 }
 
 impl NewRow<'_> {
-    /// Writes the stored value into `out`, whatever was there.
+    /// Writes the value that goes into a block into `out`, whatever was there.
     pub(in super::super) fn encode(&self, out: &mut Vec<u8>) {
         let long = if self.rest.is_some() { LONG_KEY } else { 0 };
-        let flags = self.kind as u8 | ((self.shape as u8) << 2) | long;
-        let (head, rest) = self.key.split_at(self.key.len().min(PLAIN_MAX));
         out.clear();
-        out.push(flags);
-        out.extend_from_slice(&[0; 4]);
+        out.push(self.kind as u8 | ((self.shape as u8) << 2) | long | IN_BLOCK);
         if let Some(rest) = self.rest {
             let length = u16::try_from(rest.len()).expect("keys are at most KEY_MAX");
             out.extend_from_slice(&length.to_be_bytes());
             out.extend_from_slice(rest);
         }
-        let body = out.len();
         if let Some((row, count)) = self.pieced {
             out.extend_from_slice(&row.to_be_bytes());
             out.extend_from_slice(&count.to_be_bytes());
         }
         out.extend_from_slice(self.bytes);
-        let crc = row_crc(self.run, head, rest, flags, &out[body..]);
-        out[1..HEAD_BYTES].copy_from_slice(&crc.to_be_bytes());
     }
 
     /// Bytes that the stored value takes besides `bytes`.
     pub(in super::super) fn overhead(rest: Option<&[u8]>, pieced: bool) -> usize {
-        HEAD_BYTES + rest.map_or(0, |rest| 2 + rest.len()) + if pieced { 12 } else { 0 }
+        1 + rest.map_or(0, |rest| 2 + rest.len()) + if pieced { 12 } else { 0 }
     }
 }
 

@@ -3,7 +3,9 @@
 //! Owns: tests of `copy.rs`. Promises: parts and slices are small, so that a copy has many steps. Must not: copy a log.
 
 use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileExt as _;
 
 use super::toy::{Model, cell, put};
 use super::{check, flush, open, tiny};
@@ -65,6 +67,26 @@ fn a_copy_is_what_there_was_at_its_beginning_with_a_merge_half_done_and_flushes_
     check(&copy, &model, 0);
     flush(&copy, &mut model, rows(0, 30, 10));
     check(&copy, &model, 0);
+}
+
+#[test]
+fn a_copy_that_is_not_what_was_read_is_noticed() {
+    let home = tempfile::tempdir().unwrap();
+    let image = open(&home.path().join("image"), tiny());
+    flush(&image, &mut Model::default(), rows(7, 1, 300));
+    let folder = home.path().join("copy");
+    let mut is_bent = false;
+    let copied = image.copy(&folder, u64::MAX, &mut |_| {
+        let file = folder.join("data.mdb");
+        let bytes = fs::read(&file)?;
+        if let Some(at) = bytes.windows(300).position(|bytes| bytes == [7; 300]) {
+            is_bent = true;
+            let file = File::options().write(true).open(file)?;
+            file.write_all_at(&[8], at as u64)?;
+        }
+        Ok(())
+    });
+    assert!(is_bent && matches!(copied, Err(Error::Damaged(_))));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::super::{Error, Image, Options, Snapshot};
-use super::toy::{Model, Toy, cell, put, range, tombstone};
+use super::toy::{Model, Toy, cell, noise, put, range, tombstone};
 use super::{check, check_snapshot, flush, open, tiny};
 use tideline_base::ids::Position;
 
@@ -108,7 +108,7 @@ fn filled_well(dir: &Path) -> Model {
             .map(|row| {
                 (
                     format!("row{row:03}").into_bytes(),
-                    put(&cell(0, &[row; 90])),
+                    put(&cell(0, &noise(u32::from(row), 190))),
                 )
             })
             .collect();
@@ -229,7 +229,7 @@ fn whatever_bit_is_flipped_no_answer_is_wrong() {
         }
     }
     assert!(
-        refused > 3 && failed > 10,
+        refused > 2 && failed > 10,
         "{refused} refused, {failed} failed of {pages} pages"
     );
 }
@@ -258,10 +258,13 @@ fn a_damaged_row_stops_a_merge_and_leaves_its_inputs() {
     // It says so once.
     for _ in 0..2 {
         let told = compact();
-        assert!(told.len() == 1 && told[0].contains("row020"), "{told:#?}");
+        assert!(
+            told.len() == 1 && told[0].contains("block of rows from key row000"),
+            "{told:#?}"
+        );
     }
     let snapshot = image.snapshot().unwrap();
-    get(&snapshot, b"row000").unwrap();
+    get(&snapshot, b"row040").unwrap();
     assert!(matches!(get(&snapshot, b"row020"), Err(Error::Damaged(_))));
     // What is newer goes on being merged, and nothing leaks.
     let left = image.pressure().free_slots;
@@ -319,7 +322,7 @@ fn a_damaged_or_foreign_catalog_is_refused() {
         wtxn.commit().unwrap();
         drop(image);
         match Image::open(dir.path(), tiny(), Toy::rules()) {
-            Err(Error::Format { found: 6, known: 1 }) if foreign => {}
+            Err(Error::Format { found: 5, known: 2 }) if foreign => {}
             Err(Error::Damaged(_)) if !foreign => {}
             other => panic!("{:?}", other.err()),
         }

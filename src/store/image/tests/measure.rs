@@ -1,8 +1,8 @@
 //! How fast flush, compaction and reads are. Ignored by default; run with
 //! `cargo test --release -p tideline-store image::tests::measure -- --ignored --nocapture --test-threads 1`
 //!
-//! Owns: figures for rows of about 200 bytes. Promises: prints, asserts nothing about time. Must not: run with the
-//! other tests.
+//! Owns: figures for rows of messages with 200 letters and digits, in no two the same. Promises: prints, asserts
+//! nothing about time. Must not: run with the other tests.
 
 use std::io::Write;
 use std::ops::{Bound, ControlFlow};
@@ -50,6 +50,21 @@ fn key(timeline: u64, sequence: u64) -> Bytes {
     key.into()
 }
 
+/// A message's row: what all have, an ID, and letters of its own.
+fn value(number: u64) -> Bytes {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut value = b"\x01\x01\x00\x00\x01\xa2\x1e\x92\x98\xd0\x01\x03$id\x15load-46-".to_vec();
+    value.extend_from_slice(format!("{number:09}\x01\x04textxH").as_bytes());
+    let mut bits = number + 1;
+    for _ in 0..200 {
+        bits ^= bits << 13;
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        value.push(LETTERS[(bits >> 58) as usize]);
+    }
+    value.into()
+}
+
 #[test]
 #[ignore = "a measurement"]
 fn flush_merge_and_read() {
@@ -67,27 +82,23 @@ fn measure(rows: u64, timelines: u64) {
     .unwrap();
     let image = Image::open(dir.path(), Options::default(), Arc::new(Plain)).unwrap();
     let per_flush = 250_000;
-    let value = Bytes::from(vec![7; 184]);
     let mut out = std::io::stdout();
     let (mut flushing, mut merging, mut sorting) = (0.0, 0.0, 0.0);
     let (mut merged_bytes, mut flushed_bytes, mut slices, mut slowest) = (0, 0, 0, 0.0f64);
     for flush in 0..rows / per_flush {
         let start = Instant::now();
-        let mut keys: Vec<Bytes> = (0..per_flush)
+        let mut rows: Vec<(Bytes, Bytes)> = (0..per_flush)
             .map(|row| {
                 let number = flush * per_flush + row;
                 // Spread as by a multiplicative hash, so that every flush touches timelines all over.
-                key(
-                    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % timelines,
-                    number,
-                )
+                let timeline = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % timelines;
+                (key(timeline, number), value(number))
             })
             .collect();
-        keys.sort_unstable();
+        rows.sort_unstable();
         sorting += start.elapsed().as_secs_f64();
         let start = Instant::now();
-        let mut entries = keys.into_iter().map(|key| {
-            let value = value.clone();
+        let mut entries = rows.into_iter().map(|(key, value)| {
             (
                 key,
                 Entry {
@@ -104,7 +115,7 @@ fn measure(rows: u64, timelines: u64) {
                 &mut || {},
             )
             .unwrap();
-        flushed_bytes += per_flush * 200;
+        flushed_bytes += per_flush * 260;
         flushing += start.elapsed().as_secs_f64();
         loop {
             let start = Instant::now();
@@ -137,7 +148,7 @@ fn measure(rows: u64, timelines: u64) {
 
 fn reads(image: &Image, rows: u64, timelines: u64, out: &mut impl Write) {
     let runs = image.inner.catalog().runs.len();
-    let count = 100_000;
+    let (count, count_rows) = (100_000, rows as f64);
     for round in 0..2 {
         let start = Instant::now();
         let mut found = 0;
@@ -174,6 +185,20 @@ fn reads(image: &Image, rows: u64, timelines: u64, out: &mut impl Write) {
             .sum::<usize>();
     }
     let micros = start.elapsed().as_secs_f64() * 1e6 / (count / 10) as f64;
+    let start = Instant::now();
+    let snapshot = image.snapshot().unwrap();
+    let cursors = snapshot.cursors(Bound::Unbounded, Bound::Unbounded, false);
+    let rows = cursors.unwrap().into_iter().flatten();
+    let bytes: usize = rows
+        .map(|row| row.map_or(0, |(key, entry)| key.len() + entry.value.len()))
+        .sum();
+    let speed = bytes as f64 / start.elapsed().as_secs_f64() / 1e6;
+    writeln!(
+        out,
+        "  all rows: {speed:.0} MB/s, {:.0} bytes of pages a row",
+        image.pressure().bytes_used as f64 / count_rows
+    )
+    .unwrap();
     writeln!(
         out,
         "  newest 20 of each run of a timeline: {micros:.2} us, {found} rows"

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::super::{Entry, Image, Options, Snapshot};
-use super::toy::{Cells, Model, Toy, between, decode, delta, get, put, range, tombstone};
+use super::toy::{Cells, Model, Toy, between, decode, delta, get, noise, put, range, tombstone};
 use super::{check_snapshot, flush, hard_keys, open, tiny};
 
 #[derive(Clone, Debug)]
@@ -288,7 +288,12 @@ fn without_room_for_a_large_merge_there_are_small_ones() {
     let mut model = Model::default();
     for round in 0..20u32 {
         let key = |row: u32| format!("key{:05}", row * 100 + round).into_bytes();
-        let rows = (0..250).map(|row| (key(row), put(&super::cell(1, &[1; 1_000]))));
+        let rows = (0..250).map(|row| {
+            (
+                key(row),
+                put(&super::cell(1, &noise(row * 100 + round, 1_000))),
+            )
+        });
         flush(&image, &mut model, rows.collect());
     }
     let used = image.pressure().bytes_used;

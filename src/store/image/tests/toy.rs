@@ -40,6 +40,18 @@ pub(super) fn decode(mut bytes: &[u8]) -> Cells {
     cells
 }
 
+/// Bytes in which nothing comes twice.
+pub(super) fn noise(seed: u32, bytes: usize) -> Vec<u8> {
+    let mut bits = u64::from(seed) << 1 | 1 << 40 | 1;
+    let mut next = || {
+        bits ^= bits << 13;
+        bits ^= bits >> 7;
+        bits ^= bits << 17;
+        (bits >> 32) as u8
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
 fn live(cells: Cells, now_ms: u64) -> Cells {
     cells
         .into_iter()

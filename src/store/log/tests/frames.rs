@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::super::frame::*;
 use super::super::squeeze::unfold;
-use super::super::varint::put_varint;
 use super::*;
+use crate::squeeze::varint::put_varint;
 
 fn header(number: u64) -> Header {
     Header {

@@ -24,10 +24,10 @@ use super::super::{OpenError, Partitions};
 use super::manifest::{BackupManifest, BackupPartition, ListedFile};
 use super::place::{Place, check_room};
 use super::progress::{Progress, Stage};
-use super::reuse::Before;
+use super::reuse::{Before, frame_at, log_folder};
 use super::secrets::{self, Passphrase};
 use super::{BACKUP_DATA, BackupError};
-use crate::log::{self, Frame, LocalStorage, LogCopy, LogReader, segment_name};
+use crate::log::{self, LocalStorage, LogCopy, LogReader, segment_name};
 use tideline_base::ids::{PartitionId, Position};
 
 /// A copy of an image is begun so often. It is begun anew when merges could not wait for it.
@@ -135,7 +135,7 @@ impl Partitions {
         }
         for share in set.map.shares().filter(|share| share.keeps_log) {
             let ended = set.ended.get(&share.id).ok_or_else(|| gone(share.id))?;
-            taking.log(share.id, &ended.log, ended.last)?;
+            taking.log(share.id, &ended.log, ended.last, None)?;
         }
         drop(held);
         self.directory().write_manifest(&partial.data())?;
@@ -177,8 +177,8 @@ impl Taking<'_> {
         end: Position,
     ) -> Result<BackupPartition, BackupError> {
         let log = &partition.log;
-        self.log(id, log, end)?;
-        let first = log.pieces().first().map_or(Position::ZERO, |piece| piece.0);
+        let shared = image.from_ms.map(|_| image.covered);
+        let first = self.log(id, log, end, shared)?;
         if first.0 > image.covered.0 + 1 {
             return Err(BackupError::refused(format!(
                 "the log of partition {id} was trimmed just before the backup held it; try again"
@@ -230,7 +230,7 @@ impl Taking<'_> {
     fn shared_image(&mut self, id: PartitionId, log: &LogReader) -> Option<Copied> {
         let before = self.before.as_ref()?;
         let partition = before.partition(id)?;
-        let pieces = log.pieces();
+        let pieces = before.segments(id, log, Position(partition.covered));
         let first = pieces.first().map_or(Position::ZERO, |(first, _)| *first);
         let behind = pieces
             .iter()
@@ -280,9 +280,16 @@ impl Taking<'_> {
         )))
     }
 
-    /// Copies all of a log that is kept up to a position.
-    fn log(&mut self, id: PartitionId, log: &LogReader, upto: Position) -> Result<(), BackupError> {
-        let to = partition_folder(&self.to.join(BACKUP_DATA), id).join("log");
+    /// Copies all of a log that is kept up to a position, and behind an image of the backup before what that has of it;
+    /// gives the first position.
+    fn log(
+        &mut self,
+        id: PartitionId,
+        log: &LogReader,
+        upto: Position,
+        covered: Option<Position>,
+    ) -> Result<Position, BackupError> {
+        let to = self.to.join(log_folder(id));
         let from = self.partitions.directory().log(id);
         let opened = LocalStorage::read_only(&from).and_then(|from| {
             fs::create_dir_all(&to)?;
@@ -291,9 +298,19 @@ impl Taking<'_> {
         let (from, storage) = opened.map_err(|error| BackupError::io("open", &to, error))?;
         let failed = |error| OpenError::from(error).within(&to);
         let log_id = log::identity(&from)?;
-        let mut firsts: Vec<Position> = log.pieces().into_iter().map(|(first, _)| first).collect();
+        let segments = match (&self.before, covered) {
+            (Some(before), Some(covered)) => before.segments(id, log, covered),
+            _ => log.pieces(),
+        };
+        let mut firsts: Vec<Position> = segments.into_iter().map(|(first, _)| first).collect();
+        let begins = firsts.first().copied().unwrap_or_default();
         firsts.drain(..self.shared_segments((id, log), &firsts));
         let first = firsts.first().copied().unwrap_or_default();
+        if log.pieces().first().is_some_and(|kept| first < kept.0) {
+            return Err(BackupError::refused(format!(
+                "a segment that the backup before had of the log of partition {id} is not as it was; make one with --full"
+            )));
+        }
         let mut copy = LogCopy::new(&storage, firsts);
         for frame in log.kept(first, upto)? {
             let frame = frame?;
@@ -303,7 +320,7 @@ impl Taking<'_> {
         }
         let position = copy.finish(log_id).map_err(failed)?;
         match position == upto {
-            true => Ok(()),
+            true => Ok(begins),
             false => Err(BackupError::Open(OpenError::Damaged {
                 text: format!("the log of partition {id} ends with {position}, not with {upto}"),
             })),
@@ -319,7 +336,7 @@ impl Taking<'_> {
         let Some(before) = self.before.as_ref().filter(|_| self.goes_on(id, log)) else {
             return 0;
         };
-        let folder = partition_folder(Path::new(BACKUP_DATA), id).join("log");
+        let folder = log_folder(id);
         let path = |first: &Position| folder.join(segment_name(*first));
         let mut taken = 0;
         for two in firsts.windows(2) {
@@ -335,50 +352,22 @@ impl Taking<'_> {
         taken
     }
 
-    /// Whether a log goes on from what the backup before has of it: one that was set back to an earlier copy and
-    /// written to since has the same ID, and other batches. That of a partition which had ended does not change.
+    /// Whether a log goes on from what the backup before has of it.
     fn goes_on(&self, id: PartitionId, log: &LogReader) -> bool {
-        let Some(before) = &self.before else {
-            return false;
-        };
-        let is_same = |then: BackupPartition| {
-            let frame = frame_at(log, Position(then.position)).ok().flatten();
-            frame.is_some_and(|frame| frame.crc() == then.last_crc)
-        };
-        before.partition(id).is_none_or(is_same) && self.is_log_of(id)
+        let before = self.before.as_ref();
+        before.is_some_and(|before| before.leads_to(id, log, &self.partitions.directory().log(id)))
     }
 
-    /// Whether the backup before has a log of the same ID of a partition.
-    fn is_log_of(&self, id: PartitionId) -> bool {
-        let log_of = |folder: &Path| {
-            let storage = LocalStorage::read_only(folder).ok()?;
-            log::identity(&storage).ok()
-        };
-        let before = self.before.as_ref().map(|before| before.path());
-        let then = before.map(|path| partition_folder(&path.join(BACKUP_DATA), id).join("log"));
-        let now = self.partitions.directory().log(id);
-        then.is_some_and(|then| log_of(&then).is_some_and(|then| Some(then) == log_of(&now)))
-    }
-
-    /// Opens what was copied as a start would, and reads all of it. What is shared was read when it was copied.
+    /// Opens what was copied as a start would. What an image has was read when it was copied, here or for a backup
+    /// before.
     fn open_once(&self) -> Result<(), BackupError> {
         let rules = Arc::clone(&self.partitions.inner.rules);
         let inspection = Inspection::open(&self.to.join(BACKUP_DATA), rules)?;
         for id in &self.copied {
-            inspection.check(*id, &|| !self.progress.is_cancelled())?;
+            inspection.check(*id)?;
         }
         Ok(())
     }
-}
-
-/// A batch, if there is one at that position.
-fn frame_at(log: &LogReader, at: Position) -> Result<Option<Arc<Frame>>, BackupError> {
-    if at == Position::ZERO {
-        return Ok(None);
-    }
-    let frames = log.read(Position(at.0 - 1), 1)?;
-    let first = frames.into_iter().next();
-    Ok(first.filter(|frame| frame.position == at))
 }
 
 /// What a copy of a partition takes, about.

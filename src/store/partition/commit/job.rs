@@ -45,9 +45,13 @@ pub(in super::super) type Answer<M, R, E> = oneshot::Receiver<Returned<M, R, E>>
 /// What each closure is answered, in their order; what was done with its member.
 pub(in super::super) type Answers<M, R, E> = Vec<Result<(M, R), SubmitError<E>>>;
 
+/// Looks things up for members that will run, together.
+pub type Look<M> = fn(&mut [M], &mut Txn<'_>);
+
 /// Members, each run by the same function, with their results' way back.
 struct Bundle<M, R, E, F> {
     members: Vec<M>,
+    look: Option<Look<M>>,
     /// `None` once it has run.
     run: Option<F>,
     results: Vec<Result<R, SubmitError<E>>>,
@@ -56,8 +60,24 @@ struct Bundle<M, R, E, F> {
 }
 
 /// A job that calls `run` with each of `members`, and where its answers come.
+#[cfg(test)]
 pub(in super::super) fn bundle<M, R, E, F>(
     members: Vec<M>,
+    run: F,
+) -> (Box<dyn Job>, Answer<M, R, E>)
+where
+    M: Send + 'static,
+    R: Send + 'static,
+    E: Send + 'static,
+    F: FnMut(&mut M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
+{
+    looking(members, None, run)
+}
+
+/// A job that calls `look` with `members` and `run` with each, and where its answers come.
+pub(in super::super) fn looking<M, R, E, F>(
+    members: Vec<M>,
+    look: Option<Look<M>>,
     run: F,
 ) -> (Box<dyn Job>, Answer<M, R, E>)
 where
@@ -70,6 +90,7 @@ where
     let bundle = Bundle {
         results: Vec::with_capacity(members.len()),
         members,
+        look,
         run: Some(run),
         rest: None,
         reply,
@@ -90,6 +111,11 @@ where
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Option<Box<dyn Job>> {
         let mut run = self.run.take().expect("a job runs once");
+        if let Some(look) = self.look
+            && caught("a look", || look(&mut self.members, txn)).is_none()
+        {
+            txn.panicked();
+        }
         for member in &mut self.members {
             if !self.results.is_empty() && txn.is_full() {
                 break;
@@ -99,7 +125,8 @@ where
         if self.results.len() == self.members.len() {
             return None;
         }
-        let (rest, answer) = bundle(self.members.split_off(self.results.len()), run);
+        let rest = self.members.split_off(self.results.len());
+        let (rest, answer) = looking(rest, self.look, run);
         self.rest = Some(answer);
         Some(rest)
     }

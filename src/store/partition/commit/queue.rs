@@ -124,7 +124,7 @@ impl Queue {
             tokio::time::sleep(DRAIN_LOOK).await;
         }
         let nothing = |(): &mut (), _: &mut Txn<'_>| Ok::<(), ()>(());
-        let (job, answer) = job::bundle(vec![()], nothing);
+        let (job, answer) = job::looking(vec![()], None, nothing);
         self.closures.fetch_add(1, Ordering::SeqCst);
         let last = Queued::Job {
             purpose: Purpose::Derives,

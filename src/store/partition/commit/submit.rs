@@ -7,6 +7,7 @@ use std::future::Future;
 
 use super::super::{Partitions, Purpose, StoreError, SubmitError, Txn};
 use super::job;
+use super::job::Look;
 use tideline_base::ids::PartitionId;
 
 impl Partitions {
@@ -50,8 +51,27 @@ impl Partitions {
         E: Send + 'static,
         F: FnMut(&mut M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
     {
+        self.submit_looking(purpose, at, bytes, (members, None), run)
+    }
+
+    /// The same with a function that is called with all members before the first one runs. What it finds committed, or
+    /// not, is so while they run.
+    pub fn submit_looking<M, R, E, F>(
+        &self,
+        purpose: Purpose,
+        at: PartitionId,
+        bytes: usize,
+        (members, look): (Vec<M>, Option<Look<M>>),
+        run: F,
+    ) -> impl Future<Output = Vec<Result<(M, R), SubmitError<E>>>> + Send + use<M, R, E, F>
+    where
+        M: Send + 'static,
+        R: Send + 'static,
+        E: Send + 'static,
+        F: FnMut(&mut M, &mut Txn<'_>) -> Result<R, E> + Send + 'static,
+    {
         let count = members.len();
-        let (bundle, answer) = job::bundle(members, run);
+        let (bundle, answer) = job::looking(members, look, run);
         let refused = match self.inner.set.load().at(at) {
             Some(partition) => partition.enqueue(purpose, bytes, bundle).err(),
             // Its keys are another partition's now; a caller that asks again finds that one.

@@ -144,6 +144,13 @@ impl<'a> Txn<'a> {
         }
     }
 
+    /// Of keys, whether surely nothing is committed under each, this batch left out: it stays so until the batch is
+    /// written. Many at once take less than one by one, which mostly waits for memory.
+    #[must_use]
+    pub fn lacks(&self, keys: &[&[u8]]) -> Vec<bool> {
+        self.base.lacks(keys)
+    }
+
     /// What this batch does to a key so far.
     #[must_use]
     pub fn staged(&self, key: &[u8]) -> Option<KeyedEntry<'_>> {

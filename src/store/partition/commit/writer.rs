@@ -334,11 +334,14 @@ impl Writer {
         let _ = self.flusher.try_send(Work::Frozen);
     }
 
-    /// What is due from time to time: an old memtable is frozen.
+    /// What is due from time to time: an old memtable is frozen, and memory for much writing is given back.
     fn upkeep(&mut self) {
-        let now_ms = self.clock.now_ms();
         // Also if the clock was set back.
-        if now_ms.abs_diff(self.memtable.created_ms()) >= self.options.memtable_age_ms {
+        let age_ms = self.clock.now_ms().abs_diff(self.memtable.created_ms());
+        if age_ms >= SLOW_MEMTABLE_MS {
+            self.pending.draft.forget_memory();
+        }
+        if age_ms >= self.options.memtable_age_ms {
             self.rotate();
         }
     }
@@ -369,5 +372,7 @@ impl Writer {
     }
 }
 
+/// Where a memtable takes so long to fill, page faults cost little.
+const SLOW_MEMTABLE_MS: u64 = 10_000;
 /// One step of slowing down, before each batch.
 const SLOW_STEP: Duration = Duration::from_millis(1);

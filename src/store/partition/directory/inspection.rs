@@ -128,20 +128,16 @@ impl Inspection {
         }
     }
 
-    /// Reads all of a partition, image and log, each for itself; the first thing that is wrong is an error. Takes
-    /// little memory, however large they are. When `goes_on` says so, it gives up.
-    pub(in super::super) fn check(
-        &self,
-        id: PartitionId,
-        goes_on: &dyn Fn() -> bool,
-    ) -> Result<(), OpenError> {
+    /// Opens the image of a partition, of which each part was read when it was copied, and reads its log; the first
+    /// thing that is wrong is an error. Takes little memory, however large they are.
+    pub(in super::super) fn check(&self, id: PartitionId) -> Result<(), OpenError> {
         identity::presence(&self.directory, id)?;
         let (storage, image) = (self.log_of(id)?, self.image_of(id)?);
         identity::mark_fits(&self.directory, id, &image, log::identity(&storage)?)?;
         let mut wrong = None;
-        image.verify_while(goes_on, &mut |Problem { place, what }| {
+        image.verify_catalog(&mut |Problem { place, what }| {
             wrong.get_or_insert_with(|| format!("partition {id}, image, {place}: {what}"));
-        })?;
+        });
         if let Some(text) = wrong {
             return Err(OpenError::Damaged { text });
         }

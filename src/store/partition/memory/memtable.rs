@@ -167,6 +167,11 @@ impl Memtable {
         }
     }
 
+    /// Takes the mark from each key that may be here.
+    pub(in super::super) fn sift(&self, keys: &[&[u8]], lacks: &mut [bool]) {
+        self.read().sift(keys, lacks);
+    }
+
     /// Walks the keys between two bounds; each key once, with its entries at or below `at`.
     pub(in super::super) fn cursor(
         &self,

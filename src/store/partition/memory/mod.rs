@@ -3,7 +3,7 @@
 //! Owns: memtables and their way into the image. Promises: a view shows a state between two batches. Must not:
 //! write the log, or answer a write.
 
-pub(super) mod arena;
+pub(super) mod batches;
 pub(super) mod flusher;
 pub(super) mod memtable;
 pub(super) mod merge;

@@ -17,9 +17,9 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::super::Rules;
-use super::arena::{Arena, ArenaRef};
+use super::batches::{Batches, Piece};
 use crate::log::Frame;
-use tideline_base::entry::{Entry, EntryKind, KeyedEntry};
+use tideline_base::entry::{Entry, EntryKind};
 use tideline_base::ids::Position;
 
 /// Bytes that an entry adds to a run beside its key and value.
@@ -31,7 +31,7 @@ const NONE: u32 = u32::MAX;
 /// Tables of numbers into lists: a look-up touches little memory, and that is what it costs.
 #[derive(Default)]
 pub(in super::super) struct Rows {
-    pub(in super::super) arena: Arena,
+    pub(in super::super) batches: Batches,
     pub(in super::super) list: Vec<Row>,
     by_key: HashTable<u32>,
     /// Versions that are not the newest of their row.
@@ -56,7 +56,7 @@ struct Site {
 /// A key and its newest version.
 pub(in super::super) struct Row {
     hash: u64,
-    pub(in super::super) key: ArenaRef,
+    pub(in super::super) key: Piece,
     pub(in super::super) newest: Version,
 }
 
@@ -64,7 +64,7 @@ pub(in super::super) struct Row {
 #[derive(Clone, Copy)]
 pub(in super::super) struct Version {
     position: Position,
-    value: ArenaRef,
+    value: Piece,
     pub(in super::super) kind: EntryKind,
     /// The version before, in `older`.
     before: u32,
@@ -143,34 +143,39 @@ impl Rows {
                 }
             }
         }
-        for (site, entry) in sites.iter().zip(batch.entries()) {
-            self.put(batch.position, entry, site, rules);
+        let buffer = self.batches.push(batch);
+        for (site, entry) in sites.iter().zip(batch.extents()) {
+            let key = Piece::new(buffer, entry.key);
+            let version = Version {
+                position: batch.position,
+                value: Piece::new(buffer, entry.value),
+                kind: entry.kind,
+                before: NONE,
+            };
+            self.put(key, version, site, rules);
         }
         self.sites = sites;
     }
 
-    fn put(&mut self, position: Position, entry: KeyedEntry<'_>, site: &Site, rules: &dyn Rules) {
+    fn put(&mut self, key: Piece, version: Version, site: &Site, rules: &dyn Rules) {
         if let Some(row) = self.list.get_mut(site.row as usize) {
             let before = number(self.older.len());
-            let version = version(&mut self.arena, position, entry, before);
+            let version = Version { before, ..version };
             self.older.push(std::mem::replace(&mut row.newest, version));
             return;
         }
         let row = number(self.list.len());
-        // The key right before the value: a reader of both reads on.
-        let key = self.arena.push(entry.key);
-        let newest = version(&mut self.arena, position, entry, NONE);
         self.list.push(Row {
             hash: site.hash,
             key,
-            newest,
+            newest: version,
         });
         let list = &self.list;
         self.by_key
             .insert_unique(site.hash, row, |&row| list[row as usize].hash);
         let group = match site.group {
             // Unless an entry before it in the batch has made it.
-            NONE => self.group(site.name_hash, name_of(entry.key, rules)),
+            NONE => self.group(site.name_hash, key, rules),
             group => group,
         };
         self.groups[group as usize].rows.push(row);
@@ -223,7 +228,7 @@ impl Rows {
 
     /// Forgets all rows and keeps the memory.
     pub(in super::super) fn clear(&mut self) {
-        self.arena.clear();
+        self.batches.clear();
         self.list.clear();
         self.by_key.clear();
         self.older.clear();
@@ -232,8 +237,9 @@ impl Rows {
         self.in_order.clear();
     }
 
-    /// The group of this name, made if there is none.
-    fn group(&mut self, hash: u64, name: &[u8]) -> u32 {
+    /// The group of a key, whose name has this hash; made if there is none.
+    fn group(&mut self, hash: u64, key: Piece, rules: &dyn Rules) -> u32 {
+        let name = name_of(self.batches.get(key), rules);
         if let Some(group) = self.find_group(hash, name) {
             return group;
         }
@@ -268,9 +274,18 @@ impl Rows {
     fn find_hashed(&self, hash: u64, key: &[u8]) -> Option<u32> {
         let is_it = |&row: &u32| {
             let row = &self.list[row as usize];
-            row.hash == hash && self.arena.get(row.key) == key
+            row.hash == hash && self.batches.get(row.key) == key
         };
         self.by_key.find(hash, is_it).copied()
+    }
+
+    /// Takes the mark from each key that may be here, as its hash says.
+    pub(in super::super) fn sift(&self, keys: &[&[u8]], lacks: &mut [bool]) {
+        for (&key, lacks) in keys.iter().zip(lacks) {
+            let hash = self.hasher.hash_one(key);
+            let is_it = |&row: &u32| self.list[row as usize].hash == hash;
+            *lacks &= self.by_key.find(hash, is_it).is_none();
+        }
     }
 
     /// A row's versions at or below `at`.
@@ -287,12 +302,12 @@ impl Rows {
     pub(in super::super) fn entry(&self, version: &Version) -> Entry {
         Entry {
             kind: version.kind,
-            value: self.arena.take(version.value),
+            value: self.batches.take(version.value),
         }
     }
 
     pub(in super::super) fn key(&self, row: u32) -> &[u8] {
-        self.arena.get(self.list[row as usize].key)
+        self.batches.get(self.list[row as usize].key)
     }
 
     /// How many rows of a group are known to be in order, and how many it has.
@@ -352,15 +367,6 @@ impl Rows {
     pub(in super::super) fn order(&self, a: &SortKey, b: &SortKey) -> Ordering {
         let by_key = || self.key(a.1).cmp(self.key(b.1));
         a.0.cmp(&b.0).then_with(by_key)
-    }
-}
-
-fn version(arena: &mut Arena, position: Position, entry: KeyedEntry<'_>, before: u32) -> Version {
-    Version {
-        position,
-        value: arena.push(entry.value),
-        kind: entry.kind,
-        before,
     }
 }
 

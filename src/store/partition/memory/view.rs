@@ -140,6 +140,19 @@ impl View {
         Ok(self.found(key, stack, left_bytes + in_image))
     }
 
+    /// See [`super::super::Txn::lacks`].
+    pub(in super::super) fn lacks(&self, keys: &[&[u8]]) -> Vec<bool> {
+        let mut lacks = vec![true; keys.len()];
+        for memtable in self.memtables.iter() {
+            memtable.sift(keys, &mut lacks);
+        }
+        match self.snapshot() {
+            Ok(snapshot) => snapshot.sift(keys, &mut lacks),
+            Err(_) => lacks.fill(false),
+        }
+        lacks
+    }
+
     fn found(&self, key: &[u8], stack: Stack, left_bytes: u64) -> Found {
         Found {
             deltas: stack.deltas(),

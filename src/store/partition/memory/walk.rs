@@ -59,7 +59,7 @@ impl Rows {
                 };
                 let entries = self.entries(row, walk.at);
                 if !entries.is_empty() {
-                    found.push((self.arena.take(row.key), entries));
+                    found.push((self.batches.take(row.key), entries));
                 }
                 if found.len() == walk.rows_max {
                     found.reverse();
@@ -144,7 +144,7 @@ impl Rows {
         keys.sort_by(|a, b| self.order(a, b));
         for &(_, row) in &*keys {
             let row = &self.list[row as usize];
-            let key = self.arena.take(row.key);
+            let key = self.batches.take(row.key);
             let entry = match row.newest.kind {
                 EntryKind::Put | EntryKind::Tombstone => self.entry(&row.newest),
                 EntryKind::Delta => self.collapse_deltas(row, &key, rules),

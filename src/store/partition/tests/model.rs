@@ -221,6 +221,7 @@ fn compare(view: &View, model: &Model) {
             view.get(&key).expect("no damage").map(|v| v.to_vec()),
             model.get(&key).cloned()
         );
+        assert!(!view.lacks(&[&key[..]])[0] || !model.contains_key(&key));
     }
 }
 

@@ -58,6 +58,12 @@ struct Known {
 const LATELY_MAX: usize = 1 << 16;
 
 impl Lately {
+    /// The incarnation of a name that was written lately.
+    pub(in super::super) fn incarnation(&self, name: &Name) -> Option<u64> {
+        let known = self.heads.get(name.as_bytes())?;
+        Some(known.head.incarnation)
+    }
+
     fn note(&mut self, name: &Name, head: HeadRow) {
         let uncounted_in = (head.counted() == 0).then(|| self.ordinals.generation());
         if let Some(known) = self.heads.get_mut(name.as_bytes()) {

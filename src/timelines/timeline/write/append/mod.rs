@@ -14,7 +14,7 @@ use tideline_base::faults::is_named;
 use tideline_base::ids::PartitionId;
 use tideline_base::trace::TraceParent;
 use tideline_model::access::{Asker, Given};
-use tideline_table::{Action, Purpose, ReadError, RowWriter, StoreError, Txn, put, record};
+use tideline_table::{Action, Key, Purpose, ReadError, RowWriter, StoreError, Txn, put, record};
 
 use super::super::inbox::record_posts;
 use super::super::rows::head::HeadRow;
@@ -63,10 +63,13 @@ impl Timelines {
         let epochs = Arc::clone(&self.inner.epochs);
         let metrics = Arc::clone(self.inner.partitions.metrics());
         let run = move |append: &mut Prepared, txn: &mut Txn<'_>| append.run(txn, &site);
-        let submitted =
-            self.inner
-                .partitions
-                .submit_all(Purpose::Adds, partition, bytes, appends, run);
+        let submitted = self.inner.partitions.submit_looking(
+            Purpose::Adds,
+            partition,
+            bytes,
+            (appends, Some(Prepared::look)),
+            run,
+        );
         async move {
             let answered = |answer: Result<(Prepared, u64), _>| {
                 let (append, incarnation) = answer.map_err(Error::from)?;
@@ -130,6 +133,17 @@ struct Answer {
 struct KnownBy {
     columns: Vec<u8>,
     hash: u128,
+    /// If that was looked up before.
+    looked: Option<Looked>,
+}
+
+/// What was found out of a message's ID before its append runs.
+struct Looked {
+    incarnation: u64,
+    /// Of the ID's row there.
+    key: Key,
+    /// No row of it was committed.
+    is_new: bool,
 }
 
 impl Prepared {
@@ -167,6 +181,7 @@ impl Prepared {
             let known_by = by_client.then(|| KnownBy {
                 columns: id_columns(asker.sender(), &message_id),
                 hash: row.entry_hash(),
+                looked: None,
             });
             let mentions = unread::named(&message.entry);
             if let Some(deliver_at) = deliver_at {
@@ -317,8 +332,11 @@ impl Prepared {
             *count += 1;
         }
         for message in self.messages.iter_mut().filter(is_new) {
-            if let Some(by) = &message.known_by {
-                let key = self.name.id_key(head.incarnation, &by.columns);
+            if let Some(by) = &mut message.known_by {
+                let key = match by.looked.take() {
+                    Some(looked) if looked.incarnation == head.incarnation => looked.key,
+                    _ => self.name.id_key(head.incarnation, &by.columns),
+                };
                 let row = IdRow::encode(message.answer.sequence, by.hash);
                 put(txn, key, row, version(now));
             }
