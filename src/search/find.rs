@@ -17,6 +17,7 @@ use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
 use crate::collect::{Found, Order, Page, PageToken, Top};
+use crate::follow::Snapshot;
 use crate::index::layout::Layout;
 use crate::query::{compile, living};
 use crate::searches::Searches;
@@ -99,8 +100,8 @@ impl Searches {
             until,
         };
         checked.check().map_err(Error::Search)?;
-        let (searcher, is_covered) = self.covered(index.id, until).await;
-        let Some(searcher) = searcher else {
+        let (snapshot, is_covered) = self.covered(index.id, until).await;
+        let Some(snapshot) = snapshot else {
             return Ok(Hits {
                 rows: Vec::new(),
                 total: counts.then_some(0),
@@ -108,7 +109,7 @@ impl Searches {
                 next: None,
             });
         };
-        let (found, next) = self.found(checked, searcher).await?;
+        let (found, next) = self.found(checked, snapshot).await?;
         let total = counts.then_some(found.count);
         let is_all = found.is_all && is_covered;
         let rows = self.rows(table, found, &selection).await?;
@@ -168,15 +169,15 @@ impl Searches {
             Some(session) => scans.step(session, index.id, alive)?,
             None => None,
         };
-        let (searcher, is_covered) = match kept {
-            Some(searcher) => (Some(searcher), true),
+        let (snapshot, is_covered) = match kept {
+            Some(snapshot) => (Some(snapshot), true),
             None => self.covered(index.id, until).await,
         };
-        let searcher = searcher.filter(|_| is_covered).ok_or(Error::Busy)?;
+        let snapshot = snapshot.filter(|_| is_covered).ok_or(Error::Busy)?;
         if let Some(session) = &scan.session {
-            scans.keep(session, searcher.clone());
+            scans.keep(session, snapshot.clone());
         }
-        let (found, _) = self.found(checked, searcher).await?;
+        let (found, _) = self.found(checked, snapshot).await?;
         self.inner.figures.searches.increment(1);
         if !found.is_all {
             return Err(Error::Busy);
@@ -199,7 +200,7 @@ impl Searches {
     }
 
     /// What an index shows, and whether that is all that was answered before this call: waited for as long as may be.
-    async fn covered(&self, index: TableId, until: Instant) -> (Option<Searcher>, bool) {
+    async fn covered(&self, index: TableId, until: Instant) -> (Option<Snapshot>, bool) {
         let partitions = self.inner.tables.search_source();
         let tails: Vec<(PartitionId, Position)> = partitions
             .ids()
@@ -233,17 +234,22 @@ impl Searches {
                 .as_ref()
                 .is_some_and(|shown| !shown.place.is_building()),
         };
-        let searcher = seen.0.as_ref().map(|shown| shown.searcher.clone());
-        (searcher, is_covered)
+        let snapshot = seen.0.as_ref().map(|shown| shown.snapshot.clone());
+        (snapshot, is_covered)
     }
 
     /// Runs a search; with the token of what comes behind the page.
     async fn found(
         &self,
         checked: Checked,
-        searcher: Searcher,
+        snapshot: Snapshot,
     ) -> Result<(Found, Option<Vec<u8>>), Error> {
-        self.run(move || checked.run(&searcher)).await
+        let searcher = snapshot.searcher.clone();
+        let found = self.run(move || checked.run(&searcher)).await;
+        if let Err(Error::Unavailable(_)) = &found {
+            snapshot.fail();
+        }
+        found
     }
 
     async fn rows<Rows: RowSink>(

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tantivy::Searcher;
-
 use tideline_base::ids::TableId;
 use tideline_model::Error;
 use tideline_model::search::InvalidSearch;
+
+use crate::follow::Snapshot;
 
 /// Sessions of one index, and of all.
 const OF_INDEX_MAX: usize = 10;
@@ -34,7 +34,7 @@ struct Sessions {
 
 struct Session {
     index: TableId,
-    searcher: Option<Searcher>,
+    snapshot: Option<Snapshot>,
     until: Instant,
 }
 
@@ -51,7 +51,7 @@ impl Scans {
         let id = format!("{}-{}", random(), sessions.number).into_bytes();
         let session = Session {
             index,
-            searcher: None,
+            snapshot: None,
             until: Instant::now() + ALIVE,
         };
         sessions.by_id.insert(id.clone(), session);
@@ -64,19 +64,19 @@ impl Scans {
         id: &[u8],
         index: TableId,
         alive: Duration,
-    ) -> Result<Option<Searcher>, Error> {
+    ) -> Result<Option<Snapshot>, Error> {
         let mut sessions = self.lock();
         let session = sessions.by_id.get_mut(id);
         let session = session.filter(|session| session.index == index);
         let session = session.ok_or(Error::Search(InvalidSearch::Session))?;
         session.until = Instant::now() + alive;
-        Ok(session.searcher.clone())
+        Ok(session.snapshot.clone())
     }
 
     /// Keeps what the first step of a session reads.
-    pub(crate) fn keep(&self, id: &[u8], searcher: Searcher) {
+    pub(crate) fn keep(&self, id: &[u8], snapshot: Snapshot) {
         if let Some(session) = self.lock().by_id.get_mut(id) {
-            session.searcher = Some(searcher);
+            session.snapshot = Some(snapshot);
         }
     }
 

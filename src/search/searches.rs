@@ -98,6 +98,11 @@ impl Running {
 
 /// The folder of all indexes in a data directory.
 const FOLDER: &str = "search";
+/// The folder of an index in a data directory.
+pub(crate) fn folder_of(data: &Path, index: TableId) -> PathBuf {
+    data.join(FOLDER).join(index.0.to_string())
+}
+
 /// Searches that wait for their turn.
 const WAITING_MAX: usize = 256;
 /// How long after one look at the definitions the next one comes, if nothing has changed.
@@ -165,7 +170,7 @@ impl Searches {
         Standing {
             is_building: shown.place.is_building(),
             current_ms: shown.current_ms,
-            rows: shown.searcher.num_docs(),
+            rows: shown.snapshot.searcher.num_docs(),
             bytes,
         }
     }
@@ -277,6 +282,7 @@ impl Searches {
             stop: stop.clone(),
             figures: Arc::clone(&self.inner.figures),
             is_stuck: Arc::clone(&is_stuck),
+            next_check: tokio::time::Instant::now(),
         };
         self.inner.tasks.spawn(follower.run());
         Running {

@@ -29,7 +29,7 @@ use tideline_table::{Table, Tables};
 
 use crate::index::place::Place;
 use crate::index::{Broken, Index, remove};
-pub(crate) use seen::{Seen, Shown};
+pub(crate) use seen::{Seen, Shown, Snapshot};
 
 /// How an index is filled.
 #[derive(Clone, Copy, Debug)]
@@ -53,13 +53,15 @@ pub(crate) struct Follower {
     pub(crate) figures: Arc<metrics::Search>,
     /// Set while it can't be filled.
     pub(crate) is_stuck: Arc<AtomicBool>,
+    /// When a search that has failed has the index opened again.
+    pub(crate) next_check: Instant,
 }
 
 /// Why a follower stops for now.
 enum Halt {
     /// The tables could not be read: again later, from here.
     Tables(Error),
-    /// The index can't be written now: again later, from its last commit.
+    /// The index can't go on: opened again later, from its last commit.
     Later(String),
     /// It has to be made anew.
     Anew(String),
@@ -94,6 +96,8 @@ const COMMIT_EVERY: Duration = Duration::from_secs(1);
 const COMMIT_PAUSE: Duration = Duration::from_millis(50);
 /// A place without documents is committed after so long, so that the logs can go.
 const PLACE_EVERY: Duration = Duration::from_secs(30);
+/// A search that fails has the index opened again, which holds all of it against its checksums; no more often.
+const CHECK_EVERY: Duration = Duration::from_secs(60);
 /// A writer is let go after so long without anything to write.
 const IDLE: Duration = Duration::from_secs(20);
 
@@ -107,6 +111,8 @@ struct Work {
     kept: Place,
     /// When the next page of rows that were there may be read.
     next_page: Instant,
+    /// Set by a search that has failed.
+    has_failed: Arc<AtomicBool>,
 }
 
 impl Follower {
@@ -141,7 +147,7 @@ impl Follower {
                         why,
                         index,
                         table,
-                        "a search index can't be written; tried again"
+                        "a search index can't go on; opened again later"
                     );
                 }
                 Halt::Stopped => return,
@@ -168,6 +174,10 @@ impl Follower {
         let mut work = Some(self.open().await?);
         loop {
             let mut now = work.take().ok_or_else(|| Halt::Anew("lost".to_owned()))?;
+            if now.has_failed.load(Ordering::Relaxed) && Instant::now() >= self.next_check {
+                self.next_check = Instant::now() + CHECK_EVERY;
+                return Err(Halt::Later("a search in it has failed".to_owned()));
+            }
             let is_through = self.turn(&mut now).await?;
             let now = self.settle(now, is_through).await?;
             if self.stop.is_cancelled() {
@@ -208,6 +218,7 @@ impl Follower {
             committed: now,
             written: now,
             next_page: now,
+            has_failed: Arc::default(),
         };
         if !is_new {
             self.hold(&work.place);
@@ -238,7 +249,10 @@ impl Follower {
                 self.asked.borrow_and_update();
             }
             let shown = Shown {
-                searcher: work.index.searcher(),
+                snapshot: Snapshot {
+                    searcher: work.index.searcher(),
+                    has_failed: Arc::clone(&work.has_failed),
+                },
                 place: work.place.clone(),
                 current_ms: self.tables.search_ms(),
             };

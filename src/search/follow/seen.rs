@@ -1,7 +1,10 @@
 //! What searches see of an index.
 //!
-//! Owns: the newest commit, as it is shown. Promises: a searcher and the place that speaks of it come together. Must
-//! not: change an index.
+//! Owns: the newest commit, as it is shown. Promises: a searcher and the place that speaks of it come together; what
+//! fills an index hears of a search that has failed in it. Must not: change an index.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tantivy::Searcher;
 
@@ -15,10 +18,25 @@ pub(crate) struct Seen(pub(crate) Option<Shown>);
 
 /// What is shown.
 pub(crate) struct Shown {
-    pub(crate) searcher: Searcher,
+    pub(crate) snapshot: Snapshot,
     pub(crate) place: Place,
     /// It has everything that was written before this time, ms since 1970, once it is not building any more.
     pub(crate) current_ms: u64,
+}
+
+/// A commit of an index as it was opened.
+#[derive(Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) searcher: Searcher,
+    /// Of all commits since it was opened.
+    pub(crate) has_failed: Arc<AtomicBool>,
+}
+
+impl Snapshot {
+    /// A search has failed: the index is to be opened anew, and looked at.
+    pub(crate) fn fail(&self) {
+        self.has_failed.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Seen {

@@ -56,7 +56,8 @@ pub(crate) struct Index {
 pub(crate) type Put = (Vec<u8>, Option<FoundRow>);
 
 impl Index {
-    /// Opens the index in a folder, or makes it; with the place of its last commit, if that is of this index.
+    /// Opens the index in a folder, or makes it; with the place of its last commit, if that is of this index. Reads all
+    /// of it once, against its checksums.
     pub(crate) fn open(
         folder: &Path,
         definition: &SearchIndex,
@@ -67,6 +68,9 @@ impl Index {
         fs::create_dir_all(folder).map_err(|error| why(folder, error.into()))?;
         let directory = MmapDirectory::open(folder).map_err(|error| broken(error.into()))?;
         let engine = Engine::open_or_create(directory, layout.engine.clone()).map_err(broken)?;
+        if let Some(file) = engine.validate_checksum().map_err(broken)?.iter().next() {
+            return Err(Broken::Damaged(format!("{} is damaged", file.display())));
+        }
         let payload = engine.load_metas().map_err(broken)?.payload;
         let place = payload.and_then(|payload| Place::read(&payload, definition.id, history));
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual);

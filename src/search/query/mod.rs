@@ -5,6 +5,7 @@
 
 mod geo;
 mod pattern;
+mod phrase;
 mod value;
 mod words;
 
@@ -12,8 +13,8 @@ use std::ops::Bound;
 
 use tantivy::Term;
 use tantivy::query::{
-    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery, Occur,
-    Query as Engine, RangeQuery, TermQuery,
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, InvertedIndexRangeQuery,
+    Occur, Query as Engine, RangeQuery, TermQuery,
 };
 use tantivy::schema::IndexRecordOption;
 

@@ -43,6 +43,19 @@ impl Random {
         words.join(*self.one(&[" ", ", ", "-"]))
     }
 
+    /// Two or three words that follow each other in some rows.
+    pub(super) fn phrase(&mut self) -> Query {
+        let words = ["red", "green", "blue", "sea", "ship", "x1"];
+        let count = 2 + self.below(2);
+        let words: Vec<&str> = (0..count).map(|_| *self.one(&words)).collect();
+        Query::Phrase {
+            field: "text".to_owned(),
+            text: words.join(" "),
+            slop: 0,
+            weight: 1.0,
+        }
+    }
+
     fn point(&mut self) -> Point {
         let degrees = |random: &mut Random| degrees_of(random.below(21));
         Point {

@@ -2,7 +2,13 @@
 //!
 //! Owns: the comparison, under writes, while an index is built and after a restart. Must not: assert on time.
 
-use tideline_model::search::{Missing, Query, Sort, Sorter};
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tideline_model::search::{Bool, MinimumMatch, Missing, Query, Sort, Sorter};
 
 use super::bed::{Bed, INDEX, search};
 use super::plain::Row;
@@ -63,6 +69,67 @@ async fn compare(bed: &Bed, random: &mut Random, count: usize) {
     }
 }
 
+/// Phrases in each part of a query, alone and beside others.
+async fn phrases(bed: &Bed, random: &mut Random) {
+    let mut some = |count: usize| (0..count).map(|_| random.phrase()).collect::<Vec<_>>();
+    for _ in 0..8 {
+        let parts = [
+            Bool {
+                must: some(2),
+                ..Bool::default()
+            },
+            Bool {
+                filter: some(1),
+                must_not: some(1),
+                ..Bool::default()
+            },
+            Bool {
+                must_not: some(1),
+                ..Bool::default()
+            },
+            Bool {
+                must_not: some(3),
+                ..Bool::default()
+            },
+            Bool {
+                should: some(3),
+                must_not: some(1),
+                minimum: MinimumMatch::parse("1").ok(),
+                ..Bool::default()
+            },
+            Bool {
+                must: some(1),
+                should: some(2),
+                ..Bool::default()
+            },
+        ];
+        for part in parts {
+            let inner = Query::Bool(Box::new(part));
+            let excluded = Bool {
+                must_not: vec![inner.clone()],
+                ..Bool::default()
+            };
+            let sort = by_number();
+            for query in [inner, Query::Bool(Box::new(excluded))] {
+                let found = bed.keys(&query, Some(sort.clone()), 90).await;
+                assert_eq!(found, expected(bed, &query, &sort), "{query:#?}");
+            }
+        }
+    }
+}
+
+fn by_number() -> Sort {
+    Sort {
+        sorters: vec![Sorter::Field {
+            name: "n".to_owned(),
+            is_desc: false,
+            mode: None,
+            missing: Missing::Last,
+        }],
+        keys_last: true,
+    }
+}
+
 async fn write(bed: &mut Bed, random: &mut Random, count: usize) {
     for _ in 0..count {
         let key = random.key();
@@ -83,6 +150,7 @@ async fn a_search_finds_what_a_look_at_each_row_finds() {
     write(&mut bed, &mut random, 60).await;
     bed.built().await;
     compare(&bed, &mut random, 60).await;
+    phrases(&bed, &mut random).await;
     for _ in 0..6 {
         // Each search sees what was answered before it.
         write(&mut bed, &mut random, 8).await;
@@ -95,6 +163,38 @@ async fn a_search_finds_what_a_look_at_each_row_finds() {
     bed.close().await;
 }
 
+/// How many indexes were made anew since the directory was opened.
+fn rebuilds(bed: &Bed) -> u64 {
+    let text = bed.partitions.metrics().render();
+    let mut lines = text.lines();
+    let count = lines.find_map(|line| line.strip_prefix("tideline_search_rebuilds_total "));
+    count.unwrap().parse().unwrap()
+}
+
+/// The longest file of this kind.
+fn longest(files: &Path, kind: &str) -> PathBuf {
+    let paths = fs::read_dir(files)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let of_kind = paths.filter(|path| path.extension().is_some_and(|own| own == kind));
+    of_kind
+        .max_by_key(|path| path.metadata().unwrap().len())
+        .unwrap()
+}
+
+/// Bends a byte in the middle, in place.
+fn bend(path: &Path) {
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
+    let middle = file.metadata().unwrap().len() / 2;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, middle).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], middle).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_index_that_is_damaged_is_made_anew() {
     let folder = tempfile::tempdir().unwrap();
@@ -104,24 +204,44 @@ async fn an_index_that_is_damaged_is_made_anew() {
     bed.index().await;
     write(&mut bed, &mut random, 50).await;
     compare(&bed, &mut random, 2).await;
-    let table = bed.table().await;
-    let files = folder
-        .path()
-        .join("search")
-        .join(table.search_indexes[0].id.0.to_string());
-    let rows = bed.rows.clone();
-    bed.close().await;
-    for file in std::fs::read_dir(&files).unwrap() {
-        let path = file.unwrap().path();
-        if path
-            .extension()
-            .is_some_and(|kind| kind == "idx" || kind == "fast")
-        {
-            std::fs::write(path, b"no index").unwrap();
-        }
+    let index = bed.table().await.search_indexes[0].id;
+    let files = folder.path().join("search").join(index.0.to_string());
+    let meta = files.join("meta.json");
+    let damages: [(&dyn Fn(), u64); 6] = [
+        // The control.
+        (&|| {}, 0),
+        (&|| bend(&longest(&files, "pos")), 1),
+        (&|| bend(&longest(&files, "fast")), 1),
+        (&|| fs::remove_file(longest(&files, "idx")).unwrap(), 1),
+        (
+            &|| {
+                let commit = fs::read(&meta).unwrap();
+                fs::write(&meta, &commit[..commit.len() / 2]).unwrap();
+            },
+            1,
+        ),
+        // That is none that was made before.
+        (&|| fs::remove_file(&meta).unwrap(), 0),
+    ];
+    for (number, (damage, anew)) in damages.into_iter().enumerate() {
+        let rows = bed.rows.clone();
+        bed.close().await;
+        damage();
+        bed = Bed::open(folder.path());
+        bed.rows = rows;
+        compare(&bed, &mut random, 3).await;
+        assert_eq!(rebuilds(&bed), anew, "damage {number}");
     }
-    bed = Bed::open(folder.path());
-    bed.rows = rows;
+    // Files are bent under a search, which fails.
+    bend(&longest(&files, "pos"));
+    let running = bed.searches.running(index).unwrap();
+    let seen = Arc::clone(&running.seen.borrow());
+    seen.0.as_ref().unwrap().snapshot.fail();
+    let began = Instant::now();
+    while rebuilds(&bed) == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     compare(&bed, &mut random, 3).await;
     // One that is ended leaves nothing.
     bed.tables
@@ -131,7 +251,7 @@ async fn an_index_that_is_damaged_is_made_anew() {
     bed.close().await;
     let bed = Bed::open(folder.path());
     while files.exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     bed.close().await;
 }
