@@ -16,7 +16,8 @@ use crate::partition::{
     Inspected, Inspection, OpenError, accept_copy, is_acceptance_under_way, is_copy,
 };
 use crate::people::{Changed, People, Report, StoredPartition, StoredPeople, VerifiedPeople};
-use crate::table::{Catalog, Indexed, verify_indexes};
+use crate::search::{StoredSource, VerifiedSearch, verify_search};
+use crate::table::{Batch, Catalog, Indexed, verify_indexes};
 use crate::timeline::{Limits, StoredTimelines, Verified};
 
 /// Checks a data directory, or the one in a backup, and writes what it finds. `true` = no problem.
@@ -80,6 +81,17 @@ pub fn verify(
                 people.positions,
                 people.entries
             )?;
+        }
+    }
+    if stored.len() == inspection.map().ids().len() && !is_backup {
+        let before = problems.len();
+        let found = check_search(&inspection, (data, &catalog), &stored, &mut problems);
+        for problem in &problems[before..] {
+            writeln!(out, "PROBLEM {problem}")?;
+        }
+        if found.indexes > 0 {
+            let VerifiedSearch { indexes, documents } = found;
+            writeln!(out, "{indexes} search indexes, {documents} documents")?;
         }
     }
     if indexed != Indexed::default() {
@@ -214,6 +226,43 @@ fn check_partition(
     });
     read.map_err(|error| error.to_string())?;
     Ok((inspected, changed, found, indexed))
+}
+
+/// Search indexes are held against what all partitions show.
+fn check_search(
+    inspection: &Inspection,
+    (data, catalog): (&Path, &Catalog),
+    stored: &[(Inspected, Changed)],
+    problems: &mut Vec<String>,
+) -> VerifiedSearch {
+    let read = |inspected: &Inspected, each: &mut dyn FnMut(&Batch)| {
+        let read = inspection.log(inspected, each);
+        read.map_err(|error| error.to_string())
+    };
+    let logs: Vec<_> = stored
+        .iter()
+        .map(|(inspected, _)| move |each: &mut dyn FnMut(&Batch)| read(inspected, each))
+        .collect();
+    let sources = stored
+        .iter()
+        .zip(&logs)
+        .map(|((inspected, _), log)| StoredSource {
+            id: inspected.partition,
+            view: &inspected.view,
+            log,
+        });
+    let sources: Vec<_> = sources.collect();
+    let now = Clock::system().now_ms().cast_signed();
+    let history = inspection.origin().history;
+    verify_search(
+        (data, history),
+        &catalog.searched(),
+        &sources,
+        now,
+        &mut |problem| {
+            problems.push(problem);
+        },
+    )
 }
 
 /// In a backup each partition is as of a moment of its own. So what the relay has derived in one may be ahead of what

@@ -12,9 +12,11 @@ mod index;
 mod query;
 mod scans;
 mod searches;
+mod verify;
 
 #[cfg(test)]
 mod tests;
 
 pub use find::Hits;
 pub use searches::{Options, Searches, Standing};
+pub use verify::{StoredSource, VerifiedSearch, verify_search};

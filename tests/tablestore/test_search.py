@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import random
+import subprocess
 import threading
 import time
 
@@ -314,6 +315,8 @@ def test_an_index_goes_on_through_a_split_a_merge_and_kills(own_server):
         assert (found.total_count, found.is_all_succeed) == (min(written[0], 300), True)
         rebuilds += own_server.metric("tideline_search_rebuilds_total")
     assert rebuilds == 0
+    own_server.kill()
+    assert f"1 search indexes, {min(written[0], 300)} documents" in verified(own_server, 0)
 
 
 def changed(server, *words):
@@ -321,32 +324,43 @@ def changed(server, *words):
     assert done.returncode == 0, done.stderr
 
 
-def an_ended_index(tmp_path, fault):
-    """How many of three rows a search finds after the server has ended at the second one."""
+def verified(server, code):
+    done = subprocess.run([server.binary, "verify", server.data], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+def an_ended_index(tmp_path, fault, code):
+    """How many of three rows a search finds after the server has ended at the second one, and what is said of the index."""
     with served(tmp_path, TIDELINE_FAULT=fault) as server:
         client = connect(server)
         client.create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
-        with an_index(client, "ships") as index:
-            put(client, "ships", "ada", long=1)
-            assert find(client, ("ships", index), MatchAllQuery()).total_count == 1
-            put(client, "ships", "bea", long=2)
-            server.process.wait(20)
-            server.kill()
-            server.environment = {}
-            server.start()
-            client = connect(server)
-            put(client, "ships", "cleo", long=3)
-            found = find(client, ("ships", index), MatchAllQuery())
-            assert found.is_all_succeed
-            return keys(found)
+        client.create_search_index("ships", "index", SearchIndexMeta(FIELDS))
+        while client.describe_search_index("ships", "index")[1].sync_phase != SyncPhase.INCR:
+            time.sleep(0.02)
+        put(client, "ships", "ada", long=1)
+        assert find(client, ("ships", "index"), MatchAllQuery()).total_count == 1
+        put(client, "ships", "bea", long=2)
+        server.process.wait(20)
+        server.kill()
+        server.environment = {}
+        server.start()
+        client = connect(server)
+        put(client, "ships", "cleo", long=3)
+        found = find(client, ("ships", "index"), MatchAllQuery())
+        assert found.is_all_succeed
+        server.kill()
+        return keys(found), verified(server, code)
 
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")
 def test_a_place_is_never_without_its_rows(tmp_path):
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
-    assert an_ended_index(tmp_path / "a", "search_put:2") == ["ada", "bea", "cleo"]
+    found, said = an_ended_index(tmp_path / "a", "search_put:2", 0)
+    assert found == ["ada", "bea", "cleo"] and "1 search indexes, 3 documents" in said
     # The control: the place is committed first.
-    assert an_ended_index(tmp_path / "b", "search_place_first,search_placed:2") == ["ada", "cleo"]
+    found, said = an_ended_index(tmp_path / "b", "search_place_first,search_placed:2", 1)
+    assert found == ["ada", "cleo"] and "bea" in said and said.count("PROBLEM") == 1, said
 
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")

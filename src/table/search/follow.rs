@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tideline_base::ids::{PartitionId, Position};
-use tideline_model::{Asking, Error, KeyValue, RowSink, Selection};
-use tideline_store::partition::{Partitions, View};
+use tideline_model::{Asking, Direction, Error, FoundRow, KeyValue, RowRef, RowSink, Selection};
+use tideline_store::partition::{Batch, Partitions, ReadError, View};
 
+use crate::Malformed;
 use crate::access::damaged;
-use crate::format::primary_key::key_of;
+use crate::format::primary_key::{decode, key_of};
 use crate::schema::Table;
 use crate::tables::Tables;
 use crate::virtual_table::Touched;
@@ -40,6 +41,43 @@ pub struct RowNow<Rows> {
 
 /// Rows of one read.
 const ROWS_AT_ONCE: usize = 256;
+
+impl Table {
+    /// The keys of the rows that a batch has changed.
+    pub fn changed_keys(&self, batch: &Batch) -> Result<Vec<Vec<KeyValue>>, ReadError> {
+        let keys = self.touched(batch)?.into_iter();
+        let keys = keys.map(|touched| match touched {
+            Touched::Row(key) | Touched::Below(key) => key,
+        });
+        Ok(keys.collect())
+    }
+
+    /// Gives each row that shows in a view at a time to `each`.
+    pub fn each_row(
+        &self,
+        view: &View,
+        now_ms: i64,
+        each: &mut dyn FnMut(FoundRow),
+    ) -> Result<(), ReadError> {
+        let (low, high) = ([KeyValue::InfMin], [KeyValue::InfMax]);
+        for row in self.rows(view, &low, &high, Direction::Forward) {
+            let (key, value) = row?;
+            let bad = |_: Malformed| damaged(&key, "not a row of a table");
+            let Some(value) = value else { continue };
+            let Some(judged) = self.judge(&value, now_ms).map_err(bad)? else {
+                continue;
+            };
+            let values = decode(&key).map_err(bad)?;
+            let row = RowRef {
+                columns: &self.primary_key,
+                key: &values,
+                cells: &judged.living,
+            };
+            each(row.to_row());
+        }
+        Ok(())
+    }
+}
 
 impl Tables {
     /// The partitions whose logs followers read.
