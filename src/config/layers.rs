@@ -150,6 +150,7 @@ impl Config {
             waits: self.search_waits,
             build_rows_per_second: self.search_build_rows_per_second,
             log_bytes_max: self.search_log_bytes_max,
+            memory_bytes_max: self.search_memory_bytes_max,
         }
     }
 

@@ -199,6 +199,9 @@ keys! {
         /// Bytes of all commit logs together that are kept for search indexes that fell behind. An index that would
         /// need more is made anew.
         search_log_bytes_max: u64 = 1_073_741_824, 1_048_576 to 17_592_186_044_416;
+        /// Bytes that the rows of all searches take while they run, up to 64 MiB of each. A search that does not fit in
+        /// is refused.
+        search_memory_bytes_max: usize = 268_435_456, 16_777_216 to 1_099_511_627_776;
     }
     "backups" {
         /// Folder below which administrators may have backups made by `backup.start`; it must be there, best on another

@@ -16,7 +16,7 @@ use tideline_model::search::{
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
-use crate::collect::{Found, Order, Page, PageToken, Top};
+use crate::collect::{Found, Order, Page, PageToken, Share, Short, Top};
 use crate::follow::Snapshot;
 use crate::index::layout::Layout;
 use crate::query::{compile, living};
@@ -245,11 +245,19 @@ impl Searches {
         snapshot: Snapshot,
     ) -> Result<(Found, Option<Vec<u8>>), Error> {
         let searcher = snapshot.searcher.clone();
-        let found = self.run(move || checked.run(&searcher)).await;
+        let share = self.inner.memory.share();
+        let found = self.run(move || checked.run(&searcher, share)).await;
         if let Err(Error::Unavailable(_)) = &found {
             snapshot.fail();
         }
-        found
+        let found = found?;
+        let refused = match found.0.short {
+            None => return Ok(found),
+            Some(Short::Own) => Error::Search(InvalidSearch::Memory),
+            Some(Short::All) => Error::Busy,
+        };
+        self.inner.figures.refused.increment(1);
+        Err(refused)
     }
 
     async fn rows<Rows: RowSink>(
@@ -284,18 +292,20 @@ impl Checked {
         Ok(())
     }
 
-    fn run(self, searcher: &Searcher) -> tantivy::Result<(Found, Option<Vec<u8>>)> {
+    fn run(self, searcher: &Searcher, share: Share) -> tantivy::Result<(Found, Option<Vec<u8>>)> {
         let bad = |_| tantivy::TantivyError::InvalidArgument("checked before".to_owned());
         let query = compile(&self.layout, &self.query).map_err(bad)?;
         let order = Order::new(&self.layout, &self.page.sort).map_err(bad)?;
         let query = living(&self.layout, query, self.since_ms);
         let whole = self.offset + self.limit;
         let top = Top {
-            order,
+            order: Arc::new(order),
             // One more, to know whether there is more.
             limit: if self.limit == 0 { 0 } else { whole + 1 },
             after: self.page.after.clone(),
             until: self.until,
+            share: Arc::new(share),
+            best: Arc::default(),
         };
         let mut found = searcher.search(&query, &top)?;
         let is_more = found.hits.len() > whole;

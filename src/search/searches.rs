@@ -21,7 +21,8 @@ use tideline_model::Error;
 use tideline_model::search::{InvalidSearch, SearchIndex};
 use tideline_table::{Table, Tables};
 
-use crate::follow::{Follower, Pace, Seen};
+use crate::collect::Memory;
+use crate::follow::{Follower, Pace, Seen, Writers};
 use crate::index::{bytes_in, remove};
 use crate::scans::Scans;
 
@@ -34,6 +35,8 @@ pub struct Options {
     pub build_rows_per_second: u64,
     /// Bytes of log that are kept for an index at most.
     pub log_bytes_max: u64,
+    /// Bytes that all running searches hold at most.
+    pub memory_bytes_max: usize,
 }
 
 impl Default for Options {
@@ -42,6 +45,7 @@ impl Default for Options {
             waits: true,
             build_rows_per_second: 20_000,
             log_bytes_max: 1 << 30,
+            memory_bytes_max: 256 << 20,
         }
     }
 }
@@ -78,6 +82,8 @@ pub(crate) struct Inner {
     tasks: TaskTracker,
     stop: CancellationToken,
     pub(crate) figures: Arc<metrics::Search>,
+    pub(crate) memory: Arc<Memory>,
+    writers: Arc<Writers>,
 }
 
 /// An index that is filled.
@@ -123,6 +129,8 @@ impl Searches {
                 turns: Arc::new(Semaphore::new(processors)),
                 present: AtomicUsize::new(0),
                 tasks: tasks.clone(),
+                memory: Arc::new(Memory::new(options.memory_bytes_max)),
+                writers: Arc::default(),
                 stop: CancellationToken::new(),
                 figures: Arc::new(tables.search_source().metrics().search()),
             }),
@@ -185,7 +193,10 @@ impl Searches {
         search: impl FnOnce() -> tantivy::Result<R> + Send + 'static,
     ) -> Result<R, Error> {
         let inner = &self.inner;
-        let _present = Present::new(inner).ok_or(Error::Busy)?;
+        let Some(_present) = Present::new(inner) else {
+            inner.figures.refused.increment(1);
+            return Err(Error::Busy);
+        };
         let turn = Arc::clone(&inner.turns).acquire_owned().await;
         let done = spawn_blocking(move || {
             // To the end also if the caller goes away meanwhile.
@@ -211,6 +222,7 @@ impl Searches {
         };
         let is_stuck = |one: &Running| one.is_stuck.load(Ordering::Relaxed);
         let figures = &self.inner.figures;
+        figures.memory.count(self.inner.memory.used() as u64);
         figures.indexes.count(running.len() as u64);
         figures.building.count(count(&is_building) as u64);
         figures.stuck.count(count(&is_stuck) as u64);
@@ -283,6 +295,7 @@ impl Searches {
             figures: Arc::clone(&self.inner.figures),
             is_stuck: Arc::clone(&is_stuck),
             next_check: tokio::time::Instant::now(),
+            writers: Arc::clone(&self.inner.writers),
         };
         self.inner.tasks.spawn(follower.run());
         Running {

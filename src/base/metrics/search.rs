@@ -38,6 +38,12 @@ groups! {
         searches: Counter, "tideline_searches_total"
             "Searches and steps of scans.",
             "Load.";
+        refused: Counter, "tideline_searches_refused_total"
+            "Searches that were refused, because too many wait, or because rows that a search holds until its end take more than one may hold, or all together.",
+            "Should be 0. Many OTSServerBusy = too few processors, or raise search_memory_bytes_max. OTSQuotaExhausted = a search with a large offset over long keys.";
+        memory: Gauge, "tideline_search_memory_bytes"
+            "Bytes that the rows of running searches take.",
+            "Far below search_memory_bytes_max.";
         incomplete: Counter, "tideline_searches_incomplete_total"
             "Searches that were answered with is_all_succeed false: they ran out of time, or the index is not as far as the writes before them.",
             "Should be near 0, but while an index is built. Many = searches look at too much, or the index does not keep up.";

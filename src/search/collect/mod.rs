@@ -1,20 +1,24 @@
 //! Pages of a search: the first rows in some order behind some place, and how many match.
 //!
 //! Owns: the walk over what matches. Promises: memory for the rows of one page and what lies before it, and for no
-//! others; past the deadline it says that it has not seen all. Must not: read a row's columns.
+//! others, within a bound; past the deadline it says that it has not seen all. Must not: read a row's columns.
 
+mod memory;
 mod order;
 mod part;
 mod token;
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::mem::{size_of, size_of_val, take};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::BytesColumn;
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
+pub(crate) use memory::{Memory, Share, Short};
 pub(crate) use order::{Order, SortValue};
 use part::{Rank, SegmentPart};
 pub(crate) use token::{Page, PageToken};
@@ -23,13 +27,17 @@ use crate::index::layout::KEY;
 
 /// What is collected.
 pub(crate) struct Top {
-    pub(crate) order: Order,
+    pub(crate) order: Arc<Order>,
     /// So many rows.
     pub(crate) limit: usize,
     /// Only what comes behind this.
     pub(crate) after: Option<Vec<SortValue>>,
     /// When it has to be done.
     pub(crate) until: Instant,
+    /// What it may hold.
+    pub(crate) share: Arc<Share>,
+    /// The first rows of the segments that are through.
+    pub(crate) best: Arc<Mutex<Vec<Hit>>>,
 }
 
 /// A row that was found.
@@ -41,6 +49,15 @@ pub(crate) struct Hit {
     pub(crate) score: Option<f32>,
 }
 
+impl Hit {
+    /// What it takes.
+    fn bytes(&self) -> usize {
+        let texts = self.values.iter().filter_map(|value| value.text.as_ref());
+        let texts: usize = texts.map(Vec::len).sum();
+        size_of::<Hit>() + size_of_val(&self.values[..]) + self.key.len() + texts
+    }
+}
+
 /// The rows that were found, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -48,6 +65,8 @@ pub(crate) struct Found {
     /// How many match, whatever they come behind.
     pub(crate) count: u64,
     pub(crate) is_all: bool,
+    /// It could not hold all that it needs.
+    pub(crate) short: Option<Short>,
 }
 
 impl Collector for Top {
@@ -78,6 +97,11 @@ impl Collector for Top {
             parts,
             count: 0,
             is_all: true,
+            order: Arc::clone(&self.order),
+            share: Arc::clone(&self.share),
+            best: Arc::clone(&self.best),
+            held: 0,
+            short: None,
         })
     }
 
@@ -92,13 +116,11 @@ impl Collector for Top {
         };
         for segment in segments {
             let segment = segment?;
-            found.hits.extend(segment.hits);
             found.count += segment.count;
             found.is_all &= segment.is_all;
+            found.short = found.short.or(segment.short);
         }
-        let order = |one: &Hit, other: &Hit| self.order.compare(&one.values, &other.values);
-        found.hits.sort_by(order);
-        found.hits.truncate(self.limit);
+        found.hits = take(&mut *self.best.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(found)
     }
 }
@@ -117,6 +139,12 @@ pub(crate) struct TopOfSegment {
     ranks: Vec<Rank>,
     count: u64,
     is_all: bool,
+    order: Arc<Order>,
+    share: Arc<Share>,
+    best: Arc<Mutex<Vec<Hit>>>,
+    /// Bytes of the heap.
+    held: usize,
+    short: Option<Short>,
 }
 
 #[derive(Debug)]
@@ -190,6 +218,12 @@ impl SegmentCollector for TopOfSegment {
             }
             return;
         }
+        let bytes = size_of::<Candidate>() + size_of_val(&self.ranks[..]);
+        self.held += bytes;
+        if let Err(short) = self.share.take(bytes) {
+            (self.is_all, self.short) = (false, Some(short));
+            return;
+        }
         self.heap.push(Candidate {
             ranks: self.ranks.clone(),
             row,
@@ -197,27 +231,48 @@ impl SegmentCollector for TopOfSegment {
         });
     }
 
-    fn harvest(self) -> tantivy::Result<Found> {
-        let hits = self.heap.into_sorted_vec().into_iter().map(|found| {
-            let mut key = Vec::new();
-            if let Some(keys) = &self.keys
-                && let Some(ordinal) = keys.term_ords(found.row).next()
-            {
-                keys.ord_to_bytes(ordinal, &mut key)?;
+    fn harvest(mut self) -> tantivy::Result<Found> {
+        let rows = take(&mut self.heap).into_sorted_vec();
+        let mut best = self.best.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in rows {
+            if self.short.is_some() {
+                break;
             }
-            let values = self.parts.iter().zip(&found.ranks);
-            Ok(Hit {
-                key,
-                values: values
-                    .map(|(part, rank)| part.value_of(*rank))
-                    .collect::<tantivy::Result<_>>()?,
-                score: self.has_score.then_some(found.score),
-            })
-        });
+            let hit = self.hit(&row)?;
+            self.short = self.share.take(hit.bytes()).err();
+            best.push(hit);
+        }
+        self.share.give(self.held);
+        best.sort_by(|one, other| self.order.compare(&one.values, &other.values));
+        let end = self.limit.min(best.len());
+        for gone in best.drain(end..) {
+            self.share.give(gone.bytes());
+        }
         Ok(Found {
-            hits: hits.collect::<tantivy::Result<_>>()?,
+            hits: Vec::new(),
             count: self.count,
             is_all: self.is_all,
+            short: self.short,
+        })
+    }
+}
+
+impl TopOfSegment {
+    /// A row as it is outside of the segment.
+    fn hit(&self, found: &Candidate) -> tantivy::Result<Hit> {
+        let mut key = Vec::new();
+        if let Some(keys) = &self.keys
+            && let Some(ordinal) = keys.term_ords(found.row).next()
+        {
+            keys.ord_to_bytes(ordinal, &mut key)?;
+        }
+        let values = self.parts.iter().zip(&found.ranks);
+        Ok(Hit {
+            key,
+            values: values
+                .map(|(part, rank)| part.value_of(*rank))
+                .collect::<tantivy::Result<_>>()?,
+            score: self.has_score.then_some(found.score),
         })
     }
 }

@@ -9,6 +9,7 @@
 
 mod seen;
 mod turn;
+mod writers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::select_all;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,7 @@ use tideline_table::{Table, Tables};
 use crate::index::place::Place;
 use crate::index::{Broken, Index, remove};
 pub(crate) use seen::{Seen, Shown, Snapshot};
+pub(crate) use writers::Writers;
 
 /// How an index is filled.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,7 @@ pub(crate) struct Follower {
     pub(crate) is_stuck: Arc<AtomicBool>,
     /// When a search that has failed has the index opened again.
     pub(crate) next_check: Instant,
+    pub(crate) writers: Arc<Writers>,
 }
 
 /// Why a follower stops for now.
@@ -113,6 +116,8 @@ struct Work {
     next_page: Instant,
     /// Set by a search that has failed.
     has_failed: Arc<AtomicBool>,
+    /// While its writer may be open.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Follower {
@@ -219,6 +224,7 @@ impl Follower {
             written: now,
             next_page: now,
             has_failed: Arc::default(),
+            turn: None,
         };
         if !is_new {
             self.hold(&work.place);
@@ -234,6 +240,7 @@ impl Follower {
         let is_due = work.index.is_changed() && (since >= COMMIT_EVERY || is_asked_for);
         let is_moved = work.place != work.kept && since >= PLACE_EVERY;
         if is_due || is_moved {
+            self.may_write(&mut work).await?;
             work = blocking(move || {
                 work.index.commit(&work.place)?;
                 Ok(work)
@@ -258,15 +265,26 @@ impl Follower {
             };
             self.is_stuck.store(false, Ordering::Relaxed);
             self.seen.send_replace(Arc::new(Seen(Some(shown))));
-            if work.written.elapsed() >= IDLE {
+            let is_idle = work.written.elapsed() >= IDLE;
+            if work.turn.is_some() && (is_idle || self.writers.are_wanted()) {
                 work = blocking(move || {
                     work.index.rest()?;
                     Ok(work)
                 })
                 .await?;
+                work.turn = None;
             }
         }
         Ok(work)
+    }
+
+    /// Waits until its writer may be open.
+    async fn may_write(&self, work: &mut Work) -> Result<(), Halt> {
+        if work.turn.is_none() {
+            let turn = self.stop.run_until_cancelled(self.writers.turn()).await;
+            work.turn = Some(turn.flatten().ok_or(Halt::Stopped)?);
+        }
+        Ok(())
     }
 
     /// Commits what is not committed, and lets go of the files.

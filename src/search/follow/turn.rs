@@ -112,7 +112,7 @@ impl Follower {
         let count = rows.len() as u64;
         let rows = rows.into_iter().map(|row| (self.key(&row.key), Some(row)));
         let rows: Vec<Put> = rows.collect();
-        self.put(work, &rows)?;
+        self.put(work, &rows).await?;
         if let Some(reached) = work.place.partitions.get_mut(&partition.0) {
             reached.building = next.map(|key| key_of(self.table.id, &key).as_bytes().to_vec());
         }
@@ -139,6 +139,7 @@ impl Follower {
             if faults::is_named("search_place_first") && !changed.keys.is_empty() {
                 // A control of the tests: the place is committed before the rows are in.
                 self.reached(work, partition, changed.position);
+                self.may_write(work).await?;
                 work.index.commit(&work.place)?;
                 faults::reached("search_placed");
             }
@@ -154,7 +155,7 @@ impl Follower {
                     (self.key(&now.key), row)
                 });
                 let rows: Vec<Put> = rows.collect();
-                self.put(work, &rows)?;
+                self.put(work, &rows).await?;
                 faults::reached("search_put");
             }
             behind = changed.position;
@@ -171,9 +172,10 @@ impl Follower {
         }
     }
 
-    /// Does not wait for the disk: what is put waits in the engine's queue.
-    fn put(&self, work: &mut Work, rows: &[Put]) -> Result<(), Halt> {
+    /// Waits for a writer, and not for the disk: what is put waits in the engine's queue.
+    async fn put(&self, work: &mut Work, rows: &[Put]) -> Result<(), Halt> {
         if !rows.is_empty() {
+            self.may_write(work).await?;
             work.written = Instant::now();
             self.figures.rows.increment(rows.len() as u64);
         }

@@ -53,6 +53,11 @@ pub(super) const INDEX: &str = "by_all";
 
 impl Bed {
     pub(super) fn open(folder: &Path) -> Bed {
+        Bed::with_memory(folder, Options::default().memory_bytes_max)
+    }
+
+    /// One whose searches may hold so much together.
+    pub(super) fn with_memory(folder: &Path, memory_bytes_max: usize) -> Bed {
         let clock = Arc::new(Clock::system());
         let catalog = Catalog::default();
         let rules = Arc::new(TableRules::new(Arc::new(NoTables), catalog.clone()));
@@ -66,6 +71,7 @@ impl Bed {
         let tasks = TaskTracker::new();
         let options = Options {
             build_rows_per_second: 0,
+            memory_bytes_max,
             ..Options::default()
         };
         let searches = Searches::start(folder, &tables, options, &tasks);

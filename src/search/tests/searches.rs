@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tideline_model::search::{Bool, MinimumMatch, Missing, Query, Sort, Sorter};
+use tideline_model::{Error, FoundRow};
 
 use super::bed::{Bed, INDEX, search};
 use super::plain::Row;
@@ -160,6 +161,27 @@ async fn a_search_finds_what_a_look_at_each_row_finds() {
     compare(&bed, &mut random, 20).await;
     write(&mut bed, &mut random, 20).await;
     compare(&bed, &mut random, 20).await;
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_search_that_does_not_fit_in_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bed = Bed::with_memory(folder.path(), 4_000);
+    bed.create().await;
+    bed.index().await;
+    write(&mut bed, &mut Random(5), 60).await;
+    let table = bed.table().await;
+    let asked = |limit| search(Query::All, Some(by_number()), limit);
+    for _ in 0..3 {
+        let many = bed
+            .searches
+            .search::<Vec<FoundRow>>(&table, INDEX, asked(90));
+        assert_eq!(many.await, Err(Error::Busy));
+        // What it has held is given back.
+        assert_eq!(bed.search(asked(1)).await.rows.len(), 1);
+    }
+    assert_eq!(bed.searches.inner.memory.used(), 0);
     bed.close().await;
 }
 

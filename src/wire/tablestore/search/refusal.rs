@@ -25,6 +25,11 @@ pub(in super::super) fn refusal(why: InvalidSearch) -> Failure {
             let text = format!("Number of search indexes per table exceeds the quota: {most}.");
             return Failure::with(Code::QuotaExhausted, text);
         }
+        InvalidSearch::Memory => {
+            let text =
+                "The rows of the search take more than 64 MiB: ask for fewer, or go on by token.";
+            return Failure::with(Code::QuotaExhausted, text.to_owned());
+        }
         InvalidSearch::NoTable(table) => format!("table [{table}] does not exist"),
         InvalidSearch::Kept => {
             "The table has search indexes: delete them before the table.".to_owned()
