@@ -2,7 +2,8 @@
 //!
 //! Owns: what has to agree. Promises: each row is in the index with the values that its fields have, and nothing else
 //! is; rows that were changed behind the index's place are left out, and so is an index that is not whole yet: the next
-//! start fills it. Of rows that expire it is only asked whether they are there. Changes nothing. Must not: hold words of texts against each other; they are kept nowhere as texts.
+//! start fills it. Of rows that expire it is only asked whether they are there. Changes nothing. Must not: hold words
+//! of texts against each other; they are kept nowhere as texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

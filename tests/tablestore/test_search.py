@@ -324,6 +324,42 @@ def changed(server, *words):
     assert done.returncode == 0, done.stderr
 
 
+def test_on_a_full_disk_the_index_alone_stops_and_goes_on_by_itself(tmp_path):
+    folder = tmp_path / "data" / "search"
+    with served(tmp_path) as server:
+        connect(server).create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+        server.stop()
+        folder.mkdir(exist_ok=True)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True).returncode:
+            pytest.skip("file systems can't be mounted here")
+        try:
+            server.start()
+            a_full_disk(server, folder)
+        finally:
+            server.kill()
+            subprocess.run(["umount", folder], check=True)
+
+
+def a_full_disk(server, folder):
+    client, where = connect(server), ("ships", "index")
+    client.create_search_index(*where, SearchIndexMeta(FIELDS))
+    dice, written = random.Random(1), 0
+    while server.metric("tideline_search_indexes_stuck") == 0 and written < 20_000:
+        put(client, "ships", f"{written:05}", word=dice.randbytes(1500).hex())
+        written += 1
+    put(client, "ships", "last", long=1)
+    found = client.search(*where, SearchQuery(TermQuery("long", 1)), timeout_s=1)
+    assert not found.is_all_succeed and "the disk is full, make room" in server.whole_log()
+    subprocess.run(["mount", "-o", "remount,size=256m", folder], check=True)
+    found = find(client, where, MatchAllQuery(), limit=0)
+    while not found.is_all_succeed:
+        found = find(client, where, MatchAllQuery(), limit=0)
+    assert found.total_count == written + 1
+    assert [server.metric(f"tideline_search_{name}") for name in ("indexes_stuck", "rebuilds_total")] == [0, 0]
+    server.kill()
+    assert f"1 search indexes, {written + 1} documents" in verified(server, 0)
+
+
 def verified(server, code):
     done = subprocess.run([server.binary, "verify", server.data], capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stdout + done.stderr

@@ -78,7 +78,9 @@ impl Collector for Top {
         ordinal: SegmentOrdinal,
         segment: &SegmentReader,
     ) -> tantivy::Result<TopOfSegment> {
-        let parts = self.order.of_segment(ordinal, segment)?;
+        let parts = self.order.parts().iter();
+        let parts = parts.map(|part| SegmentPart::new(part, ordinal, segment));
+        let parts = parts.collect::<tantivy::Result<Vec<_>>>()?;
         let after = self.after.as_ref().map(|after| {
             let ranks = parts
                 .iter()

@@ -6,11 +6,9 @@
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
-use tantivy::{SegmentOrdinal, SegmentReader};
 
 use tideline_model::search::{FieldType, InvalidSearch, Missing, Point, Sort, SortMode, Sorter};
 
-use super::part::SegmentPart;
 use crate::index::layout::{KEY, Layout};
 
 /// The order, resolved.
@@ -76,15 +74,8 @@ impl Order {
         self.parts.len()
     }
 
-    pub(super) fn of_segment(
-        &self,
-        ordinal: SegmentOrdinal,
-        segment: &SegmentReader,
-    ) -> tantivy::Result<Vec<SegmentPart>> {
-        let parts = self.parts.iter();
-        parts
-            .map(|part| SegmentPart::new(part, ordinal, segment))
-            .collect()
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// Which of two rows comes first.

@@ -176,14 +176,14 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
 fn why(folder: &Path, error: TantivyError) -> Broken {
     let text = error.to_string();
     let left = || disk::left(folder, 0);
-    let is_later = match &error {
-        TantivyError::LockFailure(..) => true,
+    let is_full = match &error {
+        TantivyError::LockFailure(..) => return Broken::Later(text),
         TantivyError::IoError(error) => disk::is_full(error, left),
         // Threads of the engine tell of their end, not of its reason.
         _ => left().is_some_and(|left| left < LITTLE_BYTES),
     };
-    match is_later {
-        true => Broken::Later(text),
+    match is_full {
+        true => Broken::Later(format!("the disk is full, make room: {text}")),
         false => Broken::Damaged(text),
     }
 }
