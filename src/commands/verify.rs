@@ -36,9 +36,7 @@ pub fn verify(
         let _ = catalog.load(&home.view);
     }
     let mut problems = inspection.surplus().map_err(VerifyError::Open)?;
-    for problem in &problems {
-        writeln!(out, "PROBLEM {problem}")?;
-    }
+    tell(&problems, out)?;
     let mut total = Verified::default();
     let (mut stored, mut indexed) = (Vec::new(), Indexed::default());
     for id in inspection.map().ids() {
@@ -54,9 +52,7 @@ pub fn verify(
             }
             Err(text) => problems.push(format!("partition {id}: {text}")),
         }
-        for problem in &problems[before..] {
-            writeln!(out, "PROBLEM {problem}")?;
-        }
+        tell(&problems[before..], out)?;
         // Whatever the next partition does to this process, this one is reported.
         out.flush()?;
     }
@@ -68,9 +64,7 @@ pub fn verify(
         for note in notes {
             writeln!(out, "NOTE {note}")?;
         }
-        for problem in &problems[before..] {
-            writeln!(out, "PROBLEM {problem}")?;
-        }
+        tell(&problems[before..], out)?;
         if total.members + total.scheduled + people.conversations + people.positions > 0 {
             writeln!(
                 out,
@@ -82,16 +76,9 @@ pub fn verify(
                 people.entries
             )?;
         }
-    }
-    if stored.len() == inspection.map().ids().len() && !is_backup {
-        let before = problems.len();
-        let found = check_search(&inspection, (data, &catalog), &stored, &mut problems);
-        for problem in &problems[before..] {
-            writeln!(out, "PROBLEM {problem}")?;
-        }
-        if found.indexes > 0 {
-            let VerifiedSearch { indexes, documents } = found;
-            writeln!(out, "{indexes} search indexes, {documents} documents")?;
+        // A backup has none.
+        if !is_backup {
+            check_search(&inspection, (data, &catalog), &stored, &mut problems, out)?;
         }
     }
     if indexed != Indexed::default() {
@@ -110,6 +97,12 @@ pub fn verify(
         problems.len()
     )?;
     Ok(problems.is_empty())
+}
+
+fn tell(problems: &[String], out: &mut dyn Write) -> io::Result<()> {
+    problems
+        .iter()
+        .try_for_each(|problem| writeln!(out, "PROBLEM {problem}"))
 }
 
 fn note_copy(data: &Path, out: &mut dyn Write) -> Result<(), VerifyError> {
@@ -234,7 +227,8 @@ fn check_search(
     (data, catalog): (&Path, &Catalog),
     stored: &[(Inspected, Changed)],
     problems: &mut Vec<String>,
-) -> VerifiedSearch {
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let read = |inspected: &Inspected, each: &mut dyn FnMut(&Batch)| {
         let read = inspection.log(inspected, each);
         read.map_err(|error| error.to_string())
@@ -254,7 +248,8 @@ fn check_search(
     let sources: Vec<_> = sources.collect();
     let now = Clock::system().now_ms().cast_signed();
     let history = inspection.origin().history;
-    verify_search(
+    let before = problems.len();
+    let found = verify_search(
         (data, history),
         &catalog.searched(),
         &sources,
@@ -262,7 +257,14 @@ fn check_search(
         &mut |problem| {
             problems.push(problem);
         },
-    )
+    );
+    tell(&problems[before..], out)?;
+    match found {
+        VerifiedSearch { indexes: 0, .. } => Ok(()),
+        VerifiedSearch { indexes, documents } => {
+            writeln!(out, "{indexes} search indexes, {documents} documents")
+        }
+    }
 }
 
 /// In a backup each partition is as of a moment of its own. So what the relay has derived in one may be ahead of what
