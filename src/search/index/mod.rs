@@ -178,8 +178,8 @@ fn why(folder: &Path, error: TantivyError) -> Broken {
     let left = || disk::left(folder, 0);
     let is_full = match &error {
         TantivyError::LockFailure(..) => return Broken::Later(text),
-        TantivyError::IoError(error) => disk::is_full(error, left),
-        // Threads of the engine tell of their end, not of its reason.
+        TantivyError::IoError(error) if disk::is_full(error, left) => true,
+        // Threads of the engine tell of their end, not of its reason; and it hides the kind of some errors.
         _ => left().is_some_and(|left| left < LITTLE_BYTES),
     };
     match is_full {
