@@ -81,6 +81,7 @@ class Pane {
     const { user } = this.#person;
     const timeline = await this.#client.subscribe(TIMELINE, { rewind: 50, replay: 50, with: ["signals", "members", "receipts"] });
     this.#timeline = timeline;
+    this.#tell();
     timeline.on("message", (message) => this.#came(message));
     timeline.on("changed", (message) => this.#put(message));
     timeline.on("live", () => this.#live());
@@ -154,7 +155,7 @@ class Pane {
     if (state === "stopped" || state === "closed") return;
     const waits = this.#waiting.size ? `, ${many(this.#waiting.size, "message")} waiting` : "";
     if (this.#line.isCut) this.#show("bad", `Line cut${waits}`);
-    else if (state === "open") this.#show("good", "Live");
+    else if (state === "open" && this.#timeline) this.#show("good", "Live");
     else this.#show("warn", `No answer from the server${waits}`);
   }
 

@@ -9,7 +9,8 @@ use crate::random::Random;
 /// So many there are.
 const WINDOWS: usize = 1_024;
 
-/// One begins where the one before ends, but no further on than this: each connection has such a text.
+/// A text begins where the one before ends, or so many bytes behind its beginning if that is less: each connection has
+/// all of them in memory.
 const STEP_MAX: usize = 64;
 
 /// Texts of one length.

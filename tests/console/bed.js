@@ -166,7 +166,7 @@ async function chromium() {
 }
 
 /** A page of the console. `theme` "light" or "dark"; `path` is opened; `key` is known to it. */
-export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null } = {}) {
+export async function openPage(server, path = "/console/", { theme = "light", width = 1280, height = 860, key = null, first = null } = {}) {
   const context = await (await chromium()).createBrowserContext();
   const page = await context.newPage();
   page.errors = [];
@@ -179,6 +179,7 @@ export async function openPage(server, path = "/console/", { theme = "light", wi
     globalThis.violations = [];
     addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`));
   });
+  if (first) await page.evaluateOnNewDocument(first);
   if (key) await page.evaluateOnNewDocument((known) => sessionStorage.setItem("tideline.key", known), key);
   await page.goto(path.startsWith("about:") ? path : `${server.page}${path}`);
   return page;

@@ -92,6 +92,14 @@ function holdOutbox(name) {
   });
 }
 
+/** Has a page's subscribe sent later than what else it sends. */
+function delaySubscribe() {
+  const { send } = WebSocket.prototype;
+  WebSocket.prototype.send = function (text) {
+    setTimeout(() => send.call(this, text), text.includes(`"method":"subscribe"`) ? 300 : 0);
+  };
+}
+
 test("what waited is written before the subscription goes on: its note is there all the same", async () => {
   const server = await startServer();
   const page = await open(server);
@@ -99,12 +107,7 @@ test("what waited is written before the subscription goes on: its note is there 
   await line(page, "ann", "Line cut");
   await says(page, "ann", "first of all");
   await line(page, "ann", "1 message waiting");
-  await page.evaluate(() => {
-    const { send } = WebSocket.prototype;
-    WebSocket.prototype.send = function (text) {
-      setTimeout(() => send.call(this, text), text.includes(`"method":"subscribe"`) ? 300 : 0);
-    };
-  });
+  await page.evaluate(delaySubscribe);
   await toggles(page, "ann");
   await reads(page, "Back, nothing missed · 1 from the outbox sent", ".ann .note");
   assert.deepEqual(await stored(server), ["first of all"]);
@@ -112,7 +115,8 @@ test("what waited is written before the subscription goes on: its note is there 
 
 test("what is typed while the line is cut has waited, though the line is back before the store has it", async () => {
   const server = await startServer();
-  const page = await open(server);
+  // "Live" is said of what is followed: a line that is cut before has nothing to come back to.
+  const page = await open(server, { first: delaySubscribe });
   await toggles(page, "ann");
   await line(page, "ann", "Line cut");
   await page.evaluate(holdOutbox, "tideline-demo-ann");

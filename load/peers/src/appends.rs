@@ -29,25 +29,38 @@ enum Wire {
     Jetstream,
 }
 
+/// Messages to any of the timelines, in whichever protocol.
+#[derive(clap::Args, Serialize)]
+pub(crate) struct Messages {
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) flow: Flow,
+    #[arg(long, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) timelines: u64,
+    #[arg(long)]
+    pub(crate) size: usize,
+}
+
 /// The load.
 #[derive(clap::Args, Serialize)]
 pub(crate) struct Appends {
     #[command(flatten)]
     #[serde(flatten)]
-    flow: Flow,
-    #[arg(long, value_parser = value_parser!(u64).range(1..))]
-    timelines: u64,
-    #[arg(long)]
-    size: usize,
+    messages: Messages,
     #[arg(long)]
     wire: Wire,
 }
 
 impl Profile for Appends {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let acked = Rc::new(RefCell::new(vec![0; self.timelines as usize]));
-        let acks = self.flow.recorder(run, "ack");
-        let text = Random::new(run.seed).text(self.size);
+        let Messages {
+            flow,
+            timelines,
+            size,
+        } = &self.messages;
+        let acked = Rc::new(RefCell::new(vec![0; *timelines as usize]));
+        let acks = flow.recorder(run, "ack");
+        let text = Random::new(run.seed).text(*size);
         let lost = |error| Stop::Unreachable(format!("{}: {error}", run.url));
         if self.wire == Wire::Jetstream {
             make_stream(&run.url).await.map_err(lost)?;
@@ -62,7 +75,7 @@ impl Profile for Appends {
             let acked = Rc::clone(&acked);
             Ok((pipe, Lane::new(self.wire, run, acked, number, &text)))
         };
-        self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
+        flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
         let checked = match self.wire {
             Wire::Redis => check_redis(run, &acked.take()).await,

@@ -50,7 +50,8 @@ pub struct Peers {
     /// Another value for a name of peers.toml, NAME=VALUE: connections=4, stock=1000000
     #[arg(long, value_parser = pair)]
     pub set: Vec<(String, String)>,
-    /// Where redis-server, redis-benchmark and nats-server are [default: looked for on the PATH and in .venv]
+    /// Where redis-server, redis-benchmark, nats-server and durable-streams-server are [default: looked for on the PATH
+    /// and in .venv]
     #[arg(long)]
     pub programs: Option<PathBuf>,
     /// Write the result as JSON into this file, after each row

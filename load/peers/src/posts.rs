@@ -7,10 +7,10 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use clap::{ValueEnum, value_parser};
+use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
-use tideline_load::client::generator::{Answer, Flow, Talk};
+use tideline_load::client::generator::{Answer, Talk};
 use tideline_load::client::http;
 use tideline_load::client::pipe::{Pipe, Way};
 use tideline_load::client::template::{NUMBER, Template, timeline_name};
@@ -18,6 +18,8 @@ use tideline_load::exit::Stop;
 use tideline_load::profile::Profile;
 use tideline_load::random::Random;
 use tideline_load::run::Run;
+
+use crate::appends::Messages;
 
 /// Who is spoken to.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, ValueEnum)]
@@ -33,11 +35,7 @@ enum Wire {
 pub(crate) struct Posts {
     #[command(flatten)]
     #[serde(flatten)]
-    flow: Flow,
-    #[arg(long, value_parser = value_parser!(u64).range(1..))]
-    timelines: u64,
-    #[arg(long)]
-    size: usize,
+    messages: Messages,
     #[arg(long)]
     wire: Wire,
 }
@@ -46,20 +44,25 @@ const PREFIX: &str = "posts-";
 
 impl Profile for Posts {
     async fn drive(&self, run: &Rc<Run>) -> Result<(), Stop> {
-        let acked = Rc::new(RefCell::new(vec![0; self.timelines as usize]));
-        let acks = self.flow.recorder(run, "ack");
-        let text = Random::new(run.seed).text(self.size);
+        let Messages {
+            flow,
+            timelines,
+            size,
+        } = &self.messages;
+        let acked = Rc::new(RefCell::new(vec![0; *timelines as usize]));
+        let acks = flow.recorder(run, "ack");
+        let text = Random::new(run.seed).text(*size);
         let host = host(&run.url);
         let lost = |error| Stop::Unreachable(format!("{host}: {error}"));
         if self.wire == Wire::Streams {
-            make(host, self.timelines).await.map_err(lost)?;
+            make(host, *timelines).await.map_err(lost)?;
         }
         let open = async |number: usize| {
             let pipe = Pipe::connect(host, Way::Plain).await?;
             let request = self.wire.append(host, &format!("{number}-"), &text);
             Ok((pipe, Lane::new(run, request, Rc::clone(&acked), number)))
         };
-        self.flow.measure(run, &[Rc::clone(&acks)], open).await?;
+        flow.measure(run, &[Rc::clone(&acks)], open).await?;
         run.rate("appends_per_second", acks.count());
         let checked = self.check(run, host, &acked.take()).await;
         checked.map_err(lost)
@@ -72,7 +75,8 @@ impl Posts {
         let mut pipe = Pipe::connect(host, Way::Plain).await?;
         for (number, expected) in (0..).zip(acked).filter(|(_, acked)| **acked > 0) {
             let name = timeline_name(PREFIX, number);
-            let there = self.wire.count(&mut pipe, host, &name, self.size).await?;
+            let size = self.messages.size;
+            let there = self.wire.count(&mut pipe, host, &name, size).await?;
             if there != Some(*expected) {
                 let what = format_args!("{name}: {expected} acknowledged, {there:?} there");
                 run.checks.fault(what);

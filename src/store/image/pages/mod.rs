@@ -146,9 +146,7 @@ impl Pages {
             _ => None,
         };
         let Some(rows) = opened else {
-            let key = key.get(..64).unwrap_or(key).escape_ascii();
-            let what = format!("wrong checksum of the block of rows from key {key}");
-            return Err(self.damaged(leaf.number, wanted.place, &what));
+            return Err(self.unsound(leaf.number, wanted.place, ("block of rows from", key)));
         };
         let rows = Page::of_block(number, rows, wanted.content);
         if wanted.keep {
@@ -241,6 +239,13 @@ impl Pages {
     /// Whole pages that the file has.
     pub(super) fn count(&self) -> std::io::Result<u64> {
         Ok(self.file.metadata()?.len() / PAGE_BYTES as u64)
+    }
+
+    /// A row or a block in this page has a wrong checksum.
+    pub(super) fn unsound(&self, number: u64, place: &str, (what, key): (&str, &[u8])) -> Error {
+        let key = key.get(..64).unwrap_or(key).escape_ascii();
+        let what = format!("wrong checksum of the {what} key {key}");
+        self.damaged(number, place, &what)
     }
 
     pub(super) fn damaged(&self, number: u64, place: &str, what: &str) -> Error {

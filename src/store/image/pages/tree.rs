@@ -378,16 +378,17 @@ impl Tree {
     pub(in super::super) fn value(&self, page: &Page, at: usize) -> Result<Bytes, Error> {
         let value = self.pages.value(page, at, &self.place)?;
         let key = page.key(at);
-        let is_sound = match self.content {
-            Content::Rows(run) => Stored::parse(&value).is_some_and(|row| row.is_sound(run, key)),
-            Content::Closed(run) => block::is_sound(run, key, &value),
-            _ => true,
+        let (is_sound, what) = match self.content {
+            Content::Rows(run) => {
+                let row = Stored::parse(&value);
+                (row.is_some_and(|row| row.is_sound(run, key)), "row with")
+            }
+            Content::Closed(run) => (block::is_sound(run, key, &value), "block of rows from"),
+            _ => (true, ""),
         };
-        if !is_sound {
-            let key = key.get(..64).unwrap_or(key).escape_ascii();
-            let what = format!("wrong checksum of the row with key {key}");
-            return Err(self.pages.damaged(page.number, &self.place, &what));
+        match is_sound {
+            true => Ok(value),
+            false => Err(self.pages.unsound(page.number, &self.place, (what, key))),
         }
-        Ok(value)
     }
 }

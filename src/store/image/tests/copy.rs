@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 
-use super::toy::{Model, cell, put};
+use super::toy::{Model, cell, noise, put};
 use super::{check, flush, open, tiny};
 use crate::image::{Error, Image, Options};
 use tideline_base::ids::Position;
@@ -73,16 +73,18 @@ fn a_copy_is_what_there_was_at_its_beginning_with_a_merge_half_done_and_flushes_
 fn a_copy_that_is_not_what_was_read_is_noticed() {
     let home = tempfile::tempdir().unwrap();
     let image = open(&home.path().join("image"), tiny());
-    flush(&image, &mut Model::default(), rows(7, 1, 300));
+    let value = noise(7, 300);
+    let row = (b"key".to_vec(), put(&cell(1, &value)));
+    flush(&image, &mut Model::default(), BTreeMap::from([row]));
     let folder = home.path().join("copy");
     let mut is_bent = false;
     let copied = image.copy(&folder, u64::MAX, &mut |_| {
         let file = folder.join("data.mdb");
         let bytes = fs::read(&file)?;
-        if let Some(at) = bytes.windows(300).position(|bytes| bytes == [7; 300]) {
+        if let Some(at) = bytes.windows(300).position(|bytes| bytes == value) {
             is_bent = true;
             let file = File::options().write(true).open(file)?;
-            file.write_all_at(&[8], at as u64)?;
+            file.write_all_at(&[!value[0]], at as u64)?;
         }
         Ok(())
     });

@@ -15,15 +15,15 @@ pub(in super::super) struct Batches {
 
 /// A key or a value: where it is.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Piece {
+pub(in super::super) struct BatchRef {
     buffer: u32,
     extent: Extent,
 }
 
-impl Piece {
+impl BatchRef {
     /// The piece at this extent of the batch of this number.
-    pub(in super::super) fn new(buffer: u32, extent: Extent) -> Piece {
-        Piece { buffer, extent }
+    pub(in super::super) fn new(buffer: u32, extent: Extent) -> BatchRef {
+        BatchRef { buffer, extent }
     }
 
     /// How many bytes the piece has.
@@ -46,12 +46,12 @@ impl Batches {
     }
 
     /// The piece itself.
-    pub(in super::super) fn get(&self, piece: Piece) -> &[u8] {
+    pub(in super::super) fn get(&self, piece: BatchRef) -> &[u8] {
         &self.buffers[piece.buffer as usize][piece.extent.range()]
     }
 
     /// The piece to be kept.
-    pub(in super::super) fn take(&self, piece: Piece) -> Bytes {
+    pub(in super::super) fn take(&self, piece: BatchRef) -> Bytes {
         self.buffers[piece.buffer as usize].slice(piece.extent.range())
     }
 }

@@ -17,7 +17,7 @@ use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
 use super::super::Rules;
-use super::batches::{Batches, Piece};
+use super::batches::{BatchRef, Batches};
 use crate::log::Frame;
 use tideline_base::entry::{Entry, EntryKind};
 use tideline_base::ids::Position;
@@ -56,7 +56,7 @@ struct Site {
 /// A key and its newest version.
 pub(in super::super) struct Row {
     hash: u64,
-    pub(in super::super) key: Piece,
+    pub(in super::super) key: BatchRef,
     pub(in super::super) newest: Version,
 }
 
@@ -64,7 +64,7 @@ pub(in super::super) struct Row {
 #[derive(Clone, Copy)]
 pub(in super::super) struct Version {
     position: Position,
-    value: Piece,
+    value: BatchRef,
     pub(in super::super) kind: EntryKind,
     /// The version before, in `older`.
     before: u32,
@@ -145,10 +145,10 @@ impl Rows {
         }
         let buffer = self.batches.push(batch);
         for (site, entry) in sites.iter().zip(batch.extents()) {
-            let key = Piece::new(buffer, entry.key);
+            let key = BatchRef::new(buffer, entry.key);
             let version = Version {
                 position: batch.position,
-                value: Piece::new(buffer, entry.value),
+                value: BatchRef::new(buffer, entry.value),
                 kind: entry.kind,
                 before: NONE,
             };
@@ -157,7 +157,7 @@ impl Rows {
         self.sites = sites;
     }
 
-    fn put(&mut self, key: Piece, version: Version, site: &Site, rules: &dyn Rules) {
+    fn put(&mut self, key: BatchRef, version: Version, site: &Site, rules: &dyn Rules) {
         if let Some(row) = self.list.get_mut(site.row as usize) {
             let before = number(self.older.len());
             let version = Version { before, ..version };
@@ -238,7 +238,7 @@ impl Rows {
     }
 
     /// The group of a key, whose name has this hash; made if there is none.
-    fn group(&mut self, hash: u64, key: Piece, rules: &dyn Rules) -> u32 {
+    fn group(&mut self, hash: u64, key: BatchRef, rules: &dyn Rules) -> u32 {
         let name = name_of(self.batches.get(key), rules);
         if let Some(group) = self.find_group(hash, name) {
             return group;
