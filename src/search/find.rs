@@ -3,6 +3,7 @@
 //! Owns: the steps of Search and ParallelScan. Promises: rows are shown as they are when they are read, and those that
 //! are gone by then are left out; whatever was not waited for or not looked at is said. Must not: decide rights.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,8 @@ use tideline_model::search::{
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
-use crate::collect::{Found, Order, Page, PageToken, Share, Short, Top};
-use crate::follow::Snapshot;
+use crate::collect::{Found, Hit, Order, Page, PageToken, Share, Short, Top};
+use crate::follow::{Snapshot, since};
 use crate::index::layout::Layout;
 use crate::query::{compile, living};
 use crate::searches::Searches;
@@ -40,6 +41,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Rows of a page with columns that are not in the index.
 const LIMIT_OF_TABLE: usize = 100;
+/// A page ends after so many bytes of rows; they are read so many at a time.
+const PAGE_BYTES_MAX: usize = 4 << 20;
+const ROWS_AT_ONCE: usize = 32;
 /// Between two looks whether an index is open.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -73,7 +77,8 @@ impl Searches {
             return Err(Error::Search(InvalidSearch::Range("limit", 0, most)));
         }
         // A page by score of an index that has no order does not go on.
-        let goes_on = search.sort.is_some() || !index.schema.order.is_empty();
+        let goes_on =
+            search.sort.is_some() || search.token.is_some() || !index.schema.order.is_empty();
         let counts = search.total == Total::All;
         let until = until(search.timeout_ms);
         let layout = Arc::new(Layout::new(&index.schema));
@@ -100,7 +105,8 @@ impl Searches {
             until,
         };
         checked.check().map_err(Error::Search)?;
-        let (snapshot, is_covered) = self.covered(index.id, until).await;
+        let checked = Arc::new(checked);
+        let (snapshot, is_covered) = self.covered(&checked).await;
         let Some(snapshot) = snapshot else {
             return Ok(Hits {
                 rows: Vec::new(),
@@ -109,10 +115,16 @@ impl Searches {
                 next: None,
             });
         };
-        let (found, next) = self.found(checked, snapshot).await?;
+        let found = self.found(&checked, snapshot).await?;
         let total = counts.then_some(found.count);
         let is_all = found.is_all && is_covered;
-        let rows = self.rows(table, found, &selection).await?;
+        let (rows, read) = self.rows(table, &found, &selection).await?;
+        if read < found.hits.len() && !goes_on {
+            return Err(Error::Search(InvalidSearch::Memory));
+        }
+        let is_more = found.is_more || read < found.hits.len();
+        let next = found.hits[..read].last().filter(|_| is_more && goes_on);
+        let next = next.map(|hit| checked.behind(hit));
         figures.searches.increment(1);
         figures.incomplete.increment(u64::from(!is_all));
         figures.seconds.record(began.elapsed().as_secs_f64());
@@ -120,7 +132,7 @@ impl Searches {
             rows,
             total,
             is_all,
-            next: next.filter(|_| goes_on),
+            next,
         })
     }
 
@@ -164,6 +176,7 @@ impl Searches {
             until,
         };
         checked.check().map_err(Error::Search)?;
+        let checked = Arc::new(checked);
         let scans = &self.inner.scans;
         let kept = match &scan.session {
             Some(session) => scans.step(session, index.id, alive)?,
@@ -171,28 +184,24 @@ impl Searches {
         };
         let (snapshot, is_covered) = match kept {
             Some(snapshot) => (Some(snapshot), true),
-            None => self.covered(index.id, until).await,
+            None => self.covered(&checked).await,
         };
         let snapshot = snapshot.filter(|_| is_covered).ok_or(Error::Busy)?;
         if let Some(session) = &scan.session {
             scans.keep(session, snapshot.clone());
         }
-        let (found, _) = self.found(checked, snapshot).await?;
+        let found = self.found(&checked, snapshot).await?;
         self.inner.figures.searches.increment(1);
         if !found.is_all {
             return Err(Error::Busy);
         }
-        let last = found.hits.last().map(|hit| hit.values.clone());
-        let sort = Sort {
-            sorters: vec![Sorter::Key { is_desc: false }],
-            keys_last: true,
-        };
-        let next = last.map(|last| PageToken::behind(index.id, &scan.query, &sort, last));
+        let (rows, read) = self.rows(table, &found, &selection).await?;
+        let next = found.hits[..read].last().map(|hit| checked.behind(hit));
         if let (None, Some(session)) = (&next, &scan.session) {
             scans.end(session);
         }
         Ok(Hits {
-            rows: self.rows(table, found, &selection).await?,
+            rows,
             total: None,
             is_all: true,
             next,
@@ -200,17 +209,17 @@ impl Searches {
     }
 
     /// What an index shows, and whether that is all that was answered before this call: waited for as long as may be.
-    async fn covered(&self, index: TableId, until: Instant) -> (Option<Snapshot>, bool) {
+    async fn covered(&self, checked: &Checked) -> (Option<Snapshot>, bool) {
         let partitions = self.inner.tables.search_source();
         let tails: Vec<(PartitionId, Position)> = partitions
             .ids()
             .map(|id| (id, partitions.tail(id).position()))
             .collect();
         let waits = self.inner.options.waits && !faults::is_named("search_waits_not");
-        let deadline = tokio::time::Instant::from_std(until);
+        let deadline = tokio::time::Instant::from_std(checked.until);
         let running = async {
             loop {
-                match self.running(index) {
+                match self.running(checked.index) {
                     Some(running) => return running,
                     None => tokio::time::sleep(LOOK_EVERY).await,
                 }
@@ -227,31 +236,24 @@ impl Searches {
             let _ = tokio::time::timeout_at(deadline, covers).await;
         }
         let seen = Arc::clone(&seen.borrow());
-        let is_covered = match waits {
-            true => seen.covers(&tails),
-            false => seen
-                .0
-                .as_ref()
-                .is_some_and(|shown| !shown.place.is_building()),
-        };
+        let is_covered = seen.0.as_ref().is_some_and(|shown| {
+            let is_whole = !shown.place.is_building() && !shown.place.is_swept(checked.since_ms);
+            is_whole && (!waits || seen.covers(&tails))
+        });
         let snapshot = seen.0.as_ref().map(|shown| shown.snapshot.clone());
         (snapshot, is_covered)
     }
 
-    /// Runs a search; with the token of what comes behind the page.
-    async fn found(
-        &self,
-        checked: Checked,
-        snapshot: Snapshot,
-    ) -> Result<(Found, Option<Vec<u8>>), Error> {
+    /// Runs a search.
+    async fn found(&self, checked: &Arc<Checked>, snapshot: Snapshot) -> Result<Found, Error> {
         let searcher = snapshot.searcher.clone();
-        let share = self.inner.memory.share();
+        let (checked, share) = (Arc::clone(checked), self.inner.memory.share());
         let found = self.run(move || checked.run(&searcher, share)).await;
         if let Err(Error::Unavailable(_)) = &found {
             snapshot.fail();
         }
         let found = found?;
-        let refused = match found.0.short {
+        let refused = match found.short {
             None => return Ok(found),
             Some(Short::Own) => Error::Search(InvalidSearch::Memory),
             Some(Short::All) => Error::Busy,
@@ -260,27 +262,32 @@ impl Searches {
         Err(refused)
     }
 
+    /// The rows of a page, as many as it may have bytes; and of how many hits these are.
     async fn rows<Rows: RowSink>(
         &self,
         table: &Arc<Table>,
-        found: Found,
+        found: &Found,
         selection: &Selection,
-    ) -> Result<Vec<(Rows, Option<f32>)>, Error> {
-        let keys = found
-            .hits
-            .iter()
-            .filter_map(|hit| key_values(&hit.key).ok());
-        let rows = self.inner.tables.rows_now::<Rows>(table, keys, selection);
-        let mut by_key: std::collections::BTreeMap<_, _> = rows
-            .await?
-            .into_iter()
-            .filter_map(|now| Some((now.key, now.row?)))
-            .collect();
-        let in_order = found.hits.iter().filter_map(|hit| {
-            let key = key_values(&hit.key).ok()?;
-            Some((by_key.remove(&key)?, hit.score))
-        });
-        Ok(in_order.collect())
+    ) -> Result<(Vec<(Rows, Option<f32>)>, usize), Error> {
+        let (mut rows, mut read, mut bytes) = (Vec::new(), 0, 0);
+        for hits in found.hits.chunks(ROWS_AT_ONCE) {
+            if bytes >= PAGE_BYTES_MAX {
+                break;
+            }
+            read += hits.len();
+            let keys = hits.iter().filter_map(|hit| key_values(&hit.key).ok());
+            let now = self.inner.tables.rows_now::<Rows>(table, keys, selection);
+            let mut by_key = BTreeMap::new();
+            for now in now.await? {
+                bytes += now.bytes;
+                by_key.extend(now.row.map(|row| (now.key, row)));
+            }
+            rows.extend(hits.iter().filter_map(|hit| {
+                let key = key_values(&hit.key).ok()?;
+                Some((by_key.remove(&key)?, hit.score))
+            }));
+        }
+        Ok((rows, read))
     }
 }
 
@@ -292,7 +299,7 @@ impl Checked {
         Ok(())
     }
 
-    fn run(self, searcher: &Searcher, share: Share) -> tantivy::Result<(Found, Option<Vec<u8>>)> {
+    fn run(&self, searcher: &Searcher, share: Share) -> tantivy::Result<Found> {
         let bad = |_| tantivy::TantivyError::InvalidArgument("checked before".to_owned());
         let query = compile(&self.layout, &self.query).map_err(bad)?;
         let order = Order::new(&self.layout, &self.page.sort).map_err(bad)?;
@@ -308,33 +315,22 @@ impl Checked {
             best: Arc::default(),
         };
         let mut found = searcher.search(&query, &top)?;
-        let is_more = found.hits.len() > whole;
+        found.is_more = found.hits.len() > whole;
         found.hits.truncate(whole);
-        let next = found.hits.last().filter(|_| is_more).map(|last| {
-            let values = last.values.clone();
-            PageToken::behind(self.index, &self.query, &self.page.sort, values)
-        });
         found.hits.drain(..self.offset.min(found.hits.len()));
-        Ok((found, next))
+        Ok(found)
+    }
+
+    /// The token of what comes behind a row.
+    fn behind(&self, hit: &Hit) -> Vec<u8> {
+        let values = hit.values.clone();
+        PageToken::behind(self.index, &self.query, &self.page.sort, values)
     }
 }
 
 fn until(timeout_ms: Option<u64>) -> Instant {
     let timeout = timeout_ms.map_or(TIMEOUT, Duration::from_millis);
     Instant::now() + timeout.min(TIMEOUT_MAX)
-}
-
-/// From which version on rows show, ms since 1970.
-fn since(table: &Table, index: &SearchIndex, now_ms: u64) -> Option<i64> {
-    let lives = [table.options.time_to_live_s, index.time_to_live_s];
-    let shortest_s = lives.into_iter().filter(|seconds| *seconds > 0).min()?;
-    let now_ms = i64::try_from(now_ms).unwrap_or(i64::MAX);
-    // One that has lived for so long has ended.
-    Some(
-        now_ms
-            .saturating_sub(shortest_s.saturating_mul(1_000))
-            .saturating_add(1),
-    )
 }
 
 /// What of the rows is read.

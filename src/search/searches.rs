@@ -294,6 +294,7 @@ impl Searches {
             stop: stop.clone(),
             figures: Arc::clone(&self.inner.figures),
             is_stuck: Arc::clone(&is_stuck),
+            swept_ms: 0,
             next_check: tokio::time::Instant::now(),
             writers: Arc::clone(&self.inner.writers),
         };

@@ -17,8 +17,10 @@ use tideline_model::search::{FieldType, SearchIndex, StoredPoint};
 use tideline_model::{FoundRow, KeyColumn};
 use tideline_table::{Batch, Table, View, key_of};
 
-use crate::index::document::Item;
+use crate::follow::since;
+use crate::index::document::{Item, newest};
 use crate::index::layout::{KEY, Layout, Placed, VERSION};
+use crate::index::place::Place;
 use crate::index::{Broken, Index};
 use crate::searches::folder_of;
 
@@ -96,7 +98,9 @@ impl Check<'_> {
         let (index, place) = opened.map_err(|broken| match broken {
             Broken::Later(why) | Broken::Damaged(why) => why,
         })?;
-        let Some(place) = place.filter(|place| !place.is_building()) else {
+        let since_ms = since(self.table, self.index, self.now_ms.cast_unsigned());
+        let is_whole = |place: &Place| !place.is_building() && !place.is_swept(since_ms);
+        let Some(place) = place.filter(is_whole) else {
             return Ok(None);
         };
         let mut since = BTreeSet::new();
@@ -117,15 +121,13 @@ impl Check<'_> {
                 return Err(why);
             }
         }
-        // Columns may have ended since the row was put in.
-        let lives_s = self.table.options.time_to_live_s;
-        let expired_ms =
-            (lives_s > 0).then(|| self.now_ms.saturating_sub(lives_s.saturating_mul(1_000)));
         let (mut due, columns) = (Sums::new(), &self.table.primary_key);
         for source in self.partitions {
             let rows = self.table.each_row(source.view, self.now_ms, &mut |row| {
-                let sum = match expired_ms {
+                let sum = match since_ms {
                     None => sum_of_row(&index.layout, columns, &row),
+                    Some(since_ms) if newest(&row) < since_ms => return,
+                    // Columns may have ended since the row was put in.
                     Some(_) => 0,
                 };
                 due.insert(self.key(&row.key), sum);
@@ -134,7 +136,7 @@ impl Check<'_> {
         }
         let mut has = Sums::new();
         for segment in index.searcher().segment_readers() {
-            let sums = sums_of(&index.layout, segment, expired_ms, &mut has);
+            let sums = sums_of(&index.layout, segment, since_ms, &mut has);
             sums.map_err(|error| error.to_string())?;
         }
         let documents = has.len() as u64;
@@ -197,7 +199,7 @@ fn text_of(item: &Item) -> String {
 fn sums_of(
     layout: &Layout,
     segment: &SegmentReader,
-    expired_ms: Option<i64>,
+    since_ms: Option<i64>,
     sums: &mut Sums,
 ) -> tantivy::Result<()> {
     let columns = segment.fast_fields();
@@ -210,8 +212,8 @@ fn sums_of(
         if let Some(ordinal) = keys.term_ords(row).next() {
             keys.ord_to_bytes(ordinal, &mut key)?;
         }
-        if let Some(expired_ms) = expired_ms {
-            if versions.first(row) > Some(expired_ms) {
+        if let Some(since_ms) = since_ms {
+            if versions.first(row) >= Some(since_ms) {
                 sums.insert(key, 0);
             }
             continue;

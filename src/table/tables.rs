@@ -173,9 +173,11 @@ impl Tables {
             let before = table.options.clone();
             table.options.change(&update.options);
             table.check_search_indexes()?;
-            if !table.indexes.is_empty() {
+            if !table.indexes.is_empty() || !table.search_indexes.is_empty() {
                 let now_ms = (now_us / 1_000).cast_signed();
                 table.options.keep_expired(&before, now_ms);
+            }
+            if !table.indexes.is_empty() {
                 table.check_indexes()?;
             }
             let reserved = Throughput {

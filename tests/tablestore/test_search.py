@@ -10,9 +10,9 @@ import time
 
 import pytest
 from tablestore import (
-    BoolQuery, CapacityUnit, ColumnReturnType, ColumnsToGet, ExistsQuery, FieldSchema, FieldSort, FieldType, GeoBoundingBoxQuery,
-    GeoDistanceQuery, GeoDistanceSort, MatchAllQuery, MatchPhraseQuery, MatchQuery, PrefixQuery, PrimaryKeySort, QueryOperator,
-    RangeQuery, ReservedThroughput, Row, ScanQuery, ScoreSort, SearchIndexMeta, SearchQuery, Sort, SortOrder, SyncPhase, TableMeta, TableOptions, TermQuery, TermsQuery,
+    BatchWriteRowRequest, BoolQuery, CapacityUnit, ColumnReturnType, ColumnsToGet, ExistsQuery, FieldSchema, FieldSort, FieldType, GeoBoundingBoxQuery,
+    GeoDistanceQuery, GeoDistanceSort, MatchAllQuery, MatchPhraseQuery, MatchQuery, PrefixQuery, PrimaryKeySort, PutRowItem, QueryOperator,
+    RangeQuery, ReservedThroughput, Row, ScanQuery, ScoreSort, SearchIndexMeta, SearchQuery, Sort, SortOrder, SyncPhase, TableInBatchWriteRowItem, TableMeta, TableOptions, TermQuery, TermsQuery,
     WildcardQuery,
 )
 from tablestore.metadata import KnnVectorQuery, NestedQuery
@@ -125,6 +125,39 @@ def test_each_query_finds_its_rows(client, ships):
         assert all(math.isnan(hit.score) for hit in found.search_hits)
 
 
+def test_words_of_chinese_are_found_by_a_dictionary(client, make_table):
+    table = make_table([("k", "STRING")])
+    put(client, table, "ada", text="我来到北京清华大学", same="我来到北京清华大学")
+    put(client, table, "bea", text="北京的大学", same="北京的大学")
+    fields = [FieldSchema("text", FieldType.TEXT, analyzer="max_word"), FieldSchema("same", FieldType.TEXT, analyzer="min_word")]
+    with an_index(client, table, fields) as index:
+        described = client.describe_search_index(table, index)[0].fields
+        assert [field.analyzer for field in described] == ["max_word", "min_word"]
+        for query, expected in [
+            (MatchQuery("text", "大学"), "ada bea"),
+            (MatchQuery("same", "大学"), "bea"),
+            (MatchQuery("same", "清华大学"), "ada"),
+            (MatchQuery("text", "京"), ""),
+            (MatchPhraseQuery("text", "北京清华"), "ada"),
+            (MatchPhraseQuery("text", "清华大学"), "ada"),
+        ]:
+            assert keys(find(client, (table, index), query)) == expected.split(), query.__dict__
+
+
+def test_a_search_that_holds_too_much_is_refused(client, ships):
+    table, index = ships
+    rows = [PutRowItem(Row([("k", f"z{number:03}")], [("word", "w" * 4_000)]), IGNORE) for number in range(600)]
+    for part in range(0, 600, 200):
+        batch = BatchWriteRowRequest()
+        batch.add(TableInBatchWriteRowItem(table, rows[part : part + 200]))
+        client.batch_write_row(batch)
+    asked = lambda limit: find(client, ships, MatchAllQuery(), Sort([FieldSort("word", SortOrder.DESC)] * 32), limit=limit)
+    assert len(asked(100).rows) == 100
+    with refused("OTSQuotaExhausted"):
+        asked(1_000)
+    assert len(asked(100).rows) == 100
+
+
 def test_orders_and_columns(client, ships):
     everything = MatchAllQuery()
     for sorters, expected in [
@@ -173,7 +206,7 @@ def test_pages_go_on_by_their_tokens(client, ships):
 
 def test_a_search_sees_what_was_answered_before_it(client, ships):
     table, _ = ships
-    for number in range(40):
+    for number in range(15):
         put(client, table, "eve", long=1000 + number)
         assert keys(find(client, ships, TermQuery("long", 1000 + number))) == ["eve"]
         assert keys(find(client, ships, TermQuery("long", 999 + number))) == []
@@ -251,7 +284,7 @@ def test_what_an_index_can_not_do_is_refused(client, ships):
     for fields in [
         [],
         [FieldSchema("a", FieldType.LONG)] * 2,
-        [FieldSchema("a", FieldType.TEXT, analyzer="max_word")],
+        [FieldSchema("a", FieldType.TEXT, analyzer="no_word")],
         [FieldSchema("a", FieldType.LONG, analyzer="single_word")],
         [FieldSchema("a", FieldType.DATE, date_formats=["yyyy-MMM"])],
     ]:

@@ -73,6 +73,10 @@ pub enum Analyzer {
         /// `None` = at white space.
         delimiter: Option<String>,
     },
+    /// Chinese in all words that a dictionary has in it, which overlap; all else as `SingleWord`.
+    MaxWord,
+    /// Chinese in the likeliest words of a dictionary, one behind the other; all else as `SingleWord`.
+    MinWord,
     /// All pieces of words, so many characters long.
     Fuzzy {
         /// At least.

@@ -65,6 +65,8 @@ pub(crate) struct Found {
     /// How many match, whatever they come behind.
     pub(crate) count: u64,
     pub(crate) is_all: bool,
+    /// Whether more rows match behind them.
+    pub(crate) is_more: bool,
     /// It could not hold all that it needs.
     pub(crate) short: Option<Short>,
 }
@@ -251,10 +253,10 @@ impl SegmentCollector for TopOfSegment {
             self.share.give(gone.bytes());
         }
         Ok(Found {
-            hits: Vec::new(),
             count: self.count,
             is_all: self.is_all,
             short: self.short,
+            ..Found::default()
         })
     }
 }

@@ -8,6 +8,7 @@
 //! at least. In the other order a page would bring back what was changed meanwhile.
 
 mod seen;
+mod sweep;
 mod turn;
 mod writers;
 
@@ -31,6 +32,7 @@ use tideline_table::{Table, Tables};
 use crate::index::place::Place;
 use crate::index::{Broken, Index, remove};
 pub(crate) use seen::{Seen, Shown, Snapshot};
+pub(crate) use sweep::since;
 pub(crate) use writers::Writers;
 
 /// How an index is filled.
@@ -55,6 +57,8 @@ pub(crate) struct Follower {
     pub(crate) figures: Arc<metrics::Search>,
     /// Set while it can't be filled.
     pub(crate) is_stuck: Arc<AtomicBool>,
+    /// When it was last looked for expired rows, ms since 1970.
+    pub(crate) swept_ms: u64,
     /// When a search that has failed has the index opened again.
     pub(crate) next_check: Instant,
     pub(crate) writers: Arc<Writers>,
@@ -184,6 +188,7 @@ impl Follower {
                 return Err(Halt::Later("a search in it has failed".to_owned()));
             }
             let is_through = self.turn(&mut now).await?;
+            let now = self.sweep(now).await?;
             let now = self.settle(now, is_through).await?;
             if self.stop.is_cancelled() {
                 self.end(now).await?;
@@ -230,6 +235,16 @@ impl Follower {
             self.hold(&work.place);
         }
         Ok(work)
+    }
+
+    /// Takes the table as it is defined by now: how long rows live may change.
+    async fn refresh(&mut self) -> Result<(), Halt> {
+        let tables = self.tables.searched().await?;
+        let defined = tables.into_iter().find(|table| table.id == self.table.id);
+        if let Some(table) = defined {
+            self.table = table;
+        }
+        Ok(())
     }
 
     /// Commits what is due, and shows it.

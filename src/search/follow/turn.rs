@@ -80,6 +80,7 @@ impl Follower {
         behind: Position,
         from: &[u8],
     ) -> Result<Position, Halt> {
+        self.refresh().await?;
         let columns = &self.table.primary_key;
         let start = match from.is_empty() {
             true => None,
@@ -142,6 +143,10 @@ impl Follower {
                 self.may_write(work).await?;
                 work.index.commit(&work.place)?;
                 faults::reached("search_placed");
+            }
+            if !changed.keys.is_empty() {
+                // Rows are read as the definition has them that was there when they were written, or a later one.
+                self.refresh().await?;
             }
             let keys: Vec<_> = changed.keys.into_iter().collect();
             for keys in keys.chunks(ROWS_AT_ONCE) {

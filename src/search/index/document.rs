@@ -39,8 +39,7 @@ impl Layout {
     ) -> TantivyDocument {
         let mut document = TantivyDocument::new();
         document.add_bytes(self.key, key);
-        let newest = row.cells.iter().map(|cell| cell.version).max();
-        document.add_i64(self.version, newest.unwrap_or(i64::MAX));
+        document.add_i64(self.version, newest(row));
         for placed in &self.fields {
             let Some(items) = placed.items(columns, row) else {
                 continue;
@@ -133,6 +132,12 @@ impl Placed {
             _ => return None,
         })
     }
+}
+
+/// The newest version of a row, ms since 1970; of one without columns, which does not expire, the last one of all.
+pub(crate) fn newest(row: &FoundRow) -> i64 {
+    let versions = row.cells.iter().map(|cell| cell.version);
+    versions.max().unwrap_or(i64::MAX)
 }
 
 /// The newest value of a column, of the key or not.

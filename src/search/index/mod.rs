@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tantivy::collector::Count;
 use tantivy::directory::MmapDirectory;
 use tantivy::merge_policy::LogMergePolicy;
 use tantivy::{Index as Engine, IndexReader, IndexWriter, ReloadPolicy, Searcher, TantivyError};
@@ -22,7 +23,7 @@ use tideline_base::ids::HistoryId;
 use tideline_model::search::SearchIndex;
 use tideline_model::{FoundRow, KeyColumn};
 
-use crate::query::term_of_key;
+use crate::query::{older, term_of_key};
 use layout::Layout;
 use place::Place;
 
@@ -64,6 +65,8 @@ impl Index {
         history: HistoryId,
     ) -> Result<(Index, Option<Place>), Broken> {
         let layout = Arc::new(Layout::new(&definition.schema));
+        let analyzers = layout.fields.iter().map(|placed| &placed.analyzer);
+        analyzers.for_each(crate::analyze::load);
         let broken = |error: TantivyError| why(folder, error);
         fs::create_dir_all(folder).map_err(|error| why(folder, error.into()))?;
         let directory = MmapDirectory::open(folder).map_err(|error| broken(error.into()))?;
@@ -105,6 +108,22 @@ impl Index {
             }
         }
         Ok(())
+    }
+
+    /// Whether a row that is found has a newest version from before a time, ms since 1970.
+    pub(crate) fn has_older(&self, since_ms: i64) -> Result<bool, Broken> {
+        let found = self
+            .searcher()
+            .search(&older(&self.layout, since_ms), &Count);
+        Ok(found.map_err(|error| why(&self.folder, error))? > 0)
+    }
+
+    /// Takes these out.
+    pub(crate) fn remove_older(&mut self, since_ms: i64) -> Result<(), Broken> {
+        let query = older(&self.layout, since_ms);
+        self.is_changed = true;
+        let removed = self.writer()?.delete_query(query);
+        removed.map(drop).map_err(|error| why(&self.folder, error))
     }
 
     /// Whether there is something that no commit has.

@@ -20,6 +20,9 @@ pub(crate) struct Place {
     history: String,
     index: u32,
     pub(crate) partitions: BTreeMap<u16, Reached>,
+    /// Rows whose newest version is older were taken out, ms since 1970.
+    #[serde(default)]
+    pub(crate) swept_ms: Option<i64>,
     /// Those that it has read to their ends. Of the running process only.
     #[serde(skip)]
     ended: BTreeSet<u16>,
@@ -50,6 +53,7 @@ impl Place {
             history: history.to_string(),
             index: index.0,
             partitions: partitions.collect(),
+            swept_ms: None,
             ended: BTreeSet::new(),
         }
     }
@@ -70,6 +74,12 @@ impl Place {
     pub(crate) fn is_building(&self) -> bool {
         let mut all = self.partitions.values();
         all.any(|reached| reached.building.is_some())
+    }
+
+    /// Whether rows were taken out that show by now, as those from a time on do, ms since 1970: rows live longer again.
+    pub(crate) fn is_swept(&self, since_ms: Option<i64>) -> bool {
+        let is_later = |swept_ms| since_ms.is_none_or(|since_ms| since_ms < swept_ms);
+        self.swept_ms.is_some_and(is_later)
     }
 
     /// Whether it has everything up to a position of a partition.

@@ -84,6 +84,12 @@ pub(crate) fn living(layout: &Layout, query: Compiled, since_ms: Option<i64>) ->
     Box::new(BooleanQuery::new(both))
 }
 
+/// Rows whose newest version is from before a time, ms since 1970.
+pub(crate) fn older(layout: &Layout, since_ms: i64) -> Compiled {
+    let to = Bound::Excluded(Term::from_field_i64(layout.version, since_ms));
+    Box::new(RangeQuery::new(Bound::Unbounded, to))
+}
+
 /// The same rows, all with this score.
 fn constant(query: Compiled, score: f32) -> Compiled {
     Box::new(ConstScoreQuery::new(query, score))

@@ -58,7 +58,10 @@ impl Bed {
 
     /// One whose searches may hold so much together.
     pub(super) fn with_memory(folder: &Path, memory_bytes_max: usize) -> Bed {
-        let clock = Arc::new(Clock::system());
+        Bed::with(folder, memory_bytes_max, Arc::new(Clock::system()))
+    }
+
+    pub(super) fn with(folder: &Path, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
         let catalog = Catalog::default();
         let rules = Arc::new(TableRules::new(Arc::new(NoTables), catalog.clone()));
         let options = StoreOptions {

@@ -3,6 +3,8 @@
 //! Owns: what they share. Must not: be in a build that is not a test.
 
 mod bed;
+mod expiry;
+mod pages;
 mod plain;
 mod random;
 mod searches;

@@ -186,7 +186,7 @@ async fn a_search_that_does_not_fit_in_is_refused() {
 }
 
 /// How many indexes were made anew since the directory was opened.
-fn rebuilds(bed: &Bed) -> u64 {
+pub(super) fn rebuilds(bed: &Bed) -> u64 {
     let text = bed.partitions.metrics().render();
     let mut lines = text.lines();
     let count = lines.find_map(|line| line.strip_prefix("tideline_search_rebuilds_total "));

@@ -37,6 +37,8 @@ pub struct RowNow<Rows> {
     pub key: Vec<KeyValue>,
     /// What of it was asked for; `None` = there is no such row.
     pub row: Option<Rows>,
+    /// How many bytes that counts.
+    pub bytes: usize,
 }
 
 /// Rows of one read.
@@ -174,6 +176,7 @@ fn now_of<Rows: RowSink>(
     let mut found = RowNow {
         key: key.to_vec(),
         row: None,
+        bytes: 0,
     };
     let columns = selection.named_columns(&table.primary_key);
     if let Some(value) = table.row(view, key, columns.as_deref())? {
@@ -182,7 +185,7 @@ fn now_of<Rows: RowSink>(
             .map_err(|_| damaged(key_of(table.id, key).as_bytes(), "not a row of a table"))?;
         if let Some(judged) = judged {
             let mut rows = Rows::default();
-            selection.give(table, key, judged.living, asking, &mut rows)?;
+            found.bytes = selection.give(table, key, judged.living, asking, &mut rows)?;
             found.row = Some(rows);
         }
     }

@@ -131,8 +131,8 @@ fn decode_analyzer(name: &str, parameter: Option<bytes::Bytes>) -> Result<Analyz
                 max: count(max, FUZZY_MAX)?,
             })
         }
-        "max_word" => Err(Error::Search(InvalidSearch::Unsupported("analyzer max_word")).into()),
-        "min_word" => Err(Error::Search(InvalidSearch::Unsupported("analyzer min_word")).into()),
+        "max_word" => Ok(Analyzer::MaxWord),
+        "min_word" => Ok(Analyzer::MinWord),
         other => Err(Failure::invalid(format!("Invalid analyzer: {other}."))),
     }
 }
@@ -164,6 +164,8 @@ fn analyzer_message(analyzer: &Analyzer) -> (&'static str, Vec<u8>) {
             let message = proto::SplitAnalyzerParameter { delimiter };
             ("split", message.encode_to_vec())
         }
+        Analyzer::MaxWord => ("max_word", Vec::new()),
+        Analyzer::MinWord => ("min_word", Vec::new()),
         Analyzer::Fuzzy { min, max } => {
             let message = proto::FuzzyAnalyzerParameter {
                 min_chars: small(min),

@@ -4,6 +4,8 @@
 //! of a row exactly if both came out of the same text by the same rules; work and memory are linear in the text but for
 //! `fuzzy`, which looks at its first characters only. Must not: know an index.
 
+mod dictionary;
+
 use tideline_model::search::Analyzer;
 
 /// A word and its place among the words of its text.
@@ -28,7 +30,13 @@ pub(crate) fn words(analyzer: &Analyzer, text: &str) -> Vec<Word> {
 
 /// The words of a query's text: of one that is looked for in pieces, the pieces as they are.
 pub(crate) fn asked_words(analyzer: &Analyzer, text: &str) -> Vec<Word> {
+    let fits = |text: &str| !text.is_empty() && text.len() <= WORD_BYTES_MAX;
     let texts: Vec<String> = match analyzer {
+        Analyzer::MaxWord | Analyzer::MinWord => {
+            let mut words = dictionary_words(text, *analyzer == Analyzer::MaxWord);
+            words.retain(|word| fits(&word.text));
+            return words;
+        }
         Analyzer::SingleWord {
             case_sensitive,
             delimit_word,
@@ -39,9 +47,56 @@ pub(crate) fn asked_words(analyzer: &Analyzer, text: &str) -> Vec<Word> {
         },
         Analyzer::Fuzzy { .. } => lowered(text.split(|one: char| !one.is_alphanumeric())),
     };
-    let fits = |text: &String| !text.is_empty() && text.len() <= WORD_BYTES_MAX;
-    let texts = texts.into_iter().filter(fits).enumerate();
+    let texts = texts.into_iter().filter(|text| fits(text)).enumerate();
     texts.map(|(place, text)| Word { text, place }).collect()
+}
+
+/// Reads what an analyzer needs, so that no text waits for it.
+pub(crate) fn load(analyzer: &Analyzer) {
+    if matches!(analyzer, Analyzer::MaxWord | Analyzer::MinWord) {
+        dictionary::load();
+    }
+}
+
+/// They stand in nearly every text of Chinese, and are left out.
+const EVERYWHERE: [&str; 2] = ["\u{7684}", "\u{662f}"];
+
+/// Runs of Chinese by the dictionary, whatever is between them by `single_word`. With all words, which overlap, places
+/// count characters.
+fn dictionary_words(text: &str, with_all: bool) -> Vec<Word> {
+    let (mut words, mut begin, mut rest) = (Vec::new(), 0, text);
+    while let Some(first) = rest.chars().next() {
+        let is_han = dictionary::is_han(first);
+        let end = rest.find(|one| dictionary::is_han(one) != is_han);
+        let (run, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = behind;
+        let found: Vec<(usize, String)> = match (is_han, with_all) {
+            (false, _) => {
+                let found = single_words(run, false, false).into_iter();
+                found.filter(|word| !word.is_empty()).enumerate().collect()
+            }
+            (true, false) => {
+                let found = dictionary::likeliest_words(run).into_iter().enumerate();
+                found.map(|(at, word)| (at, word.to_owned())).collect()
+            }
+            (true, true) => {
+                let found = dictionary::all_words(run).into_iter();
+                found.map(|(at, word)| (at, word.to_owned())).collect()
+            }
+        };
+        let count = match is_han && with_all {
+            true => run.chars().count(),
+            false => found.len(),
+        };
+        let found = found.into_iter();
+        let found = found.filter(|(_, text)| !EVERYWHERE.contains(&text.as_str()));
+        words.extend(found.map(|(at, text)| {
+            let place = begin + at;
+            Word { text, place }
+        }));
+        begin += count;
+    }
+    words
 }
 
 fn lowered<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<String> {
@@ -167,6 +222,36 @@ mod tests {
             assert_eq!(texts(&found), expected, "{text}");
             assert_eq!(found, asked_words(&analyzer, text));
             assert!(found.iter().enumerate().all(|(at, word)| word.place == at));
+        }
+    }
+
+    #[test]
+    fn words_of_chinese_come_from_the_dictionary() {
+        let found = |analyzer, text| {
+            let words = words(&analyzer, text);
+            assert_eq!(words, asked_words(&analyzer, text));
+            let words = words
+                .into_iter()
+                .map(|word| format!("{}{}", word.place, word.text));
+            words.collect::<Vec<_>>().join(" ")
+        };
+        for (text, all, likeliest) in [
+            (
+                "我来到北京清华大学",
+                "0我 1来到 3北京 5清华 5清华大学 6华大 7大学",
+                "0我 1来到 2北京 3清华大学",
+            ),
+            ("Ok是的, 的 北京A4", "0ok 4北京 6a4", "0ok 4北京 5a4"),
+            ("한국 北京カ", "0한 1국 2北京 4カ", "0한 1국 2北京 3カ"),
+            (
+                "\u{3400}\u{20000}",
+                "0\u{3400} 1\u{20000}",
+                "0\u{3400} 1\u{20000}",
+            ),
+            ("", "", ""),
+        ] {
+            assert_eq!(found(Analyzer::MaxWord, text), all);
+            assert_eq!(found(Analyzer::MinWord, text), likeliest);
         }
     }
 
