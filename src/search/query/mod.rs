@@ -3,9 +3,9 @@
 //! Owns: what each query means for each type of field. Promises: a query that an index can't answer is refused before
 //! anything runs; whatever is no text scores its weight. Must not: run one.
 
+mod excluded;
 mod geo;
 mod pattern;
-mod phrase;
 mod value;
 mod words;
 
@@ -22,6 +22,7 @@ use tideline_model::Value;
 use tideline_model::search::{Bool, FieldType, InvalidSearch, Query};
 
 use crate::index::layout::Layout;
+use excluded::Excluded;
 pub(crate) use value::term_of_key;
 
 /// A query of the engine.
@@ -149,7 +150,12 @@ fn bool_query(layout: &Layout, parts: &Bool) -> Result<Compiled, InvalidSearch> 
     let mut add = |occur: Occur, queries: &[Query], scores: bool| {
         for query in queries {
             let query = compile(layout, query)?;
-            clauses.push((occur, if scores { query } else { constant(query, 0.0) }));
+            let query = match occur {
+                Occur::MustNot => Box::new(Excluded(query)),
+                _ if scores => query,
+                _ => constant(query, 0.0),
+            };
+            clauses.push((occur, query));
         }
         Ok::<_, InvalidSearch>(())
     };

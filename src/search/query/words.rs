@@ -9,7 +9,6 @@ use tantivy::schema::IndexRecordOption;
 use tideline_model::Value;
 use tideline_model::search::{FieldType, InvalidSearch, Match};
 
-use super::phrase::Phrase;
 use super::{Compiled, constant, nothing, of_term};
 use crate::analyze::asked_words;
 use crate::index::layout::Placed;
@@ -60,7 +59,7 @@ pub(super) fn phrase(
             let (_, term) = words.swap_remove(0);
             Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
         }
-        _ => Box::new(Phrase(PhraseQuery::new_with_offset_and_slop(words, slop))),
+        _ => Box::new(PhraseQuery::new_with_offset_and_slop(words, slop)),
     };
     Ok(Box::new(BoostQuery::new(query, weight)))
 }

@@ -43,8 +43,26 @@ impl Random {
         words.join(*self.one(&[" ", ", ", "-"]))
     }
 
+    /// What stands at its first row before it is asked about rows.
+    pub(super) fn part(&mut self) -> Query {
+        let field = *self.one(&["long", "double", "n", "word"]);
+        match self.below(4) {
+            0 => self.phrase(),
+            1 => Query::Prefix {
+                field: "word".to_owned(),
+                prefix: (*self.one(&["a", "b", "c"])).to_owned(),
+                weight: 1.0,
+            },
+            _ => Query::Range {
+                field: field.to_owned(),
+                from: Some((self.value(field), true)),
+                to: None,
+            },
+        }
+    }
+
     /// Two or three words that follow each other in some rows.
-    pub(super) fn phrase(&mut self) -> Query {
+    fn phrase(&mut self) -> Query {
         let words = ["red", "green", "blue", "sea", "ship", "x1"];
         let count = 2 + self.below(2);
         let words: Vec<&str> = (0..count).map(|_| *self.one(&words)).collect();
