@@ -253,6 +253,9 @@ pub enum Sorter {
         mode: Option<SortMode>,
         /// Rows without a value.
         missing: Missing,
+        /// The field whose value they have in its place, if they have one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        missing_field: Option<String>,
     },
     /// By the distance of a field's point from the nearest of some others.
     Geo {

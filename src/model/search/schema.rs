@@ -53,6 +53,12 @@ impl SearchSchema {
                     return Err(InvalidSearch::Unsupported("index_sort with a nested field"));
                 }
                 Sorter::Key { .. } => {}
+                Sorter::Field {
+                    missing_field: Some(_),
+                    ..
+                } => {
+                    return Err(InvalidSearch::Unsupported("index_sort with missing_field"));
+                }
                 Sorter::Field { name, .. } => {
                     let field = self.field(name)?;
                     if !field.can_sort() || field.is_array {

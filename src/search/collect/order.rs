@@ -4,6 +4,7 @@
 //! all segments and over them alike. Must not: look at a row (`part.rs`).
 
 use std::cmp::Ordering;
+use std::mem::discriminant;
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +23,8 @@ pub(crate) struct Order {
 pub(super) struct Part {
     pub(super) by: By,
     pub(super) is_desc: bool,
+    /// What rows have that have nothing by the first.
+    pub(super) or_by: Option<By>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,6 +53,19 @@ pub(crate) struct SortValue {
     pub(super) text: Option<Vec<u8>>,
 }
 
+impl By {
+    /// Where rows without a value are.
+    pub(super) fn missing(&self) -> Option<&Missing> {
+        match self {
+            By::Integer(.., missing)
+            | By::Double(.., missing)
+            | By::Boolean(.., missing)
+            | By::Text(.., missing) => Some(missing),
+            By::Key | By::Score | By::Place | By::Distance(..) => None,
+        }
+    }
+}
+
 impl Order {
     /// The order of a search in an index.
     pub(crate) fn new(layout: &Layout, sort: &Sort) -> Result<Order, InvalidSearch> {
@@ -59,6 +75,7 @@ impl Order {
             parts.push(Part {
                 by: By::Key,
                 is_desc: false,
+                or_by: None,
             });
         }
         Ok(Order { parts })
@@ -95,6 +112,7 @@ impl Order {
 }
 
 fn part(layout: &Layout, sorter: &Sorter) -> Result<Part, InvalidSearch> {
+    let mut or_by = None;
     let (by, is_desc) = match sorter {
         Sorter::Key { is_desc } => (By::Key, is_desc),
         Sorter::Score { is_desc } => (By::Score, is_desc),
@@ -104,7 +122,21 @@ fn part(layout: &Layout, sorter: &Sorter) -> Result<Part, InvalidSearch> {
             is_desc,
             mode,
             missing,
-        } => (field(layout, name, (*is_desc, *mode), missing)?, is_desc),
+            missing_field,
+        } => {
+            let by = field(layout, name, (*is_desc, *mode), missing)?;
+            if let Some(other) = missing_field {
+                let other_by = field(layout, other, (*is_desc, *mode), &Missing::Last)?;
+                if discriminant(&by) != discriminant(&other_by) {
+                    return Err(InvalidSearch::Value(other.clone()));
+                }
+                if matches!(by, By::Text(..)) {
+                    return Err(layout.field(name)?.no("sort with missing_field"));
+                }
+                or_by = Some(other_by);
+            }
+            (by, is_desc)
+        }
         Sorter::Geo {
             name,
             points,
@@ -125,6 +157,7 @@ fn part(layout: &Layout, sorter: &Sorter) -> Result<Part, InvalidSearch> {
     Ok(Part {
         by,
         is_desc: *is_desc,
+        or_by,
     })
 }
 

@@ -23,6 +23,7 @@ const LAST: u8 = 2;
 /// See the top.
 pub(super) struct SegmentPart {
     values: Values,
+    or_values: Option<Values>,
     is_desc: bool,
     /// Of a row without a value, and what it means outside of the segment.
     missing: Rank,
@@ -40,40 +41,72 @@ enum Values {
     Texts(Option<BytesColumn>, SortMode),
 }
 
+impl Values {
+    fn new(by: &By, ordinal: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<Values> {
+        let columns = segment.fast_fields();
+        Ok(match by {
+            By::Key => Values::Texts(columns.bytes(KEY_COLUMN)?, SortMode::Min),
+            By::Score => Values::Score,
+            By::Place => Values::Place(ordinal),
+            By::Integer(name, mode, _) => Values::Integers(columns.i64(name)?, *mode),
+            By::Double(name, mode, _) => Values::Doubles(columns.f64(name)?, *mode),
+            By::Boolean(name, mode, _) => Values::Booleans(columns.bool(name)?, *mode),
+            By::Text(name, mode, _) => {
+                let column = columns.str(name)?.map(Into::into);
+                Values::Texts(column, *mode)
+            }
+            By::Distance(name, mode, points) => {
+                Values::Distances(columns.u64(name)?, *mode, points.clone().into())
+            }
+        })
+    }
+
+    /// What a row has, as it compares upwards.
+    fn number(&self, row: DocId, score: Score) -> Option<u64> {
+        match self {
+            Values::Score => Some(double(f64::from(score))),
+            Values::Place(segment) => Some(u64::from(*segment) << 32 | u64::from(row)),
+            Values::Integers(column, SortMode::Avg) => {
+                mean(column.values_for_doc(row).map(integer)).map(double)
+            }
+            Values::Integers(column, mode) => {
+                one(column.values_for_doc(row), *mode).map(i64_to_u64)
+            }
+            Values::Doubles(column, SortMode::Avg) => mean(column.values_for_doc(row)).map(double),
+            Values::Doubles(column, mode) => one(column.values_for_doc(row).map(double), *mode),
+            Values::Booleans(column, mode) => one(column.values_for_doc(row), *mode).map(u64::from),
+            Values::Distances(column, mode, points) => {
+                let nearest = |steps: u64| {
+                    let point = Point::from(StoredPoint(steps));
+                    let all = points.iter().map(|other| distance_m(point, *other));
+                    all.fold(f64::INFINITY, f64::min)
+                };
+                let distances = column.values_for_doc(row).map(nearest);
+                match mode {
+                    SortMode::Avg => mean(distances).map(double),
+                    mode => one(distances.map(double), *mode),
+                }
+            }
+            Values::Texts(None, _) => None,
+            Values::Texts(Some(column), mode) => {
+                one(column.term_ords(row), *mode).map(rank_of_ordinal)
+            }
+        }
+    }
+}
+
 impl SegmentPart {
     pub(super) fn new(
         part: &Part,
         ordinal: SegmentOrdinal,
         segment: &SegmentReader,
     ) -> tantivy::Result<SegmentPart> {
-        let columns = segment.fast_fields();
-        let (values, missing) = match &part.by {
-            By::Key => (
-                Values::Texts(columns.bytes(KEY_COLUMN)?, SortMode::Min),
-                None,
-            ),
-            By::Score => (Values::Score, None),
-            By::Place => (Values::Place(ordinal), None),
-            By::Integer(name, mode, missing) => {
-                (Values::Integers(columns.i64(name)?, *mode), Some(missing))
-            }
-            By::Double(name, mode, missing) => {
-                (Values::Doubles(columns.f64(name)?, *mode), Some(missing))
-            }
-            By::Boolean(name, mode, missing) => {
-                (Values::Booleans(columns.bool(name)?, *mode), Some(missing))
-            }
-            By::Text(name, mode, missing) => {
-                let column = columns.str(name)?.map(Into::into);
-                (Values::Texts(column, *mode), Some(missing))
-            }
-            By::Distance(name, mode, points) => {
-                let points = points.clone().into();
-                (Values::Distances(columns.u64(name)?, *mode, points), None)
-            }
-        };
+        let of = |by: &By| Values::new(by, ordinal, segment);
+        let missing = part.by.missing();
+        let (values, or_values) = (of(&part.by)?, part.or_by.as_ref().map(of).transpose()?);
         let mut made = SegmentPart {
             values,
+            or_values,
             is_desc: part.is_desc,
             missing: (LAST, 0),
             missing_value: SortValue {
@@ -115,35 +148,10 @@ impl SegmentPart {
 
     /// The rank of a row.
     pub(super) fn rank(&self, row: DocId, score: Score) -> Rank {
-        let number = match &self.values {
-            Values::Score => Some(double(f64::from(score))),
-            Values::Place(segment) => Some(u64::from(*segment) << 32 | u64::from(row)),
-            Values::Integers(column, SortMode::Avg) => {
-                mean(column.values_for_doc(row).map(integer)).map(double)
-            }
-            Values::Integers(column, mode) => {
-                one(column.values_for_doc(row), *mode).map(i64_to_u64)
-            }
-            Values::Doubles(column, SortMode::Avg) => mean(column.values_for_doc(row)).map(double),
-            Values::Doubles(column, mode) => one(column.values_for_doc(row).map(double), *mode),
-            Values::Booleans(column, mode) => one(column.values_for_doc(row), *mode).map(u64::from),
-            Values::Distances(column, mode, points) => {
-                let nearest = |steps: u64| {
-                    let point = Point::from(StoredPoint(steps));
-                    let all = points.iter().map(|other| distance_m(point, *other));
-                    all.fold(f64::INFINITY, f64::min)
-                };
-                let distances = column.values_for_doc(row).map(nearest);
-                match mode {
-                    SortMode::Avg => mean(distances).map(double),
-                    mode => one(distances.map(double), *mode),
-                }
-            }
-            Values::Texts(None, _) => None,
-            Values::Texts(Some(column), mode) => {
-                one(column.term_ords(row), *mode).map(rank_of_ordinal)
-            }
-        };
+        let number = self.values.number(row, score).or_else(|| {
+            let values = self.or_values.as_ref()?;
+            values.number(row, score)
+        });
         number.map_or(self.missing, |number| self.there(number))
     }
 

@@ -252,7 +252,8 @@ impl Follower {
         let is_asked = self.asked.has_changed().unwrap_or(false);
         let since = work.committed.elapsed();
         let is_asked_for = is_asked && is_through && since >= COMMIT_PAUSE;
-        let is_due = work.index.is_changed() && (since >= COMMIT_EVERY || is_asked_for);
+        let is_late = since >= COMMIT_EVERY || work.index.is_full();
+        let is_due = work.index.is_changed() && (is_late || is_asked_for);
         let is_moved = work.place != work.kept && since >= PLACE_EVERY;
         if is_due || is_moved {
             self.may_write(&mut work).await?;
@@ -261,10 +262,7 @@ impl Follower {
                 Ok(work)
             })
             .await?;
-            self.figures.commits.increment(1);
-            work.kept = work.place.clone();
-            work.committed = Instant::now();
-            self.hold(&work.kept);
+            self.committed(&mut work);
         }
         if !work.index.is_changed() {
             if is_through && is_asked {
@@ -291,6 +289,14 @@ impl Follower {
             }
         }
         Ok(work)
+    }
+
+    /// A commit was made, of the place as it is.
+    fn committed(&self, work: &mut Work) {
+        self.figures.commits.increment(1);
+        work.kept = work.place.clone();
+        work.committed = Instant::now();
+        self.hold(&work.kept);
     }
 
     /// Waits until its writer may be open.

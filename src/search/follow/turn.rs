@@ -17,8 +17,9 @@ use crate::index::Put;
 
 /// Of a log, for one step.
 const LOG_BYTES: usize = 4 << 20;
-/// Rows that are in memory at a time.
-const ROWS_AT_ONCE: usize = 512;
+/// Rows that are in memory at a time: as many as should take so many bytes, by those before them.
+const ROWS_AT_ONCE: [usize; 2] = [16, 512];
+const ROWS_BYTES: usize = 4 << 20;
 
 impl Follower {
     /// Goes one step further in each partition; whether that was all there is.
@@ -148,13 +149,17 @@ impl Follower {
                 // Rows are read as the definition has them that was there when they were written, or a later one.
                 self.refresh().await?;
             }
-            let keys: Vec<_> = changed.keys.into_iter().collect();
-            for keys in keys.chunks(ROWS_AT_ONCE) {
-                let keys = keys.to_vec();
+            let mut keys = changed.keys.into_iter().peekable();
+            let mut count = ROWS_AT_ONCE[0];
+            while keys.peek().is_some() {
+                let keys: Vec<_> = keys.by_ref().take(count).collect();
                 let rows = self
                     .tables
                     .rows_now::<Vec<FoundRow>>(&self.table, keys, &Selection::default())
                     .await?;
+                let bytes: usize = rows.iter().map(|now| now.bytes).sum();
+                let fit = ROWS_BYTES / (bytes / count).max(1);
+                count = fit.clamp(ROWS_AT_ONCE[0], ROWS_AT_ONCE[1]);
                 let rows = rows.into_iter().map(|now| {
                     let row = now.row.and_then(|mut rows| rows.pop());
                     (self.key(&now.key), row)
@@ -162,6 +167,11 @@ impl Follower {
                 let rows: Vec<Put> = rows.collect();
                 self.put(work, &rows).await?;
                 faults::reached("search_put");
+                if work.index.is_full() {
+                    // Rows may be newer than their place.
+                    tokio::task::block_in_place(|| work.index.commit(&work.place))?;
+                    self.committed(work);
+                }
             }
             behind = changed.position;
             self.reached(work, partition, behind);

@@ -21,7 +21,7 @@ use tantivy::{Index as Engine, IndexReader, IndexWriter, ReloadPolicy, Searcher,
 use tideline_base::disk;
 use tideline_base::ids::HistoryId;
 use tideline_model::search::SearchIndex;
-use tideline_model::{FoundRow, KeyColumn};
+use tideline_model::{FoundRow, KeyColumn, ValueRef};
 
 use crate::query::{older, term_of_key};
 use layout::Layout;
@@ -29,6 +29,8 @@ use place::Place;
 
 /// Memory of a writer before it writes a segment.
 const ARENA_BYTES: usize = 32 << 20;
+/// Bytes of rows between two commits.
+const QUEUED_BYTES_MAX: usize = 8 << 20;
 /// Segments with so large a part of deleted documents are merged.
 const DELETED_MAX: f32 = 0.3;
 
@@ -50,6 +52,8 @@ pub(crate) struct Index {
     writer: Option<IndexWriter>,
     /// Documents were written or deleted since the last commit.
     is_changed: bool,
+    /// Bytes of the rows that were put since then, which may wait in the engine's queue.
+    queued: usize,
     folder: PathBuf,
 }
 
@@ -84,6 +88,7 @@ impl Index {
             reader,
             writer: None,
             is_changed: false,
+            queued: 0,
             folder: folder.to_owned(),
         };
         Ok((index, place))
@@ -96,10 +101,16 @@ impl Index {
         }
         let layout = Arc::clone(&self.layout);
         self.is_changed = true;
+        let mut queued = self.queued;
         let writer = self.writer()?;
         for (key, row) in rows {
             writer.delete_term(term_of_key(&layout, key));
             if let Some(row) = row {
+                queued += row
+                    .cells
+                    .iter()
+                    .map(|cell| ValueRef::from(&cell.value).size())
+                    .sum::<usize>();
                 let document = layout.document(columns, key, row);
                 let added = writer.add_document(document);
                 if let Err(error) = added {
@@ -107,7 +118,13 @@ impl Index {
                 }
             }
         }
+        self.queued = queued;
         Ok(())
+    }
+
+    /// Whether so much waits in the engine's queue that a commit should empty it: words take many times their texts.
+    pub(crate) fn is_full(&self) -> bool {
+        self.queued >= QUEUED_BYTES_MAX
     }
 
     /// Whether a row that is found has a newest version from before a time, ms since 1970.
@@ -142,7 +159,7 @@ impl Index {
         };
         let done = commit().and_then(|_| self.reader.reload());
         done.map_err(|error| why(&self.folder, error))?;
-        self.is_changed = false;
+        (self.is_changed, self.queued) = (false, 0);
         Ok(())
     }
 

@@ -270,6 +270,7 @@ impl Random {
     pub(super) fn sort(&mut self) -> Sort {
         let name = *self.one(&["long", "double", "flag", "day", "n"]);
         let sorter = Sorter::Field {
+            missing_field: (name == "long" && self.is_one_of(2)).then(|| "day".to_owned()),
             name: name.to_owned(),
             is_desc: self.is_one_of(2),
             mode: None,

@@ -22,8 +22,11 @@ fn expected(bed: &Bed, query: &Query, sort: &Sort) -> Vec<(String, i64)> {
             number: key.1,
             cells,
         };
-        row.is_found(query)
-            .then(|| (row.number(name(sort)), key.clone()))
+        row.is_found(query).then(|| {
+            let number = row.number(name(sort));
+            let other = || row.number(missing_field(sort)?);
+            (number.or_else(other), key.clone())
+        })
     });
     let mut found: Vec<_> = found.collect();
     let Sorter::Field {
@@ -55,6 +58,13 @@ fn name(sort: &Sort) -> &str {
     match &sort.sorters[0] {
         Sorter::Field { name, .. } => name,
         _ => "",
+    }
+}
+
+fn missing_field(sort: &Sort) -> Option<&str> {
+    match &sort.sorters[0] {
+        Sorter::Field { missing_field, .. } => missing_field.as_deref(),
+        _ => None,
     }
 }
 
@@ -128,6 +138,7 @@ async fn excluded(bed: &Bed, random: &mut Random) {
 fn by_number() -> Sort {
     Sort {
         sorters: vec![Sorter::Field {
+            missing_field: None,
             name: "n".to_owned(),
             is_desc: false,
             mode: None,

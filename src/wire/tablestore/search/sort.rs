@@ -35,9 +35,6 @@ fn sorter(message: proto::Sorter) -> Result<Sorter, Failure> {
         if by.nested_filter.is_some_and(|filter| !filter.is_empty()) {
             return Err(unsupported("sort with nested_filter"));
         }
-        if by.missing_field.is_some_and(|field| !field.is_empty()) {
-            return Err(unsupported("sort with missing_field"));
-        }
         let name = by.field_name.ok_or_else(missing)?;
         let missing = match &by.missing_value {
             Some(value) if !value.is_empty() => missing_value(value, &name)?,
@@ -48,6 +45,7 @@ fn sorter(message: proto::Sorter) -> Result<Sorter, Failure> {
             is_desc,
             mode,
             missing,
+            missing_field: by.missing_field.filter(|field| !field.is_empty()),
         });
     }
     if let Some(by) = message.geo_distance_sort {
