@@ -1,9 +1,9 @@
-//! Pages of large rows.
+//! Pages: of large rows, and over segments.
 //!
-//! Owns: the bytes that end one. Must not: look at the order of rows (`searches.rs`).
+//! Owns: the bytes that end one, and texts that no segment has. Must not: look at other orders (`searches.rs`).
 
 use tideline_model::Value;
-use tideline_model::search::{Columns, Query, Search};
+use tideline_model::search::{Columns, Missing, Query, Search, Sort, Sorter};
 
 use super::bed::{Bed, key_of, search};
 
@@ -40,5 +40,37 @@ async fn a_page_of_large_rows_ends_early_and_the_next_one_goes_on() {
     // The control: keys alone are one page.
     let keys = bed.search(search(Query::All, None, 50)).await;
     assert!(keys.rows.len() == 50 && keys.next.is_none());
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_without_a_text_have_their_place_in_each_segment() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bed = Bed::open(folder.path());
+    bed.create().await;
+    bed.index().await;
+    // Each in a segment of its own: it is looked for before the next one comes.
+    for (number, word) in [(1, None), (2, Some("z")), (3, None), (4, Some("a"))] {
+        let word = word.map(|word| ("word", Value::String(word.to_owned())));
+        let cells = word.into_iter().collect();
+        bed.write(("a".to_owned(), number), Some(cells)).await;
+        bed.search(search(Query::All, None, 1)).await;
+    }
+    for (is_desc, expected) in [(true, [2, 1, 3, 4]), (false, [4, 1, 3, 2])] {
+        let sorter = Sorter::Field {
+            name: "word".to_owned(),
+            is_desc,
+            mode: None,
+            missing: Missing::Text("m".to_owned()),
+            missing_field: None,
+        };
+        let sort = Sort {
+            sorters: vec![sorter],
+            keys_last: true,
+        };
+        let keys = bed.keys(&Query::All, Some(sort), 1).await;
+        let numbers: Vec<i64> = keys.into_iter().map(|(_, number)| number).collect();
+        assert_eq!(numbers, expected);
+    }
     bed.close().await;
 }
