@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -187,9 +188,10 @@ impl Searches {
         self.inner.lock().get(&index).cloned()
     }
 
-    /// Runs a search when it is its turn, on a thread that may block.
+    /// Runs a search when it is its turn, if that comes in time, on a thread that may block.
     pub(crate) async fn run<R: Send + 'static>(
         &self,
+        until: Instant,
         search: impl FnOnce() -> tantivy::Result<R> + Send + 'static,
     ) -> Result<R, Error> {
         let inner = &self.inner;
@@ -197,7 +199,11 @@ impl Searches {
             inner.figures.refused.increment(1);
             return Err(Error::Busy);
         };
-        let turn = Arc::clone(&inner.turns).acquire_owned().await;
+        let turn = timeout_at(until.into(), Arc::clone(&inner.turns).acquire_owned()).await;
+        let Ok(turn) = turn else {
+            inner.figures.refused.increment(1);
+            return Err(Error::Busy);
+        };
         let done = spawn_blocking(move || {
             // To the end also if the caller goes away meanwhile.
             let _turn = turn;
@@ -259,11 +265,13 @@ impl Searches {
             let stays = named.remove(id).is_some();
             if !stays {
                 running.stop.cancel();
-                gone.push(*id);
+                gone.push((*id, running.seen.clone()));
             }
             stays
         });
-        for id in gone {
+        for (id, mut seen) in gone {
+            // Its files go when nothing fills them any more.
+            while seen.changed().await.is_ok() {}
             self.inner.tables.set_search_place(id, None);
         }
         for (id, (table, definition)) in named {

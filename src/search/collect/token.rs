@@ -15,7 +15,7 @@ use crate::index::layout::Layout;
 /// Tokens of another number are refused.
 const FORMAT: u8 = 1;
 /// No token of ours is longer.
-const TOKEN_BYTES_MAX: usize = 1 << 20;
+const TOKEN_BYTES_MAX: usize = 2 << 20;
 
 /// What a token holds.
 #[derive(Debug, Serialize, Deserialize)]

@@ -22,9 +22,7 @@ impl Clone for Excluded {
 
 impl Query for Excluded {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
-        // No row of it gets a score.
-        let weight = self.0.weight(scoring.scoring_disabled())?;
-        Ok(Box::new(Weighed(weight)))
+        Ok(Box::new(Weighed(self.0.weight(scoring)?)))
     }
 }
 
@@ -77,6 +75,6 @@ impl DocSet for Rows {
 
 impl Scorer for Rows {
     fn score(&mut self) -> Score {
-        0.0
+        self.rows.score()
     }
 }

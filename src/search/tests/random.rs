@@ -86,6 +86,14 @@ impl Random {
         i64::try_from(self.below(12)).unwrap() - 4
     }
 
+    fn day(&mut self) -> Value {
+        let day = self.below(28);
+        match self.is_one_of(3) {
+            true => Value::Integer(i64::try_from(day * 86_400).unwrap()),
+            false => Value::String(format!("1970-01-{:02}", 1 + day)),
+        }
+    }
+
     /// A row: some columns, some of them of a type that their field does not take.
     pub(super) fn cells(&mut self) -> Cells {
         let mut cells = Cells::new();
@@ -113,7 +121,7 @@ impl Random {
                     let words: Vec<String> = (0..count).map(|_| self.word()).collect();
                     Value::String(serde_json::to_string(&words).unwrap())
                 }
-                "day" => Value::String(format!("1970-01-{:02}", 1 + self.below(28))),
+                "day" => self.day(),
                 _ => {
                     let point = self.point();
                     Value::String(format!("{}, {}", point.lat, point.lon))
@@ -129,7 +137,7 @@ impl Random {
             "long" | "n" => Value::Integer(self.number()),
             "double" => Value::Double(self.number() as f64 / 2.0),
             "flag" => Value::Boolean(self.is_one_of(2)),
-            "day" => Value::String(format!("1970-01-{:02}", 1 + self.below(28))),
+            "day" => self.day(),
             "text" => Value::String((*self.one(&["red", "blue", "Blue", "x1"])).to_owned()),
             "whole_text" => Value::String(self.text()),
             _ => Value::String(self.word()),
@@ -194,12 +202,19 @@ impl Random {
             6 => {
                 let field = self.text_field();
                 let pattern = *self.one(&[
-                    "*", "a*", "*c", "?", "?b*", "中?", "*e*", "c**d", "d?", "[a]",
+                    "*", "a*", "*c", "?", "?b*", "中?", "*e*", "c**d", "d?", "[a]", "\\<*",
                 ]);
-                Query::Wildcard {
-                    field,
-                    pattern: pattern.to_owned(),
-                    weight: 1.0,
+                match pattern.strip_prefix('*') {
+                    Some(suffix) if self.is_one_of(2) => Query::Suffix {
+                        field,
+                        suffix: suffix.to_owned(),
+                        weight: 1.0,
+                    },
+                    _ => Query::Wildcard {
+                        field,
+                        pattern: pattern.to_owned(),
+                        weight: 1.0,
+                    },
                 }
             }
             7 => Query::Match(Match {
