@@ -17,11 +17,13 @@ use tideline_model::search::{
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
-use crate::collect::{Found, Hit, Order, Page, PageToken, Share, Short, Top};
+use crate::collect::{
+    Found, Hit, OF_ONE_MAX, Order, Page, PageToken, Share, Short, SortValue, Top,
+};
 use crate::deadline::Deadline;
 use crate::follow::{Snapshot, since};
 use crate::index::layout::Layout;
-use crate::query::{Compiled, compile, living};
+use crate::query::{Compiled, compile, living, with_key};
 use crate::searches::Searches;
 
 /// The rows of a page.
@@ -54,6 +56,7 @@ const BUILDING_WAIT: Duration = Duration::from_secs(1);
 /// A search that was checked against its index.
 struct Checked {
     index: TableId,
+    layout: Layout,
     query: Query,
     compiled: Compiled,
     order: Arc<Order>,
@@ -87,10 +90,7 @@ impl Searches {
         let counts = search.total == Total::All;
         let layout = Layout::new(&index.schema);
         let page = match &search.token {
-            None => Page {
-                sort: index.schema.sort(search.sort),
-                after: None,
-            },
+            None => Page::first(index.schema.sort(search.sort)),
             Some(_) if search.sort.is_some() => {
                 return Err(Error::Search(InvalidSearch::WithToken("sort")));
             }
@@ -98,9 +98,8 @@ impl Searches {
                 PageToken::read(token, index.id, &search.query, &layout).map_err(Error::Search)?
             }
         };
-        let window = (search.offset, search.limit);
-        let of = (&**table, index);
-        let checked = self.checked(of, &layout, search.query, page, window, search.timeout_ms)?;
+        let (of, window) = ((&**table, index), (search.offset, search.limit));
+        let checked = self.checked(of, layout, search.query, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self.covered(&checked).await;
         let Some(snapshot) = snapshot else {
             return Ok(Hits {
@@ -115,7 +114,7 @@ impl Searches {
         let is_all = found.is_all && is_covered;
         let (rows, read) = self.rows(table, &found, &selection).await?;
         if read < found.hits.len() && !goes_on {
-            return Err(Error::Search(InvalidSearch::Memory));
+            return Err(Error::Search(InvalidSearch::Memory(PAGE_BYTES_MAX >> 20)));
         }
         let is_more = found.is_more || read < found.hits.len();
         let next = found.hits[..read].last().filter(|_| is_more && goes_on);
@@ -134,7 +133,7 @@ impl Searches {
     /// Begins a scan of an index: returns its session.
     pub fn begin_scan(&self, table: &Table, index: &str) -> Result<Vec<u8>, Error> {
         let index = self.definition(table, index)?;
-        self.inner.scans.begin(index.id)
+        self.inner.scans.begin(index.id, self.holder)
     }
 
     /// Does a step of a scan: a step with rows has a token, the last one has neither.
@@ -149,19 +148,16 @@ impl Searches {
         let alive = Duration::from_millis(scan.alive_ms);
         let layout = Layout::new(&index.schema);
         let page = match &scan.token {
-            None => Page {
-                sort: Sort {
-                    sorters: vec![Sorter::Key { is_desc: false }],
-                    keys_last: true,
-                },
-                after: None,
-            },
+            None => Page::first(Sort {
+                sorters: vec![Sorter::Key { is_desc: false }],
+                keys_last: true,
+            }),
             Some(token) => {
                 PageToken::read(token, index.id, &scan.query, &layout).map_err(Error::Search)?
             }
         };
         let (of, window) = ((&**table, index), (0, scan.limit));
-        let checked = self.checked(of, &layout, scan.query, page, window, scan.timeout_ms)?;
+        let checked = self.checked(of, layout, scan.query, page, window, scan.timeout_ms)?;
         let scans = &self.inner.scans;
         let kept = match &scan.session {
             Some(session) => scans.step(session, index.id, alive)?,
@@ -197,19 +193,20 @@ impl Searches {
     fn checked(
         &self,
         (table, index): (&Table, &SearchIndex),
-        layout: &Layout,
+        layout: Layout,
         query: Query,
         page: Page,
         (offset, limit): (usize, usize),
         timeout_ms: Option<u64>,
     ) -> Result<Arc<Checked>, Error> {
         let deadline = Arc::new(Deadline::new(until(timeout_ms)));
-        let compiled = compile(layout, &deadline, &query).map_err(Error::Search)?;
-        let order = Order::new(layout, &page.sort).map_err(Error::Search)?;
+        let compiled = compile(&layout, &deadline, &query).map_err(Error::Search)?;
+        let order = Order::new(&layout, &page.sort).map_err(Error::Search)?;
         let since_ms = since(table, index, self.inner.tables.search_ms());
         Ok(Arc::new(Checked {
             index: index.id,
-            compiled: living(layout, compiled, since_ms),
+            compiled: living(&layout, compiled, since_ms),
+            layout,
             query,
             order: Arc::new(order),
             page,
@@ -275,7 +272,7 @@ impl Searches {
         let found = found?;
         let refused = match found.short {
             None => return Ok(found),
-            Some(Short::Own) => Error::Search(InvalidSearch::Memory),
+            Some(Short::Own) => Error::Search(InvalidSearch::Memory(OF_ONE_MAX >> 20)),
             Some(Short::All) => Error::Busy,
         };
         self.inner.figures.refused.increment(1);
@@ -314,26 +311,42 @@ impl Searches {
 impl Checked {
     fn run(&self, searcher: &Searcher, share: Share) -> tantivy::Result<Found> {
         let whole = self.offset + self.limit;
-        let top = Top {
-            order: Arc::clone(&self.order),
-            // One more, to know whether there is more.
-            limit: if self.limit == 0 { 0 } else { whole + 1 },
-            after: self.page.after.clone(),
-            deadline: Arc::clone(&self.deadline),
-            share: Arc::new(share),
-            best: Arc::default(),
-        };
-        let mut found = searcher.search(&self.compiled, &top)?;
+        let share = Arc::new(share);
+        let mut after = self.page.after.clone();
+        if let Some(key) = &self.page.key {
+            // Where it is by now, if it is there.
+            let row = with_key(&self.layout, self.compiled.box_clone(), key);
+            let found = searcher.search(&row, &self.top(1, None, &share))?;
+            after = found
+                .hits
+                .into_iter()
+                .next()
+                .map(|hit| hit.values)
+                .or(after);
+        }
+        // One more, to know whether there is more.
+        let limit = if self.limit == 0 { 0 } else { whole + 1 };
+        let mut found = searcher.search(&self.compiled, &self.top(limit, after, &share))?;
         found.is_more = found.hits.len() > whole;
         found.hits.truncate(whole);
         found.hits.drain(..self.offset.min(found.hits.len()));
         Ok(found)
     }
 
+    fn top(&self, limit: usize, after: Option<Vec<SortValue>>, share: &Arc<Share>) -> Top {
+        Top {
+            order: Arc::clone(&self.order),
+            limit,
+            after,
+            deadline: Arc::clone(&self.deadline),
+            share: Arc::clone(share),
+            best: Arc::default(),
+        }
+    }
+
     /// The token of what comes behind a row.
     fn behind(&self, hit: &Hit) -> Vec<u8> {
-        let values = hit.values.clone();
-        PageToken::behind(self.index, &self.query, &self.page.sort, values)
+        PageToken::behind(self.index, &self.query, &self.page.sort, hit)
     }
 }
 

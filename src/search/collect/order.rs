@@ -178,6 +178,13 @@ fn field(
     if !placed.field.can_sort() {
         return Err(placed.no("sort"));
     }
+    let has_mean = matches!(
+        placed.field.kind,
+        FieldType::Long | FieldType::Date | FieldType::Double
+    );
+    if mode == Some(SortMode::Avg) && !has_mean {
+        return Err(placed.no("sort by mean"));
+    }
     let (at, mode) = (placed.name.clone(), mode_of(is_desc, mode));
     let bad = || Err(InvalidSearch::Value(name.to_owned()));
     Ok(match (placed.field.kind, missing.clone()) {

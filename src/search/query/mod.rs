@@ -123,6 +123,15 @@ pub(crate) fn living(layout: &Layout, query: Compiled, since_ms: Option<i64>) ->
     Box::new(BooleanQuery::new(both))
 }
 
+/// Of what a query finds, the row with a key, with its score.
+pub(crate) fn with_key(layout: &Layout, query: Compiled, key: &[u8]) -> Compiled {
+    let row = constant(of_term(term_of_key(layout, key)), 0.0);
+    Box::new(BooleanQuery::new(vec![
+        (Occur::Must, query),
+        (Occur::Must, row),
+    ]))
+}
+
 /// Rows whose newest version is from before a time, ms since 1970.
 pub(crate) fn older(layout: &Layout, since_ms: i64) -> Compiled {
     let to = Bound::Excluded(Term::from_field_i64(layout.version, since_ms));

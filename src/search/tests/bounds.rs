@@ -12,7 +12,7 @@ use tideline_model::search::{
 use tideline_model::{Error, FoundRow, Value};
 
 use super::bed::{Bed, INDEX, schema, search};
-use crate::collect::{Order, PageToken, SortValue};
+use crate::collect::{Hit, Order, PageToken, SortValue};
 use crate::deadline::Deadline;
 use crate::index::layout::Layout;
 use crate::query::compile;
@@ -168,7 +168,12 @@ fn the_longest_token_is_taken_back() {
         number: u64::MAX,
         text: Some(vec![255; 4 << 10]),
     };
-    let token = PageToken::behind(TableId(1), &Query::All, &sort, vec![value; 33]);
+    let row = Hit {
+        key: vec![255; 4 << 10],
+        values: vec![value; 33],
+        score: Some(1.0),
+    };
+    let token = PageToken::behind(TableId(1), &Query::All, &sort, &row);
     let page = PageToken::read(&token, TableId(1), &Query::All, &layout).unwrap();
     assert_eq!(page.sort, sort);
 }
