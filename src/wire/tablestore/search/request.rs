@@ -127,9 +127,13 @@ impl UpdateSearchIndex {
         if !message.added_field_schemas.is_empty() {
             return Err(unsupported("added_field_schemas"));
         }
+        let of = NamedIndex::new(message.table_name, message.index_name)?;
         let time_to_live_s = message.time_to_live.map(time_to_live).transpose()?;
+        if time_to_live_s.is_none() {
+            return Err(Failure::invalid("UpdateSearchIndex has nothing to change."));
+        }
         Ok(UpdateSearchIndex {
-            of: NamedIndex::new(message.table_name, message.index_name)?,
+            of,
             update: SearchIndexUpdate { time_to_live_s },
         })
     }

@@ -886,6 +886,13 @@ fn parts_of_a_search_are_counted_before_they_are_made() {
     let text = "The column_names must be in range: [0, 1024].";
     assert_eq!(refused(Operation::Search, &names), text);
     assert_eq!(refused(Operation::ParallelScan, &names), text);
+    let nothing = proto::UpdateSearchIndexRequest {
+        table_name: Some("t".to_owned()),
+        index_name: Some("i".to_owned()),
+        ..Default::default()
+    };
+    let text = "UpdateSearchIndex has nothing to change.";
+    assert_eq!(refused(Operation::UpdateSearchIndex, &nothing), text);
 }
 
 /// Makes a good request a bad one.
