@@ -27,7 +27,8 @@ pub(in super::super) fn refusal(why: InvalidSearch) -> Failure {
         }
         InvalidSearch::Memory(mib) => {
             let text = format!(
-                "The rows of the search take more than {mib} MiB: ask for fewer, or sort them and go on by token."
+                "The rows of the search take more than {mib} MiB: ask for fewer, or sort \
+                 them and go on by token."
             );
             return Failure::with(Code::QuotaExhausted, text);
         }
