@@ -17,10 +17,13 @@ use tideline_model::search::{
 use tideline_model::{Error, RowSink, Selection};
 use tideline_table::{Table, key_values};
 
-use crate::collect::{Found, Hit, Order, Page, PageToken, Share, Short, Top};
+use crate::collect::{
+    Found, Hit, OF_ONE_MAX, Order, Page, PageToken, Share, Short, SortValue, Top,
+};
+use crate::deadline::Deadline;
 use crate::follow::{Snapshot, since};
 use crate::index::layout::Layout;
-use crate::query::{compile, living};
+use crate::query::{Compiled, compile, living, with_key};
 use crate::searches::Searches;
 
 /// The rows of a page.
@@ -47,18 +50,23 @@ const ROWS_AT_ONCE: usize = 32;
 /// Between two looks whether an index is open.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long a search waits for rows that were there before its index. They may take longer than any caller waits.
+const BUILDING_WAIT: Duration = Duration::from_secs(1);
+
 /// A search that was checked against its index.
 struct Checked {
     index: TableId,
-    layout: Arc<Layout>,
+    layout: Layout,
     query: Query,
+    compiled: Compiled,
+    order: Arc<Order>,
     page: Page,
     /// Rows before the page, and of it.
     offset: usize,
     limit: usize,
     /// Only rows whose newest version is not older, ms since 1970.
     since_ms: Option<i64>,
-    until: Instant,
+    deadline: Arc<Deadline>,
 }
 
 impl Searches {
@@ -80,13 +88,9 @@ impl Searches {
         let goes_on =
             search.sort.is_some() || search.token.is_some() || !index.schema.order.is_empty();
         let counts = search.total == Total::All;
-        let until = until(search.timeout_ms);
-        let layout = Arc::new(Layout::new(&index.schema));
+        let layout = Layout::new(&index.schema);
         let page = match &search.token {
-            None => Page {
-                sort: index.schema.sort(search.sort),
-                after: None,
-            },
+            None => Page::first(index.schema.sort(search.sort)),
             Some(_) if search.sort.is_some() => {
                 return Err(Error::Search(InvalidSearch::WithToken("sort")));
             }
@@ -94,18 +98,8 @@ impl Searches {
                 PageToken::read(token, index.id, &search.query, &layout).map_err(Error::Search)?
             }
         };
-        let checked = Checked {
-            index: index.id,
-            layout,
-            query: search.query,
-            page,
-            offset: search.offset,
-            limit: search.limit,
-            since_ms: since(table, index, self.inner.tables.search_ms()),
-            until,
-        };
-        checked.check().map_err(Error::Search)?;
-        let checked = Arc::new(checked);
+        let (of, window) = ((&**table, index), (search.offset, search.limit));
+        let checked = self.checked(of, layout, search.query, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self.covered(&checked).await;
         let Some(snapshot) = snapshot else {
             return Ok(Hits {
@@ -120,7 +114,7 @@ impl Searches {
         let is_all = found.is_all && is_covered;
         let (rows, read) = self.rows(table, &found, &selection).await?;
         if read < found.hits.len() && !goes_on {
-            return Err(Error::Search(InvalidSearch::Memory));
+            return Err(Error::Search(InvalidSearch::Memory(PAGE_BYTES_MAX >> 20)));
         }
         let is_more = found.is_more || read < found.hits.len();
         let next = found.hits[..read].last().filter(|_| is_more && goes_on);
@@ -139,7 +133,7 @@ impl Searches {
     /// Begins a scan of an index: returns its session.
     pub fn begin_scan(&self, table: &Table, index: &str) -> Result<Vec<u8>, Error> {
         let index = self.definition(table, index)?;
-        self.inner.scans.begin(index.id)
+        self.inner.scans.begin(index.id, self.holder)
     }
 
     /// Does a step of a scan: a step with rows has a token, the last one has neither.
@@ -151,32 +145,19 @@ impl Searches {
     ) -> Result<Hits<Rows>, Error> {
         let index = self.definition(table, index)?;
         let selection = selection(table, index, &scan.columns)?;
-        let (until, alive) = (until(scan.timeout_ms), Duration::from_millis(scan.alive_ms));
-        let layout = Arc::new(Layout::new(&index.schema));
+        let alive = Duration::from_millis(scan.alive_ms);
+        let layout = Layout::new(&index.schema);
         let page = match &scan.token {
-            None => Page {
-                sort: Sort {
-                    sorters: vec![Sorter::Key { is_desc: false }],
-                    keys_last: true,
-                },
-                after: None,
-            },
+            None => Page::first(Sort {
+                sorters: vec![Sorter::Key { is_desc: false }],
+                keys_last: true,
+            }),
             Some(token) => {
                 PageToken::read(token, index.id, &scan.query, &layout).map_err(Error::Search)?
             }
         };
-        let checked = Checked {
-            index: index.id,
-            layout,
-            query: scan.query.clone(),
-            page,
-            offset: 0,
-            limit: scan.limit,
-            since_ms: since(table, index, self.inner.tables.search_ms()),
-            until,
-        };
-        checked.check().map_err(Error::Search)?;
-        let checked = Arc::new(checked);
+        let (of, window) = ((&**table, index), (0, scan.limit));
+        let checked = self.checked(of, layout, scan.query, page, window, scan.timeout_ms)?;
         let scans = &self.inner.scans;
         let kept = match &scan.session {
             Some(session) => scans.step(session, index.id, alive)?,
@@ -208,6 +189,34 @@ impl Searches {
         })
     }
 
+    /// A search, if its index can do it.
+    fn checked(
+        &self,
+        (table, index): (&Table, &SearchIndex),
+        layout: Layout,
+        query: Query,
+        page: Page,
+        (offset, limit): (usize, usize),
+        timeout_ms: Option<u64>,
+    ) -> Result<Arc<Checked>, Error> {
+        let deadline = Arc::new(Deadline::new(until(timeout_ms)));
+        let compiled = compile(&layout, &deadline, &query).map_err(Error::Search)?;
+        let order = Order::new(&layout, &page.sort).map_err(Error::Search)?;
+        let since_ms = since(table, index, self.inner.tables.search_ms());
+        Ok(Arc::new(Checked {
+            index: index.id,
+            compiled: living(&layout, compiled, since_ms),
+            layout,
+            query,
+            order: Arc::new(order),
+            page,
+            offset,
+            limit,
+            since_ms,
+            deadline,
+        }))
+    }
+
     /// What an index shows, and whether that is all that was answered before this call: waited for as long as may be.
     async fn covered(&self, checked: &Checked) -> (Option<Snapshot>, bool) {
         let partitions = self.inner.tables.search_source();
@@ -216,7 +225,7 @@ impl Searches {
             .map(|id| (id, partitions.tail(id).position()))
             .collect();
         let waits = self.inner.options.waits && !faults::is_named("search_waits_not");
-        let deadline = tokio::time::Instant::from_std(checked.until);
+        let deadline = tokio::time::Instant::from_std(checked.deadline.at);
         let running = async {
             loop {
                 match self.running(checked.index) {
@@ -232,7 +241,14 @@ impl Searches {
         if waits {
             running.ask();
             // A follower that has ended shows what it has.
-            let covers = seen.wait_for(|seen| seen.covers(&tails));
+            let covers = async {
+                let _ = seen.wait_for(|seen| seen.0.is_some()).await;
+                let built = seen.wait_for(|seen| !seen.is_building());
+                let built = tokio::time::timeout(BUILDING_WAIT, built).await;
+                if built.is_ok_and(|built| built.is_ok()) {
+                    let _ = seen.wait_for(|seen| seen.covers(&tails)).await;
+                }
+            };
             let _ = tokio::time::timeout_at(deadline, covers).await;
         }
         let seen = Arc::clone(&seen.borrow());
@@ -247,15 +263,16 @@ impl Searches {
     /// Runs a search.
     async fn found(&self, checked: &Arc<Checked>, snapshot: Snapshot) -> Result<Found, Error> {
         let searcher = snapshot.searcher.clone();
-        let (checked, share) = (Arc::clone(checked), self.inner.memory.share());
-        let found = self.run(move || checked.run(&searcher, share)).await;
+        let (until, share) = (checked.deadline.at, self.inner.memory.share());
+        let checked = Arc::clone(checked);
+        let found = self.run(until, move || checked.run(&searcher, share)).await;
         if let Err(Error::Unavailable(_)) = &found {
             snapshot.fail();
         }
         let found = found?;
         let refused = match found.short {
             None => return Ok(found),
-            Some(Short::Own) => Error::Search(InvalidSearch::Memory),
+            Some(Short::Own) => Error::Search(InvalidSearch::Memory(OF_ONE_MAX >> 20)),
             Some(Short::All) => Error::Busy,
         };
         self.inner.figures.refused.increment(1);
@@ -292,39 +309,44 @@ impl Searches {
 }
 
 impl Checked {
-    /// Refuses what the index can't do.
-    fn check(&self) -> Result<(), InvalidSearch> {
-        compile(&self.layout, &self.query)?;
-        Order::new(&self.layout, &self.page.sort)?;
-        Ok(())
-    }
-
     fn run(&self, searcher: &Searcher, share: Share) -> tantivy::Result<Found> {
-        let bad = |_| tantivy::TantivyError::InvalidArgument("checked before".to_owned());
-        let query = compile(&self.layout, &self.query).map_err(bad)?;
-        let order = Order::new(&self.layout, &self.page.sort).map_err(bad)?;
-        let query = living(&self.layout, query, self.since_ms);
         let whole = self.offset + self.limit;
-        let top = Top {
-            order: Arc::new(order),
-            // One more, to know whether there is more.
-            limit: if self.limit == 0 { 0 } else { whole + 1 },
-            after: self.page.after.clone(),
-            until: self.until,
-            share: Arc::new(share),
-            best: Arc::default(),
-        };
-        let mut found = searcher.search(&query, &top)?;
+        let share = Arc::new(share);
+        let mut after = self.page.after.clone();
+        if let Some(key) = &self.page.key {
+            // Where it is by now, if it is there.
+            let row = with_key(&self.layout, self.compiled.box_clone(), key);
+            let found = searcher.search(&row, &self.top(1, None, &share))?;
+            after = found
+                .hits
+                .into_iter()
+                .next()
+                .map(|hit| hit.values)
+                .or(after);
+        }
+        // One more, to know whether there is more.
+        let limit = if self.limit == 0 { 0 } else { whole + 1 };
+        let mut found = searcher.search(&self.compiled, &self.top(limit, after, &share))?;
         found.is_more = found.hits.len() > whole;
         found.hits.truncate(whole);
         found.hits.drain(..self.offset.min(found.hits.len()));
         Ok(found)
     }
 
+    fn top(&self, limit: usize, after: Option<Vec<SortValue>>, share: &Arc<Share>) -> Top {
+        Top {
+            order: Arc::clone(&self.order),
+            limit,
+            after,
+            deadline: Arc::clone(&self.deadline),
+            share: Arc::clone(share),
+            best: Arc::default(),
+        }
+    }
+
     /// The token of what comes behind a row.
     fn behind(&self, hit: &Hit) -> Vec<u8> {
-        let values = hit.values.clone();
-        PageToken::behind(self.index, &self.query, &self.page.sort, values)
+        PageToken::behind(self.index, &self.query, &self.page.sort, hit)
     }
 }
 

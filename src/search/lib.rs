@@ -6,6 +6,7 @@
 
 mod analyze;
 mod collect;
+mod deadline;
 mod find;
 mod follow;
 mod index;

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tideline_base::bounds::Holder;
 use tideline_base::ids::TableId;
 use tideline_model::Error;
 use tideline_model::search::InvalidSearch;
 
 use crate::follow::Snapshot;
 
-/// Sessions of one index, and of all.
+/// Sessions of one index, and of all; one caller has half of them at most.
 const OF_INDEX_MAX: usize = 10;
 const ALL_MAX: usize = 100;
 /// A session that no step has begun yet.
@@ -34,23 +35,32 @@ struct Sessions {
 
 struct Session {
     index: TableId,
+    holder: Option<Holder>,
     snapshot: Option<Snapshot>,
     until: Instant,
 }
 
 impl Scans {
-    /// Begins a session.
-    pub(crate) fn begin(&self, index: TableId) -> Result<Vec<u8>, Error> {
+    /// Begins a session of a caller.
+    pub(crate) fn begin(&self, index: TableId, holder: Option<Holder>) -> Result<Vec<u8>, Error> {
         let mut sessions = self.lock();
-        let of_index = sessions.by_id.values();
-        let of_index = of_index.filter(|session| session.index == index).count();
-        if of_index >= OF_INDEX_MAX || sessions.by_id.len() >= ALL_MAX {
+        let count = |is: &dyn Fn(&Session) -> bool| {
+            let sessions = sessions.by_id.values();
+            sessions.filter(|session| is(session)).count()
+        };
+        let is_own = |session: &Session| holder.is_some() && session.holder == holder;
+        let is_full = count(&|session| session.index == index) >= OF_INDEX_MAX
+            || count(&|session| session.index == index && is_own(session)) >= OF_INDEX_MAX / 2
+            || count(&|_| true) >= ALL_MAX
+            || count(&is_own) >= ALL_MAX / 2;
+        if is_full {
             return Err(Error::Busy);
         }
         sessions.number += 1;
         let id = format!("{}-{}", random(), sessions.number).into_bytes();
         let session = Session {
             index,
+            holder,
             snapshot: None,
             until: Instant::now() + ALIVE,
         };
@@ -97,4 +107,24 @@ impl Scans {
 /// Not to be guessed, nor met again after a restart.
 fn random() -> String {
     tideline_base::ids::HistoryId::random().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_caller_leaves_half_of_the_sessions_to_others() {
+        let (scans, index) = (Scans::default(), TableId(1));
+        let (one, other) = (Some(Holder(1)), Some(Holder(2)));
+        for _ in 0..OF_INDEX_MAX / 2 {
+            scans.begin(index, one).unwrap();
+        }
+        assert_eq!(scans.begin(index, one), Err(Error::Busy));
+        scans.begin(TableId(2), one).unwrap();
+        for _ in 0..OF_INDEX_MAX / 2 {
+            scans.begin(index, other).unwrap();
+        }
+        assert_eq!(scans.begin(index, Some(Holder(3))), Err(Error::Busy));
+    }
 }

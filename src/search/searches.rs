@@ -4,17 +4,19 @@
 //! filled, one that none names is removed; a search waits for what was answered before it, at most as long as its
 //! caller does; so many run at a time, and so many more wait. Must not: know a wire.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use tideline_base::bounds::Holder;
 use tideline_base::ids::TableId;
 use tideline_base::metrics;
 use tideline_model::Error;
@@ -67,6 +69,7 @@ pub struct Standing {
 #[derive(Clone)]
 pub struct Searches {
     pub(crate) inner: Arc<Inner>,
+    pub(crate) holder: Option<Holder>,
 }
 
 pub(crate) struct Inner {
@@ -77,8 +80,8 @@ pub(crate) struct Inner {
     running: Mutex<BTreeMap<TableId, Arc<Running>>>,
     /// Searches that run.
     turns: Arc<Semaphore>,
-    /// These and those that wait.
-    present: AtomicUsize,
+    /// These and those that wait, by their callers.
+    present: Mutex<HashMap<Option<Holder>, usize>>,
     tasks: TaskTracker,
     stop: CancellationToken,
     pub(crate) figures: Arc<metrics::Search>,
@@ -109,7 +112,7 @@ pub(crate) fn folder_of(data: &Path, index: TableId) -> PathBuf {
     data.join(FOLDER).join(index.0.to_string())
 }
 
-/// Searches that wait for their turn.
+/// Searches that run or wait for their turn; those of one caller are half of them at most.
 const WAITING_MAX: usize = 256;
 /// How long after one look at the definitions the next one comes, if nothing has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
@@ -127,17 +130,27 @@ impl Searches {
                 folder: data.join(FOLDER),
                 running: Mutex::default(),
                 turns: Arc::new(Semaphore::new(processors)),
-                present: AtomicUsize::new(0),
+                present: Mutex::default(),
                 tasks: tasks.clone(),
                 memory: Arc::new(Memory::new(options.memory_bytes_max)),
                 writers: Arc::default(),
                 stop: CancellationToken::new(),
                 figures: Arc::new(tables.search_source().metrics().search()),
             }),
+            holder: None,
         };
         let (all, stop) = (searches.clone(), searches.inner.stop.clone());
         tasks.spawn(async move { stop.run_until_cancelled(all.look()).await });
         searches
+    }
+
+    /// The same, for a caller.
+    #[must_use]
+    pub fn of_caller(&self, holder: Option<Holder>) -> Searches {
+        Searches {
+            inner: Arc::clone(&self.inner),
+            holder,
+        }
     }
 
     /// Ends the tasks, which commit first; the next start goes on from there.
@@ -187,17 +200,22 @@ impl Searches {
         self.inner.lock().get(&index).cloned()
     }
 
-    /// Runs a search when it is its turn, on a thread that may block.
+    /// Runs a search when it is its turn, if that comes in time, on a thread that may block.
     pub(crate) async fn run<R: Send + 'static>(
         &self,
+        until: Instant,
         search: impl FnOnce() -> tantivy::Result<R> + Send + 'static,
     ) -> Result<R, Error> {
         let inner = &self.inner;
-        let Some(_present) = Present::new(inner) else {
+        let Some(_present) = Present::new(inner, self.holder) else {
             inner.figures.refused.increment(1);
             return Err(Error::Busy);
         };
-        let turn = Arc::clone(&inner.turns).acquire_owned().await;
+        let turn = timeout_at(until.into(), Arc::clone(&inner.turns).acquire_owned()).await;
+        let Ok(turn) = turn else {
+            inner.figures.refused.increment(1);
+            return Err(Error::Busy);
+        };
         let done = spawn_blocking(move || {
             // To the end also if the caller goes away meanwhile.
             let _turn = turn;
@@ -259,11 +277,13 @@ impl Searches {
             let stays = named.remove(id).is_some();
             if !stays {
                 running.stop.cancel();
-                gone.push(*id);
+                gone.push((*id, running.seen.clone()));
             }
             stays
         });
-        for id in gone {
+        for (id, mut seen) in gone {
+            // Its files go when nothing fills them any more.
+            while seen.changed().await.is_ok() {}
             self.inner.tables.set_search_place(id, None);
         }
         for (id, (table, definition)) in named {
@@ -338,18 +358,30 @@ impl Inner {
 }
 
 /// A search that runs or waits.
-struct Present<'i>(&'i Inner);
+struct Present<'i>(&'i Inner, Option<Holder>);
 
 impl<'i> Present<'i> {
-    fn new(inner: &'i Inner) -> Option<Present<'i>> {
-        let present = Present(inner);
-        let before = inner.present.fetch_add(1, Ordering::Relaxed);
-        (before < WAITING_MAX).then_some(present)
+    fn new(inner: &'i Inner, holder: Option<Holder>) -> Option<Present<'i>> {
+        let mut present = inner.present.lock().unwrap_or_else(PoisonError::into_inner);
+        let (all, own) = (present.values().sum::<usize>(), present.get(&holder));
+        let own_max = holder.map_or(WAITING_MAX, |_| WAITING_MAX / 2);
+        if all >= WAITING_MAX || own.is_some_and(|own| *own >= own_max) {
+            return None;
+        }
+        *present.entry(holder).or_default() += 1;
+        Some(Present(inner, holder))
     }
 }
 
 impl Drop for Present<'_> {
     fn drop(&mut self) {
-        self.0.present.fetch_sub(1, Ordering::Relaxed);
+        let present = &self.0.present;
+        let mut present = present.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = present.get_mut(&self.1) {
+            *own -= 1;
+            if *own == 0 {
+                present.remove(&self.1);
+            }
+        }
     }
 }

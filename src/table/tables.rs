@@ -93,7 +93,9 @@ impl Tables {
         }
     }
 
-    pub(super) fn holder(&self) -> Option<Holder> {
+    /// The caller that they are for.
+    #[must_use]
+    pub fn holder(&self) -> Option<Holder> {
         self.holder
     }
 

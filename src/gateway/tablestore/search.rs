@@ -77,11 +77,8 @@ pub(super) async fn search(
     asked: SearchIn,
 ) -> Result<Reply, Error> {
     let table = searched(tables, &asked.of.table).await?;
-    let found =
-        shared
-            .tablestore
-            .searches
-            .search::<RowBuffer>(&table, &asked.of.index, asked.search);
+    let searches = shared.tablestore.searches.of_caller(tables.holder());
+    let found = searches.search::<RowBuffer>(&table, &asked.of.index, asked.search);
     let Hits {
         rows,
         total,
@@ -102,7 +99,8 @@ pub(super) async fn splits(
     of: &NamedIndex,
 ) -> Result<Reply, Error> {
     let table = searched(tables, &of.table).await?;
-    let session = shared.tablestore.searches.begin_scan(&table, &of.index)?;
+    let searches = shared.tablestore.searches.of_caller(tables.holder());
+    let session = searches.begin_scan(&table, &of.index)?;
     Ok(Reply::Splits(session))
 }
 
@@ -111,10 +109,8 @@ pub(super) async fn scan(
     asked: ScanIn,
 ) -> Result<Reply, Error> {
     let table = searched(tables, &asked.of.table).await?;
-    let step = shared
-        .tablestore
-        .searches
-        .scan::<RowBuffer>(&table, &asked.of.index, asked.scan);
+    let searches = shared.tablestore.searches.of_caller(tables.holder());
+    let step = searches.scan::<RowBuffer>(&table, &asked.of.index, asked.scan);
     let Hits { rows, next, .. } = step.await?;
     let rows = rows.into_iter().map(|(row, _)| row.into_bytes());
     Ok(Reply::Scanned(ScannedPage {

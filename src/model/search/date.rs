@@ -21,8 +21,8 @@ enum Part {
     /// `Z`, or hours and minutes with a colon or without.
     Zone,
     Literal(char),
-    /// An integer alone, each so many ms.
-    Epoch(i64),
+    /// An integer alone: so many ms are so many of it.
+    Epoch(i64, i64),
 }
 
 impl DateFormat {
@@ -30,8 +30,10 @@ impl DateFormat {
     #[must_use]
     pub fn parse(pattern: &str) -> Option<DateFormat> {
         match pattern {
-            "epoch_millis" => return Some(DateFormat(vec![Part::Epoch(1)])),
-            "epoch_second" => return Some(DateFormat(vec![Part::Epoch(1_000)])),
+            "epoch_millis" => return Some(DateFormat(vec![Part::Epoch(1, 1)])),
+            "epoch_second" => return Some(DateFormat(vec![Part::Epoch(1_000, 1)])),
+            "epoch_micros" => return Some(DateFormat(vec![Part::Epoch(1, 1_000)])),
+            "epoch_nanos" => return Some(DateFormat(vec![Part::Epoch(1, 1_000_000)])),
             _ => {}
         }
         let (mut parts, mut rest) = (Vec::new(), pattern);
@@ -85,7 +87,14 @@ impl DateFormat {
                 }
                 Part::Zone => time_ms -= zone(&mut rest)?,
                 Part::Literal(expected) => rest = rest.strip_prefix(*expected)?,
-                Part::Epoch(each_ms) => return text.parse::<i64>().ok()?.checked_mul(*each_ms),
+                Part::Epoch(ms, each) => {
+                    return Some(
+                        text.parse::<i64>()
+                            .ok()?
+                            .checked_mul(*ms)?
+                            .div_euclid(*each),
+                    );
+                }
             }
         }
         let is_there = (1..=12).contains(&month) && (1..=days_of(year, month)).contains(&day);
@@ -117,10 +126,11 @@ impl DateFormats {
     #[must_use]
     pub fn of_integer(&self, number: i64) -> Option<i64> {
         let epoch = self.0.iter().find_map(|format| match format.0[..] {
-            [Part::Epoch(each_ms)] => Some(each_ms),
+            [Part::Epoch(ms, each)] => Some((ms, each)),
             _ => None,
         });
-        number.checked_mul(epoch.unwrap_or(1))
+        let (ms, each) = epoch.unwrap_or((1, 1));
+        Some(number.checked_mul(ms)?.div_euclid(each))
     }
 }
 
@@ -203,6 +213,8 @@ mod tests {
             ("yyyy-MM-dd'T'HH:mm:ssX", "1970-01-01T00:00:00Z", Some(0)),
             ("HH", "24", None),
             ("epoch_second", "7", Some(7_000)),
+            ("epoch_micros", "-7", Some(-1)),
+            ("epoch_nanos", "7000001", Some(7)),
         ] {
             let format = DateFormat::parse(pattern).unwrap();
             assert_eq!(format.read(text), expected, "{pattern} {text}");

@@ -56,8 +56,8 @@ pub enum InvalidSearch {
     IndexExists(String),
     /// So many search indexes are all a table may have.
     IndexQuota(usize),
-    /// The rows that a search holds until its end take too much memory.
-    Memory,
+    /// The rows that a search holds until its end take more than so many MiB.
+    Memory(usize),
     /// A table whose rows expire has a search index only where rows are not updated.
     TimeToLive,
     /// The table has more than one version of a column.

@@ -40,6 +40,15 @@ pub enum Query {
         /// What a hit adds to the score.
         weight: f32,
     },
+    /// Whose field ends with a text.
+    Suffix {
+        /// The field.
+        field: String,
+        /// The text.
+        suffix: String,
+        /// What a hit adds to the score.
+        weight: f32,
+    },
     /// Whose field is as a pattern: `*` is any text, `?` any character.
     Wildcard {
         /// The field.

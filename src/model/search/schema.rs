@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use tideline_base::ids::TableId;
 
-use super::{Field, FieldType, InvalidSearch, Sort, Sorter};
+use super::{Field, FieldType, InvalidSearch, Missing, Sort, Sorter};
 
 /// The most fields, counted with those inside of others.
 const FIELDS_MAX: usize = 1_000;
@@ -54,10 +54,12 @@ impl SearchSchema {
                 }
                 Sorter::Key { .. } => {}
                 Sorter::Field {
-                    missing_field: Some(_),
+                    missing,
+                    missing_field,
                     ..
-                } => {
-                    return Err(InvalidSearch::Unsupported("index_sort with missing_field"));
+                } if *missing != Missing::Last || missing_field.is_some() => {
+                    let what = "index_sort with missing_value or missing_field";
+                    return Err(InvalidSearch::Unsupported(what));
                 }
                 Sorter::Field { name, .. } => {
                     let field = self.field(name)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes of one search.
-const OF_ONE_MAX: usize = 64 << 20;
+pub(crate) const OF_ONE_MAX: usize = 64 << 20;
 
 /// What all searches hold.
 #[derive(Debug)]

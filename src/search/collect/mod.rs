@@ -12,17 +12,17 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::mem::{size_of, size_of_val, take};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::BytesColumn;
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
-pub(crate) use memory::{Memory, Share, Short};
+pub(crate) use memory::{Memory, OF_ONE_MAX, Share, Short};
 pub(crate) use order::{Order, SortValue};
 use part::{Rank, SegmentPart};
 pub(crate) use token::{Page, PageToken};
 
+use crate::deadline::Deadline;
 use crate::index::layout::KEY;
 
 /// What is collected.
@@ -33,7 +33,7 @@ pub(crate) struct Top {
     /// Only what comes behind this.
     pub(crate) after: Option<Vec<SortValue>>,
     /// When it has to be done.
-    pub(crate) until: Instant,
+    pub(crate) deadline: Arc<Deadline>,
     /// What it may hold.
     pub(crate) share: Arc<Share>,
     /// The first rows of the segments that are through.
@@ -95,7 +95,7 @@ impl Collector for Top {
             has_score: self.order.has_score(),
             after: after.transpose()?,
             limit: self.limit,
-            until: self.until,
+            deadline: Arc::clone(&self.deadline),
             heap: BinaryHeap::new(),
             ranks: Vec::with_capacity(parts.len()),
             parts,
@@ -115,7 +115,7 @@ impl Collector for Top {
 
     fn merge_fruits(&self, segments: Vec<tantivy::Result<Found>>) -> tantivy::Result<Found> {
         let mut found = Found {
-            is_all: true,
+            is_all: !self.deadline.was_over(),
             ..Found::default()
         };
         for segment in segments {
@@ -136,7 +136,7 @@ pub(crate) struct TopOfSegment {
     has_score: bool,
     after: Option<Vec<Rank>>,
     limit: usize,
-    until: Instant,
+    deadline: Arc<Deadline>,
     /// The worst on top.
     heap: BinaryHeap<Candidate>,
     /// Of the row that is looked at.
@@ -184,21 +184,15 @@ impl Ord for Candidate {
     }
 }
 
-/// Rows between two looks at the clock.
-const LOOK_EVERY: u64 = 1_024;
-
 impl SegmentCollector for TopOfSegment {
     type Fruit = tantivy::Result<Found>;
 
     fn collect(&mut self, row: DocId, score: Score) {
+        self.is_all &= !self.deadline.is_over();
         if !self.is_all {
             return;
         }
         self.count += 1;
-        if self.count.is_multiple_of(LOOK_EVERY) && Instant::now() > self.until {
-            self.is_all = false;
-            return;
-        }
         if self.limit == 0 {
             return;
         }

@@ -44,13 +44,13 @@ pub(super) enum By {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SortValue {
     /// 0 = missing and first, 1 = there, 2 = missing and last.
-    pub(super) tier: u8,
+    pub(crate) tier: u8,
     /// Numbers, in the order of the part.
     #[serde(default)]
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// Keys and texts, as they are.
     #[serde(default)]
-    pub(super) text: Option<Vec<u8>>,
+    pub(crate) text: Option<Vec<u8>>,
 }
 
 impl By {
@@ -178,13 +178,22 @@ fn field(
     if !placed.field.can_sort() {
         return Err(placed.no("sort"));
     }
+    let has_mean = matches!(
+        placed.field.kind,
+        FieldType::Long | FieldType::Date | FieldType::Double
+    );
+    if mode == Some(SortMode::Avg) && !has_mean {
+        return Err(placed.no("sort by mean"));
+    }
     let (at, mode) = (placed.name.clone(), mode_of(is_desc, mode));
     let bad = || Err(InvalidSearch::Value(name.to_owned()));
     Ok(match (placed.field.kind, missing.clone()) {
-        (
-            FieldType::Long | FieldType::Date,
-            missing @ (Missing::Last | Missing::First | Missing::Integer(_)),
-        ) => By::Integer(at, mode, missing),
+        (FieldType::Long | FieldType::Date, missing @ (Missing::Last | Missing::First))
+        | (FieldType::Long, missing @ Missing::Integer(_)) => By::Integer(at, mode, missing),
+        (FieldType::Date, Missing::Integer(number)) => match placed.formats.of_integer(number) {
+            Some(ms) => By::Integer(at, mode, Missing::Integer(ms)),
+            None => return bad(),
+        },
         (FieldType::Date, Missing::Text(text)) => match placed.formats.read(&text) {
             Some(ms) => By::Integer(at, mode, Missing::Integer(ms)),
             None => return bad(),

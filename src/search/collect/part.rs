@@ -3,6 +3,7 @@
 //! Owns: ranks, by which rows of a segment compare, and what they mean outside of it. Promises: a lower rank comes
 //! first, whatever the direction. Must not: compare rows of two segments.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use tantivy::columnar::{BytesColumn, Column};
@@ -173,7 +174,7 @@ impl SegmentPart {
             let text = None;
             return Ok(SortValue { tier, number, text });
         };
-        let ordinal = if self.is_desc { !number } else { number } / 2;
+        let ordinal = if self.is_desc { !number } else { number } / 4 - 1;
         let mut text = Vec::new();
         column.ord_to_bytes(ordinal, &mut text)?;
         Ok(SortValue {
@@ -184,21 +185,27 @@ impl SegmentPart {
     }
 
     fn rank_of_text(&self, text: &[u8]) -> tantivy::Result<Rank> {
-        let Values::Texts(Some(column), _) = &self.values else {
-            return Ok(self.there(0));
+        let mut texts_below = 0;
+        if let Values::Texts(Some(column), _) = &self.values {
+            if let Some(ordinal) = column.dictionary().term_ord(text)? {
+                return Ok(self.there(rank_of_ordinal(ordinal)));
+            }
+            texts_below = below(column, text)?;
+        }
+        // Between the same two texts there may be what rows without one have.
+        let missing = self.missing_value.text.as_deref().unwrap_or(text);
+        let side = match text.cmp(missing) {
+            Ordering::Less => 1,
+            Ordering::Equal => 2,
+            Ordering::Greater => 3,
         };
-        let dictionary = column.dictionary();
-        let number = match dictionary.term_ord(text)? {
-            Some(ordinal) => rank_of_ordinal(ordinal),
-            None => 2 * below(column, text)?,
-        };
-        Ok(self.there(number))
+        Ok(self.there(4 * texts_below + side))
     }
 }
 
-/// Between any two ordinals there is room for a text that the segment does not have.
+/// Between any two ordinals there is room for texts that the segment does not have.
 fn rank_of_ordinal(ordinal: u64) -> u64 {
-    2 * ordinal + 1
+    4 * (ordinal + 1)
 }
 
 /// How many texts of a segment are below one that it does not have.

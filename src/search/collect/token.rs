@@ -9,13 +9,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use tideline_base::ids::TableId;
 use tideline_model::search::{InvalidSearch, Query, Sort, Sorter};
 
-use super::{Order, SortValue};
+use super::{Hit, Order, SortValue};
 use crate::index::layout::Layout;
 
 /// Tokens of another number are refused.
 const FORMAT: u8 = 1;
 /// No token of ours is longer.
-const TOKEN_BYTES_MAX: usize = 1 << 20;
+const TOKEN_BYTES_MAX: usize = 2 << 20;
 
 /// What a token holds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,29 +26,41 @@ pub(crate) struct PageToken {
     sorters: Vec<Sorter>,
     keys_last: bool,
     after: Vec<SortValue>,
+    /// Of a page by score: the key of the row with these values. Scores change with other rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    key: Option<Vec<u8>>,
 }
 
 /// Where a page begins.
 pub(crate) struct Page {
     pub(crate) sort: Sort,
     pub(crate) after: Option<Vec<SortValue>>,
+    /// The key of the row that had these values, if they may have changed.
+    pub(crate) key: Option<Vec<u8>>,
+}
+
+impl Page {
+    /// The first one.
+    pub(crate) fn first(sort: Sort) -> Page {
+        Page {
+            sort,
+            after: None,
+            key: None,
+        }
+    }
 }
 
 impl PageToken {
     /// The token of what comes behind a row.
-    pub(crate) fn behind(
-        index: TableId,
-        query: &Query,
-        sort: &Sort,
-        row: Vec<SortValue>,
-    ) -> Vec<u8> {
+    pub(crate) fn behind(index: TableId, query: &Query, sort: &Sort, row: &Hit) -> Vec<u8> {
         let token = PageToken {
             format: FORMAT,
             index: index.0,
             query: digest(query),
             sorters: sort.sorters.clone(),
             keys_last: sort.keys_last,
-            after: row,
+            after: row.values.clone(),
+            key: row.score.map(|_| row.key.clone()),
         };
         serde_json::to_vec(&token).unwrap_or_default()
     }
@@ -79,6 +91,7 @@ impl PageToken {
         Ok(Page {
             sort,
             after: Some(token.after),
+            key: token.key,
         })
     }
 }

@@ -40,6 +40,12 @@ impl Snapshot {
 }
 
 impl Seen {
+    /// Whether rows that were there before it are still brought in.
+    pub(crate) fn is_building(&self) -> bool {
+        let shown = self.0.as_ref();
+        shown.is_some_and(|shown| shown.place.is_building())
+    }
+
     /// Whether everything up to these positions is there.
     pub(crate) fn covers(&self, tails: &[(PartitionId, Position)]) -> bool {
         let Some(shown) = &self.0 else { return false };

@@ -3,13 +3,15 @@
 //! Owns: what each query means for each type of field. Promises: a query that an index can't answer is refused before
 //! anything runs; whatever is no text scores its weight. Must not: run one.
 
+mod excluded;
 mod geo;
 mod pattern;
-mod phrase;
 mod value;
 mod words;
 
+use std::cell::Cell;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use tantivy::Term;
 use tantivy::query::{
@@ -21,14 +23,40 @@ use tantivy::schema::IndexRecordOption;
 use tideline_model::Value;
 use tideline_model::search::{Bool, FieldType, InvalidSearch, Query};
 
+use crate::deadline::Deadline;
 use crate::index::layout::Layout;
+use excluded::Excluded;
 pub(crate) use value::term_of_key;
 
 /// A query of the engine.
 pub(crate) type Compiled = Box<dyn Engine>;
 
-/// The engine's query for one of an index.
-pub(crate) fn compile(layout: &Layout, query: &Query) -> Result<Compiled, InvalidSearch> {
+/// What a query is compiled for.
+struct Scope<'s> {
+    layout: &'s Layout,
+    deadline: &'s Arc<Deadline>,
+    /// What its texts may have yet, all together.
+    words: Cell<usize>,
+    text_bytes: Cell<usize>,
+}
+
+/// The engine's query for one of an index, which ends at a deadline.
+pub(crate) fn compile(
+    layout: &Layout,
+    deadline: &Arc<Deadline>,
+    query: &Query,
+) -> Result<Compiled, InvalidSearch> {
+    let scope = Scope {
+        layout,
+        deadline,
+        words: Cell::new(words::WORDS_MAX),
+        text_bytes: Cell::new(words::TEXT_BYTES_MAX),
+    };
+    compiled(&scope, query)
+}
+
+fn compiled(scope: &Scope<'_>, query: &Query) -> Result<Compiled, InvalidSearch> {
+    let layout = scope.layout;
     Ok(match query {
         Query::All => Box::new(AllQuery),
         Query::Terms {
@@ -52,23 +80,34 @@ pub(crate) fn compile(layout: &Layout, query: &Query) -> Result<Compiled, Invali
             field,
             pattern,
             weight,
-        } => constant(pattern::wildcard(layout.field(field)?, pattern)?, *weight),
-        Query::Match(asked) => words::matches(layout.field(&asked.field)?, asked)?,
+        } => {
+            let placed = layout.field(field)?;
+            constant(pattern::wildcard(scope, placed, pattern)?, *weight)
+        }
+        Query::Suffix {
+            field,
+            suffix,
+            weight,
+        } => {
+            let placed = layout.field(field)?;
+            constant(pattern::suffix(scope, placed, suffix)?, *weight)
+        }
+        Query::Match(asked) => words::matches(scope, layout.field(&asked.field)?, asked)?,
         Query::Phrase {
             field,
             text,
             slop,
             weight,
-        } => words::phrase(layout.field(field)?, (text, *slop), *weight)?,
-        Query::Bool(parts) => bool_query(layout, parts)?,
-        Query::Constant(inner) => constant(compile(layout, inner)?, 1.0),
+        } => words::phrase(scope, layout.field(field)?, (text, *slop), *weight)?,
+        Query::Bool(parts) => bool_query(scope, parts)?,
+        Query::Constant(inner) => constant(compiled(scope, inner)?, 1.0),
         Query::Exists { field } => {
             let number = &layout.field(field)?.number;
             let term = Term::from_field_text(layout.has, number);
             constant(of_term(term), 1.0)
         }
         Query::GeoBox { .. } | Query::GeoDistance { .. } | Query::GeoPolygon { .. } => {
-            constant(geo::points(layout, query)?, 1.0)
+            constant(geo::points(scope, query)?, 1.0)
         }
     })
 }
@@ -82,6 +121,15 @@ pub(crate) fn living(layout: &Layout, query: Compiled, since_ms: Option<i64>) ->
     let lives: Compiled = Box::new(RangeQuery::new(from, Bound::Unbounded));
     let both = vec![(Occur::Must, query), (Occur::Must, constant(lives, 0.0))];
     Box::new(BooleanQuery::new(both))
+}
+
+/// Of what a query finds, the row with a key, with its score.
+pub(crate) fn with_key(layout: &Layout, query: Compiled, key: &[u8]) -> Compiled {
+    let row = constant(of_term(term_of_key(layout, key)), 0.0);
+    Box::new(BooleanQuery::new(vec![
+        (Occur::Must, query),
+        (Occur::Must, row),
+    ]))
 }
 
 /// Rows whose newest version is from before a time, ms since 1970.
@@ -144,12 +192,17 @@ fn range(
     }
 }
 
-fn bool_query(layout: &Layout, parts: &Bool) -> Result<Compiled, InvalidSearch> {
+fn bool_query(scope: &Scope<'_>, parts: &Bool) -> Result<Compiled, InvalidSearch> {
     let mut clauses = Vec::new();
     let mut add = |occur: Occur, queries: &[Query], scores: bool| {
         for query in queries {
-            let query = compile(layout, query)?;
-            clauses.push((occur, if scores { query } else { constant(query, 0.0) }));
+            let query = compiled(scope, query)?;
+            let query = match occur {
+                Occur::MustNot => Box::new(Excluded(constant(query, 0.0))),
+                _ if scores => query,
+                _ => constant(query, 0.0),
+            };
+            clauses.push((occur, query));
         }
         Ok::<_, InvalidSearch>(())
     };

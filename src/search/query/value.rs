@@ -55,7 +55,7 @@ impl Placed {
 
     fn date(&self, value: &Value) -> Option<i64> {
         match value.into() {
-            ValueRef::Integer(ms) => Some(ms),
+            ValueRef::Integer(number) => self.formats.of_integer(number),
             ValueRef::String(text) => self.formats.read(text),
             _ => None,
         }

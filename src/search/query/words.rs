@@ -9,17 +9,21 @@ use tantivy::schema::IndexRecordOption;
 use tideline_model::Value;
 use tideline_model::search::{FieldType, InvalidSearch, Match};
 
-use super::phrase::Phrase;
-use super::{Compiled, constant, nothing, of_term};
+use super::{Compiled, Scope, constant, nothing, of_term};
 use crate::analyze::asked_words;
 use crate::index::layout::Placed;
 
-/// Words of one query.
-const WORDS_MAX: usize = 1_024;
+/// Words of all texts of one search, and bytes of these.
+pub(super) const WORDS_MAX: usize = 1_024;
+pub(super) const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Rows with words of a text; of a field that is kept whole, with the text.
-pub(super) fn matches(placed: &Placed, asked: &Match) -> Result<Compiled, InvalidSearch> {
-    let Some(words) = words(placed, &asked.text, "match query")? else {
+pub(super) fn matches(
+    scope: &Scope<'_>,
+    placed: &Placed,
+    asked: &Match,
+) -> Result<Compiled, InvalidSearch> {
+    let Some(words) = words(scope, placed, &asked.text, "match query")? else {
         return whole(placed, &asked.text, asked.weight);
     };
     let parts: Vec<(Occur, Compiled)> = words
@@ -47,11 +51,12 @@ pub(super) fn matches(placed: &Placed, asked: &Match) -> Result<Compiled, Invali
 
 /// Rows with the words of a text one behind the other.
 pub(super) fn phrase(
+    scope: &Scope<'_>,
     placed: &Placed,
     (text, slop): (&str, u32),
     weight: f32,
 ) -> Result<Compiled, InvalidSearch> {
-    let Some(mut words) = words(placed, text, "match phrase query")? else {
+    let Some(mut words) = words(scope, placed, text, "match phrase query")? else {
         return whole(placed, text, weight);
     };
     let query: Compiled = match words.len() {
@@ -60,13 +65,14 @@ pub(super) fn phrase(
             let (_, term) = words.swap_remove(0);
             Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
         }
-        _ => Box::new(Phrase(PhraseQuery::new_with_offset_and_slop(words, slop))),
+        _ => Box::new(PhraseQuery::new_with_offset_and_slop(words, slop)),
     };
     Ok(Box::new(BoostQuery::new(query, weight)))
 }
 
 /// The words of a text, each with its place; `None` = the field has no words.
 fn words(
+    scope: &Scope<'_>,
     placed: &Placed,
     text: &str,
     what: &'static str,
@@ -75,10 +81,14 @@ fn words(
     if placed.field.kind != FieldType::Text {
         return Ok(None);
     }
+    let bytes = scope.text_bytes.get().checked_sub(text.len());
+    let long = InvalidSearch::TooLong("texts of a search", TEXT_BYTES_MAX);
+    scope.text_bytes.set(bytes.ok_or(long)?);
     let words = asked_words(&placed.analyzer, text);
-    if words.len() > WORDS_MAX {
-        return Err(InvalidSearch::QueryNodes(WORDS_MAX));
-    }
+    let left = scope.words.get().checked_sub(words.len());
+    scope
+        .words
+        .set(left.ok_or(InvalidSearch::QueryNodes(WORDS_MAX))?);
     let term = |text: &str| Term::from_field_text(at, text);
     let words = words.iter().map(|word| (word.place, term(&word.text)));
     Ok(Some(words.collect()))

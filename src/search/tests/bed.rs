@@ -248,7 +248,7 @@ pub(super) fn schema() -> SearchSchema {
                 ..field("words", FieldType::Keyword)
             },
             Field {
-                date_formats: vec!["yyyy-MM-dd".to_owned()],
+                date_formats: vec!["yyyy-MM-dd".to_owned(), "epoch_second".to_owned()],
                 ..field("day", FieldType::Date)
             },
             field("point", FieldType::GeoPoint),

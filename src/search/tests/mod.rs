@@ -3,6 +3,7 @@
 //! Owns: what they share. Must not: be in a build that is not a test.
 
 mod bed;
+mod bounds;
 mod expiry;
 mod pages;
 mod plain;

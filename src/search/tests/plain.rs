@@ -52,7 +52,7 @@ impl Row<'_> {
             ("double", Some(Value::Double(number))) => Some(*number),
             ("flag", Some(Value::Boolean(flag))) => Some(f64::from(u8::from(*flag))),
             ("day", Some(Value::String(text))) => day(text),
-            ("day", Some(Value::Integer(ms))) => Some(*ms as f64),
+            ("day", Some(Value::Integer(seconds))) => Some(*seconds as f64 * 1_000.0),
             _ => None,
         }
     }
@@ -108,6 +108,10 @@ impl Row<'_> {
             Query::Prefix { field, prefix, .. } => {
                 let texts = self.texts(field);
                 texts.iter().any(|text| text.starts_with(prefix.as_str()))
+            }
+            Query::Suffix { field, suffix, .. } => {
+                let texts = self.texts(field);
+                texts.iter().any(|text| text.ends_with(suffix.as_str()))
             }
             Query::Wildcard { field, pattern, .. } => {
                 let pattern: Vec<char> = pattern.chars().collect();
@@ -187,6 +191,7 @@ impl Row<'_> {
             }
             value => {
                 let other = match value {
+                    Value::Integer(seconds) if field == "day" => *seconds as f64 * 1_000.0,
                     Value::Integer(number) => *number as f64,
                     Value::Double(number) => *number,
                     Value::Boolean(flag) => f64::from(u8::from(*flag)),

@@ -43,8 +43,26 @@ impl Random {
         words.join(*self.one(&[" ", ", ", "-"]))
     }
 
+    /// What stands at its first row before it is asked about rows.
+    pub(super) fn part(&mut self) -> Query {
+        let field = *self.one(&["long", "double", "n", "word"]);
+        match self.below(4) {
+            0 => self.phrase(),
+            1 => Query::Prefix {
+                field: "word".to_owned(),
+                prefix: (*self.one(&["a", "b", "c"])).to_owned(),
+                weight: 1.0,
+            },
+            _ => Query::Range {
+                field: field.to_owned(),
+                from: Some((self.value(field), true)),
+                to: None,
+            },
+        }
+    }
+
     /// Two or three words that follow each other in some rows.
-    pub(super) fn phrase(&mut self) -> Query {
+    fn phrase(&mut self) -> Query {
         let words = ["red", "green", "blue", "sea", "ship", "x1"];
         let count = 2 + self.below(2);
         let words: Vec<&str> = (0..count).map(|_| *self.one(&words)).collect();
@@ -66,6 +84,14 @@ impl Random {
 
     fn number(&mut self) -> i64 {
         i64::try_from(self.below(12)).unwrap() - 4
+    }
+
+    fn day(&mut self) -> Value {
+        let day = self.below(28);
+        match self.is_one_of(3) {
+            true => Value::Integer(i64::try_from(day * 86_400).unwrap()),
+            false => Value::String(format!("1970-01-{:02}", 1 + day)),
+        }
     }
 
     /// A row: some columns, some of them of a type that their field does not take.
@@ -95,7 +121,7 @@ impl Random {
                     let words: Vec<String> = (0..count).map(|_| self.word()).collect();
                     Value::String(serde_json::to_string(&words).unwrap())
                 }
-                "day" => Value::String(format!("1970-01-{:02}", 1 + self.below(28))),
+                "day" => self.day(),
                 _ => {
                     let point = self.point();
                     Value::String(format!("{}, {}", point.lat, point.lon))
@@ -111,7 +137,7 @@ impl Random {
             "long" | "n" => Value::Integer(self.number()),
             "double" => Value::Double(self.number() as f64 / 2.0),
             "flag" => Value::Boolean(self.is_one_of(2)),
-            "day" => Value::String(format!("1970-01-{:02}", 1 + self.below(28))),
+            "day" => self.day(),
             "text" => Value::String((*self.one(&["red", "blue", "Blue", "x1"])).to_owned()),
             "whole_text" => Value::String(self.text()),
             _ => Value::String(self.word()),
@@ -176,12 +202,19 @@ impl Random {
             6 => {
                 let field = self.text_field();
                 let pattern = *self.one(&[
-                    "*", "a*", "*c", "?", "?b*", "中?", "*e*", "c**d", "d?", "[a]",
+                    "*", "a*", "*c", "?", "?b*", "中?", "*e*", "c**d", "d?", "[a]", "\\<*",
                 ]);
-                Query::Wildcard {
-                    field,
-                    pattern: pattern.to_owned(),
-                    weight: 1.0,
+                match pattern.strip_prefix('*') {
+                    Some(suffix) if self.is_one_of(2) => Query::Suffix {
+                        field,
+                        suffix: suffix.to_owned(),
+                        weight: 1.0,
+                    },
+                    _ => Query::Wildcard {
+                        field,
+                        pattern: pattern.to_owned(),
+                        weight: 1.0,
+                    },
                 }
             }
             7 => Query::Match(Match {

@@ -80,10 +80,10 @@ async fn compare(bed: &Bed, random: &mut Random, count: usize) {
     }
 }
 
-/// Phrases in each part of a query, alone and beside others.
-async fn phrases(bed: &Bed, random: &mut Random) {
-    let mut some = |count: usize| (0..count).map(|_| random.phrase()).collect::<Vec<_>>();
-    for _ in 0..8 {
+/// Phrases and ranges in each part of a query, alone and beside others, and what they make excluded.
+async fn excluded(bed: &Bed, random: &mut Random) {
+    let mut some = |count: usize| (0..count).map(|_| random.part()).collect::<Vec<_>>();
+    for _ in 0..20 {
         let parts = [
             Bool {
                 must: some(2),
@@ -100,6 +100,12 @@ async fn phrases(bed: &Bed, random: &mut Random) {
             },
             Bool {
                 must_not: some(3),
+                ..Bool::default()
+            },
+            Bool {
+                must: some(2),
+                must_not: some(1),
+                filter: some(1),
                 ..Bool::default()
             },
             Bool {
@@ -162,7 +168,7 @@ async fn a_search_finds_what_a_look_at_each_row_finds() {
     write(&mut bed, &mut random, 60).await;
     bed.built().await;
     compare(&bed, &mut random, 60).await;
-    phrases(&bed, &mut random).await;
+    excluded(&bed, &mut random).await;
     for _ in 0..6 {
         // Each search sees what was answered before it.
         write(&mut bed, &mut random, 8).await;

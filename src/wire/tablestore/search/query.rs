@@ -116,18 +116,9 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
         }
         proto::QueryType::SuffixQuery => {
             let message = proto::PatternQuery::decode(body)?;
-            let suffix = limited(message.pattern, "suffix", PREFIX_BYTES_MAX)?;
-            let mut pattern = "*".to_owned();
-            for character in suffix.chars() {
-                // No pattern can say these by themselves.
-                if matches!(character, '*' | '?') {
-                    return unsupported("a suffix with * or ?");
-                }
-                pattern.push(character);
-            }
-            Query::Wildcard {
+            Query::Suffix {
                 field: field(message.field_name)?,
-                pattern,
+                suffix: limited(message.pattern, "suffix", PREFIX_BYTES_MAX)?,
                 weight: weight(message.weight)?,
             }
         }
@@ -135,8 +126,8 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
             let message = proto::PatternQuery::decode(body)?;
             let pattern = message.pattern.ok_or_else(missing)?;
             if pattern.chars().nth(PATTERN_CHARS_MAX).is_some() {
-                let long = InvalidSearch::TooLong("wildcard", PATTERN_CHARS_MAX);
-                return Err(Error::Search(long).into());
+                let text = "length of field value is longer than 32 for the [WILDCARD_QUERY] query";
+                return Err(Failure::invalid(text));
             }
             Query::Wildcard {
                 field: field(message.field_name)?,
@@ -174,7 +165,10 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
             }
         }
         proto::QueryType::GeoPolygonQuery => {
-            many(&body, POINTS)?;
+            // A corner costs as much as a part.
+            nodes
+                .more(many(&body, POINTS)?, depth)
+                .map_err(Error::Search)?;
             let message = proto::GeoPolygonQuery::decode(body)?;
             if !(3..=CORNERS_MAX).contains(&message.points.len()) {
                 let most = i64::try_from(CORNERS_MAX).unwrap_or(i64::MAX);

@@ -25,10 +25,12 @@ pub(in super::super) fn refusal(why: InvalidSearch) -> Failure {
             let text = format!("Number of search indexes per table exceeds the quota: {most}.");
             return Failure::with(Code::QuotaExhausted, text);
         }
-        InvalidSearch::Memory => {
-            let text =
-                "The rows of the search take more than 64 MiB: ask for fewer, or go on by token.";
-            return Failure::with(Code::QuotaExhausted, text.to_owned());
+        InvalidSearch::Memory(mib) => {
+            let text = format!(
+                "The rows of the search take more than {mib} MiB: ask for fewer, or sort \
+                 them and go on by token."
+            );
+            return Failure::with(Code::QuotaExhausted, text);
         }
         InvalidSearch::NoTable(table) => format!("table [{table}] does not exist"),
         InvalidSearch::Kept => {

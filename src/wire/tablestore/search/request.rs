@@ -7,6 +7,7 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use super::super::failure::Failure;
+use super::super::fields::walk;
 use super::super::proto;
 use super::super::request::table::{missing, table_name};
 use super::query::query;
@@ -16,6 +17,8 @@ use tideline_model::search::{
     Columns, InvalidSearch, Query, Scan, Search, SearchIndexUpdate, SearchSchema, Total,
 };
 
+/// Columns of a row that are asked for by name.
+const NAMES_MAX: usize = 1_024;
 /// Rows of a page.
 const LIMIT_MAX: i32 = 1_000;
 const LIMIT_DEFAULT: i32 = 10;
@@ -124,9 +127,13 @@ impl UpdateSearchIndex {
         if !message.added_field_schemas.is_empty() {
             return Err(unsupported("added_field_schemas"));
         }
+        let of = NamedIndex::new(message.table_name, message.index_name)?;
         let time_to_live_s = message.time_to_live.map(time_to_live).transpose()?;
+        if time_to_live_s.is_none() {
+            return Err(Failure::invalid("UpdateSearchIndex has nothing to change."));
+        }
         Ok(UpdateSearchIndex {
-            of: NamedIndex::new(message.table_name, message.index_name)?,
+            of,
             update: SearchIndexUpdate { time_to_live_s },
         })
     }
@@ -134,6 +141,10 @@ impl UpdateSearchIndex {
 
 impl SearchIn {
     pub(in super::super) fn from_body(body: Bytes) -> Result<Self, Failure> {
+        at_most("column_names", NAMES_MAX, &body, COLUMN_NAMES)?;
+        at_most("sorters", sort::SORTERS_MAX, &body, SORTERS)?;
+        let points = sort::SORTERS_MAX * sort::POINTS_MAX;
+        at_most("points", points, &body, SORTER_POINTS)?;
         let message = proto::SearchRequest::decode(body)?;
         let of = NamedIndex::new(message.table_name, message.index_name)?;
         let asked = proto::SearchQuery::decode(message.search_query.ok_or_else(missing)?)?;
@@ -177,6 +188,7 @@ impl SearchIn {
 
 impl ScanIn {
     pub(in super::super) fn from_body(body: Bytes) -> Result<Self, Failure> {
+        at_most("column_names", NAMES_MAX, &body, COLUMN_NAMES)?;
         let message = proto::ParallelScanRequest::decode(body)?;
         let of = NamedIndex::new(message.table_name, message.index_name)?;
         let asked = proto::ScanQuery::decode(message.scan_query.ok_or_else(missing)?)?;
@@ -205,6 +217,34 @@ impl ScanIn {
             timeout_ms: timeout(message.timeout_ms)?,
         };
         Ok(ScanIn { of, scan })
+    }
+}
+
+/// Where repeated fields are in a request: the numbers of the messages around them, and theirs.
+const COLUMN_NAMES: &[u32] = &[3, 2];
+const SORTERS: &[u32] = &[4, 6, 1];
+const SORTER_POINTS: &[u32] = &[4, 6, 1, 2, 2];
+
+/// Refuses more fields of a place than may be decoded: an empty one takes two bytes here and hundreds in memory.
+fn at_most(what: &'static str, most: usize, body: &[u8], path: &[u32]) -> Result<(), Failure> {
+    fn count(message: &[u8], path: &[u32], found: &mut usize) -> Result<(), Failure> {
+        let Some((number, rest)) = path.split_first() else {
+            *found += 1;
+            return Ok(());
+        };
+        walk(message, |field, content| match field == *number {
+            true => count(content, rest, found),
+            false => Ok(()),
+        })
+    }
+    let mut found = 0;
+    count(body, path, &mut found)?;
+    match found > most {
+        true => {
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            Err(Error::Search(InvalidSearch::Range(what, 0, most)).into())
+        }
+        false => Ok(()),
     }
 }
 

@@ -12,8 +12,10 @@ use tideline_model::Error;
 use tideline_model::search::{InvalidSearch, Missing, Point, Sort, SortMode, Sorter};
 
 /// Sorters of one order, and points of one sorter.
-const SORTERS_MAX: usize = 32;
-const POINTS_MAX: usize = 100;
+pub(super) const SORTERS_MAX: usize = 32;
+pub(super) const POINTS_MAX: usize = 100;
+/// Bytes of a text that rows without one are sorted by; no text of a field is longer.
+const MISSING_BYTES_MAX: usize = 4 << 10;
 
 /// The order that a message gives.
 pub(super) fn sort(message: proto::Sort) -> Result<Sort, Failure> {
@@ -96,9 +98,13 @@ fn mode(mode: proto::SortMode) -> SortMode {
 fn missing_value(value: &Bytes, field: &str) -> Result<Missing, Failure> {
     Ok(match decode_variant(value, field)? {
         Variant::Integer(number) => Missing::Integer(number),
-        Variant::Double(number) if !number.is_nan() => Missing::Double(number),
+        Variant::Double(number) if number.is_finite() => Missing::Double(number),
         Variant::String(text) if text == "_first" => Missing::First,
         Variant::String(text) if text == "_last" => Missing::Last,
+        Variant::String(text) if text.len() > MISSING_BYTES_MAX => {
+            let long = InvalidSearch::TooLong("missing_value", MISSING_BYTES_MAX);
+            return Err(Error::Search(long).into());
+        }
         Variant::String(text) => Missing::Text(text),
         _ => return Err(Error::Search(InvalidSearch::Value(field.to_owned())).into()),
     })
