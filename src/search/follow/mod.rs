@@ -211,8 +211,12 @@ impl Follower {
         let map = partitions.map();
         let is_new = place.is_none();
         let place = match place {
-            Some(place) if place.fits(&map) => place,
-            Some(_) => return Err(Halt::Anew("its partitions are gone".to_owned())),
+            Some(place) if place.fits(&map, |id| Some(partitions.log(id)?.position())) => place,
+            Some(_) => {
+                return Err(Halt::Anew(
+                    "it is ahead of the logs, or its partitions are gone".to_owned(),
+                ));
+            }
             None if index.searcher().num_docs() > 0 => {
                 return Err(Halt::Anew(
                     "it is of another directory or format".to_owned(),

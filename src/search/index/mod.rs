@@ -15,8 +15,12 @@ use std::sync::Arc;
 
 use tantivy::collector::Count;
 use tantivy::directory::MmapDirectory;
+use tantivy::error::DataCorruption;
 use tantivy::merge_policy::LogMergePolicy;
-use tantivy::{Index as Engine, IndexReader, IndexWriter, ReloadPolicy, Searcher, TantivyError};
+use tantivy::{
+    Directory as _, Index as Engine, IndexMeta, IndexReader, IndexWriter, ReloadPolicy, Searcher,
+    TantivyError,
+};
 
 use tideline_base::disk;
 use tideline_base::ids::HistoryId;
@@ -24,8 +28,8 @@ use tideline_model::search::SearchIndex;
 use tideline_model::{FoundRow, KeyColumn, ValueRef};
 
 use crate::query::{older, term_of_key};
-use layout::Layout;
-use place::Place;
+use layout::{KEY, Layout};
+use place::{Bent, Place};
 
 /// Memory of a writer before it writes a segment.
 const ARENA_BYTES: usize = 32 << 20;
@@ -75,13 +79,15 @@ impl Index {
         fs::create_dir_all(folder).map_err(|error| why(folder, error.into()))?;
         let directory = MmapDirectory::open(folder).map_err(|error| broken(error.into()))?;
         let engine = Engine::open_or_create(directory, layout.engine.clone()).map_err(broken)?;
-        if let Some(file) = engine.validate_checksum().map_err(broken)?.iter().next() {
-            return Err(Broken::Damaged(format!("{} is damaged", file.display())));
-        }
-        let payload = engine.load_metas().map_err(broken)?.payload;
-        let place = payload.and_then(|payload| Place::read(&payload, definition.id, history));
+        let metas = engine.load_metas().map_err(broken)?;
+        let place = match &metas.payload {
+            None => None,
+            Some(payload) => Place::read(payload, definition.id, history)
+                .map_err(|Bent| Broken::Damaged("its place is damaged".to_owned()))?,
+        };
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual);
-        let reader = reader.try_into().map_err(broken)?;
+        let reader: IndexReader = reader.try_into().map_err(broken)?;
+        check(&engine, &metas, &reader.searcher()).map_err(broken)?;
         let index = Index {
             layout,
             engine,
@@ -192,6 +198,25 @@ impl Index {
         };
         Ok(writer)
     }
+}
+
+/// Holds the files of a commit against their checksums, and against what the commit, which has none, says of them.
+fn check(engine: &Engine, metas: &IndexMeta, searcher: &Searcher) -> tantivy::Result<()> {
+    for path in metas.list_segment_files() {
+        let directory = engine.directory();
+        if directory.exists(&path)? && !directory.validate_checksum(&path)? {
+            let damage = DataCorruption::new(path, "its checksum is another one".to_owned());
+            return Err(damage.into());
+        }
+    }
+    for segment in searcher.segment_readers() {
+        let keys = segment.fast_fields().bytes(KEY)?;
+        if keys.is_some_and(|keys| keys.num_rows() != segment.max_doc()) {
+            let damage = "a segment has another number of rows than its commit says";
+            return Err(DataCorruption::comment_only(damage).into());
+        }
+    }
+    Ok(())
 }
 
 /// Removes the files of an index.

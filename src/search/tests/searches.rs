@@ -14,6 +14,7 @@ use tideline_model::{Error, FoundRow};
 use super::bed::{Bed, INDEX, search};
 use super::plain::Row;
 use super::random::Random;
+use crate::index::place::Place;
 
 /// The keys that a query finds, by looking; in the order of a sort by one field.
 fn expected(bed: &Bed, query: &Query, sort: &Sort) -> Vec<(String, i64)> {
@@ -240,7 +241,16 @@ async fn an_index_that_is_damaged_is_made_anew() {
     let index = bed.table().await.search_indexes[0].id;
     let files = folder.path().join("search").join(index.0.to_string());
     let meta = files.join("meta.json");
-    let damages: [(&dyn Fn(), u64); 6] = [
+    let in_meta = |from: &str, to: &dyn Fn(&str) -> String| {
+        let text = fs::read_to_string(&meta).unwrap();
+        let (before, rest) = text.split_once(from).unwrap();
+        let ends = rest.find([',', '}']).unwrap();
+        let bent = format!("{before}{from}{}{}", to(&rest[..ends]), &rest[ends..]);
+        assert_ne!(text, bent);
+        fs::write(&meta, bent).unwrap();
+    };
+    let history = bed.partitions.history();
+    let damages: [(&dyn Fn(), u64); 9] = [
         // The control.
         (&|| {}, 0),
         (&|| bend(&longest(&files, "pos")), 1),
@@ -250,6 +260,29 @@ async fn an_index_that_is_damaged_is_made_anew() {
             &|| {
                 let commit = fs::read(&meta).unwrap();
                 fs::write(&meta, &commit[..commit.len() / 2]).unwrap();
+            },
+            1,
+        ),
+        (
+            &|| in_meta(r#"\"position\":"#, &|digits| format!("9{digits}")),
+            1,
+        ),
+        (
+            &|| in_meta(r#""max_doc":"#, &|digits| format!("{digits}0")),
+            1,
+        ),
+        (
+            &|| {
+                // Whole, but of a log that was longer.
+                let text = fs::read_to_string(&meta).unwrap();
+                let mut metas: serde_json::Value = serde_json::from_str(&text).unwrap();
+                let payload = metas["payload"].as_str().unwrap();
+                let mut place = Place::read(payload, index, history).unwrap().unwrap();
+                for reached in place.partitions.values_mut() {
+                    reached.position += 1_000;
+                }
+                metas["payload"] = place.payload().into();
+                fs::write(&meta, metas.to_string()).unwrap();
             },
             1,
         ),
