@@ -12,6 +12,7 @@ mod sweep;
 mod turn;
 mod writers;
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use tideline_base::metrics;
+use tideline_base::{faults, metrics};
 use tideline_model::Error;
 use tideline_model::search::SearchIndex;
 use tideline_table::{Table, Tables};
@@ -130,9 +131,12 @@ impl Follower {
         let mut rest = REST_MIN;
         loop {
             let began = Instant::now();
-            let halt = match self.fill().await {
-                Ok(never) => match never {},
-                Err(halt) => halt,
+            // A search that reads it meanwhile has a commit, which nothing half done changes.
+            let filled = AssertUnwindSafe(self.fill()).catch_unwind().await;
+            let halt = match filled {
+                Ok(Ok(never)) => match never {},
+                Ok(Err(halt)) => halt,
+                Err(_) => Halt::Anew("its follower panicked".to_owned()),
             };
             if began.elapsed() > REST_MAX {
                 rest = REST_MIN;
@@ -187,6 +191,7 @@ impl Follower {
                 self.next_check = Instant::now() + CHECK_EVERY;
                 return Err(Halt::Later("a search in it has failed".to_owned()));
             }
+            assert!(!faults::comes("search_follower_panics"));
             let is_through = self.turn(&mut now).await?;
             let now = self.sweep(now).await?;
             let now = self.settle(now, is_through).await?;
