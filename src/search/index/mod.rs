@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use tantivy::collector::Count;
 use tantivy::directory::MmapDirectory;
+use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
 use tantivy::error::DataCorruption;
 use tantivy::merge_policy::LogMergePolicy;
 use tantivy::{
@@ -41,9 +42,10 @@ const DELETED_MAX: f32 = 0.3;
 /// Why an index can't go on.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// There is no room on the disk, or another writer has not let go yet: it goes on later, from its last commit.
+    /// Nothing is known to be wrong with its files: it is opened again later, from its last commit, and held against
+    /// its checksums then.
     Later(String),
-    /// Anything else: it is made anew.
+    /// It is made anew.
     Damaged(String),
 }
 
@@ -75,8 +77,8 @@ impl Index {
         let layout = Arc::new(Layout::new(&definition.schema));
         let analyzers = layout.fields.iter().map(|placed| &placed.analyzer);
         analyzers.for_each(crate::analyze::load);
-        let broken = |error: TantivyError| why(folder, error);
-        fs::create_dir_all(folder).map_err(|error| why(folder, error.into()))?;
+        let broken = |error: TantivyError| unopened(folder, error);
+        fs::create_dir_all(folder).map_err(|error| broken(error.into()))?;
         let directory = MmapDirectory::open(folder).map_err(|error| broken(error.into()))?;
         let engine = Engine::open_or_create(directory, layout.engine.clone()).map_err(broken)?;
         let metas = engine.load_metas().map_err(broken)?;
@@ -234,20 +236,82 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
     sizes.sum()
 }
 
+/// Why an index that was open can't go on. Threads of the engine tell of their end, not of its reason: whether its files
+/// are as they were is asked when it is opened again.
 fn why(folder: &Path, error: TantivyError) -> Broken {
-    let text = error.to_string();
-    let left = || disk::left(folder, 0);
-    let is_full = match &error {
-        TantivyError::LockFailure(..) => return Broken::Later(text),
-        TantivyError::IoError(error) if disk::is_full(error, left) => true,
-        // Threads of the engine tell of their end, not of its reason; and it hides the kind of some errors.
-        _ => left().is_some_and(|left| left < LITTLE_BYTES),
+    let advice = match io_error(&error).map_or("", disk::advice) {
+        "" if disk::left(folder, 0).is_some_and(|left| left < LITTLE_BYTES) => FULL,
+        advice => advice,
     };
-    match is_full {
-        true => Broken::Later(format!("the disk is full, make room: {text}")),
-        false => Broken::Damaged(text),
+    Broken::Later(format!("{error}{advice}"))
+}
+
+/// Why it can't be opened. What the system refuses for now says nothing of its files.
+fn unopened(folder: &Path, error: TantivyError) -> Broken {
+    let later = why(folder, error.clone());
+    let is_refused = match io_error(&error) {
+        Some(error) => {
+            let is_short = [io::ErrorKind::OutOfMemory, io::ErrorKind::WouldBlock];
+            let is_full = disk::is_full(error, || disk::left(folder, 0));
+            is_full || disk::is_no_descriptor(error) || is_short.contains(&error.kind())
+        }
+        None => matches!(
+            error,
+            TantivyError::LockFailure(..) | TantivyError::SystemError(_)
+        ),
+    };
+    match later {
+        Broken::Later(text) if !is_refused => Broken::Damaged(text),
+        later => later,
     }
 }
 
-/// With less room than this an error is taken for one of a full disk.
+/// The system's error in one of the engine.
+fn io_error(error: &TantivyError) -> Option<&io::Error> {
+    match error {
+        TantivyError::IoError(error)
+        | TantivyError::LockFailure(LockError::IoError(error), _)
+        | TantivyError::OpenReadError(OpenReadError::IoError {
+            io_error: error, ..
+        })
+        | TantivyError::OpenWriteError(OpenWriteError::IoError {
+            io_error: error, ..
+        })
+        | TantivyError::OpenDirectoryError(OpenDirectoryError::IoError {
+            io_error: error, ..
+        }) => Some(error),
+        _ => None,
+    }
+}
+
+/// With less room than this an error without a reason is taken for one of a full disk.
 const LITTLE_BYTES: u64 = 32 << 20;
+const FULL: &str = ": the disk is full, make room";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_is_no_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |code| {
+            let error = io::Error::from_raw_os_error(code);
+            TantivyError::from(OpenReadError::wrap_io_error(error, "a.idx".into()))
+        };
+        // EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC; the controls: EACCES, EIO.
+        for (code, is_later) in [24, 23, 12, 11, 28]
+            .map(|code| (code, true))
+            .into_iter()
+            .chain([(13, false), (5, false)])
+        {
+            let opened = unopened(folder.path(), read(code));
+            assert_eq!(matches!(opened, Broken::Later(_)), is_later, "{opened:?}");
+            assert!(matches!(why(folder.path(), read(code)), Broken::Later(_)));
+        }
+        let Broken::Later(text) = why(folder.path(), read(24)) else {
+            panic!("a descriptor is no damage");
+        };
+        assert!(text.contains("ulimit -n"), "{text}");
+    }
+}
