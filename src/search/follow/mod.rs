@@ -261,7 +261,7 @@ impl Follower {
         let is_asked = self.asked.has_changed().unwrap_or(false);
         let since = work.committed.elapsed();
         let is_asked_for = is_asked && is_through && since >= COMMIT_PAUSE;
-        let is_late = since >= COMMIT_EVERY || work.index.is_full();
+        let is_late = since >= COMMIT_EVERY;
         let is_due = work.index.is_changed() && (is_late || is_asked_for);
         let is_moved = work.place != work.kept && since >= PLACE_EVERY;
         if is_due || is_moved {

@@ -26,7 +26,7 @@ use tantivy::{
 use tideline_base::disk;
 use tideline_base::ids::HistoryId;
 use tideline_model::search::SearchIndex;
-use tideline_model::{FoundRow, KeyColumn, ValueRef};
+use tideline_model::{FoundRow, KeyColumn};
 
 use crate::query::{older, term_of_key};
 use layout::{KEY, Layout};
@@ -34,8 +34,8 @@ use place::{Bent, Place};
 
 /// Memory of a writer before it writes a segment.
 const ARENA_BYTES: usize = 32 << 20;
-/// Bytes of rows between two commits.
-const QUEUED_BYTES_MAX: usize = 8 << 20;
+/// Bytes of documents between two commits.
+const QUEUED_BYTES_MAX: usize = 32 << 20;
 /// Segments with so large a part of deleted documents are merged.
 const DELETED_MAX: f32 = 0.3;
 
@@ -58,7 +58,7 @@ pub(crate) struct Index {
     writer: Option<IndexWriter>,
     /// Documents were written or deleted since the last commit.
     is_changed: bool,
-    /// Bytes of the rows that were put since then, which may wait in the engine's queue.
+    /// Bytes of the documents that were put since then, which may wait in the engine's queue.
     queued: usize,
     folder: PathBuf,
 }
@@ -102,35 +102,27 @@ impl Index {
         Ok((index, place))
     }
 
-    /// Puts rows in as they are now, in the place of what it had of them.
-    pub(crate) fn put(&mut self, columns: &[KeyColumn], rows: &[Put]) -> Result<(), Broken> {
-        if rows.is_empty() {
-            return Ok(());
-        }
+    /// Puts rows in as they are now, in the place of what it had of them, until it is full; returns how many.
+    pub(crate) fn put(&mut self, columns: &[KeyColumn], rows: &[Put]) -> Result<usize, Broken> {
         let layout = Arc::clone(&self.layout);
-        self.is_changed = true;
-        let mut queued = self.queued;
-        let writer = self.writer()?;
-        for (key, row) in rows {
+        for (at, (key, row)) in rows.iter().enumerate() {
+            if self.is_full() {
+                return Ok(at);
+            }
+            self.is_changed = true;
+            let writer = self.writer()?;
             writer.delete_term(term_of_key(&layout, key));
             if let Some(row) = row {
-                queued += row
-                    .cells
-                    .iter()
-                    .map(|cell| ValueRef::from(&cell.value).size())
-                    .sum::<usize>();
-                let document = layout.document(columns, key, row);
+                let (document, bytes) = layout.document(columns, key, row);
                 let added = writer.add_document(document);
-                if let Err(error) = added {
-                    return Err(why(&self.folder, error));
-                }
+                added.map_err(|error| why(&self.folder, error))?;
+                self.queued += bytes;
             }
         }
-        self.queued = queued;
-        Ok(())
+        Ok(rows.len())
     }
 
-    /// Whether so much waits in the engine's queue that a commit should empty it: words take many times their texts.
+    /// Whether so much waits in the engine's queue that a commit should empty it.
     pub(crate) fn is_full(&self) -> bool {
         self.queued >= QUEUED_BYTES_MAX
     }

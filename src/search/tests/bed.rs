@@ -61,11 +61,21 @@ impl Bed {
         Bed::with(folder, memory_bytes_max, Arc::new(Clock::system()))
     }
 
+    /// One of so many partitions.
+    pub(super) fn of(folder: &Path, partitions: usize) -> Bed {
+        let bytes = Options::default().memory_bytes_max;
+        Bed::made(folder, partitions, bytes, Arc::new(Clock::system()))
+    }
+
     pub(super) fn with(folder: &Path, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
+        Bed::made(folder, 2, memory_bytes_max, clock)
+    }
+
+    fn made(folder: &Path, partitions: usize, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
         let catalog = Catalog::default();
         let rules = Arc::new(TableRules::new(Arc::new(NoTables), catalog.clone()));
         let options = StoreOptions {
-            partitions: 2,
+            partitions,
             holds_log: true,
             ..StoreOptions::default()
         };
@@ -218,7 +228,7 @@ pub(super) fn key_of(row: &FoundRow) -> (String, i64) {
     }
 }
 
-pub(super) fn field(name: &str, kind: FieldType) -> Field {
+pub(crate) fn field(name: &str, kind: FieldType) -> Field {
     Field {
         name: name.to_owned(),
         kind,
