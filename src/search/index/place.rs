@@ -140,6 +140,9 @@ impl Place {
             if ended.building.is_some() {
                 reached.building = Some(Vec::new());
             }
+            if share.is_empty() {
+                self.end(share.id, map);
+            }
         }
     }
 
