@@ -106,6 +106,11 @@ impl Searches {
         checked.check().map_err(Error::Search)?;
         let checked = Arc::new(checked);
         let (snapshot, is_covered) = self.covered(&checked).await;
+        if !is_covered {
+            // It may have gone meanwhile.
+            let table = self.inner.tables.describe(&table.name).await?;
+            self.definition(&table, &index.name)?;
+        }
         let Some(snapshot) = snapshot else {
             return Ok(Hits {
                 rows: Vec::new(),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -75,6 +75,8 @@ pub(crate) struct Inner {
     pub(crate) scans: Scans,
     folder: PathBuf,
     running: Mutex<BTreeMap<TableId, Arc<Running>>>,
+    /// No definition names them any more; their files go after their followers have ended.
+    leaving: Mutex<Vec<Arc<Running>>>,
     /// Searches that run.
     turns: Arc<Semaphore>,
     /// These and those that wait.
@@ -93,6 +95,7 @@ pub(crate) struct Running {
     folder: PathBuf,
     stop: CancellationToken,
     is_stuck: Arc<AtomicBool>,
+    follower: JoinHandle<()>,
 }
 
 impl Running {
@@ -126,6 +129,7 @@ impl Searches {
                 scans: Scans::default(),
                 folder: data.join(FOLDER),
                 running: Mutex::default(),
+                leaving: Mutex::default(),
                 turns: Arc::new(Semaphore::new(processors)),
                 present: AtomicUsize::new(0),
                 tasks: tasks.clone(),
@@ -238,7 +242,8 @@ impl Searches {
                 }
             }
             let changed = self.inner.tables.search_indexes_change();
-            let longest = match self.inner.lock().is_empty() {
+            let is_quiet = self.inner.lock().is_empty() && self.inner.leaving().is_empty();
+            let longest = match is_quiet {
                 true => LOOK_EVERY,
                 false => LOOK_EVERY / 10,
             };
@@ -259,12 +264,13 @@ impl Searches {
             let stays = named.remove(id).is_some();
             if !stays {
                 running.stop.cancel();
-                gone.push(*id);
+                gone.push((*id, Arc::clone(running)));
             }
             stays
         });
-        for id in gone {
+        for (id, running) in gone {
             self.inner.tables.set_search_place(id, None);
+            self.inner.leaving().push(running);
         }
         for (id, (table, definition)) in named {
             let running = self.fill(table, definition);
@@ -298,8 +304,9 @@ impl Searches {
             next_check: tokio::time::Instant::now(),
             writers: Arc::clone(&self.inner.writers),
         };
-        self.inner.tasks.spawn(follower.run());
+        let follower = self.inner.tasks.spawn(follower.run());
         Running {
+            follower,
             seen,
             asked,
             folder,
@@ -311,18 +318,22 @@ impl Searches {
     /// Removes the files of indexes that no definition names.
     async fn sweep(&self) {
         let folder = self.inner.folder.clone();
-        let kept: Vec<String> = {
+        let mut kept: Vec<PathBuf> = {
             let running = self.inner.lock();
-            running.keys().map(|id| id.0.to_string()).collect()
+            running.values().map(|one| one.folder.clone()).collect()
         };
+        {
+            let mut leaving = self.inner.leaving();
+            leaving.retain(|one| !one.follower.is_finished());
+            kept.extend(leaving.iter().map(|one| one.folder.clone()));
+        }
         let sweep = move || {
             let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-            for entry in entries {
-                let name = entry.file_name();
-                if kept.iter().any(|kept| name == **kept) {
+            for path in entries.map(|entry| entry.path()) {
+                if kept.contains(&path) {
                     continue;
                 }
-                if let Err(error) = remove(&entry.path()) {
+                if let Err(error) = remove(&path) {
                     tracing::warn!(%error, "files of a search index that is gone can't be removed");
                 }
             }
@@ -334,6 +345,10 @@ impl Searches {
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TableId, Arc<Running>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leaving(&self) -> MutexGuard<'_, Vec<Arc<Running>>> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

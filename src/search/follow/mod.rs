@@ -138,6 +138,10 @@ impl Follower {
                 Ok(Err(halt)) => halt,
                 Err(_) => Halt::Anew("its follower panicked".to_owned()),
             };
+            if self.stop.is_cancelled() {
+                // Also if its files have gone under it.
+                return;
+            }
             if began.elapsed() > REST_MAX {
                 rest = REST_MIN;
             }

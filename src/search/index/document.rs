@@ -215,7 +215,12 @@ mod tests {
         };
         let layout = Layout::new(&schema.checked().unwrap());
         // How many fields a text of so many words is in, and about how many bytes that takes.
-        for (words, has, least) in [(10, 3, 3_000), (400_000, 2, 80_000_000), (800_000, 1, 80_000_000), (1_200_000, 0, 0)] {
+        for (words, has, least) in [
+            (10, 3, 3_000),
+            (400_000, 2, 80_000_000),
+            (800_000, 1, 80_000_000),
+            (1_200_000, 0, 0),
+        ] {
             let cell = FoundCell {
                 name: "text".to_owned(),
                 version: 1,
@@ -227,7 +232,10 @@ mod tests {
             };
             let (document, bytes) = layout.document(&[], b"key", &row);
             assert_eq!(document.get_all(layout.has).count(), has, "{words} words");
-            assert!((least..=2 * least + 1_000).contains(&bytes), "{words} words are {bytes} bytes");
+            assert!(
+                (least..=2 * least + 1_000).contains(&bytes),
+                "{words} words are {bytes} bytes"
+            );
         }
     }
 }

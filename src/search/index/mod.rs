@@ -217,6 +217,7 @@ fn check(engine: &Engine, metas: &IndexMeta, searcher: &Searcher) -> tantivy::Re
 pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(folder),
         done => done,
     }
 }

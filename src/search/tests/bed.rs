@@ -3,7 +3,7 @@
 //! Owns: how they are opened and written. Must not: decide what is found (`plain.rs`).
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use tideline_model::{
 use tideline_store::partition::{DropContext, Entry, Options as StoreOptions, Partitions};
 use tideline_table::{BuiltInTables, Catalog, Table, TableRules, Tables};
 
+use crate::searches::folder_of;
 use crate::{Hits, Options, Searches};
 
 /// The columns of a row, by name.
@@ -31,6 +32,7 @@ pub(super) struct Bed {
     pub(super) tables: Tables,
     pub(super) searches: Searches,
     tasks: TaskTracker,
+    folder: PathBuf,
     /// What the table holds.
     pub(super) rows: BTreeMap<(String, i64), Cells>,
 }
@@ -62,7 +64,7 @@ impl Bed {
     }
 
     /// One of so many partitions.
-    pub(super) fn of(folder: &Path, partitions: usize) -> Bed {
+    pub(super) fn of(folder: &Path, partitions: u16) -> Bed {
         let bytes = Options::default().memory_bytes_max;
         Bed::made(folder, partitions, bytes, Arc::new(Clock::system()))
     }
@@ -71,7 +73,7 @@ impl Bed {
         Bed::made(folder, 2, memory_bytes_max, clock)
     }
 
-    fn made(folder: &Path, partitions: usize, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
+    fn made(folder: &Path, partitions: u16, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
         let catalog = Catalog::default();
         let rules = Arc::new(TableRules::new(Arc::new(NoTables), catalog.clone()));
         let options = StoreOptions {
@@ -93,6 +95,7 @@ impl Bed {
             tables,
             searches,
             tasks,
+            folder: folder.to_owned(),
             rows: BTreeMap::new(),
         }
     }
@@ -168,6 +171,12 @@ impl Bed {
             Some(columns) => self.rows.insert(key, columns),
             None => self.rows.remove(&key),
         };
+    }
+
+    /// The folder of its index.
+    pub(super) async fn files(&self) -> PathBuf {
+        let index = self.table().await.search_indexes[0].id;
+        folder_of(&self.folder, index)
     }
 
     pub(super) async fn search(&self, search: Search) -> Hits<Vec<FoundRow>> {

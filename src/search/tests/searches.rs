@@ -199,9 +199,16 @@ async fn a_search_that_does_not_fit_in_is_refused() {
 
 /// How many indexes were made anew since the directory was opened.
 pub(super) fn rebuilds(bed: &Bed) -> u64 {
+    count(bed, "tideline_search_rebuilds_total ")
+}
+
+fn failures(bed: &Bed) -> u64 {
+    count(bed, "tideline_search_failures_total ")
+}
+
+fn count(bed: &Bed, name: &str) -> u64 {
     let text = bed.partitions.metrics().render();
-    let mut lines = text.lines();
-    let count = lines.find_map(|line| line.strip_prefix("tideline_search_rebuilds_total "));
+    let count = text.lines().find_map(|line| line.strip_prefix(name));
     count.unwrap().parse().unwrap()
 }
 
@@ -318,6 +325,55 @@ async fn an_index_that_is_damaged_is_made_anew() {
     let bed = Bed::open(folder.path());
     while files.exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_is_ended_under_writes_is_not_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(3);
+    let mut bed = Bed::open(folder.path());
+    bed.create().await;
+    for _ in 0..6 {
+        bed.index().await;
+        write(&mut bed, &mut random, 20).await;
+        let files = bed.files().await;
+        bed.search(search(Query::All, None, 1)).await;
+        write(&mut bed, &mut random, 20).await;
+        let (table, all) = (bed.table().await, search(Query::All, None, 1));
+        let searched = bed.searches.search::<Vec<FoundRow>>(&table, INDEX, all);
+        let ended = bed.tables.delete_search_index(super::bed::TABLE, INDEX);
+        let (searched, ended) = tokio::join!(searched, ended);
+        ended.unwrap();
+        if let Err(error) = searched {
+            assert!(matches!(error, Error::Search(_)), "{error:?}");
+        }
+        while files.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    assert_eq!(failures(&bed), 0);
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_goes_on_through_another_number_of_partitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(9);
+    let mut bed = Bed::of(folder.path(), 4);
+    bed.create().await;
+    bed.index().await;
+    for partitions in [1, 4, 2] {
+        write(&mut bed, &mut random, 20).await;
+        compare(&bed, &mut random, 1).await;
+        assert_eq!(rebuilds(&bed), 0, "before {partitions}");
+        let rows = bed.rows.clone();
+        bed.close().await;
+        bed = Bed::of(folder.path(), partitions);
+        bed.rows = rows;
+        compare(&bed, &mut random, 1).await;
+        assert_eq!(rebuilds(&bed), 0, "{partitions} partitions");
     }
     bed.close().await;
 }
