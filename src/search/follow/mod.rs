@@ -12,6 +12,7 @@ mod sweep;
 mod turn;
 mod writers;
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ pub(crate) struct Follower {
 
 /// Why a follower stops for now.
 enum Halt {
-    /// The tables could not be read: again later, from here.
+    /// The tables could not be read: again later, from here, with what was put.
     Tables(Error),
     /// The index can't go on: opened again later, from its last commit.
     Later(String),
@@ -128,11 +129,11 @@ struct Work {
 impl Follower {
     /// Fills the index until it is to stop.
     pub(crate) async fn run(mut self) {
-        let mut rest = REST_MIN;
+        let (mut rest, mut kept) = (REST_MIN, None);
         loop {
             let began = Instant::now();
             // A search that reads it meanwhile has a commit, which nothing half done changes.
-            let filled = AssertUnwindSafe(self.fill()).catch_unwind().await;
+            let filled = AssertUnwindSafe(self.fill(&mut kept)).catch_unwind().await;
             let halt = match filled {
                 Ok(Ok(never)) => match never {},
                 Ok(Err(halt)) => halt,
@@ -187,16 +188,25 @@ impl Follower {
         }
     }
 
-    async fn fill(&mut self) -> Result<std::convert::Infallible, Halt> {
-        let mut work = Some(self.open().await?);
+    /// Goes on with what was kept, and keeps what can go on.
+    async fn fill(&mut self, kept: &mut Option<Work>) -> Result<Infallible, Halt> {
         loop {
-            let mut now = work.take().ok_or_else(|| Halt::Anew("lost".to_owned()))?;
+            let mut now = match kept.take() {
+                Some(work) => work,
+                None => self.open().await?,
+            };
             if now.has_failed.load(Ordering::Relaxed) && Instant::now() >= self.next_check {
                 self.next_check = Instant::now() + CHECK_EVERY;
                 return Err(Halt::Later("a search in it has failed".to_owned()));
             }
             assert!(!faults::comes("search_follower_panics"));
-            let is_through = self.turn(&mut now).await?;
+            let turned = self.turn(&mut now).await;
+            if let Err(halt @ Halt::Tables(_)) = turned {
+                // What was read until then is shown, and others may write.
+                *kept = Some(self.settle(now, false).await?);
+                return Err(halt);
+            }
+            let is_through = turned?;
             let now = self.sweep(now).await?;
             let now = self.settle(now, is_through).await?;
             if self.stop.is_cancelled() {
@@ -207,7 +217,7 @@ impl Follower {
                 let stop = self.stop.clone();
                 stop.run_until_cancelled(self.wait(&now)).await;
             }
-            work = Some(now);
+            *kept = Some(now);
         }
     }
 
