@@ -297,6 +297,7 @@ impl Searches {
             },
             seen: shows,
             asked: asks,
+            is_asked: false,
             stop: stop.clone(),
             figures: Arc::clone(&self.inner.figures),
             is_stuck: Arc::clone(&is_stuck),

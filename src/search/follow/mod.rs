@@ -55,6 +55,8 @@ pub(crate) struct Follower {
     pub(crate) seen: watch::Sender<Arc<Seen>>,
     /// How many searches have asked for news.
     pub(crate) asked: watch::Receiver<u64>,
+    /// One has that was not answered yet, before the turn began that is to answer it.
+    pub(crate) is_asked: bool,
     pub(crate) stop: CancellationToken,
     pub(crate) figures: Arc<metrics::Search>,
     /// Set while it can't be filled.
@@ -200,6 +202,10 @@ impl Follower {
                 return Err(Halt::Later("a search in it has failed".to_owned()));
             }
             assert!(!faults::comes("search_follower_panics"));
+            if self.asked.has_changed().unwrap_or(false) {
+                self.asked.borrow_and_update();
+                self.is_asked = true;
+            }
             let turned = self.turn(&mut now).await;
             if let Err(halt @ Halt::Tables(_)) = turned {
                 // What was read until then is shown, and others may write.
@@ -272,9 +278,8 @@ impl Follower {
 
     /// Commits what is due, and shows it.
     async fn settle(&mut self, mut work: Work, is_through: bool) -> Result<Work, Halt> {
-        let is_asked = self.asked.has_changed().unwrap_or(false);
         let since = work.committed.elapsed();
-        let is_asked_for = is_asked && is_through && since >= COMMIT_PAUSE;
+        let is_asked_for = self.is_asked && is_through && since >= COMMIT_PAUSE;
         let is_late = since >= COMMIT_EVERY;
         let is_due = work.index.is_changed() && (is_late || is_asked_for);
         let is_moved = work.place != work.kept && since >= PLACE_EVERY;
@@ -288,9 +293,7 @@ impl Follower {
             self.committed(&mut work);
         }
         if !work.index.is_changed() {
-            if is_through && is_asked {
-                self.asked.borrow_and_update();
-            }
+            self.is_asked &= !is_through;
             let shown = Shown {
                 snapshot: Snapshot {
                     searcher: work.index.searcher(),
@@ -355,7 +358,7 @@ impl Follower {
                 sleep(REST_MIN).await;
             }
         };
-        if work.index.is_changed() && self.asked.has_changed().unwrap_or(false) {
+        if work.index.is_changed() && self.is_asked {
             // All that ask until then share a commit.
             tokio::time::sleep_until(work.committed + COMMIT_PAUSE).await;
             return;
