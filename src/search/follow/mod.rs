@@ -105,7 +105,7 @@ const REST_MAX: Duration = Duration::from_secs(10);
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 /// Commits that searches ask for are at least so far apart.
 const COMMIT_PAUSE: Duration = Duration::from_millis(50);
-/// A place without documents is committed after so long, so that the logs can go.
+/// A place without documents is committed after so long, if a part of a log can go then.
 const PLACE_EVERY: Duration = Duration::from_secs(30);
 /// A search that fails has the index opened again, which holds all of it against its checksums; no more often.
 const CHECK_EVERY: Duration = Duration::from_secs(60);
@@ -282,7 +282,7 @@ impl Follower {
         let is_asked_for = self.is_asked && is_through && since >= COMMIT_PAUSE;
         let is_late = since >= COMMIT_EVERY;
         let is_due = work.index.is_changed() && (is_late || is_asked_for);
-        let is_moved = work.place != work.kept && since >= PLACE_EVERY;
+        let is_moved = since >= PLACE_EVERY && self.frees(&work);
         if is_due || is_moved {
             self.may_write(&mut work).await?;
             work = blocking(move || {
@@ -315,6 +315,21 @@ impl Follower {
             }
         }
         Ok(work)
+    }
+
+    /// Whether a commit of the place as it is lets go of a part of a log.
+    fn frees(&self, work: &Work) -> bool {
+        let (kept, now) = (work.kept.positions(), work.place.positions());
+        let partitions = self.tables.search_source();
+        let mut all = kept.iter();
+        all.any(|(id, kept)| match now.get(id) {
+            None => true,
+            Some(now) => partitions.log(*id).is_some_and(|log| {
+                let pieces = log.pieces();
+                let mut begins = pieces.iter().map(|(first, _)| *first);
+                begins.any(|first| first > kept.next() && first <= now.next())
+            }),
+        })
     }
 
     /// A commit was made, of the place as it is.
@@ -353,10 +368,10 @@ impl Follower {
         let past = work.place.positions().into_iter();
         let past = past.map(|(id, at)| partitions.tail(id).past(at).boxed());
         let news = async {
-            // A log that has ended tells of it at once and for ever: the map decides then.
-            if !select_all(past).await.0 {
-                sleep(REST_MIN).await;
-            }
+            // A log that has ended tells of it at once and for ever: the map decides then. What nobody asks for is read
+            // with what comes behind it.
+            let has_more = select_all(past).await.0;
+            sleep(if has_more { COMMIT_PAUSE } else { REST_MIN }).await;
         };
         if work.index.is_changed() && self.is_asked {
             // All that ask until then share a commit.
