@@ -345,7 +345,7 @@ fn connections_max(config: &Config, partitions: usize) -> usize {
     let open_files = getrlimit(Resource::Nofile).current;
     let open_files =
         open_files.map_or(usize::MAX, |max| usize::try_from(max).unwrap_or(usize::MAX));
-    let kept = KEPT_FILES + KEPT_FILES_PER_PARTITION * partitions;
+    let kept = KEPT_FILES + KEPT_FILES_OF_SEARCH + KEPT_FILES_PER_PARTITION * partitions;
     let room = open_files.saturating_sub(kept).max(1);
     let wanted = config.connections_max;
     if room < wanted {
@@ -369,6 +369,8 @@ fn connections_max(config: &Config, partitions: usize) -> usize {
 /// Descriptors that are no connection's: standard streams, the runtime, the listener, connections that are just being
 /// refused, what is opened for a moment.
 const KEPT_FILES: usize = 64;
+/// Segments that writers of search indexes write or merge: 8 of them, each with the files of one.
+const KEPT_FILES_OF_SEARCH: usize = 8 * 8;
 /// Of each partition: the active segment and its successor, the log's state and folder, LMDB's three and a lock, and
 /// segments that followers and retention read.
 const KEPT_FILES_PER_PARTITION: usize = 16;

@@ -44,9 +44,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Rows of a page with columns that are not in the index.
 const LIMIT_OF_TABLE: usize = 100;
-/// A page ends after so many bytes of rows; they are read so many at a time.
+/// A page ends after so many bytes of rows; so many are read at a time.
 const PAGE_BYTES_MAX: usize = 4 << 20;
-const ROWS_AT_ONCE: usize = 32;
 /// Between two looks whether an index is open.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -101,6 +100,11 @@ impl Searches {
         let (of, window) = ((&**table, index), (search.offset, search.limit));
         let checked = self.checked(of, layout, search.query, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self.covered(&checked).await;
+        if !is_covered {
+            // It may have gone meanwhile.
+            let table = self.inner.tables.describe(&table.name).await?;
+            self.definition(&table, &index.name)?;
+        }
         let Some(snapshot) = snapshot else {
             return Ok(Hits {
                 rows: Vec::new(),
@@ -287,22 +291,27 @@ impl Searches {
         selection: &Selection,
     ) -> Result<(Vec<(Rows, Option<f32>)>, usize), Error> {
         let (mut rows, mut read, mut bytes) = (Vec::new(), 0, 0);
-        for hits in found.hits.chunks(ROWS_AT_ONCE) {
+        // Partitions are read one after the other: what comes of some before its place stays until then.
+        let mut by_key = BTreeMap::new();
+        for hit in &found.hits {
             if bytes >= PAGE_BYTES_MAX {
                 break;
             }
-            read += hits.len();
-            let keys = hits.iter().filter_map(|hit| key_values(&hit.key).ok());
-            let now = self.inner.tables.rows_now::<Rows>(table, keys, selection);
-            let mut by_key = BTreeMap::new();
-            for now in now.await? {
-                bytes += now.bytes;
-                by_key.extend(now.row.map(|row| (now.key, row)));
+            let key = key_values(&hit.key);
+            let key = key.map_err(|_| Error::Unavailable("a key of a search index".to_owned()))?;
+            if !by_key.contains_key(&key) {
+                let rest = found.hits[read..].iter();
+                let rest = rest.filter_map(|hit| key_values(&hit.key).ok());
+                let rest = rest.filter(|key| !by_key.contains_key(key));
+                let rest: Vec<_> = rest.collect();
+                let tables = &self.inner.tables;
+                let some = tables.rows_now::<Rows>(table, rest, selection, PAGE_BYTES_MAX);
+                let some = some.await?.into_iter();
+                by_key.extend(some.map(|now| (now.key, (now.row, now.bytes))));
             }
-            rows.extend(hits.iter().filter_map(|hit| {
-                let key = key_values(&hit.key).ok()?;
-                Some((by_key.remove(&key)?, hit.score))
-            }));
+            let (row, size) = by_key.remove(&key).unwrap_or_default();
+            rows.extend(row.map(|row| (row, hit.score)));
+            (read, bytes) = (read + 1, bytes + size);
         }
         Ok((rows, read))
     }

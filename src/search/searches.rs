@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, watch};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout_at;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -78,6 +78,8 @@ pub(crate) struct Inner {
     pub(crate) scans: Scans,
     folder: PathBuf,
     running: Mutex<BTreeMap<TableId, Arc<Running>>>,
+    /// No definition names them any more; their files go after their followers have ended.
+    leaving: Mutex<Vec<Arc<Running>>>,
     /// Searches that run.
     turns: Arc<Semaphore>,
     /// These and those that wait, by their callers.
@@ -96,6 +98,7 @@ pub(crate) struct Running {
     folder: PathBuf,
     stop: CancellationToken,
     is_stuck: Arc<AtomicBool>,
+    follower: JoinHandle<()>,
 }
 
 impl Running {
@@ -129,6 +132,7 @@ impl Searches {
                 scans: Scans::default(),
                 folder: data.join(FOLDER),
                 running: Mutex::default(),
+                leaving: Mutex::default(),
                 turns: Arc::new(Semaphore::new(processors)),
                 present: Mutex::default(),
                 tasks: tasks.clone(),
@@ -256,7 +260,8 @@ impl Searches {
                 }
             }
             let changed = self.inner.tables.search_indexes_change();
-            let longest = match self.inner.lock().is_empty() {
+            let is_quiet = self.inner.lock().is_empty() && self.inner.leaving().is_empty();
+            let longest = match is_quiet {
                 true => LOOK_EVERY,
                 false => LOOK_EVERY / 10,
             };
@@ -277,14 +282,13 @@ impl Searches {
             let stays = named.remove(id).is_some();
             if !stays {
                 running.stop.cancel();
-                gone.push((*id, running.seen.clone()));
+                gone.push((*id, Arc::clone(running)));
             }
             stays
         });
-        for (id, mut seen) in gone {
-            // Its files go when nothing fills them any more.
-            while seen.changed().await.is_ok() {}
+        for (id, running) in gone {
             self.inner.tables.set_search_place(id, None);
+            self.inner.leaving().push(running);
         }
         for (id, (table, definition)) in named {
             let running = self.fill(table, definition);
@@ -311,6 +315,7 @@ impl Searches {
             },
             seen: shows,
             asked: asks,
+            is_asked: false,
             stop: stop.clone(),
             figures: Arc::clone(&self.inner.figures),
             is_stuck: Arc::clone(&is_stuck),
@@ -318,8 +323,9 @@ impl Searches {
             next_check: tokio::time::Instant::now(),
             writers: Arc::clone(&self.inner.writers),
         };
-        self.inner.tasks.spawn(follower.run());
+        let follower = self.inner.tasks.spawn(follower.run());
         Running {
+            follower,
             seen,
             asked,
             folder,
@@ -331,18 +337,22 @@ impl Searches {
     /// Removes the files of indexes that no definition names.
     async fn sweep(&self) {
         let folder = self.inner.folder.clone();
-        let kept: Vec<String> = {
+        let mut kept: Vec<PathBuf> = {
             let running = self.inner.lock();
-            running.keys().map(|id| id.0.to_string()).collect()
+            running.values().map(|one| one.folder.clone()).collect()
         };
+        {
+            let mut leaving = self.inner.leaving();
+            leaving.retain(|one| !one.follower.is_finished());
+            kept.extend(leaving.iter().map(|one| one.folder.clone()));
+        }
         let sweep = move || {
             let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-            for entry in entries {
-                let name = entry.file_name();
-                if kept.iter().any(|kept| name == **kept) {
+            for path in entries.map(|entry| entry.path()) {
+                if kept.contains(&path) {
                     continue;
                 }
-                if let Err(error) = remove(&entry.path()) {
+                if let Err(error) = remove(&path) {
                     tracing::warn!(%error, "files of a search index that is gone can't be removed");
                 }
             }
@@ -354,6 +364,10 @@ impl Searches {
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TableId, Arc<Running>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn leaving(&self) -> MutexGuard<'_, Vec<Arc<Running>>> {
+        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

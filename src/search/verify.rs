@@ -108,6 +108,9 @@ impl Check<'_> {
             let Some(reached) = place.partitions.get(&source.id.0) else {
                 return Ok(None);
             };
+            if reached.position > source.view.position().0 {
+                return Err(format!("it is ahead of partition {}", source.id));
+            }
             let mut unread = None;
             (source.log)(&mut |batch| {
                 if batch.position.0 > reached.position {

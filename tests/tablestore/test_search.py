@@ -452,6 +452,23 @@ def test_a_page_does_not_bring_back_what_has_changed(tmp_path, fault):
 
 
 @pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")
+@pytest.mark.parametrize("turn", [0, 1, 4])
+def test_an_index_whose_follower_panics_is_made_anew(tmp_path, turn):
+    with served(tmp_path, TIDELINE_FAULT=f"search_follower_panics:{turn}") as server:
+        client, where = connect(server), ("ships", "index")
+        client.create_table(TableMeta("ships", [("k", "STRING")]), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
+        client.create_search_index(*where, SearchIndexMeta(FIELDS))
+        for number in range(6):
+            put(client, "ships", f"{number}", long=number)
+            found = find(client, where, MatchAllQuery(), limit=0)
+            while not found.is_all_succeed:
+                found = find(client, where, MatchAllQuery(), limit=0)
+            assert found.total_count == number + 1
+        # 0 is the control: no turn panics.
+        assert server.metric("tideline_search_rebuilds_total") == (turn > 0)
+
+
+@pytest.mark.skipif(os.environ.get("TIDELINE_FAULTS") != "1", reason="needs a build for tests")
 def test_a_search_that_waits_for_nothing_is_behind(tmp_path):
     with served(tmp_path, TIDELINE_FAULT="search_waits_not") as server:
         client = connect(server)

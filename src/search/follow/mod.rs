@@ -12,6 +12,8 @@ mod sweep;
 mod turn;
 mod writers;
 
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +26,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use tideline_base::metrics;
+use tideline_base::{faults, metrics};
 use tideline_model::Error;
 use tideline_model::search::SearchIndex;
 use tideline_table::{Table, Tables};
@@ -53,6 +55,8 @@ pub(crate) struct Follower {
     pub(crate) seen: watch::Sender<Arc<Seen>>,
     /// How many searches have asked for news.
     pub(crate) asked: watch::Receiver<u64>,
+    /// One has that was not answered yet, before the turn began that is to answer it.
+    pub(crate) is_asked: bool,
     pub(crate) stop: CancellationToken,
     pub(crate) figures: Arc<metrics::Search>,
     /// Set while it can't be filled.
@@ -66,7 +70,7 @@ pub(crate) struct Follower {
 
 /// Why a follower stops for now.
 enum Halt {
-    /// The tables could not be read: again later, from here.
+    /// The tables could not be read: again later, from here, with what was put.
     Tables(Error),
     /// The index can't go on: opened again later, from its last commit.
     Later(String),
@@ -101,7 +105,7 @@ const REST_MAX: Duration = Duration::from_secs(10);
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 /// Commits that searches ask for are at least so far apart.
 const COMMIT_PAUSE: Duration = Duration::from_millis(50);
-/// A place without documents is committed after so long, so that the logs can go.
+/// A place without documents is committed after so long, if a part of a log can go then.
 const PLACE_EVERY: Duration = Duration::from_secs(30);
 /// A search that fails has the index opened again, which holds all of it against its checksums; no more often.
 const CHECK_EVERY: Duration = Duration::from_secs(60);
@@ -127,13 +131,20 @@ struct Work {
 impl Follower {
     /// Fills the index until it is to stop.
     pub(crate) async fn run(mut self) {
-        let mut rest = REST_MIN;
+        let (mut rest, mut kept) = (REST_MIN, None);
         loop {
             let began = Instant::now();
-            let halt = match self.fill().await {
-                Ok(never) => match never {},
-                Err(halt) => halt,
+            // A search that reads it meanwhile has a commit, which nothing half done changes.
+            let filled = AssertUnwindSafe(self.fill(&mut kept)).catch_unwind().await;
+            let halt = match filled {
+                Ok(Ok(never)) => match never {},
+                Ok(Err(halt)) => halt,
+                Err(_) => Halt::Anew("its follower panicked".to_owned()),
             };
+            if self.stop.is_cancelled() {
+                // Also if its files have gone under it.
+                return;
+            }
             if began.elapsed() > REST_MAX {
                 rest = REST_MIN;
             }
@@ -179,15 +190,29 @@ impl Follower {
         }
     }
 
-    async fn fill(&mut self) -> Result<std::convert::Infallible, Halt> {
-        let mut work = Some(self.open().await?);
+    /// Goes on with what was kept, and keeps what can go on.
+    async fn fill(&mut self, kept: &mut Option<Work>) -> Result<Infallible, Halt> {
         loop {
-            let mut now = work.take().ok_or_else(|| Halt::Anew("lost".to_owned()))?;
+            let mut now = match kept.take() {
+                Some(work) => work,
+                None => self.open().await?,
+            };
             if now.has_failed.load(Ordering::Relaxed) && Instant::now() >= self.next_check {
                 self.next_check = Instant::now() + CHECK_EVERY;
                 return Err(Halt::Later("a search in it has failed".to_owned()));
             }
-            let is_through = self.turn(&mut now).await?;
+            assert!(!faults::comes("search_follower_panics"));
+            if self.asked.has_changed().unwrap_or(false) {
+                self.asked.borrow_and_update();
+                self.is_asked = true;
+            }
+            let turned = self.turn(&mut now).await;
+            if let Err(halt @ Halt::Tables(_)) = turned {
+                // What was read until then is shown, and others may write.
+                *kept = Some(self.settle(now, false).await?);
+                return Err(halt);
+            }
+            let is_through = turned?;
             let now = self.sweep(now).await?;
             let now = self.settle(now, is_through).await?;
             if self.stop.is_cancelled() {
@@ -198,7 +223,7 @@ impl Follower {
                 let stop = self.stop.clone();
                 stop.run_until_cancelled(self.wait(&now)).await;
             }
-            work = Some(now);
+            *kept = Some(now);
         }
     }
 
@@ -211,8 +236,12 @@ impl Follower {
         let map = partitions.map();
         let is_new = place.is_none();
         let place = match place {
-            Some(place) if place.fits(&map) => place,
-            Some(_) => return Err(Halt::Anew("its partitions are gone".to_owned())),
+            Some(place) if place.fits(&map, |id| Some(partitions.log(id)?.position())) => place,
+            Some(_) => {
+                return Err(Halt::Anew(
+                    "it is ahead of the logs, or its partitions are gone".to_owned(),
+                ));
+            }
             None if index.searcher().num_docs() > 0 => {
                 return Err(Halt::Anew(
                     "it is of another directory or format".to_owned(),
@@ -249,12 +278,11 @@ impl Follower {
 
     /// Commits what is due, and shows it.
     async fn settle(&mut self, mut work: Work, is_through: bool) -> Result<Work, Halt> {
-        let is_asked = self.asked.has_changed().unwrap_or(false);
         let since = work.committed.elapsed();
-        let is_asked_for = is_asked && is_through && since >= COMMIT_PAUSE;
-        let is_late = since >= COMMIT_EVERY || work.index.is_full();
+        let is_asked_for = self.is_asked && is_through && since >= COMMIT_PAUSE;
+        let is_late = since >= COMMIT_EVERY;
         let is_due = work.index.is_changed() && (is_late || is_asked_for);
-        let is_moved = work.place != work.kept && since >= PLACE_EVERY;
+        let is_moved = since >= PLACE_EVERY && self.frees(&work);
         if is_due || is_moved {
             self.may_write(&mut work).await?;
             work = blocking(move || {
@@ -265,9 +293,7 @@ impl Follower {
             self.committed(&mut work);
         }
         if !work.index.is_changed() {
-            if is_through && is_asked {
-                self.asked.borrow_and_update();
-            }
+            self.is_asked &= !is_through;
             let shown = Shown {
                 snapshot: Snapshot {
                     searcher: work.index.searcher(),
@@ -289,6 +315,21 @@ impl Follower {
             }
         }
         Ok(work)
+    }
+
+    /// Whether a commit of the place as it is lets go of a part of a log.
+    fn frees(&self, work: &Work) -> bool {
+        let (kept, now) = (work.kept.positions(), work.place.positions());
+        let partitions = self.tables.search_source();
+        let mut all = kept.iter();
+        all.any(|(id, kept)| match now.get(id) {
+            None => true,
+            Some(now) => partitions.log(*id).is_some_and(|log| {
+                let pieces = log.pieces();
+                let mut begins = pieces.iter().map(|(first, _)| *first);
+                begins.any(|first| first > kept.next() && first <= now.next())
+            }),
+        })
     }
 
     /// A commit was made, of the place as it is.
@@ -327,12 +368,12 @@ impl Follower {
         let past = work.place.positions().into_iter();
         let past = past.map(|(id, at)| partitions.tail(id).past(at).boxed());
         let news = async {
-            // A log that has ended tells of it at once and for ever: the map decides then.
-            if !select_all(past).await.0 {
-                sleep(REST_MIN).await;
-            }
+            // A log that has ended tells of it at once and for ever: the map decides then. What nobody asks for is read
+            // with what comes behind it.
+            let has_more = select_all(past).await.0;
+            sleep(if has_more { COMMIT_PAUSE } else { REST_MIN }).await;
         };
-        if work.index.is_changed() && self.asked.has_changed().unwrap_or(false) {
+        if work.index.is_changed() && self.is_asked {
             // All that ask until then share a commit.
             tokio::time::sleep_until(work.committed + COMMIT_PAUSE).await;
             return;

@@ -19,7 +19,13 @@ impl Follower {
             return Ok(work);
         }
         self.swept_ms = now_ms;
-        self.refresh().await?;
+        if let Err(Halt::Tables(error)) = self.refresh().await {
+            tracing::debug!(
+                ?error,
+                "the table of a search index is not known; asked again"
+            );
+            return Ok(work);
+        }
         let mut indexes = self.table.search_indexes.iter();
         let Some(index) = indexes.find(|index| index.id == self.definition.id) else {
             return Ok(work);

@@ -17,8 +17,8 @@ use crate::index::Put;
 
 /// Of a log, for one step.
 const LOG_BYTES: usize = 4 << 20;
-/// Rows that are in memory at a time: as many as should take so many bytes, by those before them.
-const ROWS_AT_ONCE: [usize; 2] = [16, 512];
+/// Rows that are in memory at a time, and their bytes.
+const ROWS_AT_ONCE: usize = 512;
 const ROWS_BYTES: usize = 4 << 20;
 
 impl Follower {
@@ -149,29 +149,21 @@ impl Follower {
                 // Rows are read as the definition has them that was there when they were written, or a later one.
                 self.refresh().await?;
             }
-            let mut keys = changed.keys.into_iter().peekable();
-            let mut count = ROWS_AT_ONCE[0];
-            while keys.peek().is_some() {
-                let keys: Vec<_> = keys.by_ref().take(count).collect();
+            let mut keys = changed.keys;
+            while !keys.is_empty() {
+                let some = keys.iter().take(ROWS_AT_ONCE).cloned();
                 let rows = self
                     .tables
-                    .rows_now::<Vec<FoundRow>>(&self.table, keys, &Selection::default())
+                    .rows_now::<Vec<FoundRow>>(&self.table, some, &Selection::default(), ROWS_BYTES)
                     .await?;
-                let bytes: usize = rows.iter().map(|now| now.bytes).sum();
-                let fit = ROWS_BYTES / (bytes / count).max(1);
-                count = fit.clamp(ROWS_AT_ONCE[0], ROWS_AT_ONCE[1]);
                 let rows = rows.into_iter().map(|now| {
+                    keys.remove(&now.key);
                     let row = now.row.and_then(|mut rows| rows.pop());
                     (self.key(&now.key), row)
                 });
                 let rows: Vec<Put> = rows.collect();
                 self.put(work, &rows).await?;
                 faults::reached("search_put");
-                if work.index.is_full() {
-                    // Rows may be newer than their place.
-                    tokio::task::block_in_place(|| work.index.commit(&work.place))?;
-                    self.committed(work);
-                }
             }
             behind = changed.position;
             self.reached(work, partition, behind);
@@ -187,21 +179,27 @@ impl Follower {
         }
     }
 
-    /// Waits for a writer, and not for the disk: what is put waits in the engine's queue.
+    /// Waits for a writer, and for the disk when the engine's queue has as much as it may.
     async fn put(&self, work: &mut Work, rows: &[Put]) -> Result<(), Halt> {
         if !rows.is_empty() {
             self.may_write(work).await?;
             work.written = Instant::now();
             self.figures.rows.increment(rows.len() as u64);
         }
-        let columns = &self.table.primary_key;
-        let put = tokio::task::block_in_place(|| {
-            caught("indexing rows", || work.index.put(columns, rows))
-        });
-        match put {
-            Some(put) => Ok(put?),
-            None => Err(Halt::Anew("a step of it panicked".to_owned())),
+        let (columns, mut rows) = (&self.table.primary_key, rows);
+        while !rows.is_empty() {
+            let put = tokio::task::block_in_place(|| {
+                caught("indexing rows", || work.index.put(columns, rows))
+            });
+            let count = put.ok_or_else(|| Halt::Anew("a step of it panicked".to_owned()))??;
+            rows = &rows[count..];
+            if work.index.is_full() {
+                // Rows may be newer than their place.
+                tokio::task::block_in_place(|| work.index.commit(&work.place))?;
+                self.committed(work);
+            }
         }
+        Ok(())
     }
 
     fn key(&self, key: &[KeyValue]) -> Vec<u8> {

@@ -14,8 +14,11 @@ use crate::analyze::words;
 
 /// A longer text is no keyword.
 const KEYWORD_BYTES_MAX: usize = 4 << 10;
-/// A longer text is not taken apart.
+/// A longer text is not taken apart, nor are the texts of a row that are longer together.
 const TEXT_BYTES_MAX: usize = 2 << 20;
+/// What a value takes in memory, beside its text, and a word with it.
+const ITEM_BYTES: usize = 64;
+const WORD_BYTES: usize = 100;
 /// Elements of a list beyond these are left out.
 const ELEMENTS_MAX: usize = 256;
 
@@ -30,22 +33,32 @@ pub(crate) enum Item {
 }
 
 impl Layout {
-    /// The document of a row with this encoded key.
+    /// The document of a row with this encoded key, and about how many bytes it takes in memory.
     pub(crate) fn document(
         &self,
         columns: &[KeyColumn],
         key: &[u8],
         row: &FoundRow,
-    ) -> TantivyDocument {
+    ) -> (TantivyDocument, usize) {
         let mut document = TantivyDocument::new();
         document.add_bytes(self.key, key);
         document.add_i64(self.version, newest(row));
+        let (mut bytes, mut texts) = (key.len() + 2 * ITEM_BYTES, 0);
         for placed in &self.fields {
             let Some(items) = placed.items(columns, row) else {
                 continue;
             };
+            let of_texts: usize = items.iter().map(Item::text_bytes).sum();
+            if placed.field.kind == FieldType::Text {
+                if texts + of_texts > TEXT_BYTES_MAX {
+                    continue;
+                }
+                texts += of_texts;
+            }
+            bytes += ITEM_BYTES;
             document.add_text(self.has, &placed.number);
             let Some(at) = placed.at else { continue };
+            bytes += of_texts + ITEM_BYTES * items.len();
             for item in items {
                 match item {
                     Item::Integer(number) => document.add_i64(at, number),
@@ -53,13 +66,24 @@ impl Layout {
                     Item::Boolean(flag) => document.add_bool(at, flag),
                     Item::Point(StoredPoint(steps)) => document.add_u64(at, steps),
                     Item::Text(text) if placed.field.kind == FieldType::Text => {
-                        document.add_pre_tokenized_text(at, tokens(placed, text));
+                        let tokens = tokens(placed, text);
+                        bytes += WORD_BYTES * tokens.tokens.len();
+                        document.add_pre_tokenized_text(at, tokens);
                     }
                     Item::Text(text) => document.add_text(at, text),
                 }
             }
         }
-        document
+        (document, bytes)
+    }
+}
+
+impl Item {
+    fn text_bytes(&self) -> usize {
+        match self {
+            Item::Text(text) => text.len(),
+            _ => 0,
+        }
     }
 }
 
@@ -173,5 +197,52 @@ fn tokens(placed: &Placed, text: String) -> PreTokenizedString {
     PreTokenizedString {
         text: String::new(),
         tokens,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tideline_model::search::{Analyzer, Field, SearchSchema};
+    use tideline_model::{FoundCell, Value};
+
+    use super::*;
+    use crate::tests::field;
+
+    #[test]
+    fn words_of_a_row_have_a_bound_over_all_fields() {
+        let of_text = |name: &str| Field {
+            source: (name != "text").then(|| "text".to_owned()),
+            analyzer: Some(Analyzer::default()),
+            ..field(name, FieldType::Text)
+        };
+        let fields = ["text", "again", "thrice"].map(of_text).to_vec();
+        let schema = SearchSchema {
+            fields,
+            ..SearchSchema::default()
+        };
+        let layout = Layout::new(&schema.checked().unwrap());
+        // How many fields a text of so many words is in, and about how many bytes that takes.
+        for (words, has, least) in [
+            (10, 3, 3_000),
+            (400_000, 2, 80_000_000),
+            (800_000, 1, 80_000_000),
+            (1_200_000, 0, 0),
+        ] {
+            let cell = FoundCell {
+                name: "text".to_owned(),
+                version: 1,
+                value: Value::String("a ".repeat(words)),
+            };
+            let row = FoundRow {
+                key: Vec::new(),
+                cells: vec![cell],
+            };
+            let (document, bytes) = layout.document(&[], b"key", &row);
+            assert_eq!(document.get_all(layout.has).count(), has, "{words} words");
+            assert!(
+                (least..=2 * least + 1_000).contains(&bytes),
+                "{words} words are {bytes} bytes"
+            );
+        }
     }
 }

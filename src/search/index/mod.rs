@@ -15,31 +15,37 @@ use std::sync::Arc;
 
 use tantivy::collector::Count;
 use tantivy::directory::MmapDirectory;
+use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError, OpenWriteError};
+use tantivy::error::DataCorruption;
 use tantivy::merge_policy::LogMergePolicy;
-use tantivy::{Index as Engine, IndexReader, IndexWriter, ReloadPolicy, Searcher, TantivyError};
+use tantivy::{
+    Directory as _, Index as Engine, IndexMeta, IndexReader, IndexWriter, ReloadPolicy, Searcher,
+    TantivyError,
+};
 
 use tideline_base::disk;
 use tideline_base::ids::HistoryId;
 use tideline_model::search::SearchIndex;
-use tideline_model::{FoundRow, KeyColumn, ValueRef};
+use tideline_model::{FoundRow, KeyColumn};
 
 use crate::query::{older, term_of_key};
-use layout::Layout;
-use place::Place;
+use layout::{KEY, Layout};
+use place::{Bent, Place};
 
 /// Memory of a writer before it writes a segment.
 const ARENA_BYTES: usize = 32 << 20;
-/// Bytes of rows between two commits.
-const QUEUED_BYTES_MAX: usize = 8 << 20;
+/// Bytes of documents between two commits.
+const QUEUED_BYTES_MAX: usize = 32 << 20;
 /// Segments with so large a part of deleted documents are merged.
 const DELETED_MAX: f32 = 0.3;
 
 /// Why an index can't go on.
 #[derive(Debug)]
 pub(crate) enum Broken {
-    /// There is no room on the disk, or another writer has not let go yet: it goes on later, from its last commit.
+    /// Nothing is known to be wrong with its files: it is opened again later, from its last commit, and held against
+    /// its checksums then.
     Later(String),
-    /// Anything else: it is made anew.
+    /// It is made anew.
     Damaged(String),
 }
 
@@ -52,7 +58,7 @@ pub(crate) struct Index {
     writer: Option<IndexWriter>,
     /// Documents were written or deleted since the last commit.
     is_changed: bool,
-    /// Bytes of the rows that were put since then, which may wait in the engine's queue.
+    /// Bytes of the documents that were put since then, which may wait in the engine's queue.
     queued: usize,
     folder: PathBuf,
 }
@@ -71,17 +77,19 @@ impl Index {
         let layout = Arc::new(Layout::new(&definition.schema));
         let analyzers = layout.fields.iter().map(|placed| &placed.analyzer);
         analyzers.for_each(crate::analyze::load);
-        let broken = |error: TantivyError| why(folder, error);
-        fs::create_dir_all(folder).map_err(|error| why(folder, error.into()))?;
+        let broken = |error: TantivyError| unopened(folder, error);
+        fs::create_dir_all(folder).map_err(|error| broken(error.into()))?;
         let directory = MmapDirectory::open(folder).map_err(|error| broken(error.into()))?;
         let engine = Engine::open_or_create(directory, layout.engine.clone()).map_err(broken)?;
-        if let Some(file) = engine.validate_checksum().map_err(broken)?.iter().next() {
-            return Err(Broken::Damaged(format!("{} is damaged", file.display())));
-        }
-        let payload = engine.load_metas().map_err(broken)?.payload;
-        let place = payload.and_then(|payload| Place::read(&payload, definition.id, history));
+        let metas = engine.load_metas().map_err(broken)?;
+        let place = match &metas.payload {
+            None => None,
+            Some(payload) => Place::read(payload, definition.id, history)
+                .map_err(|Bent| Broken::Damaged("its place is damaged".to_owned()))?,
+        };
         let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual);
-        let reader = reader.try_into().map_err(broken)?;
+        let reader: IndexReader = reader.try_into().map_err(broken)?;
+        check(&engine, &metas, &reader.searcher()).map_err(broken)?;
         let index = Index {
             layout,
             engine,
@@ -94,35 +102,27 @@ impl Index {
         Ok((index, place))
     }
 
-    /// Puts rows in as they are now, in the place of what it had of them.
-    pub(crate) fn put(&mut self, columns: &[KeyColumn], rows: &[Put]) -> Result<(), Broken> {
-        if rows.is_empty() {
-            return Ok(());
-        }
+    /// Puts rows in as they are now, in the place of what it had of them, until it is full; returns how many.
+    pub(crate) fn put(&mut self, columns: &[KeyColumn], rows: &[Put]) -> Result<usize, Broken> {
         let layout = Arc::clone(&self.layout);
-        self.is_changed = true;
-        let mut queued = self.queued;
-        let writer = self.writer()?;
-        for (key, row) in rows {
+        for (at, (key, row)) in rows.iter().enumerate() {
+            if self.is_full() {
+                return Ok(at);
+            }
+            self.is_changed = true;
+            let writer = self.writer()?;
             writer.delete_term(term_of_key(&layout, key));
             if let Some(row) = row {
-                queued += row
-                    .cells
-                    .iter()
-                    .map(|cell| ValueRef::from(&cell.value).size())
-                    .sum::<usize>();
-                let document = layout.document(columns, key, row);
+                let (document, bytes) = layout.document(columns, key, row);
                 let added = writer.add_document(document);
-                if let Err(error) = added {
-                    return Err(why(&self.folder, error));
-                }
+                added.map_err(|error| why(&self.folder, error))?;
+                self.queued += bytes;
             }
         }
-        self.queued = queued;
-        Ok(())
+        Ok(rows.len())
     }
 
-    /// Whether so much waits in the engine's queue that a commit should empty it: words take many times their texts.
+    /// Whether so much waits in the engine's queue that a commit should empty it.
     pub(crate) fn is_full(&self) -> bool {
         self.queued >= QUEUED_BYTES_MAX
     }
@@ -194,10 +194,30 @@ impl Index {
     }
 }
 
+/// Holds the files of a commit against their checksums, and against what the commit, which has none, says of them.
+fn check(engine: &Engine, metas: &IndexMeta, searcher: &Searcher) -> tantivy::Result<()> {
+    for path in metas.list_segment_files() {
+        let directory = engine.directory();
+        if directory.exists(&path)? && !directory.validate_checksum(&path)? {
+            let damage = DataCorruption::new(path, "its checksum is another one".to_owned());
+            return Err(damage.into());
+        }
+    }
+    for segment in searcher.segment_readers() {
+        let keys = segment.fast_fields().bytes(KEY)?;
+        if keys.is_some_and(|keys| keys.num_rows() != segment.max_doc()) {
+            let damage = "a segment has another number of rows than its commit says";
+            return Err(DataCorruption::comment_only(damage).into());
+        }
+    }
+    Ok(())
+}
+
 /// Removes the files of an index.
 pub(crate) fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => fs::remove_file(folder),
         done => done,
     }
 }
@@ -209,20 +229,82 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
     sizes.sum()
 }
 
+/// Why an index that was open can't go on. Threads of the engine tell of their end, not of its reason: whether its files
+/// are as they were is asked when it is opened again.
 fn why(folder: &Path, error: TantivyError) -> Broken {
-    let text = error.to_string();
-    let left = || disk::left(folder, 0);
-    let is_full = match &error {
-        TantivyError::LockFailure(..) => return Broken::Later(text),
-        TantivyError::IoError(error) if disk::is_full(error, left) => true,
-        // Threads of the engine tell of their end, not of its reason; and it hides the kind of some errors.
-        _ => left().is_some_and(|left| left < LITTLE_BYTES),
+    let advice = match io_error(&error).map_or("", disk::advice) {
+        "" if disk::left(folder, 0).is_some_and(|left| left < LITTLE_BYTES) => FULL,
+        advice => advice,
     };
-    match is_full {
-        true => Broken::Later(format!("the disk is full, make room: {text}")),
-        false => Broken::Damaged(text),
+    Broken::Later(format!("{error}{advice}"))
+}
+
+/// Why it can't be opened. What the system refuses for now says nothing of its files.
+fn unopened(folder: &Path, error: TantivyError) -> Broken {
+    let later = why(folder, error.clone());
+    let is_refused = match io_error(&error) {
+        Some(error) => {
+            let is_short = [io::ErrorKind::OutOfMemory, io::ErrorKind::WouldBlock];
+            let is_full = disk::is_full(error, || disk::left(folder, 0));
+            is_full || disk::is_no_descriptor(error) || is_short.contains(&error.kind())
+        }
+        None => matches!(
+            error,
+            TantivyError::LockFailure(..) | TantivyError::SystemError(_)
+        ),
+    };
+    match later {
+        Broken::Later(text) if !is_refused => Broken::Damaged(text),
+        later => later,
     }
 }
 
-/// With less room than this an error is taken for one of a full disk.
+/// The system's error in one of the engine.
+fn io_error(error: &TantivyError) -> Option<&io::Error> {
+    match error {
+        TantivyError::IoError(error)
+        | TantivyError::LockFailure(LockError::IoError(error), _)
+        | TantivyError::OpenReadError(OpenReadError::IoError {
+            io_error: error, ..
+        })
+        | TantivyError::OpenWriteError(OpenWriteError::IoError {
+            io_error: error, ..
+        })
+        | TantivyError::OpenDirectoryError(OpenDirectoryError::IoError {
+            io_error: error, ..
+        }) => Some(error),
+        _ => None,
+    }
+}
+
+/// With less room than this an error without a reason is taken for one of a full disk.
 const LITTLE_BYTES: u64 = 32 << 20;
+const FULL: &str = ": the disk is full, make room";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_is_no_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |code| {
+            let error = io::Error::from_raw_os_error(code);
+            TantivyError::from(OpenReadError::wrap_io_error(error, "a.idx".into()))
+        };
+        // EMFILE, ENFILE, ENOMEM, EAGAIN, ENOSPC; the controls: EACCES, EIO.
+        for (code, is_later) in [24, 23, 12, 11, 28]
+            .map(|code| (code, true))
+            .into_iter()
+            .chain([(13, false), (5, false)])
+        {
+            let opened = unopened(folder.path(), read(code));
+            assert_eq!(matches!(opened, Broken::Later(_)), is_later, "{opened:?}");
+            assert!(matches!(why(folder.path(), read(code)), Broken::Later(_)));
+        }
+        let Broken::Later(text) = why(folder.path(), read(24)) else {
+            panic!("a descriptor is no damage");
+        };
+        assert!(text.contains("ulimit -n"), "{text}");
+    }
+}

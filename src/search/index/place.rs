@@ -1,17 +1,18 @@
 //! How far an index has come, as its own commits say it.
 //!
-//! Owns: the place of each partition. Promises: it is a part of the commit whose documents it speaks of. Must not: be
-//! moved past a batch whose rows are not in.
+//! Owns: the place of each partition. Promises: it is a part of the commit whose documents it speaks of, with a checksum
+//! of its own. Must not: be moved past a batch whose rows are not in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use tideline_base::ids::{HistoryId, PartitionId, Position, TableId};
 use tideline_table::Map;
 
 /// Of what a commit holds, the layout included. Another number: the index is made anew.
-const FORMAT: u16 = 1;
+const FORMAT: u16 = 2;
 
 /// How far an index has come in all partitions that it reads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +28,10 @@ pub(crate) struct Place {
     #[serde(skip)]
     ended: BTreeSet<u16>,
 }
+
+/// A place that is not as it was written.
+#[derive(Debug)]
+pub(crate) struct Bent;
 
 /// How far it has come in one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -59,15 +64,29 @@ impl Place {
     }
 
     /// The place that a commit holds; `None` = it is none of this index, directory or format.
-    pub(crate) fn read(payload: &str, index: TableId, history: HistoryId) -> Option<Place> {
-        let place: Place = serde_json::from_str(payload).ok()?;
+    ///
+    /// # Errors
+    /// It has another checksum than it says.
+    pub(crate) fn read(
+        payload: &str,
+        index: TableId,
+        history: HistoryId,
+    ) -> Result<Option<Place>, Bent> {
+        let (sum, json) = payload.split_once(' ').ok_or(Bent)?;
+        if sum != sum_of(json) {
+            return Err(Bent);
+        }
+        let Ok(place) = serde_json::from_str::<Place>(json) else {
+            return Ok(None);
+        };
         let is_ours = place.format == FORMAT && place.index == index.0;
-        (is_ours && place.history == history.to_string()).then_some(place)
+        Ok((is_ours && place.history == history.to_string()).then_some(place))
     }
 
     /// As commits hold it.
     pub(crate) fn payload(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+        let json = serde_json::to_string(self).unwrap_or_default();
+        format!("{} {json}", sum_of(&json))
     }
 
     /// Whether rows are still brought in.
@@ -121,12 +140,24 @@ impl Place {
             if ended.building.is_some() {
                 reached.building = Some(Vec::new());
             }
+            if share.is_empty() {
+                self.end(share.id, map);
+            }
         }
     }
 
-    /// Whether a directory with this map has all that it needs to go on from here.
-    pub(crate) fn fits(&self, map: &Map) -> bool {
-        let mut all = self.partitions.keys();
-        all.all(|id| map.share(PartitionId(*id)).is_some())
+    /// Whether a directory with this map, whose logs end at `tail`, has all that it needs to go on from here.
+    pub(crate) fn fits(&self, map: &Map, tail: impl Fn(PartitionId) -> Option<Position>) -> bool {
+        let mut all = self.partitions.iter();
+        let is_there = |(id, reached): (&u16, &Reached)| {
+            let id = PartitionId(*id);
+            let is_ahead = tail(id).is_some_and(|tail| reached.position > tail.0);
+            map.share(id).is_some() && !is_ahead
+        };
+        !self.partitions.is_empty() && all.all(is_there)
     }
+}
+
+fn sum_of(json: &str) -> String {
+    format!("{:016x}", xxh3_64(json.as_bytes()))
 }

@@ -3,7 +3,7 @@
 //! Owns: how they are opened and written. Must not: decide what is found (`plain.rs`).
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use tideline_model::{
 use tideline_store::partition::{DropContext, Entry, Options as StoreOptions, Partitions};
 use tideline_table::{BuiltInTables, Catalog, Table, TableRules, Tables};
 
+use crate::searches::folder_of;
 use crate::{Hits, Options, Searches};
 
 /// The columns of a row, by name.
@@ -31,6 +32,7 @@ pub(super) struct Bed {
     pub(super) tables: Tables,
     pub(super) searches: Searches,
     tasks: TaskTracker,
+    folder: PathBuf,
     /// What the table holds.
     pub(super) rows: BTreeMap<(String, i64), Cells>,
 }
@@ -61,11 +63,21 @@ impl Bed {
         Bed::with(folder, memory_bytes_max, Arc::new(Clock::system()))
     }
 
+    /// One of so many partitions.
+    pub(super) fn of(folder: &Path, partitions: u16) -> Bed {
+        let bytes = Options::default().memory_bytes_max;
+        Bed::made(folder, partitions, bytes, Arc::new(Clock::system()))
+    }
+
     pub(super) fn with(folder: &Path, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
+        Bed::made(folder, 2, memory_bytes_max, clock)
+    }
+
+    fn made(folder: &Path, partitions: u16, memory_bytes_max: usize, clock: Arc<Clock>) -> Bed {
         let catalog = Catalog::default();
         let rules = Arc::new(TableRules::new(Arc::new(NoTables), catalog.clone()));
         let options = StoreOptions {
-            partitions: 2,
+            partitions,
             holds_log: true,
             ..StoreOptions::default()
         };
@@ -83,6 +95,7 @@ impl Bed {
             tables,
             searches,
             tasks,
+            folder: folder.to_owned(),
             rows: BTreeMap::new(),
         }
     }
@@ -160,6 +173,12 @@ impl Bed {
         };
     }
 
+    /// The folder of its index.
+    pub(super) async fn files(&self) -> PathBuf {
+        let index = self.table().await.search_indexes[0].id;
+        folder_of(&self.folder, index)
+    }
+
     pub(super) async fn search(&self, search: Search) -> Hits<Vec<FoundRow>> {
         let table = self.table().await;
         let found = self.searches.search(&table, INDEX, search).await;
@@ -218,7 +237,7 @@ pub(super) fn key_of(row: &FoundRow) -> (String, i64) {
     }
 }
 
-pub(super) fn field(name: &str, kind: FieldType) -> Field {
+pub(crate) fn field(name: &str, kind: FieldType) -> Field {
     Field {
         name: name.to_owned(),
         kind,

@@ -9,3 +9,5 @@ mod pages;
 mod plain;
 mod random;
 mod searches;
+
+pub(crate) use bed::field;

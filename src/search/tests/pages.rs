@@ -35,7 +35,8 @@ async fn a_page_of_large_rows_ends_early_and_the_next_one_goes_on() {
         let Some(next) = page.next else { break };
         asked.token = Some(next);
     }
-    assert_eq!(pages.len(), 2);
+    // 4 MiB and one row more, though more are read at a time.
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [28, 22]);
     assert_eq!(pages.concat(), (0..50).collect::<Vec<_>>());
     // The control: keys alone are one page.
     let keys = bed.search(search(Query::All, None, 50)).await;

@@ -14,6 +14,7 @@ use tideline_model::{Error, FoundRow};
 use super::bed::{Bed, INDEX, search};
 use super::plain::Row;
 use super::random::Random;
+use crate::index::place::Place;
 
 /// The keys that a query finds, by looking; in the order of a sort by one field.
 fn expected(bed: &Bed, query: &Query, sort: &Sort) -> Vec<(String, i64)> {
@@ -204,9 +205,16 @@ async fn a_search_that_does_not_fit_in_is_refused() {
 
 /// How many indexes were made anew since the directory was opened.
 pub(super) fn rebuilds(bed: &Bed) -> u64 {
+    count(bed, "tideline_search_rebuilds_total ")
+}
+
+fn failures(bed: &Bed) -> u64 {
+    count(bed, "tideline_search_failures_total ")
+}
+
+fn count(bed: &Bed, name: &str) -> u64 {
     let text = bed.partitions.metrics().render();
-    let mut lines = text.lines();
-    let count = lines.find_map(|line| line.strip_prefix("tideline_search_rebuilds_total "));
+    let count = text.lines().find_map(|line| line.strip_prefix(name));
     count.unwrap().parse().unwrap()
 }
 
@@ -246,7 +254,16 @@ async fn an_index_that_is_damaged_is_made_anew() {
     let index = bed.table().await.search_indexes[0].id;
     let files = folder.path().join("search").join(index.0.to_string());
     let meta = files.join("meta.json");
-    let damages: [(&dyn Fn(), u64); 6] = [
+    let in_meta = |from: &str, to: &dyn Fn(&str) -> String| {
+        let text = fs::read_to_string(&meta).unwrap();
+        let (before, rest) = text.split_once(from).unwrap();
+        let ends = rest.find([',', '}']).unwrap();
+        let bent = format!("{before}{from}{}{}", to(&rest[..ends]), &rest[ends..]);
+        assert_ne!(text, bent);
+        fs::write(&meta, bent).unwrap();
+    };
+    let history = bed.partitions.history();
+    let damages: [(&dyn Fn(), u64); 9] = [
         // The control.
         (&|| {}, 0),
         (&|| bend(&longest(&files, "pos")), 1),
@@ -256,6 +273,29 @@ async fn an_index_that_is_damaged_is_made_anew() {
             &|| {
                 let commit = fs::read(&meta).unwrap();
                 fs::write(&meta, &commit[..commit.len() / 2]).unwrap();
+            },
+            1,
+        ),
+        (
+            &|| in_meta(r#"\"position\":"#, &|digits| format!("9{digits}")),
+            1,
+        ),
+        (
+            &|| in_meta(r#""max_doc":"#, &|digits| format!("{digits}0")),
+            1,
+        ),
+        (
+            &|| {
+                // Whole, but of a log that was longer.
+                let text = fs::read_to_string(&meta).unwrap();
+                let mut metas: serde_json::Value = serde_json::from_str(&text).unwrap();
+                let payload = metas["payload"].as_str().unwrap();
+                let mut place = Place::read(payload, index, history).unwrap().unwrap();
+                for reached in place.partitions.values_mut() {
+                    reached.position += 1_000;
+                }
+                metas["payload"] = place.payload().into();
+                fs::write(&meta, metas.to_string()).unwrap();
             },
             1,
         ),
@@ -291,6 +331,55 @@ async fn an_index_that_is_damaged_is_made_anew() {
     let bed = Bed::open(folder.path());
     while files.exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_is_ended_under_writes_is_not_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(3);
+    let mut bed = Bed::open(folder.path());
+    bed.create().await;
+    for _ in 0..6 {
+        bed.index().await;
+        write(&mut bed, &mut random, 20).await;
+        let files = bed.files().await;
+        bed.search(search(Query::All, None, 1)).await;
+        write(&mut bed, &mut random, 20).await;
+        let (table, all) = (bed.table().await, search(Query::All, None, 1));
+        let searched = bed.searches.search::<Vec<FoundRow>>(&table, INDEX, all);
+        let ended = bed.tables.delete_search_index(super::bed::TABLE, INDEX);
+        let (searched, ended) = tokio::join!(searched, ended);
+        ended.unwrap();
+        if let Err(error) = searched {
+            assert!(matches!(error, Error::Search(_)), "{error:?}");
+        }
+        while files.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    assert_eq!(failures(&bed), 0);
+    bed.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_goes_on_through_another_number_of_partitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(9);
+    let mut bed = Bed::of(folder.path(), 4);
+    bed.create().await;
+    bed.index().await;
+    for partitions in [1, 4, 2] {
+        write(&mut bed, &mut random, 20).await;
+        compare(&bed, &mut random, 1).await;
+        assert_eq!(rebuilds(&bed), 0, "before {partitions}");
+        let rows = bed.rows.clone();
+        bed.close().await;
+        bed = Bed::of(folder.path(), partitions);
+        bed.rows = rows;
+        compare(&bed, &mut random, 1).await;
+        assert_eq!(rebuilds(&bed), 0, "{partitions} partitions");
     }
     bed.close().await;
 }

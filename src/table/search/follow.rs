@@ -3,7 +3,7 @@
 //! Owns: the two reads. Promises: a row that is read after a change was read is as of that change or a later one, also
 //! where its partition has been split or merged meanwhile. Must not: keep a place; the follower does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tideline_base::ids::{PartitionId, Position};
@@ -137,29 +137,46 @@ impl Tables {
         self.partitions().read_logs(read).await?
     }
 
-    /// Rows as they are now, in any order: what is selected of each, by its own.
+    /// Rows as they are now, in any order, with their bytes: what is selected of each, by its own. Those of more keys
+    /// than make so many bytes are left out; the first key's is there.
     pub async fn rows_now<Rows: RowSink>(
         &self,
         table: &Arc<Table>,
         keys: impl IntoIterator<Item = Vec<KeyValue>>,
         selection: &Selection,
+        bytes_max: usize,
     ) -> Result<Vec<RowNow<Rows>>, Error> {
-        let mut by_partition: BTreeMap<PartitionId, Vec<Vec<KeyValue>>> = BTreeMap::new();
+        let mut by_partition: Vec<(PartitionId, Vec<Vec<KeyValue>>)> = Vec::new();
         for key in keys {
             let partition = self.place(table, &key);
-            by_partition.entry(partition).or_default().push(key);
+            match by_partition.iter_mut().find(|(id, _)| *id == partition) {
+                Some((_, keys)) => keys.push(key),
+                None => by_partition.push((partition, vec![key])),
+            }
         }
-        let mut rows = Vec::new();
+        let (mut rows, mut bytes) = (Vec::new(), 0);
         for (partition, keys) in by_partition {
             for keys in keys.chunks(ROWS_AT_ONCE) {
-                let (keys, table) = (keys.to_vec(), Arc::clone(table));
+                if bytes >= bytes_max {
+                    return Ok(rows);
+                }
+                let (keys, table, left) = (keys.to_vec(), Arc::clone(table), bytes_max - bytes);
                 let (selection, now) = (selection.clone(), self.now_ms());
                 let read = move |view: &View, asking: &Asking<'_>| {
-                    let row =
-                        |key: &Vec<KeyValue>| now_of(&table, view, key, (&selection, now), asking);
-                    keys.iter().map(row).collect::<Result<Vec<_>, _>>()
+                    let (mut some, mut taken) = (Vec::new(), 0);
+                    for key in &keys {
+                        let row = now_of(&table, view, key, (&selection, now), asking)?;
+                        taken += row.bytes;
+                        some.push(row);
+                        if taken >= left {
+                            break;
+                        }
+                    }
+                    Ok((some, taken))
                 };
-                rows.extend(self.read_rows(partition, &self.effort(), read).await?);
+                let (some, taken) = self.read_rows(partition, &self.effort(), read).await?;
+                rows.extend(some);
+                bytes += taken;
             }
         }
         Ok(rows)
