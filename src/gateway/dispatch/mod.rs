@@ -23,6 +23,7 @@ use audit::Noted;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
+use super::credentials::Credential;
 use super::live::Live;
 use tideline_base::{faults, trace::TraceParent};
 use tideline_model::access::{Asker, Claim, Right, Rights};
@@ -49,6 +50,8 @@ pub(super) struct Caller {
     pub(super) trace: Option<TraceParent>,
     /// From where it calls, where that is asked for.
     pub(super) address: Option<IpAddr>,
+    /// What it has shown, if it has no session.
+    pub(super) shown: Option<Box<Credential>>,
     /// Its session, of one that has shown a credential.
     pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
@@ -221,6 +224,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(server::session::open(shared, caller, open)),
         Request::SessionRenew(renew) => server::session::renew(shared, caller, &renew),
+        Request::SessionTicket(Nothing {}) => server::session::ticket(shared, caller),
         Request::SessionList(list) => server::seen::list(shared, caller, list),
         Request::SessionGet(get) => server::seen::get(shared, caller, get),
         Request::SessionClose(close) => server::session::close(shared, caller, &close),

@@ -292,10 +292,12 @@ pub(in super::super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// The answer of HTTP to a request that is refused as a whole.
 pub(in super::super) fn refusal(failure: &Failure) -> Answer {
     let status = match failure.reason {
-        Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Reason::Forbidden => StatusCode::FORBIDDEN,
-        Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+        // Those of JSON-RPC itself are no statuses: the request is wrong.
+        reason => u16::try_from(reason.code())
+            .ok()
+            .and_then(|code| StatusCode::from_u16(code).ok())
+            .unwrap_or(StatusCode::BAD_REQUEST),
     };
     let dialect: &dyn Dialect = &JSON;
     let body = dialect.encode(&Id::Null, Err(failure));

@@ -1,4 +1,5 @@
-//! One WebSocket connection, in one task: frames in, calls, answers and pushes out.
+//! One WebSocket connection, in one task: frames in, calls, answers and pushes out. Or one response of HTTP, with pushes
+//! only.
 //!
 //! Owns: the turn of a connection (finish, receive, follow, write), and its limits. Promises: calls begin in
 //! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
@@ -8,6 +9,7 @@ mod answer;
 mod appends;
 pub(super) mod batch;
 pub(super) mod centrifuge;
+pub(super) mod events;
 #[cfg(feature = "faults")]
 pub(super) mod fuzz;
 mod goodbye;
@@ -52,6 +54,7 @@ use subscriptions::Subscriptions;
 use subscriptions::streams::Streams;
 use tideline_base::bounds::Share;
 use tideline_base::metrics::Held;
+use tideline_model::access::Asker;
 use tideline_timelines::feed::Pace;
 use tideline_timelines::reshape::Inside;
 use tideline_wire::centrifuge::Disconnect;
@@ -179,6 +182,7 @@ impl Session {
             form,
             mut entered,
             emulated,
+            streaming,
         } = upgraded;
         let guards = std::mem::take(&mut entered.guards);
         let seat = Arc::clone(&entered.seat);
@@ -201,10 +205,16 @@ impl Session {
             }
             (_, _, None) => unasked = Some(unasked_for(&shared, &mut caller, peer)),
         }
+        if let Some(user) = streaming.as_ref().and_then(|asked| asked.user.as_deref()) {
+            caller.asker = Asker::believed(user);
+        }
         subscriptions.name(caller.who());
         let mut session = Box::new(Session {
             socket,
-            reader: Reader::new(&read, bytes_max, shared.inbound.share(None)),
+            reader: match streaming {
+                Some(_) => Reader::deaf(shared.inbound.share(None)),
+                None => Reader::new(&read, bytes_max, shared.inbound.share(None)),
+            },
             form,
             caller,
             login,
@@ -212,7 +222,10 @@ impl Session {
             pulse: Pulse::default(),
             decided: None,
             jobs: Jobs::new(shared.inbound.share(None)),
-            outbox: Outbox::new(form.dialect.frames()),
+            outbox: match streaming {
+                Some(_) => Outbox::response(),
+                None => Outbox::new(form.dialect.frames()),
+            },
             subscriptions,
             streams: Streams::new(Arc::clone(&shared.metrics)),
             centrifuge,
@@ -235,6 +248,9 @@ impl Session {
             shared,
         });
         session.is_of_caller();
+        if let Some(streaming) = streaming {
+            session.stream(*streaming);
+        }
         session.arm(now);
         session
     }
@@ -296,6 +312,9 @@ impl Session {
             if self.login.as_ref().is_some_and(|login| login.has_left()) {
                 return Err(End::Close(Close::Unauthenticated));
             }
+            if self.has_streamed() {
+                return Err(End::Goodbye(None));
+            }
         }
         // Without room the steps above were skipped, and nothing would wake them for the room that has come.
         Ok(moved || had_room != self.outbox.has_room())
@@ -306,13 +325,13 @@ impl Session {
         if self.draining == Draining::Finishing && self.jobs.is_idle() {
             self.draining = Draining::Announced;
             let wait = RECONNECT_MIN_MS + random() % RECONNECT_SPREAD_MS;
-            self.outbox.push(draining(wait, self.form()));
+            self.tell(draining(wait, self.form()));
         }
     }
 
     /// Looks at the mailbox, and lets subscriptions put what they have into the outbox.
     fn poll_follow(&mut self, context: &mut Context<'_>) -> bool {
-        if self.draining != Draining::No {
+        if self.draining != Draining::No || self.subscriptions.is_over() {
             return false;
         }
         let now_ms = self.shared.clock.now_ms();

@@ -80,6 +80,8 @@ pub(in super::super) fn begin(
     })))
 }
 
+/// Timelines of which one event tells: its ID grows by as many.
+const EVENT_PLACES_MAX: usize = 8;
 /// Conversations that are followed together.
 const CONVERSATIONS_MAX: usize = 10_000;
 
@@ -134,6 +136,9 @@ impl Subscriptions {
             // Nothing of it was sent; the client has to subscribe anew.
             let inbox = Timelines::inbox_of(conversations.asked.asker.user());
             self.end_conversations(&conversations);
+            if let Some(events) = &mut self.events {
+                events.ended(&inbox, Ended::Unavailable, outbox);
+            }
             outbox.push(encode_push::ended(&inbox, "", Ended::Unavailable, form));
             return;
         };
@@ -165,12 +170,11 @@ impl Subscriptions {
         }
         for timeline in &removed {
             if let Some(epoch) = self.unfollow(timeline) {
-                outbox.push(encode_push::ended(
-                    timeline,
-                    &epoch,
-                    Ended::NotAMember,
-                    form,
-                ));
+                let why = Ended::NotAMember;
+                if let Some(events) = &mut self.events {
+                    events.ended(timeline, why, outbox);
+                }
+                outbox.push(encode_push::ended(timeline, &epoch, why, form));
             }
         }
         // Their subscriptions end by themselves, as those of all timelines do that the user may read no more.
@@ -191,6 +195,10 @@ impl Subscriptions {
                 asked,
                 wanted: wanted.into_iter(),
                 is_quiet: true,
+                shown_max: match self.events {
+                    Some(_) => EVENT_PLACES_MAX,
+                    None => usize::MAX,
+                },
             }));
         }
         self.conversations = Some(conversations);

@@ -23,6 +23,7 @@ use futures_util::future::BoxFuture;
 use super::super::form::Form;
 use super::super::outbox::Outbox;
 use super::super::{Shared, encode_push};
+use super::events::EventStream;
 use super::jobs::Done;
 use conversations::Conversations;
 use deltas::Deltas;
@@ -53,6 +54,8 @@ pub(super) struct Subscriptions {
     pub(super) asker: Arc<Asker>,
     /// What has ended; `None` = nobody asks.
     pub(super) gone: Option<Vec<(Arc<str>, push::Ended)>>,
+    /// What makes events of pushes; `None` = they go out as messages of a WebSocket.
+    pub(super) events: Option<Box<EventStream>>,
     /// Of the timelines that all connections follow.
     pub(super) share: Share,
     metrics: Arc<Metrics>,
@@ -71,6 +74,7 @@ impl Subscriptions {
             doubted: VecDeque::new(),
             asker: Arc::default(),
             gone: None,
+            events: None,
             share,
             metrics,
         }
@@ -224,7 +228,7 @@ impl Subscriptions {
         now_ms: u64,
         may_fetch: bool,
     ) -> Option<BoxFuture<'static, Done>> {
-        while outbox.has_room() {
+        while outbox.has_room() && !self.is_over() {
             let place = self.turn.pop_front()?;
             let Some(slot) = self.slots.get_mut(place) else {
                 continue;
@@ -248,7 +252,13 @@ impl Subscriptions {
             match live.subscription.look() {
                 Next::CaughtUp => (live.caught_up_ms, live.has_caught_up) = (now_ms, true),
                 Next::Fresh(fresh) => {
-                    outbox.push(slot.deltas.frame(&slot.name, &fresh, form));
+                    let frame = slot.deltas.frame(&slot.name, &fresh, form);
+                    if let Some(events) = &mut self.events {
+                        let change = live.subscription.cursor().change;
+                        let place = (&*fresh.epoch, fresh.last(), change);
+                        events.moved(&slot.name, place, outbox);
+                    }
+                    outbox.push(frame);
                     let delivered = &self.metrics.feed.deliveries;
                     delivered.increment(fresh.messages.len() as u64);
                     live.subscription.sent(&fresh);
@@ -298,8 +308,12 @@ impl Subscriptions {
                 let messages = &page.changed.messages;
                 deliveries.increment(messages.len() as u64);
                 live.delivered(messages.last().map(|message| message.timestamp));
+                let epoch = &*page.changed.head.epoch;
                 for frame in frames.iter() {
-                    outbox.push(frame.clone());
+                    if let Some(events) = &mut self.events {
+                        events.moved(&name, (epoch, frame.sequence, frame.change), outbox);
+                    }
+                    outbox.push(frame.push.clone());
                 }
                 self.mark(at.slot);
             }
@@ -318,8 +332,11 @@ impl Subscriptions {
             other => other,
         };
         let name = Arc::clone(&slot.name);
-        let epoch = slot.epoch().unwrap_or_default();
-        outbox.push(encode_push::ended(&name, epoch, why, form));
+        let epoch = slot.epoch().unwrap_or_default().to_owned();
+        if let Some(events) = &mut self.events {
+            events.ended(&name, why, outbox);
+        }
+        outbox.push(encode_push::ended(&name, &epoch, why, form));
         self.remove(at.slot);
         if let Some(gone) = &mut self.gone {
             gone.push((name, why));

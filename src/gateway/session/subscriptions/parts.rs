@@ -51,6 +51,8 @@ pub(in super::super) struct Rest {
     pub(in super::super) wanted: std::vec::IntoIter<Wanted>,
     /// The client does not hear of those where nothing is new.
     pub(in super::super) is_quiet: bool,
+    /// Of so many the client hears in one frame.
+    pub(in super::super) shown_max: usize,
 }
 
 /// One of them: its place, or why it is refused.
@@ -91,8 +93,10 @@ impl Rest {
         let bytes_max = page_bytes(&self.shared.options.limits);
         let mut bytes = bytes_max;
         let mut parts = Vec::new();
+        let mut shown = 0;
         while bytes > PART_BYTES
             && parts.len() < PARTS_MAX
+            && shown < self.shown_max
             && let Some(wanted) = self.wanted.next()
         {
             let room = Room {
@@ -101,6 +105,7 @@ impl Rest {
             };
             let part = self.part(wanted, room).await;
             bytes = bytes.saturating_sub(part.bytes());
+            shown += usize::from(part.shown.is_some());
             let is_cut = part.is_cut();
             parts.push(part);
             if is_cut {
