@@ -21,9 +21,9 @@ use super::methods::{Reply, Request};
 use super::params::page_default;
 use super::people::position;
 use super::push::Push;
-use super::query;
 use super::reasons::Reason;
 use super::timelines::sync::{Start, Subscribe};
+use tideline_base::decode::{self, query};
 use tideline_model::timelines::Lane;
 
 /// The dialect of server-sent events.
@@ -152,7 +152,7 @@ fn set(
     starts: &BTreeMap<String, Start>,
     limits: &Limits,
 ) -> Result<position::Set, Failure> {
-    let positions = serde_json::to_value(starts).and_then(serde_json::from_value);
+    let positions = serde_json::to_value(starts).and_then(decode::from);
     let mut set = position::Set {
         device,
         positions: positions
@@ -354,7 +354,7 @@ fn boolean(name: &str, text: &str) -> Result<bool, Failure> {
 /// One of a few words.
 fn word<'t, T: serde::Deserialize<'t>>(name: &str, text: &'t str) -> Result<T, Failure> {
     let from: StrDeserializer<'t, Unknown> = text.into_deserializer();
-    T::deserialize(from).map_err(|unknown| Failure::invalid(name, unknown.to_string()))
+    decode::from(from).map_err(|unknown| Failure::invalid(name, unknown.to_string()))
 }
 
 impl Asked {

@@ -27,7 +27,6 @@ pub mod otlp;
 mod params;
 pub mod people;
 pub mod push;
-pub mod query;
 mod reasons;
 pub mod schema;
 pub mod server;

@@ -250,7 +250,7 @@ def test_who_may_not_read_gets_nothing(guard, name):
         assert stream.next() is None
     with Stream(server, f"timeline={name}&ticket={second}") as stream:
         assert stream.status == 401
-    key = server.key("create", "back-end", "--allow", f"{name}=read", "--act-as", "*")
+    key = server.call(server.admin, "key.create", name="back-end", rights=[{"on": name, "allow": ["read"]}], act_as=["*"])["key"]
     ticket = server.call(key, "session.ticket", acting="eve")["ticket"]
     with Stream(server, f"timeline={name}&after=0&ticket={ticket}") as stream:
         stream.next()

@@ -292,9 +292,9 @@ def in_one_batch(client, calls):
 LATER = ["read.set"]
 # What no two runs have in common.
 VARYING = re.compile(
-    r'"(timestamp|created_at|updated_at|edited_at|joined_at|committed_at|last_at|lag_ms|behind|issued_before_now)": \d+'
+    r'"(timestamp|created_at|updated_at|edited_at|joined_at|expires_at|committed_at|last_at|lag_ms|behind|issued_before_now)": \d+'
     r'|"version": \d{13}'  # of a row's column: a time
-    r'|"(epoch|message_id|id|key|session|position|next)": "[^"]*"'
+    r'|"(epoch|message_id|id|key|session|ticket|position|next)": "[^"]*"'
 )
 
 

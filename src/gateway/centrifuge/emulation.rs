@@ -35,8 +35,8 @@ use super::super::http::respond::{Answer, Content, busy, limited, not_allowed, n
 use super::super::session;
 use super::super::session::centrifuge::NODE;
 use tideline_base::bounds::Share;
+use tideline_base::decode::query;
 use tideline_wire::centrifuge::{Closing, EmulationRequest, Encoding, Push, Reply};
-use tideline_wire::query;
 
 /// A frame of a client, and its share of the bound of all connections until the session has taken it.
 type Posted = (Bytes, Share);

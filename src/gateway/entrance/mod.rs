@@ -129,6 +129,7 @@ pub(super) async fn enter(
 }
 
 /// What is known of a client that has shown this, which counts as a connection of its caller.
+#[allow(clippy::result_large_err)] // an answer, once for a request
 pub(super) fn enter_as(
     credential: Option<Credential>,
     address: IpAddr,

@@ -11,8 +11,8 @@ use super::super::entrance::address::{Network, Proxies};
 use super::origin::Allowed;
 use super::request_id::request_of;
 use super::respond::items;
+use tideline_base::decode::query;
 use tideline_base::faults::Decoder;
-use tideline_wire::query;
 
 pub(crate) const TARGETS: &[Decoder] = &[("http_head", head)];
 

@@ -19,11 +19,13 @@ use tokio::io::{AsyncRead as _, ReadBuf};
 use super::super::entrance::door;
 use super::super::http::respond::head;
 use super::super::outbox::Outbox;
+use super::inbound::Reader;
 use super::subscriptions::parts::Part;
 use super::subscriptions::{conversations, opening};
 use super::{End, RECONNECT_MIN_MS, Session, random};
 use tideline_base::faults;
 use tideline_base::metrics::Held;
+use tideline_model::access::Asker;
 use tideline_wire::events::{Asked, COMMENT, ID_BYTES_MAX, id, retry};
 use tideline_wire::jsonrpc::JSON;
 use tideline_wire::timelines::sync::{Start, SubscribedOne};
@@ -208,10 +210,16 @@ impl Session {
         let Session {
             shared,
             caller,
+            reader,
             subscriptions,
             outbox,
             ..
         } = self;
+        *outbox = Outbox::response();
+        *reader = Reader::deaf(shared.inbound.share(None));
+        if let Some(user) = &streaming.user {
+            caller.asker = Asker::believed(user.as_str());
+        }
         caller.integers = streaming.asked.integers;
         caller.device.clone_from(&streaming.asked.subscribe.device);
         if let Some(live) = &caller.live {

@@ -1,5 +1,4 @@
-//! One WebSocket connection, in one task: frames in, calls, answers and pushes out. Or one response of HTTP, with pushes
-//! only.
+//! One WebSocket connection, in one task: frames in, calls, answers and pushes out; or one response with pushes alone.
 //!
 //! Owns: the turn of a connection (finish, receive, follow, write), and its limits. Promises: calls begin in
 //! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
@@ -54,7 +53,6 @@ use subscriptions::Subscriptions;
 use subscriptions::streams::Streams;
 use tideline_base::bounds::Share;
 use tideline_base::metrics::Held;
-use tideline_model::access::Asker;
 use tideline_timelines::feed::Pace;
 use tideline_timelines::reshape::Inside;
 use tideline_wire::centrifuge::Disconnect;
@@ -205,16 +203,10 @@ impl Session {
             }
             (_, _, None) => unasked = Some(unasked_for(&shared, &mut caller, peer)),
         }
-        if let Some(user) = streaming.as_ref().and_then(|asked| asked.user.as_deref()) {
-            caller.asker = Asker::believed(user);
-        }
         subscriptions.name(caller.who());
         let mut session = Box::new(Session {
             socket,
-            reader: match streaming {
-                Some(_) => Reader::deaf(shared.inbound.share(None)),
-                None => Reader::new(&read, bytes_max, shared.inbound.share(None)),
-            },
+            reader: Reader::new(&read, bytes_max, shared.inbound.share(None)),
             form,
             caller,
             login,
@@ -222,10 +214,7 @@ impl Session {
             pulse: Pulse::default(),
             decided: None,
             jobs: Jobs::new(shared.inbound.share(None)),
-            outbox: match streaming {
-                Some(_) => Outbox::response(),
-                None => Outbox::new(form.dialect.frames()),
-            },
+            outbox: Outbox::new(form.dialect.frames()),
             subscriptions,
             streams: Streams::new(Arc::clone(&shared.metrics)),
             centrifuge,
@@ -247,10 +236,10 @@ impl Session {
             _counted: (shared.metrics.gateway.connections.hold(1), guard),
             shared,
         });
-        session.is_of_caller();
         if let Some(streaming) = streaming {
             session.stream(*streaming);
         }
+        session.is_of_caller();
         session.arm(now);
         session
     }

@@ -19,7 +19,6 @@ use crate::dispatch::shape::page_bytes;
 use crate::dispatch::subscribe::{Asked, REWIND};
 use crate::dispatch::wait::too_many;
 use crate::dispatch::{Caller, Outcome};
-use crate::encode_push;
 use crate::form::Form;
 use crate::outbox::Outbox;
 use tideline_timelines::feed::Watch;
@@ -136,10 +135,7 @@ impl Subscriptions {
             // Nothing of it was sent; the client has to subscribe anew.
             let inbox = Timelines::inbox_of(conversations.asked.asker.user());
             self.end_conversations(&conversations);
-            if let Some(events) = &mut self.events {
-                events.ended(&inbox, Ended::Unavailable, outbox);
-            }
-            outbox.push(encode_push::ended(&inbox, "", Ended::Unavailable, form));
+            self.say_ended((&inbox, ""), Ended::Unavailable, outbox, form);
             return;
         };
         let OwnSide {
@@ -170,11 +166,7 @@ impl Subscriptions {
         }
         for timeline in &removed {
             if let Some(epoch) = self.unfollow(timeline) {
-                let why = Ended::NotAMember;
-                if let Some(events) = &mut self.events {
-                    events.ended(timeline, why, outbox);
-                }
-                outbox.push(encode_push::ended(timeline, &epoch, why, form));
+                self.say_ended((timeline, &epoch), Ended::NotAMember, outbox, form);
             }
         }
         // Their subscriptions end by themselves, as those of all timelines do that the user may read no more.

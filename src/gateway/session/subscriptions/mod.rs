@@ -333,14 +333,25 @@ impl Subscriptions {
         };
         let name = Arc::clone(&slot.name);
         let epoch = slot.epoch().unwrap_or_default().to_owned();
-        if let Some(events) = &mut self.events {
-            events.ended(&name, why, outbox);
-        }
-        outbox.push(encode_push::ended(&name, &epoch, why, form));
+        self.say_ended((&name, &epoch), why, outbox, form);
         self.remove(at.slot);
         if let Some(gone) = &mut self.gone {
             gone.push((name, why));
         }
+    }
+
+    /// Nothing of a timeline follows.
+    fn say_ended(
+        &mut self,
+        (timeline, epoch): (&str, &str),
+        why: Ended,
+        outbox: &mut Outbox,
+        form: Form,
+    ) {
+        if let Some(events) = &mut self.events {
+            events.ended(timeline, why, outbox);
+        }
+        outbox.push(encode_push::ended(timeline, epoch, why, form));
     }
 
     pub(super) fn get(&mut self, at: Opening) -> Option<&mut Slot> {

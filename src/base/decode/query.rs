@@ -12,7 +12,7 @@ pub fn value(query: &str, name: &str) -> Option<String> {
 }
 
 /// All names with their values, in order. A value that is no text is `None`, as is that of a name alone.
-pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (&str, Option<String>)> {
+pub fn pairs(query: &str) -> impl Iterator<Item = (&str, Option<String>)> {
     let all = query.split('&').filter(|pair| !pair.is_empty());
     all.map(|pair| match pair.split_once('=') {
         Some((name, value)) => (name, decoded(value)),
@@ -39,7 +39,7 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// Appends a value.
-pub(crate) fn encode(out: &mut String, value: &str) {
+pub fn encode(out: &mut String, value: &str) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for byte in value.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte) {
