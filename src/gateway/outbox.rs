@@ -1,8 +1,9 @@
 //! What waits to be written on one connection, and its way into the socket.
 //!
-//! Owns: the queue of frames, and their headers; a response of HTTP has none. Promises: a payload that many connections get is written from where it
-//! is, without a copy; a frame that has begun goes out whole before anything else; long messages are several frames, so
-//! that a ping need not wait for all of one. Must not: know what a message says, or read the socket.
+//! Owns: the queue of frames, and their headers; a response of HTTP has none. Promises: a payload that many connections
+//! get is written from where it is, without a copy; a frame that has begun goes out whole before anything else; long
+//! messages are several frames, so that a ping need not wait for all of one. Must not: know what a message says, or
+//! read the socket.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -143,8 +144,8 @@ impl Outbox {
     }
 
     /// Adds a ping or a pong, behind those that wait and in front of all else that has not begun to go out. If too many
-    /// of its kind wait, the oldest is dropped: a client that sends pings and reads nothing piles up nothing. A response
-    /// has none.
+    /// of its kind wait, the oldest is dropped: a client that sends pings and reads nothing piles up nothing. A
+    /// response has none.
     pub(super) fn control(&mut self, kind: Control, payload: Bytes) {
         if self.data.is_none() {
             return;

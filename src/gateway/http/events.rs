@@ -1,4 +1,4 @@
-//! `GET /v1/events`: a subscription as server-sent events, for browsers, curl and whatever reads a response line by line.
+//! `GET /v1/events`: a subscription as server-sent events, for browsers, curl and whatever reads a response by lines.
 //!
 //! Owns: the way from a request to the session that takes its connection over. Promises: a caller without a good
 //! credential or ticket gets no session; what the address says is checked before anything is done; a device's positions
