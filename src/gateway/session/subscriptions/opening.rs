@@ -150,6 +150,8 @@ pub(in super::super) fn follow(
         create: request.create,
         with: request.with.iter().copied().collect(),
     };
+    let count = request.timelines.as_ref().map_or(0, BTreeMap::len);
+    subscriptions.slots.expect(count);
     let rest = rest(shared, subscriptions, asked, request.timelines);
     subscriptions.rests.push_back(rest);
 }

@@ -84,10 +84,10 @@ impl EventStream {
         for (name, value) in set {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        outbox.push(head(StatusCode::OK, &headers));
-        outbox.push(retry(
-            RETRY_MIN_MS + super::super::random() % RETRY_SPREAD_MS,
-        ));
+        let wait_ms = RETRY_MIN_MS + super::super::random() % RETRY_SPREAD_MS;
+        // One frame, as each stream keeps room for as many as it had at once.
+        let begin = [head(StatusCode::OK, &headers), retry(wait_ms)];
+        outbox.push(begin.concat().into());
     }
 
     /// The answer to a request of which nothing is followed.
