@@ -202,6 +202,22 @@ def test_an_end_is_told_and_not_gone_on_with(server, client, name):
         assert texts(stream.next().data["timelines"][name]["messages"]) == ["new"]
 
 
+def test_what_is_to_be_subscribed_again_ends_its_stream(server, name):
+    for at in "ab":
+        append(server, f"{name}/{at}", "one")
+    query = f"timeline={name}/a&after=1&epoch=0b7cQ1p5&timeline={name}/b&after=0"
+    with Stream(server, query) as stream:
+        begun = stream.next()
+        assert begun.data["timelines"][f"{name}/a"]["state"] == "epoch_changed" and begun.retry == 10
+        assert texts(begun.data["timelines"][f"{name}/b"]["messages"]) == ["one"]
+        assert stream.next() is None
+    with Stream(server, query, begun.id) as stream:
+        again = stream.next().data["timelines"]
+        assert texts(again[f"{name}/a"]["messages"]) == ["one"] and again[f"{name}/b"]["messages"] == []
+        append(server, f"{name}/a", "two")
+        assert texts(stream.wait("message").data["messages"]) == ["two"]
+
+
 def test_a_silent_stream_lives_and_the_end_of_the_server_is_told(own):
     server = own(config="heartbeat_ms = 100\n")
     with Stream(server, "timeline=a&create=true") as stream:

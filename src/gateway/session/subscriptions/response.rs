@@ -2,7 +2,8 @@
 //!
 //! Owns: its head, the IDs of events, and when it is over. Promises: the head says whether what was asked for is
 //! followed at all; the ID in an event is of the place behind it, so that a client that comes back with it misses
-//! nothing and gets nothing twice; what can't be followed again is not in an ID. Must not: decide what is pushed.
+//! nothing and gets nothing twice; what can't be followed again is not in an ID, and what is to be subscribed again ends
+//! the stream. Must not: decide what is pushed.
 
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ pub(in super::super) struct EventStream {
     _counted: Held,
 }
 
-/// A client of a stream that ends because its IDs are full comes back at once.
+/// A client whose stream ends, but that can go on with its ID, comes back at once.
 const AT_ONCE_MS: u64 = 10;
 /// A client whose stream broke comes back after this at least ...
 const RETRY_MIN_MS: u64 = 500;
@@ -132,16 +133,19 @@ impl EventStream {
         }
         self.begin(outbox);
         for part in parts {
-            let is_gone = |reason: &Reason| !reason.retry();
             match (&part.shown, &part.subscription) {
-                (Some(SubscribedOne::Refused { reason }), _) if is_gone(reason) => {
+                (Some(SubscribedOne::Refused { reason }), _) if !reason.retry() => {
                     self.drop_place(&part.timeline);
                 }
+                (Some(SubscribedOne::Refused { .. }), _) => self.finish(None, outbox),
                 (Some(SubscribedOne::Subscribed(shown)), None) => match &*shown.epoch {
                     // There is nothing now, and coming back must not make it.
                     "" => self.drop_place(&part.timeline),
                     // It starts over with the history that there is now.
-                    epoch => self.place(&part.timeline, epoch, 0, 0),
+                    epoch => {
+                        self.place(&part.timeline, epoch, 0, 0);
+                        self.finish(Some(AT_ONCE_MS), outbox);
+                    }
                 },
                 (Some(SubscribedOne::Subscribed(_)), Some(subscription)) => {
                     let at = subscription.cursor();
@@ -171,10 +175,21 @@ impl EventStream {
     /// What comes next in the outbox ends a timeline.
     pub(in super::super) fn ended(&mut self, timeline: &str, why: Ended, outbox: &mut Outbox) {
         self.begin(outbox);
-        if !why.resubscribe() {
-            self.drop_place(timeline);
+        match why {
+            Ended::Unavailable => self.finish(None, outbox),
+            why if why.resubscribe() => self.finish(Some(AT_ONCE_MS), outbox),
+            _ => self.drop_place(timeline),
         }
         self.say_place(outbox);
+    }
+
+    /// The stream ends behind the next event: only a client that comes back gets all that it follows. Without a time it
+    /// waits as long as the head said.
+    fn finish(&mut self, retry_ms: Option<u64>, outbox: &mut Outbox) {
+        let is_first = !std::mem::replace(&mut self.is_over, true);
+        if let Some(wait_ms) = retry_ms.filter(|_| is_first) {
+            outbox.push(retry(wait_ms));
+        }
     }
 
     fn place(&mut self, timeline: &str, epoch: &str, sequence: u64, change: u64) {
@@ -203,9 +218,8 @@ impl EventStream {
             return;
         }
         let id = id(self.places.iter().map(|(name, start)| (name, start)));
-        if self.is_of_all && id.len() > ID_BYTES_MAX && !self.is_over {
-            self.is_over = true;
-            outbox.push(retry(AT_ONCE_MS));
+        if self.is_of_all && id.len() > ID_BYTES_MAX {
+            self.finish(Some(AT_ONCE_MS), outbox);
         }
         outbox.push(Bytes::from(format!("id: {id}\n")));
     }
