@@ -334,6 +334,22 @@ def test_all_conversations_of_a_device(server, user):
     assert set(had.values()) == {1}
 
 
+def test_a_conversation_with_nothing_to_tell_is_gone_on_with(server, user):
+    rooms = [f"{user}/{at}" for at in "ab"]
+    query = "conversations=true&device=phone"
+    call(server, "timeline.create", timeline=rooms[0], members=[{"user": user}])
+    until(lambda: call(server, "conversation.count", user=user)["conversations"] == 1)
+    with Stream(server, query, tideline_user=user) as stream:
+        assert rooms[0] in stream.wait("subscribed").id
+        call(server, "timeline.create", timeline=rooms[1], members=[{"user": user}])
+        while rooms[1] not in stream.id:
+            stream.wait("subscribed")
+    append(server, rooms[1], *map(str, range(25)))
+    with Stream(server, query, stream.id, tideline_user=user) as stream:
+        event = stream.wait("subscribed")
+        assert texts(event.data["timelines"][rooms[1]]["messages"]) == [str(at) for at in range(25)]
+
+
 def follow(server, name, want, rounds):
     """Reads with cuts of the line until `want` messages are there; what came, and how often it came back."""
     had, last, streams = [], None, 0

@@ -64,7 +64,8 @@ impl Subscriptions {
         if !goes_on {
             return opened;
         }
-        if !many.more || !many.timelines.is_empty() {
+        // A stream has said an ID, which may be of timelines that have nothing to tell.
+        if self.events.is_some() || !many.more || !many.timelines.is_empty() {
             outbox.push(form.push(&Push::Subscribed(many)));
         }
         opened

@@ -69,6 +69,8 @@ pub(in super::super) struct Part {
     pub(in super::super) timeline: String,
     /// `None` = there is nothing to tell.
     pub(in super::super) shown: Option<SubscribedOne>,
+    /// No position was said or stored where it begins.
+    pub(in super::super) is_new: bool,
     /// `None` = it was refused before it had a place.
     pub(in super::super) at: Option<Opening>,
     pub(in super::super) subscription: Option<Subscription>,
@@ -120,6 +122,7 @@ impl Rest {
         let mut part = Part {
             timeline,
             shown: None,
+            is_new: false,
             at: None,
             subscription: None,
         };
@@ -131,6 +134,7 @@ impl Rest {
             }
         };
         part.at = Some(at);
+        part.is_new = start.after.is_none();
         if self.is_quiet {
             watch = match quietly(&self.shared, &self.asked, &start, watch).await {
                 Ok(subscription) => {

@@ -147,16 +147,15 @@ impl EventStream {
                         self.finish(Some(AT_ONCE_MS), outbox);
                     }
                 },
-                (Some(SubscribedOne::Subscribed(_)), Some(subscription)) => {
+                // The client learns the place also where there is nothing to tell: what comes is missed from there on.
+                (shown, Some(subscription)) if shown.is_some() || part.is_new => {
                     let at = subscription.cursor();
                     self.place(&part.timeline, &at.epoch, at.sequence, at.change);
                 }
                 _ => {}
             }
         }
-        if parts.iter().any(|part| part.shown.is_some()) {
-            self.say_place(outbox);
-        }
+        self.say_place(outbox);
         true
     }
 
