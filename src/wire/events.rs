@@ -84,7 +84,9 @@ pub static COMMENT: &[u8] = b":\n\n";
 pub struct Asked {
     /// What it follows: `timelines`, or all conversations.
     pub subscribe: Subscribe,
-    /// Of all conversations, what the device has stored. It is set first.
+    /// Of all conversations, where the client is in those that it was told of: before what its device has stored.
+    pub places: BTreeMap<String, Start>,
+    /// The same of an ID that has no room for more: to be stored as the device's.
     pub stored: Option<position::Set>,
     /// How large integers come.
     pub integers: Integers,
@@ -119,14 +121,18 @@ pub fn read(query: &str, last: Option<&str>, limits: &Limits) -> Result<Option<A
     }
     let starts: BTreeMap<String, Start> = asked.starts.into_iter().collect();
     let mut subscribe = asked.subscribe;
-    let mut stored = None;
+    let (mut places, mut stored) = (BTreeMap::new(), None);
     if subscribe.conversations == Some(true) {
         let Some(device) = subscribe.device.clone() else {
             let why = "name the device, whose positions the stream goes on from";
             return Err(Failure::invalid("device", why));
         };
         if !starts.is_empty() {
-            stored = Some(set(device, &starts, limits)?);
+            let set = set(device, &starts, limits)?;
+            match id(starts.iter()).len() > ID_BYTES_MAX {
+                true => stored = Some(set),
+                false => places = starts,
+            }
         }
     } else if subscribe.conversations.is_none() {
         let bytes = id(starts.iter()).len() + starts.len() * PLACE_BYTES;
@@ -140,6 +146,7 @@ pub fn read(query: &str, last: Option<&str>, limits: &Limits) -> Result<Option<A
     subscribe.check(limits)?;
     Ok(Some(Asked {
         subscribe,
+        places,
         stored,
         integers: asked.integers,
         ticket: asked.ticket,
@@ -421,12 +428,20 @@ mod tests {
         let fresh = asked(url, None).unwrap().unwrap();
         assert!(fresh.subscribe.timelines.is_none() && fresh.stored.is_none());
         let behind = asked(url, Some("timeline=a&epoch=E1&after=7&changes_after=2"));
-        let stored = behind.unwrap().unwrap().stored.unwrap();
-        let place = stored.positions.get(0).unwrap();
+        let behind = behind.unwrap().unwrap();
+        assert_eq!(behind.places, [("a".to_owned(), start("E1", 7))].into());
+        assert!(behind.stored.is_none() && behind.subscribe.timelines.is_none());
+        let many = (0..99).map(|number| (format!("timeline/{number:02}"), start("E1", number)));
+        let many: Vec<_> = many.collect();
+        let full = id(many.iter().map(|(name, start)| (name, start)));
+        let full = asked(url, Some(&full)).unwrap().unwrap();
+        let stored = full.stored.unwrap();
+        let place = stored.positions.get(7).unwrap();
         assert_eq!(
             (place.timeline, place.epoch, place.after),
-            ("a", Some("E1"), 7)
+            ("timeline/07", Some("E1"), 7)
         );
+        assert!(full.places.is_empty() && stored.positions.len() == 99);
         for lacking in ["timeline=a&epoch=E1", "timeline=a&after=7"] {
             assert!(asked(url, Some(lacking)).is_err(), "{lacking}");
         }

@@ -350,6 +350,22 @@ def test_a_conversation_with_nothing_to_tell_is_gone_on_with(server, user):
         assert texts(event.data["timelines"][rooms[1]]["messages"]) == [str(at) for at in range(25)]
 
 
+def test_an_id_counts_before_what_the_device_has_stored(server, user):
+    call(server, "timeline.create", timeline=user, members=[{"user": user}])
+    append(server, user, "one")
+    query = "conversations=true&device=phone"
+    until(lambda: call(server, "conversation.count", user=user)["conversations"] == 1)
+    with Stream(server, query, tideline_user=user) as stream:
+        first = stream.wait("subscribed")
+    append(server, user, "two")
+    place = {"epoch": first.data["timelines"][user]["epoch"], "after": 2}
+    for device in range(100):
+        call(server, "position.set", user, device=f"other-{device}", positions={user: place})
+    for query in [query, "conversations=true&device=other-1"]:
+        with Stream(server, query, first.id, tideline_user=user) as stream:
+            assert texts(stream.wait("subscribed").data["timelines"][user]["messages"]) == ["two"]
+
+
 def follow(server, name, want, rounds):
     """Reads with cuts of the line until `want` messages are there; what came, and how often it came back."""
     had, last, streams = [], None, 0

@@ -1,8 +1,8 @@
 //! `GET /v1/events`: a subscription as server-sent events, for browsers, curl and whatever reads a response by lines.
 //!
 //! Owns: the way from a request to the session that takes its connection over. Promises: a caller without a good
-//! credential or ticket gets no session; what the address says is checked before anything is done; a device's positions
-//! are stored before its stream begins. Must not: write a byte of the stream; the session does, and the head too.
+//! credential or ticket gets no session; what the address says is checked before anything is done; positions for
+//! which an ID has no room are stored before its stream begins. Must not: write a byte of the stream; the session does, and the head too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -192,7 +192,7 @@ fn bounded(admitted: &Admitted, asked: Asked, bytes: usize) -> Result<Asked, Fai
     }
 }
 
-/// Stores what a device says that it has.
+/// Stores what a device says that it has, if an ID has no room for more.
 async fn store(
     admitted: &Admitted,
     asked: &mut Asked,

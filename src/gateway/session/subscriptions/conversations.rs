@@ -160,7 +160,12 @@ impl Subscriptions {
                 Err(too_many(&self.share, full).reason)
             } else {
                 let (at, watch) = self.follow(&shared.feed, &timeline);
-                Ok((at, watch, conversations.start(place)))
+                let said = self.events.as_ref().and_then(|one| one.start(&timeline));
+                Ok((
+                    at,
+                    watch,
+                    said.unwrap_or_else(|| conversations.start(place)),
+                ))
             };
             wanted.push(Wanted { timeline, place });
         }

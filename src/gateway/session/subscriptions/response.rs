@@ -42,7 +42,7 @@ pub(crate) struct Streaming {
 pub(in super::super) struct EventStream {
     /// Until the head is in the outbox.
     headers: Option<Box<HeaderMap>>,
-    /// Where a client that comes back goes on. Of all conversations only those that it was sent something of.
+    /// Where a client that comes back goes on. Of all conversations only those that it was told of.
     places: Vec<(Arc<str>, Start)>,
     /// It follows all conversations of its user.
     is_of_all: bool,
@@ -61,6 +61,7 @@ const RETRY_SPREAD_MS: u64 = 3_000;
 impl EventStream {
     pub(in super::super) fn new(streaming: Streaming) -> EventStream {
         let starts = streaming.asked.subscribe.timelines.into_iter().flatten();
+        let starts = starts.chain(streaming.asked.places);
         EventStream {
             headers: Some(Box::new(streaming.headers)),
             places: starts.map(|(name, start)| (name.into(), start)).collect(),
@@ -159,6 +160,13 @@ impl EventStream {
         true
     }
 
+    /// Where the client said that it is in one of its conversations.
+    pub(super) fn start(&self, timeline: &str) -> Option<Start> {
+        let mut places = self.places.iter();
+        let found = places.find(|(name, _)| **name == *timeline);
+        found.map(|(_, start)| start.clone())
+    }
+
     /// What comes next in the outbox brings a timeline to this place.
     pub(in super::super) fn moved(
         &mut self,
@@ -211,7 +219,7 @@ impl EventStream {
         self.places.retain(|(name, _)| **name != *timeline);
     }
 
-    /// Of all conversations an ID grows; the client then brings it back, and the device has stored what it says.
+    /// Of all conversations an ID grows. The client brings back one that is full, and the device has it stored.
     fn say_place(&mut self, outbox: &mut Outbox) {
         if self.is_of_all && self.places.is_empty() {
             return;
