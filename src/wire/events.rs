@@ -230,7 +230,7 @@ impl Reading {
                 epoch: None,
                 changes_after: None,
                 limit: page_default(),
-                // A look at an address makes nothing.
+                // A look at an address makes nothing: any page can cause one.
                 create: false,
                 with: Vec::new(),
             },
@@ -300,7 +300,6 @@ impl Reading {
             "device" => subscribe.device = Some(value),
             "rewind" => subscribe.rewind = Some(number(name, &value)?),
             "limit" => subscribe.limit = number(name, &value)?,
-            "create" => subscribe.create = boolean(name, &value)?,
             "integers" => self.integers = word(name, &value)?,
             "ticket" => self.ticket = Some(value),
             "after" | "epoch" | "changes_after" => {
@@ -473,7 +472,7 @@ mod tests {
             ("timeline=a&with=parts", "with: parts are not served yet"),
             ("timeline=a&with=pings", "with: unknown variant"),
             ("timeline=a&limit=0", "limit: "),
-            ("timeline=a&size=1", "size: no such parameter"),
+            ("timeline=a&create=true", "create: no such parameter"),
             ("timeline=a&device=d", "device: only with conversations"),
             ("timeline=%ff", "timeline: not a value"),
             ("conversations=true&device=d&with=presence", "with: "),

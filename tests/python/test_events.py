@@ -178,8 +178,8 @@ def test_what_is_asked_for_wrongly_is_refused(server, name):
         assert stream.status == 406
     assert server.http("POST", "/v1/events?timeline=a", "")[0] == 405
     assert server.http("GET", "/v1/events?timeline=a", headers={"Authorization": "Bearer x"})[0] == 401
-    with Stream(server, f"timeline={name}&create=true", Accept="text/event-stream") as stream:
-        assert stream.next().data["timelines"][name]["head"] == 0
+    with Stream(server, f"timeline={name}&create=true") as stream:
+        assert stream.status == 400 and stream.refusal()["data"]["field"] == "create"
 
 
 def test_an_end_is_told_and_not_gone_on_with(server, client, name):
@@ -220,7 +220,8 @@ def test_what_is_to_be_subscribed_again_ends_its_stream(server, name):
 
 def test_a_silent_stream_lives_and_the_end_of_the_server_is_told(own):
     server = own(config="heartbeat_ms = 100\n")
-    with Stream(server, "timeline=a&create=true") as stream:
+    append(server, "a", "one")
+    with Stream(server, "timeline=a") as stream:
         stream.next()
         ended = threading.Timer(1, server.stop)
         ended.start()
