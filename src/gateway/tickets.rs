@@ -24,6 +24,16 @@ pub(super) enum Owner {
     Believed(String),
 }
 
+impl Owner {
+    /// What was shown.
+    pub(super) fn credential(self) -> Option<Credential> {
+        match self {
+            Owner::Known(credential) => Some(credential),
+            Owner::Believed(_) => None,
+        }
+    }
+}
+
 /// All of them.
 pub(super) struct Tickets {
     bound: Arc<Bound>,

@@ -259,7 +259,9 @@ def test_who_may_not_read_gets_nothing(guard, name):
     with Stream(server, f"timeline={name}&after=0&ticket={ticket}") as stream:
         assert texts(stream.next().data["timelines"][name]["messages"]) == ["one"]
         with Stream(server, f"timeline={name}&after=0&ticket={ticket}") as again:
-            assert again.status == 401 and again.refusal()["data"]["field"] == "ticket"
+            refused = again.answer.read()
+        with Stream(server, f"timeline={name}&after=0", bearer="other") as again:
+            assert (again.status, again.answer.read()) == (401, refused)
         with Client(server) as client:
             client.call("session.open", token=token())
             second = client.call("session.ticket")["ticket"]
@@ -273,6 +275,16 @@ def test_who_may_not_read_gets_nothing(guard, name):
         stream.next()
         until(lambda: any(one.get("user") == "eve" for one in server.call(server.admin, "session.list")["sessions"]))
     assert ticket not in server.whole_log()
+
+
+def test_a_wrong_ticket_is_a_refused_credential(guard):
+    server = guard(limits="{ address = { failures_per_min = 5 } }").start()
+    heard = []
+    for _ in range(15):
+        with Stream(server, "timeline=a&ticket=0b0f6a2f5d3b4e7c9a1d2c3b4a5f6e7d") as stream:
+            heard.append(stream.status)
+    assert heard[:5] == [401] * 5 and heard[-1] == 429
+    assert server.metric("tideline_credentials_total", '{by="ticket",result="revoked"}') == 15
 
 
 def test_tickets_have_a_bound(guard):

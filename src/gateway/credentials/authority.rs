@@ -161,6 +161,13 @@ impl Authority {
         judged
     }
 
+    /// Judges a ticket by the credential behind it.
+    pub fn ticketed(&self, behind: Option<Credential>) -> Result<Credential, Refused> {
+        let judged = behind.ok_or(Refused::Revoked);
+        self.count("ticket", &judged);
+        judged
+    }
+
     pub(super) fn count(&self, by: &'static str, judged: &Result<Credential, Refused>) {
         let result = judged.as_ref().map_or_else(|why| why.label(), |_| "ok");
         let judged = &self.metrics.access.credentials;

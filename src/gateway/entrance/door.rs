@@ -60,6 +60,7 @@ pub(in super::super) struct Visitor<'c> {
 }
 
 /// The key and the user that a caller whose credential was refused claims to be.
+#[derive(Default)]
 pub(in super::super) struct Presumed<'c> {
     /// The ID of the key that it names.
     pub(in super::super) key: Option<String>,
@@ -127,6 +128,24 @@ impl Door {
                 .seat
                 .is_of(self.limits.holder_of(&credential.identity));
         }
+        judged.inspect_err(|failure| self.note_limit(failure))
+    }
+
+    /// The credential behind a ticket, if there is one that still counts.
+    pub(in super::super) fn ticketed(
+        &self,
+        behind: Option<Credential>,
+        visitor: Visitor<'_>,
+        clock: &Clock,
+    ) -> Result<Credential, Failure> {
+        let behind = behind.filter(|credential| self.still_counts(credential, clock));
+        let judged = self.authority.ticketed(behind);
+        if let Ok(credential) = &judged {
+            let holder = self.limits.holder_of(&credential.identity);
+            visitor.seat.is_of(holder);
+        }
+        let who = Presumed::default();
+        let judged = judged.map_err(|why| self.refuse(why, who, visitor.address));
         judged.inspect_err(|failure| self.note_limit(failure))
     }
 

@@ -120,41 +120,35 @@ async fn admit(
 ) -> Result<(Admitted, Entered, Option<String>), Box<Answer>> {
     let visitor = ends.visitor(headers, shared);
     let refuse = |failure: Failure| Box::new(door::refusal(&failure));
-    let owner = match &asked.ticket {
-        None => None,
-        Some(_) if shows_token(headers) => {
-            let why = "show a ticket or a credential, not both";
-            return Err(refuse(Failure::invalid("ticket", why)));
-        }
-        Some(ticket) => {
-            let refused = || Failure::new(Reason::Unauthenticated).about("ticket");
-            let owner = shared.tickets.take(ticket).ok_or_else(|| {
-                refuse(refused().saying("no such ticket, or no more: each counts once, for 30 s"))
-            })?;
-            Some(owner)
-        }
-    };
+    let ticket = asked.ticket.as_deref();
+    if ticket.is_some() && shows_token(headers) {
+        let why = "show a ticket or a credential, not both";
+        return Err(refuse(Failure::invalid("ticket", why)));
+    }
+    let owner = ticket.map(|ticket| shared.tickets.take(ticket));
     let (admitted, credential) = match (&shared.door, owner) {
-        (Some(door), Some(Owner::Known(credential))) => {
+        (Some(door), owner) => {
+            let judged = match owner {
+                Some(owner) => {
+                    let behind = owner.and_then(Owner::credential);
+                    door.ticketed(behind, visitor, &shared.clock)
+                }
+                None => door.admit(headers, visitor).await,
+            };
+            let credential = judged.map_err(refuse)?;
             let admitted = Admitted::by(shared, door, credential.clone());
-            admitted.check().map_err(refuse)?;
-            visitor
-                .seat
-                .is_of(shared.per_client.holder_of(&credential.identity));
             (admitted, Some(credential))
         }
-        (Some(door), _) => {
-            let credential = door.admit(headers, visitor).await.map_err(refuse)?;
-            (
-                Admitted::by(shared, door, credential.clone()),
-                Some(credential),
-            )
-        }
-        (None, Some(Owner::Believed(user))) => {
+        (None, Some(Some(Owner::Believed(user)))) => {
             visitor.seat.is_of(None);
             (Admitted::believed(shared, believed(&user), None), None)
         }
-        (None, _) => (
+        (None, Some(_)) => {
+            let why = "no such ticket, or no more: each counts once, for 30 s";
+            let refused = Failure::new(Reason::Unauthenticated).about("ticket");
+            return Err(refuse(refused.saying(why)));
+        }
+        (None, None) => (
             rpc::admit(headers, visitor, shared)
                 .await
                 .map_err(Box::new)?,
