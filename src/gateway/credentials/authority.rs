@@ -286,6 +286,14 @@ impl Authority {
         Ok(credential_of(key, Some(user)))
     }
 
+    /// Whether a credential counts only on connections that have shown a certificate.
+    #[must_use]
+    pub fn needs_certificate(&self, credential: &Credential) -> bool {
+        let keys = self.keys.load();
+        let key = credential.identity.key().and_then(|id| keys.get(id));
+        key.is_some_and(|key| key.certificate.is_some())
+    }
+
     /// Whether a credential that counted still does. Time is not looked at.
     #[must_use]
     pub fn still_counts(&self, credential: &Credential) -> bool {

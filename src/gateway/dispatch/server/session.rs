@@ -116,10 +116,15 @@ pub(in super::super) fn ticket(shared: &Shared, caller: &Caller) -> Work {
 fn ticketed(shared: &Shared, caller: &Caller) -> Outcome {
     let owner = match &shared.door {
         None => Owner::Believed(caller.asker.user().to_owned()),
-        Some(_) => {
+        Some(door) => {
             let of_session = caller.live.as_ref().and_then(|live| live.credential());
             let shown = of_session.or_else(|| caller.shown.as_deref().cloned());
-            Owner::Known(shown.ok_or(Reason::Unauthenticated)?)
+            let shown = shown.ok_or(Reason::Unauthenticated)?;
+            // Who takes the ticket need not show the certificate.
+            if door.authority.needs_certificate(&shown) {
+                return Err(Failure::new(Reason::Forbidden).saying(BOUND));
+            }
+            Owner::Known(shown)
         }
     };
     let holder = shared.per_client.holder(&caller.asker);
@@ -130,6 +135,10 @@ fn ticketed(shared: &Shared, caller: &Caller) -> Outcome {
         expires_at: shared.clock.now_ms() + life_ms,
     }))
 }
+
+/// What is said to a key that counts only with its certificate.
+const BOUND: &str =
+    "no ticket for a key that counts only with its certificate: use one without --certificate";
 
 /// Whether two identities are of one user, or of keys of one name that act for the same user.
 pub(crate) fn is_same_caller(one: &Identity, other: &Identity) -> bool {
