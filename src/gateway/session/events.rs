@@ -27,8 +27,12 @@ impl Session {
             reader,
             subscriptions,
             outbox,
+            socket,
             ..
         } = self;
+        // The socket's buffer has room for hours of comments, whether the client is there or not.
+        let options = &shared.options;
+        socket.expect_acknowledgements(options.slow_consumer.max(2 * options.heartbeat));
         *outbox = Outbox::response();
         *reader = Reader::deaf(shared.inbound.share(None));
         if let Some(user) = &streaming.user {
