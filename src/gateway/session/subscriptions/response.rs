@@ -135,10 +135,14 @@ impl EventStream {
         self.begin(outbox);
         for part in parts {
             match (&part.shown, &part.subscription) {
-                (Some(SubscribedOne::Refused { reason }), _) if !reason.retry() => {
-                    self.drop_place(&part.timeline);
-                }
-                (Some(SubscribedOne::Refused { .. }), _) => self.finish(None, outbox),
+                (Some(SubscribedOne::Refused { reason }), _) => match reason {
+                    Reason::TimelineNotFound | Reason::Forbidden | Reason::NotAMember => {
+                        self.drop_place(&part.timeline);
+                    }
+                    reason if reason.retry() => self.finish(None, outbox),
+                    // A limit, mostly: it may be another one when the client comes back.
+                    _ => {}
+                },
                 (Some(SubscribedOne::Subscribed(shown)), None) => match &*shown.epoch {
                     // There is nothing now, and coming back must not make it.
                     "" => self.drop_place(&part.timeline),
