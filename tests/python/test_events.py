@@ -312,6 +312,17 @@ def test_who_does_not_read_is_cut(own, name):
     assert server.metric("tideline_closes_total", '{reason="slow_consumer"}') == 1
 
 
+def test_who_sends_much_is_cut(server, name):
+    append(server, name, "one")
+    with Stream(server, f"timeline={name}") as stream, pytest.raises(OSError):
+        stream.next()
+        stream.connection.sock.sendall(b"x" * 60_000)
+        append(server, name, "two")
+        assert stream.next().name == "message"
+        while True:
+            stream.connection.sock.sendall(b"x" * 60_000)
+
+
 def test_all_conversations_of_a_device(server, user):
     rooms = [f"{user}/{at}" for at in range(40)]
     for room in rooms:

@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Reads and forgets what the client still sends, until it is gone.
+    /// Reads and forgets what the client still sends, until it is gone or that was too much.
     pub(super) fn poll_listen(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
         let mut waste = [0; WASTE_BYTES];
         for _ in 0..READS_MAX {
@@ -87,6 +87,12 @@ impl Session {
                 Poll::Pending => return Ok(false),
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
                 Poll::Ready(_) => return Err(End::Gone),
+            }
+            if let Some(events) = &mut self.subscriptions.events {
+                events.wasted += buffer.filled().len();
+                if events.wasted > WASTE_BYTES_MAX {
+                    return Err(End::Gone);
+                }
             }
         }
         Ok(true)
@@ -106,5 +112,7 @@ impl Session {
 
 /// Read at a time of what nobody wants.
 const WASTE_BYTES: usize = 512;
-/// Of those in one turn.
+/// A client that sends more was not meant to listen.
+const WASTE_BYTES_MAX: usize = 64 << 10;
+/// Of those reads in one turn.
 const READS_MAX: usize = 8;

@@ -48,6 +48,8 @@ pub(in super::super) struct EventStream {
     is_of_all: bool,
     /// Nothing more is said.
     pub(in super::super) is_over: bool,
+    /// Bytes that the client has sent behind its request.
+    pub(in super::super) wasted: usize,
     _counted: Held,
 }
 
@@ -67,6 +69,7 @@ impl EventStream {
             places: starts.map(|(name, start)| (name.into(), start)).collect(),
             is_of_all: streaming.asked.subscribe.conversations.is_some(),
             is_over: false,
+            wasted: 0,
             _counted: streaming.counted,
         }
     }
