@@ -94,10 +94,20 @@ pub struct Asked {
     pub ticket: Option<String>,
 }
 
-/// Bytes of an event's ID, at most; a few more where all conversations are followed. Proxies take headers of 8 KiB.
+/// Bytes of an event's ID, at most; that of a stream of all conversations ends it when it has passed them.
 pub const ID_BYTES_MAX: usize = 4_000;
+/// Before it is looked whether it has, it grows by so many, and by those of one timeline: Proxies take headers of 8 KiB.
+pub const ID_GROWS_MAX: usize = 2_000;
 /// What an ID says of a timeline beside its name.
 const PLACE_BYTES: usize = 128;
+
+/// About as many bytes an ID has for a timeline, at most.
+#[must_use]
+pub fn place_bytes(timeline: &str) -> usize {
+    let mut encoded = String::new();
+    query::encode(&mut encoded, timeline);
+    encoded.len() + PLACE_BYTES
+}
 
 /// Reads the query of a request, and the ID of the last event that the client has. `None` = nothing of what it followed
 /// goes on.

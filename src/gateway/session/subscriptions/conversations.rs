@@ -24,6 +24,7 @@ use crate::outbox::Outbox;
 use tideline_timelines::feed::Watch;
 use tideline_timelines::people::{OwnPosition, OwnSide, Place};
 use tideline_timelines::timeline::{Error, Timelines};
+use tideline_wire::events::ID_GROWS_MAX;
 use tideline_wire::timelines::sync;
 use tideline_wire::timelines::sync::{Following, Start, SubscribedMany};
 use tideline_wire::{Ended, Failure, Push, Reason, Reply, push};
@@ -79,8 +80,6 @@ pub(in super::super) fn begin(
     })))
 }
 
-/// Timelines of which one event tells: its ID grows by as many.
-const EVENT_PLACES_MAX: usize = 8;
 /// Conversations that are followed together.
 const CONVERSATIONS_MAX: usize = 10_000;
 
@@ -192,8 +191,8 @@ impl Subscriptions {
                 asked,
                 wanted: wanted.into_iter(),
                 is_quiet: true,
-                shown_max: match self.events {
-                    Some(_) => EVENT_PLACES_MAX,
+                id_bytes_max: match self.events {
+                    Some(_) => ID_GROWS_MAX,
                     None => usize::MAX,
                 },
             }));

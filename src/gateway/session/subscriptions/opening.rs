@@ -183,7 +183,7 @@ fn rest(
         asked,
         wanted: wanted.collect::<Vec<_>>().into_iter(),
         is_quiet: false,
-        shown_max: usize::MAX,
+        id_bytes_max: usize::MAX,
     })
 }
 
