@@ -182,6 +182,16 @@ def test_what_is_asked_for_wrongly_is_refused(server, name):
         assert stream.status == 400 and stream.refusal()["data"]["field"] == "create"
 
 
+def test_a_refused_stream_counts_as_refused(own):
+    server = own()
+    append(server, "a", "one")
+    for query in ["timeline=a", "timeline=none"]:
+        with Stream(server, query) as stream:
+            stream.answer.readline()
+    for result in ["ok", "timeline_not_found"]:
+        assert server.metric("tideline_requests_total", f'{{method="subscribe",result="{result}"}}') == 1
+
+
 def test_an_end_is_told_and_not_gone_on_with(server, client, name):
     append(server, name, "one")
     query = f"timeline={name}&after=0"

@@ -81,8 +81,6 @@ async fn begin(
     let guard = arrive(headers, ends.peer, shared);
     let guard = guard.map_err(|reached| Box::new(limited(&reached)))?;
     let client = headers.get(USER_AGENT).and_then(|name| name.to_str().ok());
-    let counters = &shared.counters;
-    counters.count(Some(Method::Subscribe), Ok(()), Duration::ZERO);
     Ok(Some(Accept {
         form: shared.dialects.of_events(),
         entered,

@@ -4,6 +4,7 @@
 //! stream ends with the last of what it follows. Must not: decide what is pushed, or how; the subscriptions do.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -46,7 +47,7 @@ impl Session {
         }
         subscriptions.name(caller.who());
         let subscribe = streaming.asked.subscribe.clone();
-        let mut stream = EventStream::new(streaming);
+        let mut stream = EventStream::new(streaming, Arc::clone(shared));
         match subscribe.conversations {
             Some(_) => match conversations::begin(shared, caller, subscriptions, &subscribe) {
                 Ok(_) => stream.begin(outbox),

@@ -6,6 +6,7 @@
 //! the stream. Must not: decide what is pushed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::StatusCode;
@@ -15,6 +16,7 @@ use hyper::header::{
 
 use super::Subscriptions;
 use super::parts::Part;
+use crate::Shared;
 use crate::entrance::door;
 use crate::http::respond::head;
 use crate::outbox::Outbox;
@@ -23,7 +25,7 @@ use tideline_base::metrics::Held;
 use tideline_wire::events::{Asked, ID_BYTES_MAX, id, retry};
 use tideline_wire::jsonrpc::JSON;
 use tideline_wire::timelines::sync::{Start, SubscribedOne};
-use tideline_wire::{Dialect, Ended, Failure, Id, Reason};
+use tideline_wire::{Dialect, Ended, Failure, Id, Method, Reason};
 
 /// What the request of a stream leaves to the session.
 pub(crate) struct Streaming {
@@ -40,6 +42,7 @@ pub(crate) struct Streaming {
 
 /// The response of a session.
 pub(in super::super) struct EventStream {
+    shared: Arc<Shared>,
     /// Until the head is in the outbox.
     headers: Option<Box<HeaderMap>>,
     /// Where a client that comes back goes on. Of all conversations only those that it was told of.
@@ -61,10 +64,11 @@ const RETRY_MIN_MS: u64 = 500;
 const RETRY_SPREAD_MS: u64 = 3_000;
 
 impl EventStream {
-    pub(in super::super) fn new(streaming: Streaming) -> EventStream {
+    pub(in super::super) fn new(streaming: Streaming, shared: Arc<Shared>) -> EventStream {
         let starts = streaming.asked.subscribe.timelines.into_iter().flatten();
         let starts = starts.chain(streaming.asked.places);
         EventStream {
+            shared,
             headers: Some(Box::new(streaming.headers)),
             places: starts.map(|(name, start)| (name.into(), start)).collect(),
             is_of_all: streaming.asked.subscribe.conversations.is_some(),
@@ -79,6 +83,7 @@ impl EventStream {
         let Some(mut headers) = self.headers.take() else {
             return;
         };
+        self.count(Ok(()));
         let set = [
             (CONTENT_TYPE, "text/event-stream"),
             (CACHE_CONTROL, "no-cache, no-store"),
@@ -101,6 +106,7 @@ impl EventStream {
         let Some(mut headers) = self.headers.take() else {
             return;
         };
+        self.count(Err(failure));
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let answer = door::refusal(failure);
         let body = (&JSON as &dyn Dialect).encode(&Id::Null, Err(failure));
@@ -109,6 +115,11 @@ impl EventStream {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         outbox.push(head(answer.status(), &headers));
         outbox.push(body);
+    }
+
+    fn count(&self, result: Result<(), &Failure>) {
+        let counters = &self.shared.counters;
+        counters.count(Some(Method::Subscribe), result, Duration::ZERO);
     }
 
     /// Whether the head is in the outbox.
