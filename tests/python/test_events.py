@@ -109,6 +109,7 @@ def test_a_timeline_is_followed_and_gone_on_with(server, client, name):
     client.call("message.append", timeline=name, entry={"text": "one"})
     with Stream(server, f"timeline={quote(name)}&after=0") as stream:
         assert stream.answer.headers["Content-Type"] == "text/event-stream"
+        assert stream.answer.headers["Date"] and stream.answer.headers["X-Content-Type-Options"] == "nosniff"
         assert stream.answer.headers["X-Accel-Buffering"] == "no" and stream.answer.headers["X-Request-ID"]
         assert "no-cache" in stream.answer.headers["Cache-Control"]
         first = stream.next()
@@ -174,8 +175,11 @@ def test_what_is_asked_for_wrongly_is_refused(server, name):
             assert (stream.status, stream.refusal()["data"]["reason"]) == (status, reason), query
     with Stream(server, f"timeline={name}", last="timeline=other&after=1") as stream:
         assert stream.status == 400 and stream.refusal()["data"]["field"] == "Last-Event-ID"
-    with Stream(server, f"timeline={name}", Accept="application/json") as stream:
-        assert stream.status == 406
+    for accept, status in [("application/json", 406), ("Text/Event-Stream; q=0.5", 404), ("text/event-stream;q=0", 406)]:
+        with Stream(server, f"timeline={name}", Accept=accept) as stream:
+            assert stream.status == status, accept
+    twice = {"Last-Event-ID": f"timeline={name}&after=1", "last-event-id": f"timeline={name}&after=2"}
+    assert server.http("GET", f"/v1/events?timeline={name}", headers=twice)[0] == 400
     assert server.http("POST", "/v1/events?timeline=a", "")[0] == 405
     assert server.http("GET", "/v1/events?timeline=a", headers={"Authorization": "Bearer x"})[0] == 401
     with Stream(server, f"timeline={name}&create=true") as stream:

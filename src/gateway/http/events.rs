@@ -34,10 +34,7 @@ pub(in super::super) async fn serve(
     if shared.draining.is_cancelled() {
         return say(StatusCode::SERVICE_UNAVAILABLE, "shutting down");
     }
-    let takes_events = items(request.headers(), ACCEPT).any(|kind| {
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        ["text/event-stream", "text/*", "*/*"].contains(&kind)
-    });
+    let takes_events = items(request.headers(), ACCEPT).any(takes_events);
     if request.headers().contains_key(ACCEPT) && !takes_events {
         return say(StatusCode::NOT_ACCEPTABLE, "it answers text/event-stream");
     }
@@ -53,6 +50,17 @@ pub(in super::super) async fn serve(
         Ok(None) => super::respond::empty(StatusCode::NO_CONTENT),
         Err(answer) => *answer,
     }
+}
+
+/// Whether a part of `Accept` lets events through.
+fn takes_events(part: &str) -> bool {
+    let (kind, parameters) = part.split_once(';').unwrap_or((part, ""));
+    let is_of = |one: &&str| one.eq_ignore_ascii_case(kind.trim());
+    let is_none = |parameter: &str| {
+        let (name, value) = parameter.split_once('=').unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("q") && value.trim().parse::<f32>() == Ok(0.0)
+    };
+    ["text/event-stream", "text/*", "*/*"].iter().any(is_of) && !parameters.split(';').any(is_none)
 }
 
 async fn begin(
@@ -99,12 +107,16 @@ async fn begin(
 const CLIENT_CHARS_MAX: usize = 255;
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
-    let Some(last) = headers.get(LAST_EVENT_ID) else {
-        return Ok(None);
-    };
-    let last = last.to_str();
-    last.map(Some)
-        .map_err(|_| Failure::invalid(events::LAST_EVENT_ID, "not an ID of this stream's events"))
+    let mut all = headers.get_all(LAST_EVENT_ID).iter();
+    let refused = |why: &str| Failure::invalid(events::LAST_EVENT_ID, why);
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(last), None) => last
+            .to_str()
+            .map(Some)
+            .map_err(|_| refused("not an ID of this stream's events")),
+        (Some(_), Some(_)) => Err(refused("it is there twice")),
+    }
 }
 
 const LAST_EVENT_ID: &str = "last-event-id";

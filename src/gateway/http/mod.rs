@@ -151,7 +151,13 @@ async fn serve_http(
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
     };
-    if let Err(error) = ended {
+    let is_ours = |error: &hyper::Error| {
+        let why = std::error::Error::source(error);
+        why.is_some_and(|why| why.is::<TakenOver>())
+    };
+    if let Err(error) = ended
+        && !is_ours(&error)
+    {
         tracing::debug!(%error, "an HTTP connection ended early");
     }
     let parts = connection.into_parts();

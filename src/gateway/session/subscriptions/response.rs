@@ -6,12 +6,13 @@
 //! the stream. Must not: decide what is pushed.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderName,
+    HeaderValue, X_CONTENT_TYPE_OPTIONS,
 };
 
 use super::Subscriptions;
@@ -80,16 +81,16 @@ impl EventStream {
 
     /// The stream has begun: what can't be refused any more follows.
     pub(in super::super) fn begin(&mut self, outbox: &mut Outbox) {
-        let Some(mut headers) = self.headers.take() else {
+        let Some(mut headers) = self.take_headers() else {
             return;
         };
         self.count(Ok(()));
         let set = [
             (CONTENT_TYPE, "text/event-stream"),
             (CACHE_CONTROL, "no-cache, no-store"),
+            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
             // Proxies pass on each event as it comes.
             (HeaderName::from_static("x-accel-buffering"), "no"),
-            (CONNECTION, "close"),
         ];
         for (name, value) in set {
             headers.insert(name, HeaderValue::from_static(value));
@@ -103,11 +104,10 @@ impl EventStream {
     /// The answer to a request of which nothing is followed.
     pub(in super::super) fn refuse(&mut self, failure: &Failure, outbox: &mut Outbox) {
         self.is_over = true;
-        let Some(mut headers) = self.headers.take() else {
+        let Some(mut headers) = self.take_headers() else {
             return;
         };
         self.count(Err(failure));
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
         let answer = door::refusal(failure);
         let body = (&JSON as &dyn Dialect).encode(&Id::Null, Err(failure));
         let own = answer.headers().iter();
@@ -115,6 +115,17 @@ impl EventStream {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         outbox.push(head(answer.status(), &headers));
         outbox.push(body);
+    }
+
+    /// The headers of every answer, once.
+    fn take_headers(&mut self) -> Option<Box<HeaderMap>> {
+        let mut headers = self.headers.take()?;
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        let now = UNIX_EPOCH + Duration::from_millis(self.shared.clock.now_ms());
+        if let Ok(date) = HeaderValue::try_from(httpdate::fmt_http_date(now)) {
+            headers.insert(DATE, date);
+        }
+        Some(headers)
     }
 
     fn count(&self, result: Result<(), &Failure>) {
