@@ -328,13 +328,12 @@ def test_who_does_not_read_is_cut(own, name):
 
 def test_who_sends_much_is_cut(server, name):
     append(server, name, "one")
-    with Stream(server, f"timeline={name}") as stream, pytest.raises(OSError):
-        stream.next()
-        stream.connection.sock.sendall(b"x" * 60_000)
-        append(server, name, "two")
-        assert stream.next().name == "message"
-        while True:
-            stream.connection.sock.sendall(b"x" * 60_000)
+    with socket.create_connection(("127.0.0.1", server.port)) as line:
+        line.sendall(f"GET /v1/events?timeline={name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert line.recv(100).startswith(b"HTTP/1.1 200")
+        with pytest.raises(OSError):
+            for _ in range(200):
+                line.sendall(b"x" * 60_000)
 
 
 def test_all_conversations_of_a_device(server, user):

@@ -1,8 +1,9 @@
 //! `GET /v1/events`: a subscription as server-sent events, for browsers, curl and whatever reads a response by lines.
 //!
 //! Owns: the way from a request to the session that takes its connection over. Promises: a caller without a good
-//! credential or ticket gets no session; what the address says is checked before anything is done; positions for
-//! which an ID has no room are stored before its stream begins. Must not: write a byte of the stream; the session does, and the head too.
+//! credential or ticket gets no session; what the address says is checked before anything is done; positions for which
+//! an ID has no room are stored before its stream begins. Must not: write a byte of the stream; the session does, and
+//! the head too.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +109,7 @@ const CLIENT_CHARS_MAX: usize = 255;
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
     let mut all = headers.get_all(LAST_EVENT_ID).iter();
-    let refused = |why: &str| Failure::invalid(events::LAST_EVENT_ID, why);
+    let refused = |why: &'static str| Failure::invalid(events::LAST_EVENT_ID, why);
     match (all.next(), all.next()) {
         (None, _) => Ok(None),
         (Some(last), None) => last
