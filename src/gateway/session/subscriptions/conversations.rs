@@ -191,10 +191,7 @@ impl Subscriptions {
                 asked,
                 wanted: wanted.into_iter(),
                 is_quiet: true,
-                id_bytes_max: match self.events {
-                    Some(_) => ID_GROWS_MAX,
-                    None => usize::MAX,
-                },
+                id_bytes_max: self.events.as_ref().map_or(usize::MAX, |_| ID_GROWS_MAX),
             }));
         }
         self.conversations = Some(conversations);
