@@ -1331,6 +1331,16 @@ export interface Methods {
       "expires_at"?: number | null;
     };
   };
+  /** Get what stands for the credential in the address of `/v1/events`, once */
+  "session.ticket": {
+    params: {};
+    result: {
+      /** Until when it counts, ms since 1970. */
+      "expires_at": number;
+      /** It counts once, as this call's credential would. */
+      "ticket": string;
+    };
+  };
   /** List sessions */
   "session.list": {
     params: {

@@ -77,6 +77,7 @@ impl Config {
             Resource::InboundBytes => self.inbound_bytes_max,
             Resource::AnswersBytes => self.answers_bytes_max,
             Resource::WatchedTimelines => self.watched_timelines_max,
+            Resource::Tickets => self.tickets_max,
             Resource::CostlyReads => self.tablestore_costly_reads_max,
             Resource::Transactions => self.tablestore_transactions_max,
             Resource::TransactionBytes => self.tablestore_transaction_bytes_max,

@@ -271,6 +271,9 @@ keys! {
         /// Timelines that all subscriptions and waiting calls together may follow, about 700 bytes each. Further
         /// ones are refused with busy, and those of a caller above its share with too_many.
         watched_timelines_max: usize = 1_000_000, 10_001 to 1_000_000_000;
+        /// Tickets (`session.ticket`) that were not shown yet, about 500 bytes each; each is there for 30 s at most.
+        /// Further ones are refused with busy, and those of a caller above its share with too_many.
+        tickets_max: usize = 100_000, 1 to 100_000_000;
         /// Subscriptions of one connection.
         subscriptions_max: u64 = wire::Limits::DEFAULT.subscriptions_max, 1 to 1_000_000;
         /// How often the server pings; a client silent for two such intervals is closed. In ms.
@@ -485,6 +488,7 @@ mod tests {
             "connections_max",
             "caller_share_percent",
             "watched_timelines_max",
+            "tickets_max",
             "subscriptions_max",
             "tablestore_costly_reads_max",
             "tablestore_costly_percent",

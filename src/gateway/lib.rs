@@ -26,6 +26,7 @@ mod outbox;
 mod session;
 mod spans;
 mod tablestore;
+mod tickets;
 pub mod webhook;
 mod woken;
 
@@ -163,6 +164,8 @@ struct Shared {
     answers: Arc<Bound>,
     /// Timelines that subscriptions and waiting calls follow.
     watched: Arc<Bound>,
+    /// What pages of browsers show in place of a credential.
+    tickets: tickets::Tickets,
     origins: http::origin::Allowed,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
@@ -212,6 +215,7 @@ impl Gateway {
             inbound: bound(Resource::InboundBytes),
             answers: bound(Resource::AnswersBytes),
             watched: bound(Resource::WatchedTimelines),
+            tickets: tickets::Tickets::new(bound(Resource::Tickets)),
             tablestore: Tablestore::new((tables, searches), &options.tablestore, &metrics),
             proxies: entrance::address::Proxies::new(&options.trusted_proxies),
             per_client,

@@ -40,6 +40,9 @@ def test_a_key_with_a_certificate_counts_with_it_alone(guard, tmp_path):
                 client.call("session.open", token=bound)
                 client.call("session.renew", token=bound)
                 works(client)
+            # Who shows a ticket need not show the certificate.
+            status, _, body = server.rpc(bound, "session.ticket")
+            assert status == 403 and b"--certificate" in body
         else:
             with pytest.raises(InvalidStatus) as refused:
                 server.open(bound)

@@ -34,7 +34,7 @@ groups! {
 impl Access {
     /// Shows the series that there will be from the start.
     pub(super) fn bind_known(&self) {
-        for by in ["key", "signature", "token"] {
+        for by in ["key", "signature", "ticket", "token"] {
             let _ = self.credentials.of(&[by, "ok"]);
         }
         for result in ["ok", "failed"] {

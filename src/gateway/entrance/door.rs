@@ -60,6 +60,7 @@ pub(in super::super) struct Visitor<'c> {
 }
 
 /// The key and the user that a caller whose credential was refused claims to be.
+#[derive(Default)]
 pub(in super::super) struct Presumed<'c> {
     /// The ID of the key that it names.
     pub(in super::super) key: Option<String>,
@@ -127,6 +128,24 @@ impl Door {
                 .seat
                 .is_of(self.limits.holder_of(&credential.identity));
         }
+        judged.inspect_err(|failure| self.note_limit(failure))
+    }
+
+    /// The credential behind a ticket, if there is one that still counts.
+    pub(in super::super) fn ticketed(
+        &self,
+        behind: Option<Credential>,
+        visitor: Visitor<'_>,
+        clock: &Clock,
+    ) -> Result<Credential, Failure> {
+        let behind = behind.filter(|credential| self.still_counts(credential, clock));
+        let judged = self.authority.ticketed(behind);
+        if let Ok(credential) = &judged {
+            let holder = self.limits.holder_of(&credential.identity);
+            visitor.seat.is_of(holder);
+        }
+        let who = Presumed::default();
+        let judged = judged.map_err(|why| self.refuse(why, who, visitor.address));
         judged.inspect_err(|failure| self.note_limit(failure))
     }
 
@@ -292,10 +311,12 @@ pub(in super::super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// The answer of HTTP to a request that is refused as a whole.
 pub(in super::super) fn refusal(failure: &Failure) -> Answer {
     let status = match failure.reason {
-        Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Reason::Forbidden => StatusCode::FORBIDDEN,
-        Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+        // Those of JSON-RPC itself are no statuses: the request is wrong.
+        reason => u16::try_from(reason.code())
+            .ok()
+            .and_then(|code| StatusCode::from_u16(code).ok())
+            .unwrap_or(StatusCode::BAD_REQUEST),
     };
     let dialect: &dyn Dialect = &JSON;
     let body = dialect.encode(&Id::Null, Err(failure));
