@@ -94,7 +94,6 @@ impl Tables {
     }
 
     /// The caller that they are for.
-    #[must_use]
     pub fn holder(&self) -> Option<Holder> {
         self.holder
     }

@@ -1,8 +1,8 @@
 //! What a query excludes.
 //!
 //! Owns: one rule that the engine's rows do not keep. What excludes asks about rows in rising order, from the first one
-//! on, also about those before the row where the excluded ones stand, and below one that was named as the next possible:
-//! to phrases, and to what has several parts or ranges, both are faults. Promises: they are asked about no such row.
+//! on, also about those before the row where the excluded ones stand, and before one that was named as the next one.
+//! To phrases, and to what has several parts or ranges, both are faults. Promises: they are asked about no such row.
 //! Must not: decide which rows those are.
 
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};

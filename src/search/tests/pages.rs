@@ -1,6 +1,7 @@
 //! Pages: of large rows, and over segments.
 //!
-//! Owns: the bytes that end one, texts that no segment has, and scores that change between two. Must not: look at other orders (`searches.rs`).
+//! Owns: the bytes that end one, texts that no segment has, and scores that change between two. Must not: look at other
+//! orders (`searches.rs`).
 
 use tideline_model::Value;
 use tideline_model::search::{Columns, Match, Missing, Query, Search, Sort, Sorter};
