@@ -10,6 +10,7 @@
 mod seen;
 mod sweep;
 mod turn;
+mod wait;
 mod writers;
 
 use std::convert::Infallible;
@@ -20,10 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use futures_util::future::select_all;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use tideline_base::{faults, metrics};
@@ -358,38 +358,6 @@ impl Follower {
             work.index.rest()
         })
         .await
-    }
-
-    /// Waits until something has happened: in a log, a map, or a search.
-    async fn wait(&mut self, work: &Work) {
-        let partitions = self.tables.search_source();
-        let mut maps = partitions.watch();
-        maps.mark_unchanged();
-        let past = work.place.positions().into_iter();
-        let past = past.map(|(id, at)| partitions.tail(id).past(at).boxed());
-        let news = async {
-            // A log that has ended tells of it at once and for ever: the map decides then. What nobody asks for is read
-            // with what comes behind it.
-            let has_more = select_all(past).await.0;
-            sleep(if has_more { COMMIT_PAUSE } else { REST_MIN }).await;
-        };
-        if work.index.is_changed() && self.is_asked {
-            // All that ask until then share a commit.
-            tokio::time::sleep_until(work.committed + COMMIT_PAUSE).await;
-            return;
-        }
-        let longest = match work.index.is_changed() {
-            true => COMMIT_EVERY.saturating_sub(work.committed.elapsed()),
-            false => COMMIT_EVERY,
-        };
-        let any = async {
-            tokio::select! {
-                () = news => {}
-                _ = maps.changed() => {}
-                _ = self.asked.changed() => self.asked.mark_changed(),
-            }
-        };
-        let _ = timeout(longest.max(Duration::from_millis(1)), any).await;
     }
 
     /// Says what is still needed of the logs.

@@ -229,8 +229,8 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Why an index that was open can't go on. Threads of the engine tell of their end, not of its reason: whether its files
-/// are as they were is asked when it is opened again.
+/// Why an index that was open can't go on. Threads of the engine tell of their end, not of its reason: whether its
+/// files are as they were is asked when it is opened again.
 fn why(folder: &Path, error: TantivyError) -> Broken {
     let advice = match io_error(&error).map_or("", disk::advice) {
         "" if disk::left(folder, 0).is_some_and(|left| left < LITTLE_BYTES) => FULL,

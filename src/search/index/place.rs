@@ -1,7 +1,7 @@
 //! How far an index has come, as its own commits say it.
 //!
-//! Owns: the place of each partition. Promises: it is a part of the commit whose documents it speaks of, with a checksum
-//! of its own. Must not: be moved past a batch whose rows are not in.
+//! Owns: the place of each partition. Promises: it is a part of the commit whose documents it speaks of, with a
+//! checksum of its own. Must not: be moved past a batch whose rows are not in.
 
 use std::collections::{BTreeMap, BTreeSet};
 
