@@ -179,6 +179,7 @@ fn open(dir: &std::path::Path) -> Partitions {
         // There are no streams.
         let tail = partitions.tail(partition);
         tail.hold(Holder::Streams, None);
+        tail.hold(Holder::Search, None);
     }
     partitions
 }
