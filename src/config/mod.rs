@@ -492,6 +492,8 @@ mod tests {
             "tablestore_credentials",
             "tablestore_instances",
             "tablestore_partition_key_units_max",
+            "search_waits",
+            "search_build_rows_per_second",
         ];
         for name in Config::NAMES {
             let unit = name
