@@ -438,7 +438,8 @@ mod tests {
         assert!(fresh.subscribe.timelines.is_none() && fresh.stored.is_none());
         let behind = asked(url, Some("timeline=a&epoch=E1&after=7&changes_after=2"));
         let behind = behind.unwrap().unwrap();
-        assert_eq!(behind.places, [("a".to_owned(), start("E1", 7))].into());
+        let place = ("a".to_owned(), start("E1", 7));
+        assert_eq!(behind.places, BTreeMap::from([place]));
         assert!(behind.stored.is_none() && behind.subscribe.timelines.is_none());
         let many = (0..99).map(|number| (format!("timeline/{number:02}"), start("E1", number)));
         let many: Vec<_> = many.collect();
