@@ -96,7 +96,7 @@ pub struct Asked {
 
 /// Bytes of an event's ID, at most; that of a stream of all conversations ends it when it has passed them.
 pub const ID_BYTES_MAX: usize = 4_000;
-/// Before it is looked whether it has, it grows by so many, and by those of one timeline: proxies take headers of 8 KiB.
+/// It grows by so many and those of one timeline before it is looked whether it has: proxies take headers of 8 KiB.
 pub const ID_GROWS_MAX: usize = 2_000;
 /// What an ID says of a timeline beside its name.
 const PLACE_BYTES: usize = 128;
@@ -438,7 +438,8 @@ mod tests {
         assert!(fresh.subscribe.timelines.is_none() && fresh.stored.is_none());
         let behind = asked(url, Some("timeline=a&epoch=E1&after=7&changes_after=2"));
         let behind = behind.unwrap().unwrap();
-        assert_eq!(behind.places, [("a".to_owned(), start("E1", 7))].into());
+        let place = ("a".to_owned(), start("E1", 7));
+        assert_eq!(behind.places, BTreeMap::from([place]));
         assert!(behind.stored.is_none() && behind.subscribe.timelines.is_none());
         let many = (0..99).map(|number| (format!("timeline/{number:02}"), start("E1", number)));
         let many: Vec<_> = many.collect();

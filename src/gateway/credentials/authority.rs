@@ -161,13 +161,6 @@ impl Authority {
         judged
     }
 
-    /// Judges a ticket by the credential behind it.
-    pub fn ticketed(&self, behind: Option<Credential>) -> Result<Credential, Refused> {
-        let judged = behind.ok_or(Refused::Revoked);
-        self.count("ticket", &judged);
-        judged
-    }
-
     pub(super) fn count(&self, by: &'static str, judged: &Result<Credential, Refused>) {
         let result = judged.as_ref().map_or_else(|why| why.label(), |_| "ok");
         let judged = &self.metrics.access.credentials;
@@ -284,14 +277,6 @@ impl Authority {
             return Err(Refused::OtherUser);
         }
         Ok(credential_of(key, Some(user)))
-    }
-
-    /// Whether a credential counts only on connections that have shown a certificate.
-    #[must_use]
-    pub fn needs_certificate(&self, credential: &Credential) -> bool {
-        let keys = self.keys.load();
-        let key = credential.identity.key().and_then(|id| keys.get(id));
-        key.is_some_and(|key| key.certificate.is_some())
     }
 
     /// Whether a credential that counted still does. Time is not looked at.

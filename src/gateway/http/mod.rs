@@ -151,12 +151,8 @@ async fn serve_http(
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
     };
-    let is_ours = |error: &hyper::Error| {
-        let why = std::error::Error::source(error);
-        why.is_some_and(|why| why.is::<TakenOver>())
-    };
     if let Err(error) = ended
-        && !is_ours(&error)
+        && std::error::Error::source(&error).is_none_or(|why| !why.is::<TakenOver>())
     {
         tracing::debug!(%error, "an HTTP connection ended early");
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns: its head, the IDs of events, and when it is over. Promises: the head says whether what was asked for is
 //! followed at all; the ID in an event is of the place behind it, so that a client that comes back with it misses
-//! nothing and gets nothing twice; what can't be followed again is not in an ID, and what is to be subscribed again ends
+//! nothing and gets nothing twice; what can't be followed again is not in an ID; what is to be subscribed again ends
 //! the stream. Must not: decide what is pushed.
 
 use std::sync::Arc;
