@@ -1,0 +1,240 @@
+//! Whether the stream is still the one that this node has followed: guards 1 and 2.
+//!
+//! Owns: what is compared, and for how long a stream may look wrong. Promises: a stream that was deleted, made anew,
+//! restored, purged or is another log's is noticed at the first look behind it, and ends the node after ten seconds.
+//! Must not: fetch anything; a look is asked for, and its facts come back.
+//!
+//! While a stream looks wrong, and before the first look at it, the node neither acknowledges nor claims nor answers
+//! reads: what it would say may be of no history.
+
+use tideline_base::ids::Position;
+
+use crate::frame::Genesis;
+use crate::halt::Halt;
+use crate::lease::SteadyMs;
+use crate::place::Place;
+
+/// What a look at the stream found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamFacts {
+    /// Its first sequence; of an empty one the last + 1.
+    pub first: Position,
+    /// Its last sequence.
+    pub last: Position,
+    /// What its genesis says, if that is still there.
+    pub genesis: Option<Genesis>,
+    /// The CRC of the frame at the position that the look was for, if there is one.
+    pub crc: Option<u32>,
+}
+
+/// A stream that looks right is looked at so often.
+const LOOK_MS: u64 = 10_000;
+/// One that looks wrong.
+const WRONG_LOOK_MS: u64 = 500;
+/// So long it may look wrong: a replica that is behind shows less than there is.
+const WRONG_MS: u64 = 10_000;
+
+/// The looks at one stream.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Attach {
+    is_right: bool,
+    wrong_since: Option<SteadyMs>,
+    due: SteadyMs,
+    /// What the node had when the stream became doubtful.
+    doubted: Option<(Position, u32)>,
+    /// What the look under way is for: the position that the node had then, and the CRC there.
+    asked: Option<(Position, u32)>,
+}
+
+impl Attach {
+    /// Whether the last look found the right stream.
+    pub(crate) fn is_right(&self) -> bool {
+        self.is_right
+    }
+
+    /// Something makes the stream doubtful: a look comes first, at what this node had then. What it sends meanwhile may
+    /// be stored in another history, and would be found there.
+    pub(crate) fn doubt(&mut self, place: &Place, now: SteadyMs) {
+        if self.doubted.is_none() {
+            self.doubted = Some((place.position, place.crc));
+            self.due = now;
+            self.asked = None;
+        }
+        self.is_right = false;
+    }
+
+    /// The look is to come soon.
+    pub(crate) fn hurry(&mut self, now: SteadyMs) {
+        self.due = self.due.min(now.plus(WRONG_LOOK_MS));
+    }
+
+    /// The position to look at, if a look is due. One without an answer is repeated.
+    pub(crate) fn tick(&mut self, place: &Place, now: SteadyMs) -> Option<Position> {
+        if now < self.due {
+            return None;
+        }
+        self.due = now.plus(WRONG_LOOK_MS);
+        let at = self.doubted.unwrap_or((place.position, place.crc));
+        self.asked = Some(at);
+        Some(at.0)
+    }
+
+    /// Judges a look; `known` is the highest position that is known to be acknowledged.
+    pub(crate) fn looked(
+        &mut self,
+        facts: &StreamFacts,
+        place: &Place,
+        expected: &Genesis,
+        known: Position,
+        now: SteadyMs,
+    ) -> Result<(), Halt> {
+        let Some(asked) = self.asked.take() else {
+            return Ok(());
+        };
+        let Some(wrong) = wrong(facts, asked, place, expected, known) else {
+            self.is_right = true;
+            (self.wrong_since, self.doubted) = (None, None);
+            self.due = now.plus(LOOK_MS);
+            return Ok(());
+        };
+        self.is_right = false;
+        let since = *self.wrong_since.get_or_insert(now);
+        match now.since(since) >= WRONG_MS {
+            true => Err(wrong),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What is wrong with a stream.
+fn wrong(
+    facts: &StreamFacts,
+    (at, crc): (Position, u32),
+    place: &Place,
+    expected: &Genesis,
+    known: Position,
+) -> Option<Halt> {
+    let StreamFacts {
+        first,
+        last,
+        genesis,
+        crc: found,
+    } = facts;
+    if let Some(what) = genesis.as_ref().and_then(|found| differs(found, expected)) {
+        return Some(Halt::Foreign { what });
+    }
+    let known = known.max(at);
+    if *last < known {
+        return Some(Halt::Shorter { last: *last, known });
+    }
+    if *first > at.next() {
+        let is_trimmed = first.0 - 1 <= place.trimmed.0;
+        return Some(match is_trimmed {
+            true => Halt::LeftBehind { first: *first },
+            false => Halt::Purged { first: *first },
+        });
+    }
+    // What was taken before the genesis is not in the stream.
+    let is_in_stream = place.began > Position::ZERO && at >= place.began && at >= *first;
+    (is_in_stream && *found != Some(crc)).then_some(Halt::OtherHistory { position: at })
+}
+
+/// In what two logs differ; `None` if they are one: guard 1.
+pub(crate) fn differs(found: &Genesis, expected: &Genesis) -> Option<&'static str> {
+    let Genesis {
+        cluster,
+        partition,
+        range,
+        history,
+        format,
+        rebuilt,
+    } = expected;
+    let same = [
+        (found.cluster == *cluster, "another cluster"),
+        (found.partition == *partition, "another partition"),
+        (found.history == *history, "another history"),
+        (found.range == *range, "another range of keys"),
+        (found.format == *format, "another format of frames"),
+        (found.rebuilt == *rebuilt, "another rebuild"),
+    ];
+    let other = same.into_iter().find(|(is_same, _)| !is_same);
+    other.map(|(_, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::genesis;
+    use tideline_base::ids::HistoryId;
+
+    fn at_nine() -> Place {
+        let mut place = Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 0);
+        (place.position, place.crc, place.began) = (Position(9), 99, Position(1));
+        place
+    }
+
+    fn facts() -> StreamFacts {
+        StreamFacts {
+            first: Position(1),
+            last: Position(12),
+            genesis: Some(genesis()),
+            crc: Some(99),
+        }
+    }
+
+    /// What a stream ends a node with, that looks so for ten seconds.
+    fn ends(change: impl Fn(&mut StreamFacts), known: u64) -> Option<Halt> {
+        let (mut attach, place, mut facts) = (Attach::default(), at_nine(), facts());
+        change(&mut facts);
+        for look in 0..100 {
+            let now = SteadyMs(look * WRONG_LOOK_MS);
+            if attach.tick(&place, now).is_none() {
+                continue;
+            }
+            let looked = attach.looked(&facts, &place, &genesis(), Position(known), now);
+            if let Err(halt) = looked {
+                assert!(!attach.is_right() && now.0 >= WRONG_MS);
+                return Some(halt);
+            }
+        }
+        assert!(attach.is_right());
+        None
+    }
+
+    #[test]
+    fn a_stream_that_is_another_ends_the_node() {
+        assert_eq!(ends(|_| {}, 12), None);
+        let (last, known) = (Position(12), Position(13));
+        assert_eq!(ends(|_| {}, 13), Some(Halt::Shorter { last, known }));
+        let shorter = ends(|facts| facts.last = Position(8), 0);
+        assert!(matches!(shorter, Some(Halt::Shorter { .. })));
+        let position = Position(9);
+        for crc in [None, Some(98)] {
+            let other = ends(|facts| facts.crc = crc, 0);
+            assert_eq!(other, Some(Halt::OtherHistory { position }));
+        }
+        let purged = ends(|facts| facts.first = Position(11), 0);
+        assert!(matches!(purged, Some(Halt::Purged { .. })));
+        let cluster = |facts: &mut StreamFacts| {
+            let genesis = facts.genesis.as_mut().expect("there is one");
+            genesis.cluster = "theirs".to_owned();
+        };
+        let what = "another cluster";
+        assert_eq!(ends(cluster, 0), Some(Halt::Foreign { what }));
+        // A genesis that was trimmed is missed by nobody.
+        let trimmed = |facts: &mut StreamFacts| {
+            (facts.first, facts.genesis) = (Position(5), None);
+        };
+        assert_eq!(ends(trimmed, 0), None);
+    }
+
+    #[test]
+    fn frames_that_were_trimmed_are_named() {
+        let mut place = at_nine();
+        place.trimmed = Position(10);
+        let mut facts = facts();
+        facts.first = Position(11);
+        let wrong = wrong(&facts, (Position(9), 99), &place, &genesis(), Position(0));
+        assert!(matches!(wrong, Some(Halt::LeftBehind { .. })));
+    }
+}
