@@ -23,8 +23,8 @@ pub struct StreamFacts {
     pub last: Position,
     /// What its genesis says, if that is still there.
     pub genesis: Option<Genesis>,
-    /// The CRC of the frame at the position that the look was for, if there is one.
-    pub crc: Option<u32>,
+    /// The CRCs of the frames at the two positions that the look was for, if they are there.
+    pub crcs: [Option<u32>; 2],
 }
 
 /// A stream that looks right is looked at so often.
@@ -42,8 +42,18 @@ pub(crate) struct Attach {
     due: SteadyMs,
     /// What the node had when the stream became doubtful.
     doubted: Option<(Position, u32)>,
-    /// What the look under way is for: the position that the node had then, and the CRC there.
-    asked: Option<(Position, u32)>,
+    /// What the look under way is for.
+    asked: Option<Asked>,
+}
+
+/// What a look is held against: all as it was before the look, since the stream grows meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    /// Positions that the node had, and the CRCs there: when the stream became doubtful, and now. One frame can lie
+    /// between, that was in flight; a position of its own in another history would look right.
+    had: [(Position, u32); 2],
+    /// The highest position that was known to be in the stream.
+    known: Position,
 }
 
 impl Attach {
@@ -54,9 +64,9 @@ impl Attach {
 
     /// Something makes the stream doubtful: a look comes first, at what this node had then. What it sends meanwhile may
     /// be stored in another history, and would be found there.
-    pub(crate) fn doubt(&mut self, place: &Place, now: SteadyMs) {
+    pub(crate) fn doubt(&mut self, had: (Position, u32), now: SteadyMs) {
         if self.doubted.is_none() {
-            self.doubted = Some((place.position, place.crc));
+            self.doubted = Some(had);
             self.due = now;
             self.asked = None;
         }
@@ -68,30 +78,36 @@ impl Attach {
         self.due = self.due.min(now.plus(WRONG_LOOK_MS));
     }
 
-    /// The position to look at, if a look is due. One without an answer is repeated.
-    pub(crate) fn tick(&mut self, place: &Place, now: SteadyMs) -> Option<Position> {
+    /// The positions to look at, if a look is due; `known` is the highest that is known to be in the stream. A look
+    /// without an answer is repeated.
+    pub(crate) fn tick(
+        &mut self,
+        place: &Place,
+        known: Position,
+        now: SteadyMs,
+    ) -> Option<[Position; 2]> {
         if now < self.due {
             return None;
         }
         self.due = now.plus(WRONG_LOOK_MS);
-        let at = self.doubted.unwrap_or((place.position, place.crc));
-        self.asked = Some(at);
-        Some(at.0)
+        let had = [self.doubted.unwrap_or(place.end()), place.end()];
+        let known = known.max(place.position);
+        self.asked = Some(Asked { had, known });
+        Some(had.map(|(position, _)| position))
     }
 
-    /// Judges a look; `known` is the highest position that is known to be acknowledged.
+    /// Judges a look.
     pub(crate) fn looked(
         &mut self,
         facts: &StreamFacts,
         place: &Place,
         expected: &Genesis,
-        known: Position,
         now: SteadyMs,
     ) -> Result<(), Halt> {
         let Some(asked) = self.asked.take() else {
             return Ok(());
         };
-        let Some(wrong) = wrong(facts, asked, place, expected, known) else {
+        let Some(wrong) = wrong(facts, asked, place, expected) else {
             self.is_right = true;
             (self.wrong_since, self.doubted) = (None, None);
             self.due = now.plus(LOOK_MS);
@@ -107,36 +123,35 @@ impl Attach {
 }
 
 /// What is wrong with a stream.
-fn wrong(
-    facts: &StreamFacts,
-    (at, crc): (Position, u32),
-    place: &Place,
-    expected: &Genesis,
-    known: Position,
-) -> Option<Halt> {
+fn wrong(facts: &StreamFacts, asked: Asked, place: &Place, expected: &Genesis) -> Option<Halt> {
     let StreamFacts {
         first,
         last,
         genesis,
-        crc: found,
+        crcs,
     } = facts;
     if let Some(what) = genesis.as_ref().and_then(|found| differs(found, expected)) {
         return Some(Halt::Foreign { what });
     }
-    let known = known.max(at);
-    if *last < known {
-        return Some(Halt::Shorter { last: *last, known });
+    let (last, first, known) = (*last, *first, asked.known);
+    if last < known {
+        return Some(Halt::Shorter { last, known });
     }
-    if *first > at.next() {
-        let is_trimmed = first.0 - 1 <= place.trimmed.0;
-        return Some(match is_trimmed {
-            true => Halt::LeftBehind { first: *first },
-            false => Halt::Purged { first: *first },
+    let [_, (end, _)] = asked.had;
+    if first > end.next() {
+        return Some(match first.0 - 1 <= place.trimmed.0 {
+            true => Halt::LeftBehind { first },
+            false => Halt::Purged { first },
         });
     }
     // What was taken before the genesis is not in the stream.
-    let is_in_stream = place.began > Position::ZERO && at >= place.began && at >= *first;
-    (is_in_stream && *found != Some(crc)).then_some(Halt::OtherHistory { position: at })
+    let begins = first.max(place.began);
+    let is_begun = place.began > Position::ZERO;
+    let is_other = |(had, found): &((Position, u32), Option<u32>)| {
+        is_begun && had.0 >= begins && *found != Some(had.1)
+    };
+    let other = asked.had.into_iter().zip(*crcs).find(is_other);
+    other.map(|((position, _), _)| Halt::OtherHistory { position })
 }
 
 /// In what two logs differ; `None` if they are one: guard 1.
@@ -178,7 +193,7 @@ mod tests {
             first: Position(1),
             last: Position(12),
             genesis: Some(genesis()),
-            crc: Some(99),
+            crcs: [Some(99); 2],
         }
     }
 
@@ -188,10 +203,10 @@ mod tests {
         change(&mut facts);
         for look in 0..100 {
             let now = SteadyMs(look * WRONG_LOOK_MS);
-            if attach.tick(&place, now).is_none() {
+            if attach.tick(&place, Position(known), now).is_none() {
                 continue;
             }
-            let looked = attach.looked(&facts, &place, &genesis(), Position(known), now);
+            let looked = attach.looked(&facts, &place, &genesis(), now);
             if let Err(halt) = looked {
                 assert!(!attach.is_right() && now.0 >= WRONG_MS);
                 return Some(halt);
@@ -210,7 +225,7 @@ mod tests {
         assert!(matches!(shorter, Some(Halt::Shorter { .. })));
         let position = Position(9);
         for crc in [None, Some(98)] {
-            let other = ends(|facts| facts.crc = crc, 0);
+            let other = ends(|facts| facts.crcs[1] = crc, 0);
             assert_eq!(other, Some(Halt::OtherHistory { position }));
         }
         let purged = ends(|facts| facts.first = Position(11), 0);
@@ -234,7 +249,11 @@ mod tests {
         place.trimmed = Position(10);
         let mut facts = facts();
         facts.first = Position(11);
-        let wrong = wrong(&facts, (Position(9), 99), &place, &genesis(), Position(0));
+        let asked = Asked {
+            had: [(Position(9), 99); 2],
+            known: Position(9),
+        };
+        let wrong = wrong(&facts, asked, &place, &genesis());
         assert!(matches!(wrong, Some(Halt::LeftBehind { .. })));
     }
 }

@@ -26,7 +26,7 @@ pub use attach::StreamFacts;
 pub use frame::{Claim, Content, Draft, Genesis, Sealed};
 pub use halt::Halt;
 pub use lease::{ReadProof, SteadyMs};
-pub use node::{Command, Node, Options, Reading};
+pub use node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading};
 pub use place::Place;
 pub use settle::Answer;
 pub use watch::Beat;

@@ -84,6 +84,11 @@ impl Place {
         }
     }
 
+    /// The last frame's position and CRC.
+    pub(crate) fn end(&self) -> (Position, u32) {
+        (self.position, self.crc)
+    }
+
     /// Judges what the stream has at `sequence`.
     pub(crate) fn judge(&self, sequence: Position, frame: &Sealed) -> Verdict {
         let next = self.position.next();
@@ -253,10 +258,7 @@ mod tests {
         // One of another log, or far behind the claim, is not passed over.
         void.position = Position(5);
         void.log = HistoryId([8; 16]);
-        assert!(matches!(
-            place.judge(Position(5), &void),
-            Verdict::Wrong(_)
-        ));
+        assert!(matches!(place.judge(Position(5), &void), Verdict::Wrong(_)));
         place.position = Position(40);
         let mut late = seal(old.draft(Content::Batch), 6);
         late.position = Position(41);

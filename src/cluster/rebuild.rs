@@ -36,7 +36,9 @@ pub struct Plan {
 
 /// Chooses the mirror that reaches furthest, of those the one of the highest term.
 pub fn plan(mirrors: &[MirrorEnd]) -> Result<Plan, String> {
-    let best = mirrors.iter().max_by_key(|mirror| (mirror.term, mirror.end));
+    let best = mirrors
+        .iter()
+        .max_by_key(|mirror| (mirror.term, mirror.end));
     let Some(best) = best else {
         return Err("no mirror was given: name the directory of at least one node".to_owned());
     };

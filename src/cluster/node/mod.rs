@@ -37,13 +37,16 @@ pub struct Options {
     pub read_lease_ms: u32,
     /// It claims by itself when the owner is silent.
     pub is_automatic: bool,
-    /// So long an owner may be silent.
+    /// So long an owner may be silent; at least [`OWNER_SILENCE_MS_MIN`].
     pub owner_silence_ms: u32,
     /// An owner attests after so many frames …
     pub attest_frames: u64,
     /// … or, if there were any, after so many ms.
     pub attest_ms: u64,
 }
+
+/// Three beats: below that, standbys would claim from an owner that is well.
+pub const OWNER_SILENCE_MS_MIN: u32 = 600;
 
 /// What is to be done, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +64,8 @@ pub enum Command {
     Fetch(Position),
     /// Drop the consumer, and begin one behind this position, for [`Node::received`].
     Follow(Position),
-    /// Look at the stream, and at the frame at this position, for [`Node::looked`].
-    Look(Position),
+    /// Look at the stream, and at the frames at these positions, for [`Node::looked`].
+    Look([Position; 2]),
     /// This frame was taken: write it to the mirror, and apply it unless it is void.
     Take {
         /// The frame.
@@ -127,6 +130,8 @@ pub struct Node {
     is_wanted: bool,
     wants_beat: bool,
     said: Option<SteadyMs>,
+    /// No control frame is sent before this, because the last one found no room.
+    pause_until: SteadyMs,
     attested: (Position, SteadyMs),
     /// The last frame of its own that is in the log, the last one acknowledged, and from when that may be.
     stored: Position,
@@ -153,6 +158,7 @@ impl Node {
             is_wanted: false,
             wants_beat: false,
             said: None,
+            pause_until: now,
             attested: (place.position, now),
             stored: Position::ZERO,
             acknowledged: Position::ZERO,
@@ -193,6 +199,8 @@ impl Node {
     #[must_use]
     pub fn draft(&self, content: Content) -> Option<Draft> {
         let is_free = self.role == Role::Owner && self.sending.is_none() && !self.place.is_ended;
+        // While the stream is in doubt, nothing new goes out: of frames that were never read, a look judges one only.
+        let is_free = is_free && self.is_attached();
         is_free.then(|| self.place.draft(content))
     }
 

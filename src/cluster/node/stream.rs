@@ -18,6 +18,8 @@ use crate::settle::{Answer, Settle, Step};
 const REFUSED_MAX: u8 = 3;
 /// Missing frames are asked for so often.
 const ASK_MS: u64 = 100;
+/// A control frame that found no room is tried again after so long.
+const FULL_MS: u64 = 400;
 
 impl Node {
     /// The stream answered to a copy of the frame at this position.
@@ -29,7 +31,7 @@ impl Node {
             && last < self.place.position
         {
             // Another history may grow up to here meanwhile, and then a copy fits.
-            self.attach.doubt(&self.place, now);
+            self.attach.doubt(self.place.end(), now);
         }
         let sending = self.sending.as_mut();
         let Some(settle) = sending.filter(|settle| settle.frame.position == position) else {
@@ -54,16 +56,19 @@ impl Node {
             }
             Step::Fetch => self.commands.push(Command::Fetch(frame.position)),
             Step::Stored => self.take(frame, false, now),
-            Step::Full => self.give_up(),
+            Step::Full => self.give_up(now),
             Step::Halt(halt) => self.stop(halt),
         }
     }
 
     /// The frame in flight is known not to be written, for want of room.
-    fn give_up(&mut self) {
+    fn give_up(&mut self, now: SteadyMs) {
         let Some(settle) = self.sending.take() else {
             return;
         };
+        if settle.frame.content != Content::Batch {
+            self.pause_until = now.plus(FULL_MS);
+        }
         match settle.frame.content {
             Content::Batch => self.commands.push(Command::Full(settle.frame.position)),
             Content::Claim(_) => self.role = Role::Follower,
@@ -114,7 +119,7 @@ impl Node {
             None if is_planted(Plant::AbsenceIsFailure) => {
                 let sending = self.sending.as_ref();
                 if sending.is_some_and(|settle| settle.frame.position == position) {
-                    self.give_up();
+                    self.give_up(now);
                 }
             }
             None => {}
@@ -146,12 +151,13 @@ impl Node {
         if !is_void {
             self.follow_leases(&frame.content, is_own, now);
         }
+        let before = self.place.end();
         self.place.take(&frame, is_void);
         self.refused = 0;
         let (content, position) = (frame.content.clone(), frame.position);
         self.commands.push(Command::Take { frame, is_void });
         match sent {
-            Some(sent) if is_own => self.own_is_stored(&sent, now),
+            Some(sent) if is_own => self.own_is_stored(&sent, before, now),
             sent if is_void => self.void_took(sent),
             sent => self.others_is_stored(sent, content, now),
         }
@@ -180,7 +186,7 @@ impl Node {
         }
     }
 
-    fn own_is_stored(&mut self, sent: &Settle, now: SteadyMs) {
+    fn own_is_stored(&mut self, sent: &Settle, before: (Position, u32), now: SteadyMs) {
         let position = sent.frame.position;
         self.stored = position;
         match &sent.frame.content {
@@ -191,6 +197,8 @@ impl Node {
                 self.acknowledge_from = self.hold.until();
                 self.attested = (position, now);
                 self.commands.push(Command::Own);
+                // Before anything is answered, a look at the frame behind which it claimed.
+                self.attach.doubt(before, now);
             }
             Content::Resign { .. } => {
                 self.role = Role::Follower;
@@ -251,9 +259,8 @@ impl Node {
         }
         self.watch.passed(now);
         self.ahead = self.ahead.max(facts.last);
-        let known = self.stored.max(self.watch.stored());
         let expected = &self.options.genesis;
-        match self.attach.looked(facts, &self.place, expected, known, now) {
+        match self.attach.looked(facts, &self.place, expected, now) {
             Ok(()) => self.acknowledge(now),
             Err(halt) => self.stop(halt),
         }

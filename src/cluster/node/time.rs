@@ -11,10 +11,11 @@ use crate::lease::{ReadProof, SteadyMs};
 use crate::watch::{BEAT_MS, Beat};
 
 impl Node {
-    /// The connection to the stream's servers is new.
+    /// The connection to the stream's servers is new, or the consumer ended without being dropped: the stream may be
+    /// another one by now.
     pub fn connected(&mut self, now: SteadyMs) {
         if self.stopped().is_none() {
-            self.attach.doubt(&self.place, now);
+            self.attach.doubt(self.place.end(), now);
             self.commands.push(Command::Follow(self.place.position));
         }
     }
@@ -26,7 +27,7 @@ impl Node {
         }
         self.watch.heard(beat, &self.place, now, wall_ms);
         if beat.term > self.place.term && self.owns() && self.attach.is_right() {
-            self.attach.doubt(&self.place, now);
+            self.attach.doubt(self.place.end(), now);
         }
         if beat.stored > self.ahead {
             self.ahead = beat.stored;
@@ -58,8 +59,8 @@ impl Node {
         if self.watch.is_stalled() {
             self.attach.hurry(now);
         }
-        if let Some(position) = self.attach.tick(&self.place, now) {
-            self.commands.push(Command::Look(position));
+        if let Some(positions) = self.attach.tick(&self.place, self.watch.stored(), now) {
+            self.commands.push(Command::Look(positions));
         }
         if let Some(settle) = &mut self.sending {
             let step = settle.tick(now);
@@ -69,7 +70,7 @@ impl Node {
         if self.ahead > self.place.position && self.sending.is_none() {
             self.ask(now);
         }
-        if self.sending.is_none() {
+        if self.sending.is_none() && now >= self.pause_until && self.is_attached() {
             let wanted = self.wanted(now);
             let draft = wanted.map(|content| self.place.draft(content));
             self.commands.extend(draft.map(Command::Seal));
@@ -104,8 +105,8 @@ impl Node {
         let has_all = self.ahead.max(self.watch.stored()) <= place.position;
         let is_open = place.began > Position::ZERO && !place.is_ended;
         let is_due = || self.options.is_automatic && self.watch.is_due(place, now);
-        let is_sound = self.is_attached() && !self.watch.is_off(now);
-        is_open && is_sound && has_all && (self.is_wanted || is_due())
+        let is_off = self.watch.is_off(now);
+        is_open && !is_off && has_all && (self.is_wanted || is_due())
     }
 
     pub(super) fn claim(&self) -> Claim {

@@ -123,13 +123,16 @@ impl Checker {
     ) {
         self.acks += 1;
         let index = position.0 as usize - 1;
-        let frames = match &self.disaster {
-            Some(disaster) if disaster.knowing.contains(&host) => &disaster.before,
-            _ => &stream.frames,
-        };
+        // What was stored before a disaster may be acknowledged after it. Only who knew less may go on with the rest.
+        let before = self.disaster.as_ref().map(|disaster| &disaster.before);
+        let is_bound = |disaster: &Disaster| disaster.knowing.contains(&host);
+        let present = Some(&stream.frames);
+        let present = present.filter(|_| !self.disaster.as_ref().is_some_and(is_bound));
         let known = self.writes.entry(write).or_default();
-        let at = frames.get(index).map(|frame| frame.hash);
-        let is_there = at.is_some_and(|hash| known.hashes.contains(&hash));
+        let is_there = [before, present].into_iter().flatten().any(|frames| {
+            let at = frames.get(index).map(|frame| frame.hash);
+            at.is_some_and(|hash| known.hashes.contains(&hash))
+        });
         let is_valid = self.disaster.is_some() || self.valid.get(index) == Some(&true);
         let wrong = if !is_there || !is_valid {
             "acknowledged and not in the log"

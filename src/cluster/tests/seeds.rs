@@ -5,6 +5,21 @@
 
 use super::world::{Kind, World};
 
+/// One world with what happens in it: `TIDELINE_SEED=130 TIDELINE_DISASTER=1 cargo test -p tideline-cluster one_world --
+/// --nocapture`.
+#[test]
+fn one_world() {
+    let Ok(seed) = std::env::var("TIDELINE_SEED") else {
+        return;
+    };
+    let seed = seed.parse().expect("a number");
+    let is_disaster = std::env::var_os("TIDELINE_DISASTER").is_some();
+    let mut world = World::new(seed, Kind { is_disaster });
+    world.is_told = true;
+    let wrong = world.run();
+    assert_eq!(wrong, None, "seed {seed}");
+}
+
 fn count(usual: u64) -> u64 {
     let wanted = std::env::var("TIDELINE_SEEDS").ok();
     wanted.and_then(|text| text.parse().ok()).unwrap_or(usual)

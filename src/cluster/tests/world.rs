@@ -16,7 +16,7 @@ use crate::attach::StreamFacts;
 use crate::frame::{Content, Draft, Genesis, Sealed};
 use crate::halt::Halt;
 use crate::lease::{ReadProof, SteadyMs};
-use crate::node::{Command, Node, Options, Reading};
+use crate::node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading};
 use crate::place::Place;
 use crate::settle::Answer;
 use crate::watch::Beat;
@@ -35,6 +35,7 @@ pub(crate) struct Kind {
     pub(crate) is_disaster: bool,
 }
 
+#[derive(Debug)]
 enum Event {
     Tick,
     Client,
@@ -48,6 +49,7 @@ enum Event {
     Connected,
 }
 
+#[derive(Debug)]
 enum Happening {
     /// For a host's process, of this boot.
     To(usize, u64, Event),
@@ -120,6 +122,7 @@ pub(crate) struct World {
     kind: Kind,
     proof: ReadProof,
     is_automatic: bool,
+    silence_ms: u32,
     /// Of a hundred answers.
     lost: u64,
     links: [[bool; HOSTS]; HOSTS],
@@ -129,6 +132,8 @@ pub(crate) struct World {
     late: u64,
     late_acked: bool,
     is_over: bool,
+    /// What happens is printed.
+    pub(crate) is_told: bool,
 }
 
 impl World {
@@ -138,9 +143,10 @@ impl World {
         let before = Place::before_genesis(log, Position::ZERO, 0, 0);
         let first = seal(before.draft(Content::Genesis(genesis())), 0);
         let rates = [955_000, 1_000_000, 1_045_000];
+        let lease = *random.one(&[500, 500, 2_000]);
         let leases = match random.percent(50) {
-            true => [500; HOSTS],
-            false => [200, 1_000, 500],
+            true => [lease; HOSTS],
+            false => [200, 1_500, lease],
         };
         let hosts = (0..HOSTS).map(|at| Host {
             boot: 0,
@@ -168,6 +174,7 @@ impl World {
             kind,
             proof,
             is_automatic: random.percent(70),
+            silence_ms: *random.one(&[OWNER_SILENCE_MS_MIN, 800]),
             lost: *random.one(&[0, 0, 5, 30]),
             links: [[true; HOSTS]; HOSTS],
             writes: 0,
@@ -175,6 +182,7 @@ impl World {
             late: u64::MAX,
             late_acked: false,
             is_over: false,
+            is_told: false,
             random,
         }
     }
@@ -242,6 +250,12 @@ impl World {
         wall.cast_unsigned()
     }
 
+    fn tell(&self, what: &str) {
+        if self.is_told {
+            println!("{:>10} {what}", self.now);
+        }
+    }
+
     /// To a process of a host, by the network between it and the stream.
     fn to(&mut self, host: usize, delay: u64, event: Event) {
         let boot = self.hosts[host].boot;
@@ -256,6 +270,19 @@ impl World {
     }
 
     fn happen(&mut self, happening: Happening) {
+        if self.is_told
+            && !matches!(
+                happening,
+                Happening::Pump(..)
+                    | Happening::To(
+                        _,
+                        _,
+                        Event::Tick | Event::Client | Event::Heard(_) | Event::Sync
+                    )
+            )
+        {
+            self.tell(&format!("{happening:?}"));
+        }
         match happening {
             Happening::To(host, boot, event) => self.deliver(host, boot, event),
             Happening::Arrive(publish) => self.arrive(publish),
@@ -274,7 +301,8 @@ impl World {
         if self.hosts[host].process.is_some() {
             return;
         }
-        let (now, automatic, proof) = (self.steady(host), self.is_automatic, self.proof);
+        let (now, is_automatic, proof) = (self.steady(host), self.is_automatic, self.proof);
+        let owner_silence_ms = self.silence_ms;
         let at = &mut self.hosts[host];
         at.boot += 1;
         let options = Options {
@@ -283,8 +311,8 @@ impl World {
             genesis: genesis(),
             read_proof: proof,
             read_lease_ms: at.lease_ms,
-            is_automatic: automatic,
-            owner_silence_ms: 800,
+            is_automatic,
+            owner_silence_ms,
             attest_frames: 64,
             attest_ms: 2_000,
         };
@@ -368,6 +396,9 @@ impl World {
     }
 
     fn obey_one(&mut self, host: usize, command: Command) {
+        if self.is_told && !matches!(command, Command::Say(_)) {
+            self.tell(&format!("host {host} {command:?}"));
+        }
         let now = self.steady(host);
         let latency = self.latency();
         let boot = self.hosts[host].boot;
@@ -399,7 +430,7 @@ impl World {
                 let consumer = process.consumer;
                 self.after(latency, Happening::Pump(host, consumer));
             }
-            Command::Look(position) => self.look(host, position, latency),
+            Command::Look(positions) => self.look(host, positions, latency),
             Command::Take { frame, is_void } => self.taken(host, &frame, is_void),
             Command::Own => {}
             Command::Acknowledge(upto) => self.acknowledge(host, upto),
@@ -411,11 +442,15 @@ impl World {
             }
             Command::Again(_) => {
                 let again = process.in_flight.take().map(|(_, _, write)| write);
-                again.into_iter().for_each(|write| process.queue.push_front(write));
+                again
+                    .into_iter()
+                    .for_each(|write| process.queue.push_front(write));
             }
             Command::Full(_) => {
                 let refused = process.in_flight.take().map(|(_, _, write)| write);
-                refused.into_iter().for_each(|write| self.checker.moved(write));
+                refused
+                    .into_iter()
+                    .for_each(|write| self.checker.moved(write));
             }
             Command::Say(beat) => self.say(host, &beat),
             Command::Stop(halt) => self.stopped(host, &halt),
@@ -632,7 +667,7 @@ impl World {
         }
     }
 
-    fn look(&mut self, host: usize, position: Position, latency: u64) {
+    fn look(&mut self, host: usize, positions: [Position; 2], latency: u64) {
         if self.hosts[host].is_cut || self.now < self.stream.leaderless_until {
             return;
         }
@@ -644,12 +679,15 @@ impl World {
             Content::Genesis(genesis) => Some(genesis.clone()),
             _ => None,
         });
-        let at = self.stream.at(position).filter(|_| position <= last);
+        let crcs = positions.map(|position| {
+            let at = self.stream.at(position).filter(|_| position <= last);
+            at.map(|frame| frame.crc)
+        });
         let facts = StreamFacts {
             first: Position(1),
             last,
             genesis,
-            crc: at.map(|frame| frame.crc),
+            crcs,
         };
         self.to(host, 2 * latency, Event::Looked(facts));
     }
@@ -674,7 +712,7 @@ impl World {
         if self.is_calm {
             return;
         }
-        let pause = 100 + self.random.below(700);
+        let pause = 50 + self.random.below(450);
         self.after(pause * MS, Happening::Fault);
         let any = self.random.below(HOSTS as u64) as usize;
         let victim = self
@@ -686,18 +724,18 @@ impl World {
             false => 10 + self.random.below(800),
         };
         let lasts = lasts * MS;
-        match self.random.below(10) {
+        match self.random.below(12) {
             0 => self.kill(victim, lasts),
-            1 => self.hosts[victim].stopped_until = self.now + lasts,
+            1 => {
+                let at = &mut self.hosts[victim];
+                at.stopped_until = at.stopped_until.max(self.now + lasts);
+            }
             2 if self.proof == ReadProof::Log => {
                 let at = &mut self.hosts[victim];
                 at.stopped_until = at.stopped_until.max(self.now) + lasts;
                 at.offset -= lasts * at.rate / 1_000_000;
             }
-            2 | 3 => {
-                self.hosts[victim].is_cut = true;
-                self.after(lasts, Happening::Uncut(victim));
-            }
+            2 | 3 => self.cut(victim, lasts),
             4 => {
                 let other = self.random.below(HOSTS as u64) as usize;
                 self.links[victim][other] = !self.links[victim][other];
@@ -712,17 +750,35 @@ impl World {
                 self.hosts[victim].wall_off_ms = *self.random.one(&offs);
             }
             7 => self.stream.is_full = self.random.percent(30),
-            8 => {
-                let to = ["a", "b", "c"][any].to_owned();
-                if let Some(process) = &mut self.hosts[victim].process {
-                    process.node.resign(Some(to));
-                }
+            8 => self.resign(victim),
+            9 => self.take_over(any),
+            10 => {
+                self.cut(victim, lasts);
+                self.take_over((victim + 1) % HOSTS);
             }
             _ => {
-                if let Some(process) = &mut self.hosts[any].process {
-                    process.node.take_over();
-                }
+                self.resign(victim);
+                self.take_over(any);
             }
+        }
+    }
+
+    fn cut(&mut self, host: usize, lasts: u64) {
+        self.hosts[host].is_cut = true;
+        self.after(lasts, Happening::Uncut(host));
+    }
+
+    fn take_over(&mut self, host: usize) {
+        if let Some(process) = &mut self.hosts[host].process {
+            process.node.take_over();
+        }
+    }
+
+    fn resign(&mut self, host: usize) {
+        let to = self.random.below(HOSTS as u64) as usize;
+        let to = ["a", "b", "c"][to].to_owned();
+        if let Some(process) = &mut self.hosts[host].process {
+            process.node.resign(Some(to));
         }
     }
 
@@ -748,9 +804,7 @@ impl World {
             return;
         }
         let host = self.random.below(HOSTS as u64) as usize;
-        if let Some(process) = &mut self.hosts[host].process {
-            process.node.take_over();
-        }
+        self.take_over(host);
     }
 
     /// All faults end.
@@ -763,7 +817,6 @@ impl World {
         self.late = self.writes + 1;
         for host in 0..HOSTS {
             self.hosts[host].wall_off_ms = 0;
-            self.hosts[host].stopped_until = 0;
             self.start(host);
             if self.hosts[host].is_cut {
                 self.uncut(host);
@@ -798,6 +851,10 @@ impl World {
         let knowing = (0..HOSTS).filter(has_more).collect();
         self.checker.disaster(&self.stream, knowing);
         self.stream.replace(frames);
+        // Consumers go with their stream.
+        for host in 0..HOSTS {
+            self.to(host, MS, Event::Connected);
+        }
         self.grown();
     }
 
