@@ -23,8 +23,8 @@ pub struct StreamFacts {
     pub last: Position,
     /// What its genesis says, if that is still there.
     pub genesis: Option<Genesis>,
-    /// The CRCs of the frames at the two positions that the look was for, if they are there.
-    pub crcs: [Option<u32>; 2],
+    /// The CRCs of the frames at the positions that the look was for, in order, of those that are there.
+    pub crcs: Vec<Option<u32>>,
 }
 
 /// A stream that looks right is looked at so often.
@@ -40,18 +40,18 @@ pub(crate) struct Attach {
     is_right: bool,
     wrong_since: Option<SteadyMs>,
     due: SteadyMs,
-    /// What the node had when the stream became doubtful.
-    doubted: Option<(Position, u32)>,
+    /// What the node had when the stream became doubtful, and a frame of its own that was stored since: only the stream's
+    /// word says that it is there, and of which history. No second one can be: nothing new is sent in doubt.
+    doubted: Vec<(Position, u32)>,
     /// What the look under way is for.
     asked: Option<Asked>,
 }
 
 /// What a look is held against: all as it was before the look, since the stream grows meanwhile.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
-    /// Positions that the node had, and the CRCs there: when the stream became doubtful, and now. One frame can lie
-    /// between, that was in flight; a position of its own in another history would look right.
-    had: [(Position, u32); 2],
+    /// What was doubted, and the last frame that the node has.
+    had: Vec<(Position, u32)>,
     /// The highest position that was known to be in the stream.
     known: Position,
 }
@@ -65,12 +65,19 @@ impl Attach {
     /// Something makes the stream doubtful: a look comes first, at what this node had then. What it sends meanwhile may
     /// be stored in another history, and would be found there.
     pub(crate) fn doubt(&mut self, had: (Position, u32), now: SteadyMs) {
-        if self.doubted.is_none() {
-            self.doubted = Some(had);
+        if self.doubted.is_empty() {
+            self.doubted.push(had);
             self.due = now;
             self.asked = None;
         }
         self.is_right = false;
+    }
+
+    /// A frame of this node's own was stored.
+    pub(crate) fn stored(&mut self, had: (Position, u32)) {
+        if !self.doubted.is_empty() {
+            self.doubted.push(had);
+        }
     }
 
     /// The look is to come soon.
@@ -85,15 +92,17 @@ impl Attach {
         place: &Place,
         known: Position,
         now: SteadyMs,
-    ) -> Option<[Position; 2]> {
+    ) -> Option<Vec<Position>> {
         if now < self.due {
             return None;
         }
         self.due = now.plus(WRONG_LOOK_MS);
-        let had = [self.doubted.unwrap_or(place.end()), place.end()];
+        let mut had = self.doubted.clone();
+        had.push(place.end());
+        let positions = had.iter().map(|(position, _)| *position).collect();
         let known = known.max(place.position);
         self.asked = Some(Asked { had, known });
-        Some(had.map(|(position, _)| position))
+        Some(positions)
     }
 
     /// Judges a look.
@@ -107,9 +116,10 @@ impl Attach {
         let Some(asked) = self.asked.take() else {
             return Ok(());
         };
-        let Some(wrong) = wrong(facts, asked, place, expected) else {
+        let Some(wrong) = wrong(facts, &asked, place, expected) else {
             self.is_right = true;
-            (self.wrong_since, self.doubted) = (None, None);
+            self.wrong_since = None;
+            self.doubted.clear();
             self.due = now.plus(LOOK_MS);
             return Ok(());
         };
@@ -123,7 +133,7 @@ impl Attach {
 }
 
 /// What is wrong with a stream.
-fn wrong(facts: &StreamFacts, asked: Asked, place: &Place, expected: &Genesis) -> Option<Halt> {
+fn wrong(facts: &StreamFacts, asked: &Asked, place: &Place, expected: &Genesis) -> Option<Halt> {
     let StreamFacts {
         first,
         last,
@@ -137,8 +147,8 @@ fn wrong(facts: &StreamFacts, asked: Asked, place: &Place, expected: &Genesis) -
     if last < known {
         return Some(Halt::Shorter { last, known });
     }
-    let [_, (end, _)] = asked.had;
-    if first > end.next() {
+    let ends = asked.had.last().map(|(end, _)| end.next());
+    if ends.is_some_and(|next| first > next) {
         return Some(match first.0 - 1 <= place.trimmed.0 {
             true => Halt::LeftBehind { first },
             false => Halt::Purged { first },
@@ -147,11 +157,14 @@ fn wrong(facts: &StreamFacts, asked: Asked, place: &Place, expected: &Genesis) -
     // What was taken before the genesis is not in the stream.
     let begins = first.max(place.began);
     let is_begun = place.began > Position::ZERO;
-    let is_other = |(had, found): &((Position, u32), Option<u32>)| {
-        is_begun && had.0 >= begins && *found != Some(had.1)
-    };
-    let other = asked.had.into_iter().zip(*crcs).find(is_other);
-    other.map(|((position, _), _)| Halt::OtherHistory { position })
+    let mut had = asked.had.iter().enumerate();
+    let other = had.find(|(index, (position, crc))| {
+        let found = crcs.get(*index).copied().flatten();
+        is_begun && *position >= begins && found != Some(*crc)
+    });
+    other.map(|(_, (position, _))| Halt::OtherHistory {
+        position: *position,
+    })
 }
 
 /// In what two logs differ; `None` if they are one: guard 1.
@@ -193,7 +206,7 @@ mod tests {
             first: Position(1),
             last: Position(12),
             genesis: Some(genesis()),
-            crcs: [Some(99); 2],
+            crcs: vec![Some(99)],
         }
     }
 
@@ -225,7 +238,7 @@ mod tests {
         assert!(matches!(shorter, Some(Halt::Shorter { .. })));
         let position = Position(9);
         for crc in [None, Some(98)] {
-            let other = ends(|facts| facts.crcs[1] = crc, 0);
+            let other = ends(|facts| facts.crcs[0] = crc, 0);
             assert_eq!(other, Some(Halt::OtherHistory { position }));
         }
         let purged = ends(|facts| facts.first = Position(11), 0);
@@ -250,10 +263,10 @@ mod tests {
         let mut facts = facts();
         facts.first = Position(11);
         let asked = Asked {
-            had: [(Position(9), 99); 2],
+            had: vec![(Position(9), 99)],
             known: Position(9),
         };
-        let wrong = wrong(&facts, asked, &place, &genesis());
+        let wrong = wrong(&facts, &asked, &place, &genesis());
         assert!(matches!(wrong, Some(Halt::LeftBehind { .. })));
     }
 }

@@ -65,7 +65,7 @@ pub enum Command {
     /// Drop the consumer, and begin one behind this position, for [`Node::received`].
     Follow(Position),
     /// Look at the stream, and at the frames at these positions, for [`Node::looked`].
-    Look([Position; 2]),
+    Look(Vec<Position>),
     /// This frame was taken: write it to the mirror, and apply it unless it is void.
     Take {
         /// The frame.
@@ -199,7 +199,7 @@ impl Node {
     #[must_use]
     pub fn draft(&self, content: Content) -> Option<Draft> {
         let is_free = self.role == Role::Owner && self.sending.is_none() && !self.place.is_ended;
-        // While the stream is in doubt, nothing new goes out: of frames that were never read, a look judges one only.
+        // While the stream is in doubt, nothing new goes out: of frames that were stored and not read, a look judges one only.
         let is_free = is_free && self.is_attached();
         is_free.then(|| self.place.draft(content))
     }

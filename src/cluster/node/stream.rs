@@ -189,6 +189,11 @@ impl Node {
     fn own_is_stored(&mut self, sent: &Settle, before: (Position, u32), now: SteadyMs) {
         let position = sent.frame.position;
         self.stored = position;
+        if matches!(sent.frame.content, Content::Claim(_)) {
+            // Before it answers anything, it looks at the frame behind which it claimed.
+            self.attach.doubt(before, now);
+        }
+        self.attach.stored(self.place.end());
         match &sent.frame.content {
             Content::Claim(claim) => {
                 self.role = Role::Owner;
@@ -197,8 +202,6 @@ impl Node {
                 self.acknowledge_from = self.hold.until();
                 self.attested = (position, now);
                 self.commands.push(Command::Own);
-                // Before anything is answered, a look at the frame behind which it claimed.
-                self.attach.doubt(before, now);
             }
             Content::Resign { .. } => {
                 self.role = Role::Follower;

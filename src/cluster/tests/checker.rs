@@ -48,6 +48,13 @@ pub(crate) struct Disaster {
     pub(crate) knowing: Vec<usize>,
 }
 
+impl Disaster {
+    /// What was lost is there again: it was in flight still, and was sent again.
+    pub(crate) fn is_mended(&self, stream: &Stream) -> bool {
+        stream.frames.starts_with(&self.before)
+    }
+}
+
 impl Checker {
     pub(crate) fn fail(&mut self, time: u64, what: &str) {
         let text = || format!("{}.{:06} s: {what}", time / 1_000_000, time % 1_000_000);
@@ -125,7 +132,8 @@ impl Checker {
         let index = position.0 as usize - 1;
         // What was stored before a disaster may be acknowledged after it. Only who knew less may go on with the rest.
         let before = self.disaster.as_ref().map(|disaster| &disaster.before);
-        let is_bound = |disaster: &Disaster| disaster.knowing.contains(&host);
+        let is_bound =
+            |disaster: &Disaster| disaster.knowing.contains(&host) && !disaster.is_mended(stream);
         let present = Some(&stream.frames);
         let present = present.filter(|_| !self.disaster.as_ref().is_some_and(is_bound));
         let known = self.writes.entry(write).or_default();

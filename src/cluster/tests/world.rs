@@ -430,7 +430,7 @@ impl World {
                 let consumer = process.consumer;
                 self.after(latency, Happening::Pump(host, consumer));
             }
-            Command::Look(positions) => self.look(host, positions, latency),
+            Command::Look(positions) => self.look(host, &positions, latency),
             Command::Take { frame, is_void } => self.taken(host, &frame, is_void),
             Command::Own => {}
             Command::Acknowledge(upto) => self.acknowledge(host, upto),
@@ -667,7 +667,7 @@ impl World {
         }
     }
 
-    fn look(&mut self, host: usize, positions: [Position; 2], latency: u64) {
+    fn look(&mut self, host: usize, positions: &[Position], latency: u64) {
         if self.hosts[host].is_cut || self.now < self.stream.leaderless_until {
             return;
         }
@@ -679,10 +679,11 @@ impl World {
             Content::Genesis(genesis) => Some(genesis.clone()),
             _ => None,
         });
-        let crcs = positions.map(|position| {
-            let at = self.stream.at(position).filter(|_| position <= last);
+        let crc = |position: &Position| {
+            let at = self.stream.at(*position).filter(|_| *position <= last);
             at.map(|frame| frame.crc)
-        });
+        };
+        let crcs = positions.iter().map(crc).collect();
         let facts = StreamFacts {
             first: Position(1),
             last,
@@ -865,6 +866,7 @@ impl World {
         }
         let node = |host: &usize| self.hosts[*host].process.as_ref().map(|at| &at.node);
         if let Some(disaster) = &self.checker.disaster {
+            self.is_over |= disaster.is_mended(&self.stream);
             let mut knowing = disaster.knowing.iter();
             self.is_over |=
                 knowing.all(|host| node(host).is_some_and(|node| node.stopped().is_some()));
