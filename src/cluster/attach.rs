@@ -33,6 +33,8 @@ const LOOK_MS: u64 = 10_000;
 const WRONG_LOOK_MS: u64 = 500;
 /// So long it may look wrong: a replica that is behind shows less than there is.
 const WRONG_MS: u64 = 10_000;
+/// More positions are not looked at; the oldest stay.
+const DOUBTED_MAX: usize = 8;
 
 /// The looks at one stream.
 #[derive(Clone, Debug, Default)]
@@ -40,8 +42,8 @@ pub(crate) struct Attach {
     is_right: bool,
     wrong_since: Option<SteadyMs>,
     due: SteadyMs,
-    /// What the node had when the stream became doubtful, and a frame of its own that was stored since: only the stream's
-    /// word says that it is there, and of which history. No second one can be: nothing new is sent in doubt.
+    /// What the node had each time that the stream became doubtful, and a frame of its own that was stored since. Frames
+    /// between may be of either history: that the next one follows shows only what its writer had.
     doubted: Vec<(Position, u32)>,
     /// What the look under way is for.
     asked: Option<Asked>,
@@ -65,17 +67,19 @@ impl Attach {
     /// Something makes the stream doubtful: a look comes first, at what this node had then. What it sends meanwhile may
     /// be stored in another history, and would be found there.
     pub(crate) fn doubt(&mut self, had: (Position, u32), now: SteadyMs) {
-        if self.doubted.is_empty() {
+        if self.doubted.last() != Some(&had) {
+            self.doubted.truncate(DOUBTED_MAX - 1);
             self.doubted.push(had);
-            self.due = now;
-            self.asked = None;
         }
+        self.due = now;
+        self.asked = None;
         self.is_right = false;
     }
 
     /// A frame of this node's own was stored.
     pub(crate) fn stored(&mut self, had: (Position, u32)) {
         if !self.doubted.is_empty() {
+            self.doubted.truncate(DOUBTED_MAX - 1);
             self.doubted.push(had);
         }
     }
