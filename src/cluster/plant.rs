@@ -37,8 +37,6 @@ pub(crate) enum Plant {
     ResignLate,
     /// The stream is not looked at.
     NoAttach,
-    /// "Wrong last sequence", far too low, is taken for an accident, for ever.
-    LossIgnored,
     /// What others said to be acknowledged is forgotten.
     HeardIgnored,
     /// After a restart, a node waits for nobody's lease.

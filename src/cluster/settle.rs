@@ -61,7 +61,7 @@ const ANSWER_MS: u64 = 400;
 /// After a failure the next copy goes sooner.
 const FAILED_MS: u64 = 50;
 /// So long a stream that ends too early may be a replica that is behind.
-pub(crate) const SHORT_MS: u64 = 2_000;
+const SHORT_MS: u64 = 2_000;
 
 impl Settle {
     /// The caller sends the first copy, after it has read `now`.
@@ -107,8 +107,7 @@ impl Settle {
             Answer::WrongLast(last) => {
                 let since = *self.short_since.get_or_insert(now);
                 let known = Position(wanted.0 - 1);
-                let is_loss = now.since(since) >= SHORT_MS && !is_planted(Plant::LossIgnored);
-                match is_loss {
+                match now.since(since) >= SHORT_MS {
                     true => Step::Halt(Halt::Shorter { last, known }),
                     false => Step::Wait,
                 }

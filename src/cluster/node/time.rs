@@ -26,12 +26,13 @@ impl Node {
             return;
         }
         self.watch.heard(beat, &self.place, now, wall_ms);
-        if beat.term > self.place.term && self.owns() && self.attach.is_right() {
+        // An owner has everything but what it has in flight: more is another owner's, or another history's.
+        let in_flight = u64::from(self.sending.is_some());
+        let is_more = beat.stored.0 > self.place.position.0 + in_flight;
+        if self.owns() && (beat.term > self.place.term || is_more) && self.attach.is_right() {
             self.attach.doubt(self.place.end(), now);
         }
-        if beat.stored > self.ahead {
-            self.ahead = beat.stored;
-        }
+        self.ahead = self.ahead.max(beat.stored);
     }
 
     /// The link to a node broke, and a new one is refused.

@@ -119,21 +119,23 @@ impl Checker {
         }
     }
 
-    /// A host acknowledged a write.
+    /// A host acknowledged a write, having heard that so much was in the stream.
     pub(crate) fn acked(
         &mut self,
         time: u64,
         host: usize,
+        heard: Position,
         stream: &Stream,
-        position: Position,
-        write: u64,
+        (position, write): (Position, u64),
     ) {
         self.acks += 1;
         let index = position.0 as usize - 1;
         // What was stored before a disaster may be acknowledged after it. Only who knew less may go on with the rest.
         let before = self.disaster.as_ref().map(|disaster| &disaster.before);
-        let is_bound =
-            |disaster: &Disaster| disaster.knowing.contains(&host) && !disaster.is_mended(stream);
+        let is_bound = |disaster: &Disaster| {
+            let knows = disaster.knowing.contains(&host) || heard > stream.last();
+            knows && !disaster.is_mended(stream)
+        };
         let present = Some(&stream.frames);
         let present = present.filter(|_| !self.disaster.as_ref().is_some_and(is_bound));
         let known = self.writes.entry(write).or_default();

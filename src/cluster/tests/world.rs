@@ -33,6 +33,8 @@ const WELL_UNTIL: u64 = FAULTS_UNTIL + 25_000 * MS;
 pub(crate) struct Kind {
     /// The stream is cut, made anew or replaced, once.
     pub(crate) is_disaster: bool,
+    /// Leases are long, and owners are cut off, followed and followed again within them.
+    pub(crate) is_tense: bool,
 }
 
 #[derive(Debug)]
@@ -58,7 +60,9 @@ enum Happening {
     Pump(usize, u64),
     Start(usize),
     Fault,
+    Cut(usize, u64),
     Uncut(usize),
+    TakeOver(usize),
     Person,
     Disaster,
     Calm,
@@ -94,6 +98,8 @@ struct Process {
     unanswered: BTreeMap<Position, u64>,
     /// When they came by the host's clock, and what was acknowledged by then.
     reads: Vec<(SteadyMs, Position)>,
+    /// What others said to be in the stream.
+    heard: Position,
 }
 
 struct Host {
@@ -125,6 +131,7 @@ pub(crate) struct World {
     silence_ms: u32,
     /// Of a hundred answers.
     lost: u64,
+    sync_ms: u64,
     links: [[bool; HOSTS]; HOSTS],
     writes: u64,
     is_calm: bool,
@@ -132,6 +139,8 @@ pub(crate) struct World {
     late: u64,
     late_acked: bool,
     is_over: bool,
+    /// No fault before this time.
+    quiet_until: u64,
     /// What happens is printed.
     pub(crate) is_told: bool,
 }
@@ -143,7 +152,10 @@ impl World {
         let before = Place::before_genesis(log, Position::ZERO, 0, 0);
         let first = seal(before.draft(Content::Genesis(genesis())), 0);
         let rates = [955_000, 1_000_000, 1_045_000];
-        let lease = *random.one(&[500, 500, 2_000]);
+        let lease = match kind.is_tense {
+            true => 2_000,
+            false => *random.one(&[500, 500, 2_000]),
+        };
         let leases = match random.percent(50) {
             true => [lease; HOSTS],
             false => [200, 1_500, lease],
@@ -160,7 +172,7 @@ impl World {
             lease_ms: leases[at],
         });
         let hosts = hosts.collect();
-        let proof = match random.percent(75) {
+        let proof = match random.percent(75) || kind.is_tense {
             true => ReadProof::Lease,
             false => ReadProof::Log,
         };
@@ -176,12 +188,14 @@ impl World {
             is_automatic: random.percent(70),
             silence_ms: *random.one(&[OWNER_SILENCE_MS_MIN, 800]),
             lost: *random.one(&[0, 0, 5, 30]),
+            sync_ms: *random.one(&[20, 1_000]),
             links: [[true; HOSTS]; HOSTS],
             writes: 0,
             is_calm: false,
             late: u64::MAX,
             late_acked: false,
             is_over: false,
+            quiet_until: 0,
             is_told: false,
             random,
         }
@@ -290,7 +304,9 @@ impl World {
             Happening::Pump(host, consumer) => self.pump(host, consumer),
             Happening::Start(host) => self.start(host),
             Happening::Fault => self.fault(),
+            Happening::Cut(host, lasts) => self.cut(host, lasts),
             Happening::Uncut(host) => self.uncut(host),
+            Happening::TakeOver(host) => self.take_over(host),
             Happening::Person => self.person(),
             Happening::Disaster => self.disaster(),
             Happening::Calm => self.calm(),
@@ -325,10 +341,11 @@ impl World {
             in_flight: None,
             unanswered: BTreeMap::new(),
             reads: Vec::new(),
+            heard: Position::ZERO,
         });
         self.to(host, 0, Event::Tick);
         self.to(host, 1, Event::Client);
-        self.to(host, 1_000 * MS, Event::Sync);
+        self.to(host, self.sync_ms * MS, Event::Sync);
         self.obey(host);
     }
 
@@ -359,7 +376,7 @@ impl World {
             Event::Sync => {
                 let place = node.place().clone();
                 self.hosts[host].disk = place;
-                self.to(host, 1_000 * MS, Event::Sync);
+                self.to(host, self.sync_ms * MS, Event::Sync);
             }
             Event::Answered(position, answer) => node.answered(position, answer, now),
             Event::Deliver(consumer, sequence, frame) => {
@@ -369,7 +386,10 @@ impl World {
             }
             Event::Fetched(position, found) => node.fetched(position, found, now),
             Event::Looked(facts) => node.looked(&facts, now),
-            Event::Heard(beat) => node.heard(&beat, now, wall_ms),
+            Event::Heard(beat) => {
+                process.heard = process.heard.max(beat.stored);
+                node.heard(&beat, now, wall_ms);
+            }
             Event::Refused(other) => node.refused(["a", "b", "c"][other]),
             Event::Connected => node.connected(now),
         }
@@ -500,10 +520,11 @@ impl World {
         let later = process.unanswered.split_off(&upto.next());
         let mut answered = std::mem::replace(&mut process.unanswered, later);
         answered.extend(early.map(|(at, _, write)| (at, write)));
+        let heard = process.heard;
         for (position, write) in answered {
             self.late_acked |= write >= self.late;
             self.checker
-                .acked(self.now, host, &self.stream, position, write);
+                .acked(self.now, host, heard, &self.stream, (position, write));
         }
     }
 
@@ -589,6 +610,9 @@ impl World {
 
     fn arrive(&mut self, publish: Publish) {
         let (host, boot, position) = (publish.host, publish.boot, publish.frame.position);
+        if self.hosts[host].is_cut && boot > 0 && self.random.percent(50) {
+            return;
+        }
         match self.stream.arrived(publish, self.now) {
             Some(answer) => self.answer(host, boot, position, answer),
             None => {
@@ -704,17 +728,29 @@ impl World {
         }
     }
 
+    /// Of those that believe to own, the last.
     fn owner(&self) -> Option<usize> {
-        let owns = |host: &Host| host.process.as_ref().is_some_and(|at| at.node.owns());
-        self.hosts.iter().position(owns)
+        let term = |host: &usize| {
+            let node = self.hosts[*host].process.as_ref().map(|at| &at.node);
+            node.filter(|node| node.owns())
+                .map(|node| node.place().term)
+        };
+        let owners = (0..HOSTS).filter(|host| term(host).is_some());
+        owners.max_by_key(term)
     }
 
     fn fault(&mut self) {
         if self.is_calm {
             return;
         }
-        let pause = 50 + self.random.below(450);
+        let pause = match self.kind.is_tense {
+            true => 20 + self.random.below(200),
+            false => 50 + self.random.below(450),
+        };
         self.after(pause * MS, Happening::Fault);
+        if self.now < self.quiet_until {
+            return;
+        }
         let any = self.random.below(HOSTS as u64) as usize;
         let victim = self
             .owner()
@@ -725,6 +761,9 @@ impl World {
             false => 10 + self.random.below(800),
         };
         let lasts = lasts * MS;
+        if self.kind.is_tense {
+            return self.tense_fault(victim);
+        }
         match self.random.below(12) {
             0 => self.kill(victim, lasts),
             1 => {
@@ -764,7 +803,40 @@ impl World {
         }
     }
 
+    fn tense_fault(&mut self, victim: usize) {
+        let other = (victim + 1 + self.random.below(2) as usize) % HOSTS;
+        match self.random.below(5) {
+            0 => {
+                // It may sleep first, and have its ack only then.
+                let sleeps = self.random.below(2) * self.random.below(1_000) * MS;
+                let at = &mut self.hosts[victim];
+                at.stopped_until = at.stopped_until.max(self.now + sleeps);
+                let lasts = (500 + self.random.below(2_500)) * MS;
+                self.after(sleeps, Happening::Cut(victim, lasts));
+                self.after(sleeps + 10 * MS, Happening::TakeOver(other));
+                if self.random.percent(50) {
+                    self.quiet_until = self.now + sleeps + lasts;
+                }
+            }
+            1 => {
+                self.resign(victim);
+                let (within, lasts) = (self.random.below(20), self.random.below(2_000));
+                self.after(within * MS, Happening::Cut(victim, lasts * MS));
+            }
+            2 => self.resign(victim),
+            3 => {
+                self.kill(other, MS);
+                self.start(other);
+                self.take_over(other);
+            }
+            _ => self.take_over(other),
+        }
+    }
+
     fn cut(&mut self, host: usize, lasts: u64) {
+        if self.is_calm {
+            return;
+        }
         self.hosts[host].is_cut = true;
         self.after(lasts, Happening::Uncut(host));
     }
