@@ -17,6 +17,8 @@ use crate::place::Place;
 /// What a look at the stream found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamFacts {
+    /// Which look it was.
+    pub number: u64,
     /// Its first sequence; of an empty one the last + 1.
     pub first: Position,
     /// Its last sequence.
@@ -45,7 +47,8 @@ pub(crate) struct Attach {
     /// What the node had each time that the stream became doubtful, and a frame of its own that was stored since. Frames
     /// between may be of either history: that the next one follows shows only what its writer had.
     doubted: Vec<(Position, u32)>,
-    /// What the look under way is for.
+    looks: u64,
+    /// What the look under way is for; the facts of earlier ones come too late.
     asked: Option<Asked>,
 }
 
@@ -96,7 +99,7 @@ impl Attach {
         place: &Place,
         known: Position,
         now: SteadyMs,
-    ) -> Option<Vec<Position>> {
+    ) -> Option<(u64, Vec<Position>)> {
         if now < self.due {
             return None;
         }
@@ -106,7 +109,8 @@ impl Attach {
         let positions = had.iter().map(|(position, _)| *position).collect();
         let known = known.max(place.position);
         self.asked = Some(Asked { had, known });
-        Some(positions)
+        self.looks += 1;
+        Some((self.looks, positions))
     }
 
     /// Judges a look.
@@ -117,7 +121,8 @@ impl Attach {
         expected: &Genesis,
         now: SteadyMs,
     ) -> Result<(), Halt> {
-        let Some(asked) = self.asked.take() else {
+        let asked = self.asked.take_if(|_| facts.number == self.looks);
+        let Some(asked) = asked else {
             return Ok(());
         };
         let Some(wrong) = wrong(facts, &asked, place, expected) else {
@@ -139,6 +144,7 @@ impl Attach {
 /// What is wrong with a stream.
 fn wrong(facts: &StreamFacts, asked: &Asked, place: &Place, expected: &Genesis) -> Option<Halt> {
     let StreamFacts {
+        number: _,
         first,
         last,
         genesis,
@@ -207,6 +213,7 @@ mod tests {
 
     fn facts() -> StreamFacts {
         StreamFacts {
+            number: 0,
             first: Position(1),
             last: Position(12),
             genesis: Some(genesis()),
@@ -220,9 +227,11 @@ mod tests {
         change(&mut facts);
         for look in 0..100 {
             let now = SteadyMs(look * WRONG_LOOK_MS);
-            if attach.tick(&place, Position(known), now).is_none() {
+            let Some((number, positions)) = attach.tick(&place, Position(known), now) else {
                 continue;
-            }
+            };
+            assert_eq!(positions, [Position(9)]);
+            facts.number = number;
             let looked = attach.looked(&facts, &place, &genesis(), now);
             if let Err(halt) = looked {
                 assert!(!attach.is_right() && now.0 >= WRONG_MS);

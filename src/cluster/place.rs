@@ -268,6 +268,23 @@ mod tests {
         ));
     }
 
+    /// Why one frame is in flight: behind a void frame in the place of a first one, a second one fits the stream.
+    #[test]
+    fn a_second_frame_in_flight_would_be_stored_without_the_first() {
+        let mut place = claimed();
+        let mut writer = place.clone();
+        let first = seal(writer.draft(Content::Batch), 10);
+        writer.take(&first, false);
+        let second = seal(writer.draft(Content::Batch), 11);
+        let mut void = seal(place.draft(Content::Batch), 12);
+        void.term = 0;
+        assert_eq!(place.judge(Position(3), &void), Verdict::Void);
+        place.take(&void, true);
+        assert_eq!(second.position, place.position.next());
+        let broken = Verdict::Wrong("it does not follow the frame before it");
+        assert_eq!(place.judge(Position(4), &second), broken);
+    }
+
     #[test]
     fn nobody_writes_where_nobody_owns() {
         let mut place = claimed();

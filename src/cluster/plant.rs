@@ -39,6 +39,8 @@ pub(crate) enum Plant {
     NoAttach,
     /// What others said to be acknowledged is forgotten.
     HeardIgnored,
+    /// A machine that stands still has a clock that does, too: of this a lease knows nothing.
+    ClockStops,
     /// After a restart, a node waits for nobody's lease.
     WokenFree,
 }

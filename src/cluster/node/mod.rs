@@ -65,7 +65,12 @@ pub enum Command {
     /// Drop the consumer, and begin one behind this position, for [`Node::received`].
     Follow(Position),
     /// Look at the stream, and at the frames at these positions, for [`Node::looked`].
-    Look(Vec<Position>),
+    Look {
+        /// Which look it is, for its facts.
+        number: u64,
+        /// Up to nine.
+        positions: Vec<Position>,
+    },
     /// This frame was taken: write it to the mirror, and apply it unless it is void.
     Take {
         /// The frame.
@@ -145,12 +150,14 @@ impl Node {
     #[must_use]
     pub fn new(options: Options, place: Place, now: SteadyMs) -> Node {
         let watch = Watch::new(options.node.clone(), options.owner_silence_ms, now);
+        let mut attach = Attach::default();
+        attach.doubt(place.end(), now);
         Node {
             role: Role::Follower,
             sending: None,
             lease: Lease::default(),
             hold: Hold::woken(now, place.lease_ms_max),
-            attach: Attach::default(),
+            attach,
             watch,
             refused: 0,
             ahead: place.position,
@@ -199,7 +206,7 @@ impl Node {
     #[must_use]
     pub fn draft(&self, content: Content) -> Option<Draft> {
         let is_free = self.role == Role::Owner && self.sending.is_none() && !self.place.is_ended;
-        // While the stream is in doubt, nothing new goes out: of frames that were stored and not read, a look judges one only.
+        // In doubt nothing new goes out: of frames that only an ack speaks for, a look judges the first.
         let is_free = is_free && self.is_attached();
         is_free.then(|| self.place.draft(content))
     }

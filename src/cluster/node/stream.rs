@@ -28,7 +28,7 @@ impl Node {
             self.watch.passed(now);
         }
         if let Answer::WrongLast(last) = answer
-            && last < self.place.position
+            && last.next() < position
         {
             // Another history may grow up to here meanwhile, and then a copy fits.
             self.attach.doubt(self.place.end(), now);
@@ -72,7 +72,6 @@ impl Node {
         match settle.frame.content {
             Content::Batch => self.commands.push(Command::Full(settle.frame.position)),
             Content::Claim(_) => self.role = Role::Follower,
-            Content::Resign { .. } => self.role = Role::Owner,
             _ => {}
         }
     }
@@ -142,7 +141,7 @@ impl Node {
         let sent = self.sending.take();
         let is_own = sent.as_ref().is_some_and(|sent| sent.frame == frame);
         let is_second = self.owns() && !is_void && !is_own && frame.term == self.place.term;
-        if is_second && !is_planted(Plant::SkipsGap) {
+        if is_second {
             return self.stop(Halt::Damaged {
                 position: frame.position,
                 what: "a second frame of the term that this node owns",

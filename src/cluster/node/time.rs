@@ -60,8 +60,9 @@ impl Node {
         if self.watch.is_stalled() {
             self.attach.hurry(now);
         }
-        if let Some(positions) = self.attach.tick(&self.place, self.watch.stored(), now) {
-            self.commands.push(Command::Look(positions));
+        let look = self.attach.tick(&self.place, self.watch.stored(), now);
+        if let Some((number, positions)) = look {
+            self.commands.push(Command::Look { number, positions });
         }
         if let Some(settle) = &mut self.sending {
             let step = settle.tick(now);

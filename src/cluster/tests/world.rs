@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::io::Write;
 
 use tideline_base::ids::{HistoryId, Position};
 
@@ -18,6 +19,7 @@ use crate::halt::Halt;
 use crate::lease::{ReadProof, SteadyMs};
 use crate::node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading};
 use crate::place::Place;
+use crate::plant::{Plant, is_planted};
 use crate::settle::Answer;
 use crate::watch::Beat;
 
@@ -266,7 +268,7 @@ impl World {
 
     fn tell(&self, what: &str) {
         if self.is_told {
-            println!("{:>10} {what}", self.now);
+            let _ = writeln!(std::io::stderr(), "{:>10} {what}", self.now);
         }
     }
 
@@ -450,7 +452,7 @@ impl World {
                 let consumer = process.consumer;
                 self.after(latency, Happening::Pump(host, consumer));
             }
-            Command::Look(positions) => self.look(host, &positions, latency),
+            Command::Look { number, positions } => self.look(host, number, &positions, latency),
             Command::Take { frame, is_void } => self.taken(host, &frame, is_void),
             Command::Own => {}
             Command::Acknowledge(upto) => self.acknowledge(host, upto),
@@ -691,7 +693,7 @@ impl World {
         }
     }
 
-    fn look(&mut self, host: usize, positions: &[Position], latency: u64) {
+    fn look(&mut self, host: usize, number: u64, positions: &[Position], latency: u64) {
         if self.hosts[host].is_cut || self.now < self.stream.leaderless_until {
             return;
         }
@@ -709,6 +711,7 @@ impl World {
         };
         let crcs = positions.iter().map(crc).collect();
         let facts = StreamFacts {
+            number,
             first: Position(1),
             last,
             genesis,
@@ -810,7 +813,10 @@ impl World {
                 // It may sleep first, and have its ack only then.
                 let sleeps = self.random.below(2) * self.random.below(1_000) * MS;
                 let at = &mut self.hosts[victim];
-                at.stopped_until = at.stopped_until.max(self.now + sleeps);
+                if is_planted(Plant::ClockStops) {
+                    at.offset -= sleeps * at.rate / 1_000_000;
+                }
+                at.stopped_until = at.stopped_until.max(self.now) + sleeps;
                 let lasts = (500 + self.random.below(2_500)) * MS;
                 self.after(sleeps, Happening::Cut(victim, lasts));
                 self.after(sleeps + 10 * MS, Happening::TakeOver(other));
