@@ -44,8 +44,8 @@ pub(crate) struct Attach {
     is_right: bool,
     wrong_since: Option<SteadyMs>,
     due: SteadyMs,
-    /// What the node had each time that the stream became doubtful, and a frame of its own that was stored since. Frames
-    /// between may be of either history: that the next one follows shows only what its writer had.
+    /// What the node had each time that the stream became doubtful, and a frame of its own that was stored since.
+    /// Frames between may be of either history: that the next one follows shows only what its writer had.
     doubted: Vec<(Position, u32)>,
     looks: u64,
     /// What the look under way is for; the facts of earlier ones come too late.

@@ -10,7 +10,8 @@
 
 use crate::plant::{Plant, is_planted};
 
-/// Milliseconds of a node's steady clock, which nobody sets and which counts on in sleep. Comparable within one process.
+/// Milliseconds of a node's steady clock, which nobody sets and which counts on in sleep. Comparable within one
+/// process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SteadyMs(pub u64);
 

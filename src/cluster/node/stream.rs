@@ -1,7 +1,7 @@
 //! What the stream brings: answers to what was sent, frames of the consumer and of direct gets, looks.
 //!
-//! Owns: what each of them changes in a node. Promises: whatever way a frame comes, it is judged once, in one place, and
-//! decides what was in flight for its position. Must not: act on time; `time.rs` does.
+//! Owns: what each of them changes in a node. Promises: whatever way a frame comes, it is judged once, in one place,
+//! and decides what was in flight for its position. Must not: act on time; `time.rs` does.
 
 use tideline_base::ids::Position;
 

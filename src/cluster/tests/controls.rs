@@ -21,7 +21,8 @@ const DISASTER: Kind = Kind {
     is_tense: false,
 };
 
-/// Each with worlds of a kind in which it is found, the first of them not far behind a seed.
+/// Each with worlds of a kind in which it is found, the first of them not far behind a seed; `TIDELINE_TELL=1` says
+/// what is seen.
 const PLANTS: &[(Plant, Kind, u64)] = &[
     (Plant::ClaimAnywhere, USUAL, 0),
     (Plant::SilenceIsFailure, USUAL, 0),
@@ -57,12 +58,14 @@ fn found(what: Plant, kind: Kind, from: u64) -> Option<(u64, String)> {
 
 #[test]
 fn planted_bugs_are_found() {
+    let is_told = std::env::var_os("TIDELINE_TELL").is_some();
     let mut missed = Vec::new();
     for (what, kind, from) in PLANTS {
         match found(*what, *kind, *from) {
-            Some((seed, wrong)) => {
+            Some((seed, wrong)) if is_told => {
                 let _ = writeln!(std::io::stderr(), "{what:?}: seed {seed}: {wrong}");
             }
+            Some(_) => {}
             None => missed.push(what),
         }
     }

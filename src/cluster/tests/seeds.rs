@@ -1,12 +1,12 @@
 //! Worlds from many seeds, in which every promise must hold.
 //!
-//! Owns: how many, and that they are worth something: that there were claims, void frames, reads under leases. Promises:
-//! a failure names its seed. Must not: plant bugs; `controls.rs` does.
+//! Owns: how many, and that they are worth something: that there were claims, void frames, reads under leases.
+//! Promises: a failure names its seed. Must not: plant bugs; `controls.rs` does.
 
 use super::world::{Kind, World};
 
-/// One world with what happens in it: `TIDELINE_SEED=130 TIDELINE_KIND=tense cargo test -p tideline-cluster one_world --
-/// --nocapture`.
+/// One world with what happens in it: `TIDELINE_SEED=130 TIDELINE_KIND=tense cargo test -p tideline-cluster one_world
+/// -- --nocapture`.
 #[test]
 fn one_world() {
     let Ok(seed) = std::env::var("TIDELINE_SEED") else {
