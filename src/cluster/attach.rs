@@ -32,7 +32,9 @@ pub struct StreamFacts {
 /// A stream that looks right is looked at so often.
 const LOOK_MS: u64 = 10_000;
 /// One that looks wrong.
-const WRONG_LOOK_MS: u64 = 500;
+const WRONG_LOOK_MS: u64 = 100;
+/// A look waits so long for its facts.
+const FACTS_MS: u64 = 500;
 /// So long it may look wrong: a replica that is behind shows less than there is.
 const WRONG_MS: u64 = 10_000;
 /// More positions are not looked at; the oldest stay.
@@ -89,7 +91,7 @@ impl Attach {
 
     /// The look is to come soon.
     pub(crate) fn hurry(&mut self, now: SteadyMs) {
-        self.due = self.due.min(now.plus(WRONG_LOOK_MS));
+        self.due = self.due.min(now.plus(FACTS_MS));
     }
 
     /// The positions to look at, if a look is due; `known` is the highest that is known to be in the stream. A look
@@ -103,7 +105,7 @@ impl Attach {
         if now < self.due {
             return None;
         }
-        self.due = now.plus(WRONG_LOOK_MS);
+        self.due = now.plus(FACTS_MS);
         let mut had = self.doubted.clone();
         had.push(place.end());
         let positions = had.iter().map(|(position, _)| *position).collect();
@@ -133,6 +135,7 @@ impl Attach {
             return Ok(());
         };
         self.is_right = false;
+        self.due = now.plus(WRONG_LOOK_MS);
         let since = *self.wrong_since.get_or_insert(now);
         match now.since(since) >= WRONG_MS {
             true => Err(wrong),
@@ -225,7 +228,7 @@ mod tests {
     fn ends(change: impl Fn(&mut StreamFacts), known: u64) -> Option<Halt> {
         let (mut attach, place, mut facts) = (Attach::default(), at_nine(), facts());
         change(&mut facts);
-        for look in 0..100 {
+        for look in 0..200 {
             let now = SteadyMs(look * WRONG_LOOK_MS);
             let Some((number, positions)) = attach.tick(&place, Position(known), now) else {
                 continue;

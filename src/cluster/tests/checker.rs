@@ -42,7 +42,7 @@ struct Write {
 
 /// What happened to the stream.
 pub(crate) struct Disaster {
-    before: Vec<Sealed>,
+    before: Stream,
     floor: Position,
     /// Hosts that had more than the cut stream has.
     pub(crate) knowing: Vec<usize>,
@@ -51,7 +51,7 @@ pub(crate) struct Disaster {
 impl Disaster {
     /// What was lost is there again: it was in flight still, and was sent again.
     pub(crate) fn is_mended(&self, stream: &Stream) -> bool {
-        stream.frames.starts_with(&self.before)
+        stream.base == self.before.base && stream.frames.starts_with(&self.before.frames)
     }
 }
 
@@ -108,9 +108,10 @@ impl Checker {
         if self.disaster.is_some() {
             return;
         }
-        let index = frame.position.0 as usize - 1;
-        let is_same = stream.frames.get(index).is_some_and(|at| at == frame);
-        if !is_same || self.valid.get(index) != Some(&!is_void) {
+        let is_same = stream.at(frame.position).is_some_and(|at| at == frame);
+        let index = stream.index(frame.position);
+        let is_valid = index.and_then(|index| self.valid.get(index));
+        if !is_same || is_valid != Some(&!is_void) {
             let position = frame.position;
             self.fail(
                 time,
@@ -129,21 +130,22 @@ impl Checker {
         (position, write): (Position, u64),
     ) {
         self.acks += 1;
-        let index = position.0 as usize - 1;
+        let index = stream.index(position);
+        let in_log = index.and_then(|index| self.valid.get(index));
         // What was stored before a disaster may be acknowledged after it. Only who knew less may go on with the rest.
         let before = self.disaster.as_ref().map(|disaster| &disaster.before);
         let is_bound = |disaster: &Disaster| {
             let knows = disaster.knowing.contains(&host) || heard > stream.last();
             knows && !disaster.is_mended(stream)
         };
-        let present = Some(&stream.frames);
+        let present = Some(stream);
         let present = present.filter(|_| !self.disaster.as_ref().is_some_and(is_bound));
         let known = self.writes.entry(write).or_default();
-        let is_there = [before, present].into_iter().flatten().any(|frames| {
-            let at = frames.get(index).map(|frame| frame.hash);
+        let is_there = [before, present].into_iter().flatten().any(|stream| {
+            let at = stream.at(position).map(|frame| frame.hash);
             at.is_some_and(|hash| known.hashes.contains(&hash))
         });
-        let is_valid = self.disaster.is_some() || self.valid.get(index) == Some(&true);
+        let is_valid = self.disaster.is_some() || in_log == Some(&true);
         let wrong = if !is_there || !is_valid {
             "acknowledged and not in the log"
         } else if known.acknowledged.is_some() {
@@ -187,7 +189,7 @@ impl Checker {
 
     /// The stream is about to be replaced by what it was up to `cut`, or by another.
     pub(crate) fn disaster(&mut self, stream: &Stream, knowing: Vec<usize>) {
-        let before = stream.frames.clone();
+        let before = stream.clone();
         self.disaster = Some(Disaster {
             before,
             floor: self.acknowledged(),

@@ -11,14 +11,17 @@ use crate::plant::{Plant, plant};
 const USUAL: Kind = Kind {
     is_disaster: false,
     is_tense: false,
+    loses: None,
 };
 const TENSE: Kind = Kind {
     is_disaster: false,
     is_tense: true,
+    loses: None,
 };
 const DISASTER: Kind = Kind {
     is_disaster: true,
     is_tense: false,
+    loses: None,
 };
 
 /// Each with worlds of a kind in which it is found, the first of them not far behind a seed; `TIDELINE_TELL=1` says
@@ -26,22 +29,22 @@ const DISASTER: Kind = Kind {
 const PLANTS: &[(Plant, Kind, u64)] = &[
     (Plant::ClaimAnywhere, USUAL, 0),
     (Plant::SilenceIsFailure, USUAL, 0),
-    (Plant::AbsenceIsFailure, USUAL, 0),
+    (Plant::AbsenceIsFailure, USUAL, 10),
     (Plant::OtherBytes, USUAL, 0),
-    (Plant::SkipsGap, USUAL, 25),
+    (Plant::SkipsGap, USUAL, 0),
     (Plant::NoVoidRule, USUAL, 0),
     (Plant::AckBeforeStored, USUAL, 0),
-    (Plant::NoMargin, TENSE, 370),
+    (Plant::NoMargin, TENSE, 525),
     (Plant::NoHold, TENSE, 0),
-    (Plant::LeaseForEver, TENSE, 75),
-    (Plant::LeaseFromAck, TENSE, 1760),
-    (Plant::ResignEndsAll, TENSE, 205),
+    (Plant::LeaseForEver, TENSE, 45),
+    (Plant::LeaseFromAck, TENSE, 55),
+    (Plant::ResignEndsAll, TENSE, 285),
     (Plant::OwnLease, TENSE, 25),
-    (Plant::ResignLate, TENSE, 125),
-    (Plant::WokenFree, TENSE, 90),
-    (Plant::ClockStops, TENSE, 75),
+    (Plant::ResignLate, TENSE, 60),
+    (Plant::WokenFree, TENSE, 285),
+    (Plant::ClockStops, TENSE, 50),
     (Plant::NoAttach, DISASTER, 0),
-    (Plant::HeardIgnored, DISASTER, 420),
+    (Plant::HeardIgnored, DISASTER, 570),
 ];
 const SEEDS: u64 = 3_000;
 

@@ -3,7 +3,7 @@
 //! Owns: how many, and that they are worth something: that there were claims, void frames, reads under leases.
 //! Promises: a failure names its seed. Must not: plant bugs; `controls.rs` does.
 
-use super::world::{Kind, World};
+use super::world::{Kind, Loss, World};
 
 /// One world with what happens in it: `TIDELINE_SEED=130 TIDELINE_KIND=tense cargo test -p tideline-cluster one_world
 /// -- --nocapture`.
@@ -17,6 +17,7 @@ fn one_world() {
     let kind = Kind {
         is_disaster: kind == "disaster",
         is_tense: kind == "tense",
+        loses: (kind == "cut").then_some(Loss::CutOff),
     };
     let mut world = World::new(seed, kind);
     world.is_told = true;
@@ -77,4 +78,22 @@ fn after_a_disaster_who_knows_more_stops() {
         ..Kind::default()
     };
     hold(kind, count(200));
+}
+
+/// How long nobody's writes are answered, in the world's own ms, at the default settings.
+#[test]
+fn a_lost_owner_is_followed_within_a_second() {
+    for (loss, ms_max) in [(Loss::Killed, 650), (Loss::CutOff, 1_000)] {
+        for seed in 0..50 {
+            let loses = Some(loss);
+            let kind = Kind {
+                loses,
+                ..Kind::default()
+            };
+            let mut world = World::new(seed, kind);
+            assert_eq!(world.run(), None, "seed {seed}");
+            let pause_ms = world.pause.expect("it was followed") / 1_000;
+            assert!(pause_ms <= ms_max, "seed {seed}, {loss:?}: {pause_ms} ms");
+        }
+    }
 }

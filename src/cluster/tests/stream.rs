@@ -22,8 +22,10 @@ pub(crate) struct Publish {
 }
 
 /// See the file's opening.
+#[derive(Clone)]
 pub(crate) struct Stream {
-    /// Those from sequence 1 on.
+    /// The sequence before the first: a log that was adopted goes on where it was.
+    pub(crate) base: u64,
     pub(crate) frames: Vec<Sealed>,
     pub(crate) proposed: VecDeque<Publish>,
     /// Of the leader.
@@ -36,6 +38,7 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn new(first: Sealed) -> Stream {
         Stream {
+            base: first.position.0 - 1,
             frames: vec![first],
             proposed: VecDeque::new(),
             reign: 0,
@@ -45,12 +48,17 @@ impl Stream {
     }
 
     pub(crate) fn last(&self) -> Position {
-        Position(self.frames.len() as u64)
+        Position(self.base + self.frames.len() as u64)
     }
 
     pub(crate) fn at(&self, position: Position) -> Option<&Sealed> {
-        let index = usize::try_from(position.0.checked_sub(1)?).ok()?;
-        self.frames.get(index)
+        self.frames.get(self.index(position)?)
+    }
+
+    /// Where it is in `frames`.
+    pub(crate) fn index(&self, position: Position) -> Option<usize> {
+        let index = position.0.checked_sub(self.base + 1)?;
+        usize::try_from(index).ok()
     }
 
     /// A publish has come; its answer, if there is one already. `None`: it was proposed.
@@ -90,8 +98,8 @@ impl Stream {
     }
 
     /// The stream is replaced by this one.
-    pub(crate) fn replace(&mut self, frames: Vec<Sealed>) {
-        self.frames = frames;
+    pub(crate) fn replace(&mut self, base: u64, frames: Vec<Sealed>) {
+        (self.base, self.frames) = (base, frames);
         self.proposed.clear();
         self.reign += 1;
     }

@@ -37,6 +37,15 @@ pub(crate) struct Kind {
     pub(crate) is_disaster: bool,
     /// Leases are long, and owners are cut off, followed and followed again within them.
     pub(crate) is_tense: bool,
+    /// Nothing happens but that the owner is killed, or cut off from everybody, once.
+    pub(crate) loses: Option<Loss>,
+}
+
+/// How an owner goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Loss {
+    Killed,
+    CutOff,
 }
 
 #[derive(Debug)]
@@ -67,6 +76,7 @@ enum Happening {
     TakeOver(usize),
     Person,
     Disaster,
+    Lose(Loss),
     Calm,
 }
 
@@ -141,6 +151,9 @@ pub(crate) struct World {
     late: u64,
     late_acked: bool,
     is_over: bool,
+    /// The host that was lost, and when; for how long nothing was acknowledged then, µs.
+    lost_host: Option<(usize, u64)>,
+    pub(crate) pause: Option<u64>,
     /// No fault before this time.
     quiet_until: u64,
     /// What happens is printed.
@@ -151,9 +164,15 @@ impl World {
     pub(crate) fn new(seed: u64, kind: Kind) -> World {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9) ^ 0x5eed);
         let log = HistoryId([7; 16]);
-        let before = Place::before_genesis(log, Position::ZERO, 0, 0);
+        let before = match random.percent(50) {
+            true => Place::before_genesis(log, Position::ZERO, 0, 0),
+            false => Place::before_genesis(log, Position(1_000), 77, 1),
+        };
         let first = seal(before.draft(Content::Genesis(genesis())), 0);
-        let rates = [955_000, 1_000_000, 1_045_000];
+        let rates: &[u64] = match kind.is_tense {
+            true => &[955_000, 1_045_000],
+            false => &[955_000, 1_000_000, 1_045_000],
+        };
         let lease = match kind.is_tense {
             true => 2_000,
             false => *random.one(&[500, 500, 2_000]),
@@ -165,7 +184,7 @@ impl World {
         let hosts = (0..HOSTS).map(|at| Host {
             boot: 0,
             process: None,
-            rate: *random.one(&rates),
+            rate: *random.one(rates),
             offset: 1_000_000_000 + random.below(5_000_000),
             wall_off_ms: random.below(200) as i64,
             stopped_until: 0,
@@ -197,6 +216,8 @@ impl World {
             late: u64::MAX,
             late_acked: false,
             is_over: false,
+            lost_host: None,
+            pause: None,
             quiet_until: 0,
             is_told: false,
             random,
@@ -214,6 +235,13 @@ impl World {
         if self.kind.is_disaster {
             let at = 2_000 * MS + self.random.below(3_000) * MS;
             self.after(at, Happening::Disaster);
+        }
+        if let Some(loss) = self.kind.loses {
+            self.quiet_until = u64::MAX;
+            self.is_automatic = true;
+            (self.lost, self.silence_ms, self.proof) = (0, 800, ReadProof::Lease);
+            self.hosts.iter_mut().for_each(|host| host.lease_ms = 500);
+            self.after(3_000 * MS, Happening::Lose(loss));
         }
         self.checker.committed(&self.stream);
         while let Some(Reverse(Scheduled(time, _, happening))) = self.queue.pop() {
@@ -280,7 +308,7 @@ impl World {
 
     fn latency(&mut self) -> u64 {
         match self.random.percent(3) {
-            true if !self.is_calm => self.random.below(700) * MS,
+            true if !self.is_calm && self.kind.loses.is_none() => self.random.below(700) * MS,
             _ => 100 + self.random.below(900),
         }
     }
@@ -311,6 +339,7 @@ impl World {
             Happening::TakeOver(host) => self.take_over(host),
             Happening::Person => self.person(),
             Happening::Disaster => self.disaster(),
+            Happening::Lose(loss) => self.lose(loss),
             Happening::Calm => self.calm(),
         }
     }
@@ -525,6 +554,11 @@ impl World {
         let heard = process.heard;
         for (position, write) in answered {
             self.late_acked |= write >= self.late;
+            let lost = self.lost_host.filter(|(lost, _)| *lost != host);
+            if let Some((_, since)) = lost {
+                self.pause.get_or_insert(self.now - since);
+                self.is_over = true;
+            }
             self.checker
                 .acked(self.now, host, heard, &self.stream, (position, write));
         }
@@ -618,7 +652,7 @@ impl World {
         match self.stream.arrived(publish, self.now) {
             Some(answer) => self.answer(host, boot, position, answer),
             None => {
-                let is_slow = self.random.percent(2) && !self.is_calm;
+                let is_slow = self.random.percent(2) && !self.is_calm && self.kind.loses.is_none();
                 let delay = match is_slow {
                     true => self.random.below(600) * MS,
                     false => 100 + self.random.below(1_000),
@@ -700,11 +734,14 @@ impl World {
         let is_behind = self.random.percent(5) && !self.is_calm;
         let behind = u64::from(is_behind) * self.random.below(4);
         let last = Position(self.stream.last().0.saturating_sub(behind));
-        let first = self.stream.at(Position(1));
-        let genesis = first.and_then(|frame| match &frame.content {
-            Content::Genesis(genesis) => Some(genesis.clone()),
-            _ => None,
-        });
+        let genesis = self
+            .stream
+            .frames
+            .first()
+            .and_then(|frame| match &frame.content {
+                Content::Genesis(genesis) => Some(genesis.clone()),
+                _ => None,
+            });
         let crc = |position: &Position| {
             let at = self.stream.at(*position).filter(|_| *position <= last);
             at.map(|frame| frame.crc)
@@ -712,7 +749,7 @@ impl World {
         let crcs = positions.iter().map(crc).collect();
         let facts = StreamFacts {
             number,
-            first: Position(1),
+            first: Position(self.stream.base + 1),
             last,
             genesis,
             crcs,
@@ -806,6 +843,20 @@ impl World {
         }
     }
 
+    fn lose(&mut self, loss: Loss) {
+        let Some(owner) = self.owner() else {
+            return;
+        };
+        self.lost_host = Some((owner, self.now));
+        match loss {
+            Loss::Killed => self.kill(owner, WELL_UNTIL),
+            Loss::CutOff => {
+                self.cut(owner, WELL_UNTIL);
+                self.links = [[false; HOSTS]; HOSTS];
+            }
+        }
+    }
+
     fn tense_fault(&mut self, victim: usize) {
         let other = (victim + 1 + self.random.below(2) as usize) % HOSTS;
         match self.random.below(5) {
@@ -817,10 +868,10 @@ impl World {
                     at.offset -= sleeps * at.rate / 1_000_000;
                 }
                 at.stopped_until = at.stopped_until.max(self.now) + sleeps;
-                let lasts = (500 + self.random.below(2_500)) * MS;
-                self.after(sleeps, Happening::Cut(victim, lasts));
+                let lasts = (1_500 + self.random.below(1_500)) * MS;
+                self.after(sleeps + 50, Happening::Cut(victim, lasts));
                 self.after(sleeps + 10 * MS, Happening::TakeOver(other));
-                if self.random.percent(50) {
+                if self.random.percent(70) {
                     self.quiet_until = self.now + sleeps + lasts;
                 }
             }
@@ -865,7 +916,7 @@ impl World {
         self.hosts[host].process = None;
         self.after(lasts, Happening::Start(host));
         for other in (0..HOSTS).filter(|other| *other != host) {
-            if self.random.percent(70) {
+            if self.random.percent(70) || self.lost_host.is_some() {
                 self.to(other, 50 * MS, Event::Refused(host));
             }
         }
@@ -906,12 +957,12 @@ impl World {
     /// The stream loses its end, is made anew, or is another cluster's.
     fn disaster(&mut self) {
         self.calm();
-        let last = self.stream.last().0;
+        let (base, count) = (self.stream.base, self.stream.frames.len());
         let others = |genesis: Genesis| Genesis {
             cluster: "theirs".to_owned(),
             ..genesis
         };
-        let (cut, frames) = match self.random.below(4) {
+        let (base, frames) = match self.random.below(4) {
             0 => (0, Vec::new()),
             1 => {
                 let before = Place::before_genesis(HistoryId([9; 16]), Position::ZERO, 0, 0);
@@ -919,17 +970,20 @@ impl World {
                 (0, vec![seal(before.draft(first), 0)])
             }
             _ => {
-                let cut = last.saturating_sub(1 + self.random.below(20)).max(1);
-                (cut, self.stream.frames[..cut as usize].to_vec())
+                let lost = 1 + self.random.below(20) as usize;
+                let kept = count.saturating_sub(lost).max(1);
+                (base, self.stream.frames[..kept].to_vec())
             }
         };
+        let last = frames.last().filter(|last| last.log == HistoryId([7; 16]));
+        let cut = last.map_or(0, |last| last.position.0);
         let has_more = |host: &usize| {
             let process = self.hosts[*host].process.as_ref();
             process.is_some_and(|at| at.node.place().position.0 > cut)
         };
         let knowing = (0..HOSTS).filter(has_more).collect();
         self.checker.disaster(&self.stream, knowing);
-        self.stream.replace(frames);
+        self.stream.replace(base, frames);
         // Consumers go with their stream.
         for host in 0..HOSTS {
             self.to(host, MS, Event::Connected);
