@@ -50,6 +50,8 @@ pub(crate) struct Attach {
     /// Frames between may be of either history: that the next one follows shows only what its writer had.
     doubted: Vec<(Position, u32)>,
     looks: u64,
+    /// There is a doubt that came after that look: that it finds all right is not enough.
+    is_stale: bool,
     /// What the look under way is for; the facts of earlier ones come too late.
     asked: Option<Asked>,
 }
@@ -77,7 +79,7 @@ impl Attach {
             self.doubted.push(had);
         }
         self.due = now;
-        self.asked = None;
+        self.is_stale = true;
         self.is_right = false;
     }
 
@@ -112,6 +114,7 @@ impl Attach {
         let known = known.max(place.position);
         self.asked = Some(Asked { had, known });
         self.looks += 1;
+        self.is_stale = false;
         Some((self.looks, positions))
     }
 
@@ -128,8 +131,11 @@ impl Attach {
             return Ok(());
         };
         let Some(wrong) = wrong(facts, &asked, place, expected) else {
-            self.is_right = true;
             self.wrong_since = None;
+            if self.is_stale {
+                return Ok(());
+            }
+            self.is_right = true;
             self.doubted.clear();
             self.due = now.plus(LOOK_MS);
             return Ok(());

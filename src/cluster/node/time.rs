@@ -29,7 +29,7 @@ impl Node {
         // An owner has everything but what it has in flight: more is another owner's, or another history's.
         let in_flight = u64::from(self.sending.is_some());
         let is_more = beat.stored.0 > self.place.position.0 + in_flight;
-        if self.owns() && (beat.term > self.place.term || is_more) && self.attach.is_right() {
+        if self.owns() && (beat.term > self.place.term || is_more) {
             self.attach.doubt(self.place.end(), now);
         }
         self.ahead = self.ahead.max(beat.stored);
