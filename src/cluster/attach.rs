@@ -37,8 +37,8 @@ const WRONG_LOOK_MS: u64 = 100;
 const FACTS_MS: u64 = 500;
 /// So long it may look wrong: a replica that is behind shows less than there is.
 const WRONG_MS: u64 = 10_000;
-/// More positions are not looked at; the oldest stay.
-const DOUBTED_MAX: usize = 8;
+/// More are not doubted; the oldest stay.
+const DOUBTED_MAX: usize = 32;
 
 /// The looks at one stream.
 #[derive(Clone, Debug, Default)]
@@ -59,8 +59,10 @@ pub(crate) struct Attach {
 /// What a look is held against: all as it was before the look, since the stream grows meanwhile.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// What was doubted, and the last frame that the node has.
+    /// What was doubted, and the last frames that the node has.
     had: Vec<(Position, u32)>,
+    /// The position of the last one.
+    end: Position,
     /// The highest position that was known to be in the stream.
     known: Position,
 }
@@ -73,11 +75,8 @@ impl Attach {
 
     /// Something makes the stream doubtful: a look comes first, at what this node had then. What it sends meanwhile may
     /// be stored in another history, and would be found there.
-    pub(crate) fn doubt(&mut self, had: (Position, u32), now: SteadyMs) {
-        if self.doubted.last() != Some(&had) {
-            self.doubted.truncate(DOUBTED_MAX - 1);
-            self.doubted.push(had);
-        }
+    pub(crate) fn doubt(&mut self, had: impl IntoIterator<Item = (Position, u32)>, now: SteadyMs) {
+        had.into_iter().for_each(|one| self.suspect(one));
         self.due = now;
         self.is_stale = true;
         self.is_right = false;
@@ -85,8 +84,13 @@ impl Attach {
 
     /// A frame of this node's own was stored.
     pub(crate) fn stored(&mut self, had: (Position, u32)) {
-        if !self.doubted.is_empty() {
-            self.doubted.truncate(DOUBTED_MAX - 1);
+        if !self.is_right {
+            self.suspect(had);
+        }
+    }
+
+    fn suspect(&mut self, had: (Position, u32)) {
+        if self.doubted.len() < DOUBTED_MAX && !self.doubted.contains(&had) {
             self.doubted.push(had);
         }
     }
@@ -109,10 +113,11 @@ impl Attach {
         }
         self.due = now.plus(FACTS_MS);
         let mut had = self.doubted.clone();
-        had.push(place.end());
+        had.extend(place.ends().filter(|one| !self.doubted.contains(one)));
         let positions = had.iter().map(|(position, _)| *position).collect();
         let known = known.max(place.position);
-        self.asked = Some(Asked { had, known });
+        let end = place.position;
+        self.asked = Some(Asked { had, end, known });
         self.looks += 1;
         self.is_stale = false;
         Some((self.looks, positions))
@@ -166,8 +171,7 @@ fn wrong(facts: &StreamFacts, asked: &Asked, place: &Place, expected: &Genesis) 
     if last < known {
         return Some(Halt::Shorter { last, known });
     }
-    let ends = asked.had.last().map(|(end, _)| end.next());
-    if ends.is_some_and(|next| first > next) {
+    if first > asked.end.next() {
         return Some(match first.0 - 1 <= place.trimmed.0 {
             true => Halt::LeftBehind { first },
             false => Halt::Purged { first },
@@ -216,7 +220,8 @@ mod tests {
 
     fn at_nine() -> Place {
         let mut place = Place::before_genesis(HistoryId([7; 16]), Position::ZERO, 0, 0);
-        (place.position, place.crc, place.began) = (Position(9), 99, Position(1));
+        (place.position, place.began) = (Position(9), Position(1));
+        place.recent = vec![98, 99];
         place
     }
 
@@ -226,7 +231,7 @@ mod tests {
             first: Position(1),
             last: Position(12),
             genesis: Some(genesis()),
-            crcs: vec![Some(99)],
+            crcs: vec![Some(99), Some(98)],
         }
     }
 
@@ -239,7 +244,7 @@ mod tests {
             let Some((number, positions)) = attach.tick(&place, Position(known), now) else {
                 continue;
             };
-            assert_eq!(positions, [Position(9)]);
+            assert_eq!(positions, [Position(9), Position(8)]);
             facts.number = number;
             let looked = attach.looked(&facts, &place, &genesis(), now);
             if let Err(halt) = looked {
@@ -259,9 +264,17 @@ mod tests {
         let shorter = ends(|facts| facts.last = Position(8), 0);
         assert!(matches!(shorter, Some(Halt::Shorter { .. })));
         let position = Position(9);
-        for crc in [None, Some(98)] {
+        for crc in [None, Some(97)] {
             let other = ends(|facts| facts.crcs[0] = crc, 0);
             assert_eq!(other, Some(Halt::OtherHistory { position }));
+            // The last frame is the same, and the one before is not: it was sent again into another history.
+            let before = ends(|facts| facts.crcs[1] = crc, 0);
+            assert_eq!(
+                before,
+                Some(Halt::OtherHistory {
+                    position: Position(8)
+                })
+            );
         }
         let purged = ends(|facts| facts.first = Position(11), 0);
         assert!(matches!(purged, Some(Halt::Purged { .. })));
@@ -286,6 +299,7 @@ mod tests {
         facts.first = Position(11);
         let asked = Asked {
             had: vec![(Position(9), 99)],
+            end: Position(9),
             known: Position(9),
         };
         let wrong = wrong(&facts, &asked, &place, &genesis());

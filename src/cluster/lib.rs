@@ -27,6 +27,6 @@ pub use frame::{Claim, Content, Draft, Genesis, Sealed};
 pub use halt::Halt;
 pub use lease::{ReadProof, SteadyMs};
 pub use node::{Command, Node, OWNER_SILENCE_MS_MIN, Options, Reading};
-pub use place::Place;
+pub use place::{Place, RECENT_MAX};
 pub use settle::Answer;
 pub use watch::Beat;

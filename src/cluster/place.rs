@@ -22,8 +22,8 @@ pub struct Place {
     pub log: HistoryId,
     /// The last frame that was taken.
     pub position: Position,
-    /// Its CRC.
-    pub crc: u32,
+    /// The CRCs of the last frames, of that one last; at most [`RECENT_MAX`].
+    pub recent: Vec<u32>,
     /// The CRC of the last frame that is not void.
     pub chained: u32,
     /// The present term.
@@ -61,8 +61,14 @@ pub(crate) enum Verdict {
     Wrong(&'static str),
 }
 
-/// Void frames lie at most so far behind a claim: no writer ever had more in flight.
-const VOIDS_MAX: u64 = 16;
+/// So many frames are looked at to tell one history from another: more than a cluster has nodes. In a stream that lost its
+/// end, each node can store again the one frame that it had in flight, and no other.
+pub const RECENT_MAX: usize = 8;
+
+/// No writer of any version has more frames in flight. Of a deposed one, the first lost its position to the claim; the
+/// others can be void, each at the position that it was sealed for. What lies further behind a claim was written by
+/// somebody who has not seen it: the claim was lost, and the stream is of another history.
+const IN_FLIGHT_MAX: u64 = 4;
 
 impl Place {
     /// In front of a log's genesis, behind a last frame (of a log that is adopted) or nothing (0, CRC 0, term 0).
@@ -71,7 +77,7 @@ impl Place {
         Place {
             log,
             position,
-            crc,
+            recent: vec![crc],
             chained: crc,
             term,
             claimed: position,
@@ -84,9 +90,10 @@ impl Place {
         }
     }
 
-    /// The last frame's position and CRC.
-    pub(crate) fn end(&self) -> (Position, u32) {
-        (self.position, self.crc)
+    /// The last frames' positions and CRCs, of the very last first.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = (Position, u32)> {
+        let positions = (0..=self.position.0).rev().map(Position);
+        positions.zip(self.recent.iter().rev().copied())
     }
 
     /// Judges what the stream has at `sequence`.
@@ -96,7 +103,7 @@ impl Place {
             return Verdict::Old;
         }
         if sequence == self.position {
-            return match frame.crc == self.crc {
+            return match Some(&frame.crc) == self.recent.last() {
                 true => Verdict::Old,
                 false => Verdict::Wrong("another frame than the one that was taken here"),
             };
@@ -111,9 +118,9 @@ impl Place {
             return Verdict::Wrong("sealed for another position");
         }
         if frame.term < self.term && !is_planted(Plant::NoVoidRule) {
-            return match sequence.0 <= self.claimed.0 + VOIDS_MAX {
+            return match sequence.0 < self.claimed.0 + IN_FLIGHT_MAX {
                 true => Verdict::Void,
-                false => Verdict::Wrong("of a term that ended long before"),
+                false => Verdict::Wrong("of a term that ended before it was sent"),
             };
         }
         self.judge_valid(frame)
@@ -144,7 +151,10 @@ impl Place {
     /// Goes on behind a frame that was judged `Next` or `Void`.
     pub(crate) fn take(&mut self, frame: &Sealed, is_void: bool) {
         self.position = frame.position;
-        self.crc = frame.crc;
+        if self.recent.len() >= RECENT_MAX {
+            self.recent.remove(0);
+        }
+        self.recent.push(frame.crc);
         let mut both = [0; 32];
         both[..16].copy_from_slice(&self.digest.to_be_bytes());
         both[16..].copy_from_slice(&frame.hash.to_be_bytes());

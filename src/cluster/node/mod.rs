@@ -68,7 +68,7 @@ pub enum Command {
     Look {
         /// Which look it is, for its facts.
         number: u64,
-        /// Up to nine.
+        /// Each once, in any order.
         positions: Vec<Position>,
     },
     /// This frame was taken: write it to the mirror, and apply it unless it is void.
@@ -151,7 +151,7 @@ impl Node {
     pub fn new(options: Options, place: Place, now: SteadyMs) -> Node {
         let watch = Watch::new(options.node.clone(), options.owner_silence_ms, now);
         let mut attach = Attach::default();
-        attach.doubt(place.end(), now);
+        attach.doubt(place.ends(), now);
         Node {
             role: Role::Follower,
             sending: None,

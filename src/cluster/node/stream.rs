@@ -31,7 +31,7 @@ impl Node {
             && last.next() < position
         {
             // Another history may grow up to here meanwhile, and then a copy fits.
-            self.attach.doubt(self.place.end(), now);
+            self.attach.doubt(self.place.ends(), now);
         }
         let sending = self.sending.as_mut();
         let Some(settle) = sending.filter(|settle| settle.frame.position == position) else {
@@ -150,13 +150,13 @@ impl Node {
         if !is_void {
             self.follow_leases(&frame.content, is_own, now);
         }
-        let before = self.place.end();
+        let before = is_own.then(|| self.place.ends().collect());
         self.place.take(&frame, is_void);
         self.refused = 0;
         let (content, position) = (frame.content.clone(), frame.position);
         self.commands.push(Command::Take { frame, is_void });
         match sent {
-            Some(sent) if is_own => self.own_is_stored(&sent, before, now),
+            Some(sent) if is_own => self.own_is_stored(&sent, before.unwrap_or_default(), now),
             sent if is_void => self.void_took(sent),
             sent => self.others_is_stored(sent, content, now),
         }
@@ -185,14 +185,14 @@ impl Node {
         }
     }
 
-    fn own_is_stored(&mut self, sent: &Settle, before: (Position, u32), now: SteadyMs) {
+    fn own_is_stored(&mut self, sent: &Settle, before: Vec<(Position, u32)>, now: SteadyMs) {
         let position = sent.frame.position;
         self.stored = position;
         if matches!(sent.frame.content, Content::Claim(_)) {
             // Before it answers anything, it looks at the frame behind which it claimed.
             self.attach.doubt(before, now);
         }
-        self.attach.stored(self.place.end());
+        self.attach.stored((position, sent.frame.crc));
         match &sent.frame.content {
             Content::Claim(claim) => {
                 self.role = Role::Owner;

@@ -15,7 +15,7 @@ impl Node {
     /// another one by now.
     pub fn connected(&mut self, now: SteadyMs) {
         if self.stopped().is_none() {
-            self.attach.doubt(self.place.end(), now);
+            self.attach.doubt(self.place.ends(), now);
             self.commands.push(Command::Follow(self.place.position));
         }
     }
@@ -30,7 +30,7 @@ impl Node {
         let in_flight = u64::from(self.sending.is_some());
         let is_more = beat.stored.0 > self.place.position.0 + in_flight;
         if self.owns() && (beat.term > self.place.term || is_more) {
-            self.attach.doubt(self.place.end(), now);
+            self.attach.doubt(self.place.ends(), now);
         }
         self.ahead = self.ahead.max(beat.stored);
     }

@@ -997,9 +997,12 @@ impl World {
         let knowing = (0..HOSTS).filter(has_more).collect();
         self.checker.disaster(&self.stream, knowing);
         self.stream.replace(base, frames);
-        // Consumers go with their stream.
+        // Consumers go with their stream, unless its servers have lost its end and do not know it.
+        let is_quiet = cut > base && self.random.percent(50);
         for host in 0..HOSTS {
-            self.to(host, MS, Event::Connected);
+            if !is_quiet {
+                self.to(host, MS, Event::Connected);
+            }
         }
         self.grown();
     }
