@@ -61,8 +61,8 @@ pub(crate) enum Verdict {
     Wrong(&'static str),
 }
 
-/// So many frames are looked at to tell one history from another: more than a cluster has nodes. In a stream that lost its
-/// end, each node can store again the one frame that it had in flight, and no other.
+/// So many frames are looked at to tell one history from another: more than a cluster has nodes. In a stream that lost
+/// its end, each node can store again the one frame that it had in flight, and no other.
 pub const RECENT_MAX: usize = 8;
 
 /// No writer of any version has more frames in flight. Of a deposed one, the first lost its position to the claim; the

@@ -44,6 +44,8 @@ struct Write {
 pub(crate) struct Disaster {
     before: Stream,
     floor: Position,
+    /// Of a loss that no server knows of, nothing tells a node before its next look, at the latest by then.
+    unseen_until: u64,
     /// Hosts that had more than the cut stream has.
     pub(crate) knowing: Vec<usize>,
 }
@@ -147,6 +149,10 @@ impl Checker {
         });
         let is_valid = self.disaster.is_some() || in_log == Some(&true);
         let wrong = if !is_there || !is_valid {
+            let is_unseen = |disaster: &Disaster| time < disaster.unseen_until;
+            if self.disaster.as_ref().is_some_and(is_unseen) {
+                return;
+            }
             "acknowledged and not in the log"
         } else if known.acknowledged.is_some() {
             "acknowledged twice"
@@ -188,11 +194,12 @@ impl Checker {
     }
 
     /// The stream is about to be replaced by what it was up to `cut`, or by another.
-    pub(crate) fn disaster(&mut self, stream: &Stream, knowing: Vec<usize>) {
+    pub(crate) fn disaster(&mut self, stream: &Stream, knowing: Vec<usize>, unseen_until: u64) {
         let before = stream.clone();
         self.disaster = Some(Disaster {
             before,
             floor: self.acknowledged(),
+            unseen_until,
             knowing,
         });
     }

@@ -995,10 +995,11 @@ impl World {
             process.is_some_and(|at| at.node.place().position.0 > cut)
         };
         let knowing = (0..HOSTS).filter(has_more).collect();
-        self.checker.disaster(&self.stream, knowing);
-        self.stream.replace(base, frames);
         // Consumers go with their stream, unless its servers have lost its end and do not know it.
         let is_quiet = cut > base && self.random.percent(50);
+        let unseen_until = u64::from(is_quiet) * (self.now + 11_000 * MS);
+        self.checker.disaster(&self.stream, knowing, unseen_until);
+        self.stream.replace(base, frames);
         for host in 0..HOSTS {
             if !is_quiet {
                 self.to(host, MS, Event::Connected);
