@@ -131,8 +131,10 @@ pub struct Node {
     ahead: Position,
     /// When missing frames were asked for last.
     asked: Option<SteadyMs>,
-    /// A person, or the owner that resigned, wants this node to claim.
+    /// A person wants this node to claim.
     is_wanted: bool,
+    /// The owner that resigned wants it to.
+    is_invited: bool,
     wants_beat: bool,
     said: Option<SteadyMs>,
     /// No control frame is sent before this, because the last one found no room.
@@ -163,6 +165,7 @@ impl Node {
             ahead: place.position,
             asked: None,
             is_wanted: false,
+            is_invited: false,
             wants_beat: false,
             said: None,
             pause_until: now,

@@ -196,7 +196,7 @@ impl Node {
         match &sent.frame.content {
             Content::Claim(claim) => {
                 self.role = Role::Owner;
-                self.is_wanted = false;
+                (self.is_wanted, self.is_invited) = (false, false);
                 self.lease = Lease::new(claim.lease_ms);
                 self.acknowledge_from = self.hold.until();
                 self.attested = (position, now);
@@ -233,15 +233,20 @@ impl Node {
         }
         self.role = Role::Follower;
         match content {
-            Content::Claim(_) => self.watch.changed(now),
+            Content::Claim(_) => {
+                self.watch.changed(now);
+                self.is_invited = false;
+            }
             Content::Resign { to } => {
                 self.watch.changed(now);
-                self.is_wanted |= to.is_some_and(|to| to == self.options.node);
+                self.is_invited = to.is_some_and(|to| to == self.options.node);
             }
             _ => {}
         }
     }
 
+    /// Answers for what is stored, as soon as it may. That the node is deposed by then changes nothing: what it stored
+    /// is in the log, and the wait is for leases of before.
     pub(super) fn acknowledge(&mut self, now: SteadyMs) {
         let may = now >= self.acknowledge_from && self.is_attached() && self.stopped().is_none();
         if may && self.stored > self.acknowledged {

@@ -108,7 +108,8 @@ impl Node {
         let is_open = place.began > Position::ZERO && !place.is_ended;
         let is_due = || self.options.is_automatic && self.watch.is_due(place, now);
         let is_off = self.watch.is_off(now);
-        is_open && !is_off && has_all && (self.is_wanted || is_due())
+        let is_asked = self.is_wanted || self.is_invited;
+        is_open && !is_off && has_all && (is_asked || is_due())
     }
 
     pub(super) fn claim(&self) -> Claim {

@@ -44,7 +44,7 @@ const PLANTS: &[(Plant, Kind, u64)] = &[
     (Plant::WokenFree, TENSE, 0),
     (Plant::ClockStops, TENSE, 50),
     (Plant::NoAttach, DISASTER, 0),
-    (Plant::HeardIgnored, DISASTER, 105),
+    (Plant::HeardIgnored, DISASTER, 425),
 ];
 const SEEDS: u64 = 3_000;
 

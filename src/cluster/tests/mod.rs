@@ -6,6 +6,8 @@
 
 mod checker;
 mod controls;
+mod node;
+#[path = "../../../tests/simulation/random.rs"]
 mod random;
 mod seeds;
 mod stream;
