@@ -99,13 +99,13 @@ impl Place {
     /// Judges what the stream has at `sequence`.
     pub(crate) fn judge(&self, sequence: Position, frame: &Sealed) -> Verdict {
         let next = self.position.next();
-        if sequence < self.position {
-            return Verdict::Old;
-        }
-        if sequence == self.position {
-            return match Some(&frame.crc) == self.recent.last() {
-                true => Verdict::Old,
-                false => Verdict::Wrong("another frame than the one that was taken here"),
+        if sequence <= self.position {
+            let mut taken = self.ends().filter(|(position, _)| *position == sequence);
+            return match taken.next() {
+                Some((_, crc)) if crc != frame.crc => {
+                    Verdict::Wrong("another frame than the one that was taken here")
+                }
+                _ => Verdict::Old,
             };
         }
         if sequence > next && !is_planted(Plant::SkipsGap) {
@@ -231,8 +231,12 @@ mod tests {
         };
         assert_eq!(judge(&|_| {}), Verdict::Next);
         assert_eq!(judge(&|frame| frame.position = Position(4)), Verdict::Ahead);
-        assert_eq!(judge(&|frame| frame.position = Position(1)), Verdict::Old);
+        assert_eq!(
+            judge(&|frame| frame.position = Position::ZERO),
+            Verdict::Old
+        );
         let changes: &[&dyn Fn(&mut Sealed)] = &[
+            &|frame| frame.position = Position(1),
             &|frame| frame.position = Position(2),
             &|frame| frame.log = HistoryId([8; 16]),
             &|frame| frame.previous_crc ^= 1,

@@ -98,7 +98,7 @@ impl Node {
                 self.refused += 1;
                 match self.refused < REFUSED_MAX {
                     true => self.ask(now),
-                    false if sequence == self.place.position => {
+                    false if sequence <= self.place.position => {
                         self.stop(Halt::OtherHistory { position: sequence });
                     }
                     false => self.stop(Halt::Damaged {
@@ -147,7 +147,10 @@ impl Node {
                 what: "a second frame of the term that this node owns",
             });
         }
-        if !is_void {
+        if is_void {
+            // It does no harm. But no owner of today leaves one behind: where one lies, frames may have been lost.
+            self.attach.doubt(self.place.ends(), now);
+        } else {
             self.follow_leases(&frame.content, is_own, now);
         }
         let before = is_own.then(|| self.place.ends().collect());
