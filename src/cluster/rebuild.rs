@@ -34,7 +34,7 @@ pub struct Plan {
     pub keeps_history: bool,
 }
 
-/// Chooses the mirror that reaches furthest, of those the one of the highest term.
+/// Chooses the mirror of the latest owner, which must also be the one that reaches furthest.
 pub fn plan(mirrors: &[MirrorEnd]) -> Result<Plan, String> {
     let best = mirrors
         .iter()

@@ -17,6 +17,8 @@ use crate::plant::{Plant, is_planted};
 pub struct Beat {
     /// Of which log it speaks.
     pub log: HistoryId,
+    /// Where that log's genesis is: a stream that was made again has another one.
+    pub began: Position,
     /// Its name.
     pub node: String,
     /// The highest term that it has seen.
@@ -172,6 +174,7 @@ mod tests {
     fn beat(node: &str, wall_ms: u64) -> Beat {
         Beat {
             log: HistoryId([7; 16]),
+            began: Position::ZERO,
             node: node.to_owned(),
             term: 1,
             is_owner: node == "a",

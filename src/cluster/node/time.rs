@@ -22,7 +22,9 @@ impl Node {
 
     /// Another node said something. `wall_ms` is the time of day here.
     pub fn heard(&mut self, beat: &Beat, now: SteadyMs, wall_ms: u64) {
-        if beat.log != self.place.log || beat.node == self.options.node {
+        // One with a directory of before a rebuild has more, and what it has counts no longer.
+        let is_same_log = beat.log == self.place.log && beat.began == self.place.began;
+        if !is_same_log || beat.node == self.options.node {
             return;
         }
         self.watch.heard(beat, &self.place, now, wall_ms);
@@ -125,6 +127,7 @@ impl Node {
         let waited = self.sending.as_ref();
         Beat {
             log: self.place.log,
+            began: self.place.began,
             node: self.options.node.clone(),
             term: self.place.term,
             is_owner: self.owns(),

@@ -13,6 +13,7 @@ use crate::lease::{ReadProof, SteadyMs};
 use crate::node::{Command, Node, Options, Reading};
 use crate::place::Place;
 use crate::settle::Answer;
+use crate::watch::Beat;
 
 /// Node b at a log's begin, with the log beside it.
 struct Bed {
@@ -156,6 +157,29 @@ fn an_invitation_ends_with_the_next_claim() {
     bed.tick(10);
     assert!(Bed::sealed(&bed.tick(10)).is_some());
     bed.others(claim("c", 500));
+    assert!(Bed::sealed(&bed.tick(10)).is_none());
+}
+
+#[test]
+fn a_node_of_before_a_rebuild_says_nothing() {
+    let mut bed = Bed::new();
+    let mut beat = Beat {
+        log: HistoryId([7; 16]),
+        began: Position(9),
+        node: "a".to_owned(),
+        term: 7,
+        is_owner: false,
+        stored: Position(900),
+        stalled_ms: 0,
+        wall_ms: 0,
+    };
+    bed.node.take_over();
+    bed.node.heard(&beat, SteadyMs(0), 0);
+    bed.tick(10);
+    assert!(Bed::sealed(&bed.tick(10)).is_some());
+    // One of this log has more, which comes first.
+    beat.began = Position(1);
+    bed.node.heard(&beat, SteadyMs(20), 20);
     assert!(Bed::sealed(&bed.tick(10)).is_none());
 }
 

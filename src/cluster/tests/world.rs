@@ -421,7 +421,9 @@ impl World {
             Event::Fetched(position, found) => node.fetched(position, found, now),
             Event::Looked(facts) => node.looked(&facts, now),
             Event::Heard(beat) => {
-                process.heard = process.heard.max(beat.stored);
+                if beat.began == node.place().began {
+                    process.heard = process.heard.max(beat.stored);
+                }
                 node.heard(&beat, now, wall_ms);
             }
             Event::Refused(other) => node.refused(["a", "b", "c"][other]),
