@@ -1,0 +1,275 @@
+//! One node's part in one log: it follows, claims, owns, resigns or has stopped.
+//!
+//! Owns: how settling, following, claiming and leasing go together. Promises: commands are complete and in order; a
+//! frame is acknowledged only when it is in the log, all leases of others are over and the stream is the right one; a
+//! deposed owner's unwritten frame is named as such. Must not: block, read a clock, or keep a command back.
+//!
+//! Whoever drives a node calls it for each event with the time of its steady clock, takes the [`Node::commands`] and
+//! does them in order. It calls [`Node::tick`] about every 10 ms. Time is read before a frame is sent, and after one
+//! was received.
+
+mod stream;
+mod time;
+
+use tideline_base::ids::Position;
+
+use crate::attach::Attach;
+use crate::frame::{Content, Draft, Genesis, Sealed};
+use crate::halt::Halt;
+use crate::lease::{Hold, Lease, ReadProof, SteadyMs};
+use crate::place::Place;
+use crate::plant::{Plant, is_planted};
+use crate::settle::Settle;
+use crate::watch::{Beat, Watch};
+
+/// What a node is told at its start.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Its name.
+    pub node: String,
+    /// A random number of this process.
+    pub boot: u64,
+    /// What the log's genesis must say.
+    pub genesis: Genesis,
+    /// How reads are proven while it owns.
+    pub read_proof: ReadProof,
+    /// How long its read lease lasts.
+    pub read_lease_ms: u32,
+    /// It claims by itself when the owner is silent.
+    pub is_automatic: bool,
+    /// So long an owner may be silent; at least [`OWNER_SILENCE_MS_MIN`].
+    pub owner_silence_ms: u32,
+    /// An owner attests after so many frames …
+    pub attest_frames: u64,
+    /// … or, if there were any, after so many ms.
+    pub attest_ms: u64,
+}
+
+/// Three beats: below that, standbys would claim from an owner that is well.
+pub const OWNER_SILENCE_MS_MIN: u32 = 600;
+
+/// What is to be done, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Seal this control frame, and hand it to [`Node::send`].
+    Seal(Draft),
+    /// Publish this frame; without `expected`, unconditionally (which only a planted bug asks for).
+    Send {
+        /// The frame.
+        frame: Sealed,
+        /// The stream's last sequence must be this one.
+        expected: Option<Position>,
+    },
+    /// Get the frame at this position directly, of any replica, for [`Node::fetched`].
+    Fetch(Position),
+    /// Drop the consumer, and begin one behind this position, for [`Node::received`].
+    Follow(Position),
+    /// Look at the stream, and at the frames at these positions, for [`Node::looked`].
+    Look {
+        /// Which look it is, for its facts.
+        number: u64,
+        /// Each once, in any order.
+        positions: Vec<Position>,
+    },
+    /// This frame was taken: write it to the mirror, and apply it unless it is void.
+    Take {
+        /// The frame.
+        frame: Sealed,
+        /// It does nothing.
+        is_void: bool,
+    },
+    /// The node owns the log: it may send batches.
+    Own,
+    /// Answer the writes of its own frames up to here.
+    Acknowledge(Position),
+    /// The node owns no longer. What is queued was not written, and neither was its batch at this position.
+    Moved(Option<Position>),
+    /// The batch sealed for this position was not written: seal it again.
+    Again(Position),
+    /// The batch at this position was not written: there is no room.
+    Full(Position),
+    /// Say this to all nodes.
+    Say(Beat),
+    /// The node has stopped for good. Whatever was not answered has an unknown outcome.
+    Stop(Halt),
+}
+
+/// What may become of a read whose view was just taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// It shows every write that was acknowledged before it came.
+    Proven,
+    /// Not yet: take another view after the next command or tick.
+    Wait,
+    /// This node does not own the log.
+    Elsewhere,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Role {
+    Follower,
+    Claiming,
+    Owner,
+    Resigning(Option<String>),
+    Stopped(Halt),
+}
+
+/// See the file's opening.
+#[derive(Debug)]
+pub struct Node {
+    options: Options,
+    place: Place,
+    role: Role,
+    sending: Option<Settle>,
+    lease: Lease,
+    hold: Hold,
+    attach: Attach,
+    watch: Watch,
+    /// Frames at the next position that were wrong, one after the other.
+    refused: u8,
+    /// The highest sequence that was seen.
+    ahead: Position,
+    /// When missing frames were asked for last.
+    asked: Option<SteadyMs>,
+    /// A person wants this node to claim.
+    is_wanted: bool,
+    /// The owner that resigned wants it to.
+    is_invited: bool,
+    wants_beat: bool,
+    said: Option<SteadyMs>,
+    /// No control frame is sent before this, because the last one found no room.
+    pause_until: SteadyMs,
+    attested: (Position, SteadyMs),
+    /// The last frame of its own that is in the log, the last one acknowledged, and from when that may be.
+    stored: Position,
+    acknowledged: Position,
+    acknowledge_from: SteadyMs,
+    commands: Vec<Command>,
+}
+
+impl Node {
+    /// A node that begins at a place, with what it has on disk.
+    #[must_use]
+    pub fn new(options: Options, place: Place, now: SteadyMs) -> Node {
+        let watch = Watch::new(options.node.clone(), options.owner_silence_ms, now);
+        let mut attach = Attach::default();
+        attach.doubt(place.ends(), now);
+        Node {
+            role: Role::Follower,
+            sending: None,
+            lease: Lease::default(),
+            hold: Hold::woken(now, place.lease_ms_max),
+            attach,
+            watch,
+            refused: 0,
+            ahead: place.position,
+            asked: None,
+            is_wanted: false,
+            is_invited: false,
+            wants_beat: false,
+            said: None,
+            pause_until: now,
+            attested: (place.position, now),
+            stored: Position::ZERO,
+            acknowledged: Position::ZERO,
+            acknowledge_from: now,
+            commands: vec![Command::Follow(place.position)],
+            options,
+            place,
+        }
+    }
+
+    /// What is to be done since the last call.
+    pub fn commands(&mut self) -> Vec<Command> {
+        std::mem::take(&mut self.commands)
+    }
+
+    /// Up to where frames were taken, and what they said.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Why it has stopped.
+    #[must_use]
+    pub fn stopped(&self) -> Option<&Halt> {
+        match &self.role {
+            Role::Stopped(halt) => Some(halt),
+            _ => None,
+        }
+    }
+
+    /// Whether it owns the log, as far as it knows.
+    #[must_use]
+    pub fn owns(&self) -> bool {
+        matches!(self.role, Role::Owner | Role::Resigning(_))
+    }
+
+    /// What a next frame must be; `None` if the node may not write one now.
+    #[must_use]
+    pub fn draft(&self, content: Content) -> Option<Draft> {
+        let is_free = self.role == Role::Owner && self.sending.is_none() && !self.place.is_ended;
+        // In doubt nothing new goes out: of frames that only an ack speaks for, a look judges the first.
+        let is_free = is_free && self.is_attached();
+        is_free.then(|| self.place.draft(content))
+    }
+
+    /// Sends a sealed frame. `false`: it was sealed for another moment, and is not sent.
+    pub fn send(&mut self, frame: Sealed, now: SteadyMs) -> bool {
+        let may = match (&frame.content, &self.role) {
+            (Content::Genesis(_), _) => false,
+            (Content::Claim(claim), Role::Follower) => *claim == self.claim(),
+            (Content::Claim(_), _) => false,
+            (Content::Resign { to }, Role::Resigning(wanted)) => to == wanted,
+            (_, role) => *role == Role::Owner,
+        };
+        if !may || self.sending.is_some() || !self.place.fits(&frame) {
+            return false;
+        }
+        if matches!(frame.content, Content::Claim(_)) {
+            self.role = Role::Claiming;
+        }
+        if is_planted(Plant::AckBeforeStored) {
+            self.commands.push(Command::Acknowledge(frame.position));
+        }
+        self.wants_beat = false;
+        self.push_send(frame.clone());
+        self.sending = Some(Settle::begin(frame, now));
+        true
+    }
+
+    fn push_send(&mut self, frame: Sealed) {
+        let is_claim = matches!(frame.content, Content::Claim(_));
+        let expected = Position(frame.position.0 - 1);
+        let is_anywhere = is_claim && is_planted(Plant::ClaimAnywhere);
+        let expected = (!is_anywhere).then_some(expected);
+        self.commands.push(Command::Send { frame, expected });
+    }
+
+    /// What may become of a read that came at `asked`, and whose view was taken before `now` was read. An owner whose
+    /// lease has lapsed appends one beat for all who wait.
+    pub fn read(&mut self, asked: SteadyMs, now: SteadyMs) -> Reading {
+        let is_late = matches!(self.role, Role::Resigning(_)) && is_planted(Plant::ResignLate);
+        if self.role != Role::Owner && !is_late {
+            return Reading::Elsewhere;
+        }
+        if now < self.acknowledge_from || !self.is_attached() {
+            return Reading::Wait;
+        }
+        if self.options.read_proof == ReadProof::None || self.lease.proves(asked, now) {
+            return Reading::Proven;
+        }
+        let in_flight = self.sending.as_ref();
+        if in_flight.is_none_or(|settle| settle.first_sent <= asked) {
+            self.wants_beat = true;
+        }
+        Reading::Wait
+    }
+
+    fn stop(&mut self, halt: Halt) {
+        self.sending = None;
+        self.lease = Lease::default();
+        self.role = Role::Stopped(halt.clone());
+        self.commands.push(Command::Stop(halt));
+    }
+}

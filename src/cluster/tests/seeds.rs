@@ -1,0 +1,99 @@
+//! Worlds from many seeds, in which every promise must hold.
+//!
+//! Owns: how many, and that they are worth something: that there were claims, void frames, reads under leases.
+//! Promises: a failure names its seed. Must not: plant bugs; `controls.rs` does.
+
+use super::world::{Kind, Loss, World};
+
+/// One world with what happens in it: `TIDELINE_SEED=130 TIDELINE_KIND=tense cargo test -p tideline-cluster one_world
+/// -- --nocapture`.
+#[test]
+fn one_world() {
+    let Ok(seed) = std::env::var("TIDELINE_SEED") else {
+        return;
+    };
+    let seed = seed.parse().expect("a number");
+    let kind = std::env::var("TIDELINE_KIND").unwrap_or_default();
+    let kind = Kind {
+        is_disaster: kind == "disaster",
+        is_tense: kind == "tense",
+        loses: (kind == "cut").then_some(Loss::CutOff),
+    };
+    let mut world = World::new(seed, kind);
+    world.is_told = true;
+    let wrong = world.run();
+    assert_eq!(wrong, None, "seed {seed}");
+}
+
+fn count(usual: u64) -> u64 {
+    let wanted = std::env::var("TIDELINE_SEEDS").ok();
+    wanted.and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Worlds of a kind; what their checkers have counted: reads, acks, claims, void frames.
+fn hold(kind: Kind, seeds: u64) -> [u64; 4] {
+    let mut sums = [0; 4];
+    for seed in 0..seeds {
+        let mut world = World::new(seed, kind);
+        if let Some(wrong) = world.run() {
+            panic!("seed {seed}: {wrong}");
+        }
+        let checker = &world.checker;
+        let counts = [checker.reads, checker.acks, checker.claims, checker.voids];
+        sums.iter_mut()
+            .zip(counts)
+            .for_each(|(sum, count)| *sum += count);
+    }
+    sums
+}
+
+#[test]
+fn promises_hold_in_all_worlds() {
+    let seeds = count(300);
+    let [reads, acks, claims, voids] = hold(Kind::default(), seeds);
+    let counts = format!("{reads} reads, {acks} acks, {claims} claims, {voids} void");
+    let is_worth = reads > 50 * seeds && acks > 50 * seeds && claims > 3 * seeds;
+    assert!(is_worth && voids > seeds / 10, "{counts} in {seeds} worlds");
+}
+
+#[test]
+fn no_read_is_old_when_owners_follow_each_other_within_leases() {
+    let (seeds, is_tense) = (count(200), true);
+    let kind = Kind {
+        is_tense,
+        ..Kind::default()
+    };
+    let [reads, _, claims, _] = hold(kind, seeds);
+    assert!(
+        reads > 50 * seeds && claims > 5 * seeds,
+        "{reads} reads, {claims} claims in {seeds} worlds"
+    );
+}
+
+#[test]
+fn after_a_disaster_who_knows_more_stops() {
+    let is_disaster = true;
+    let kind = Kind {
+        is_disaster,
+        ..Kind::default()
+    };
+    hold(kind, count(200));
+}
+
+/// How long nobody's writes are answered, in the world's own ms, at the default settings.
+#[test]
+fn a_lost_owner_is_followed_within_a_second() {
+    for (loss, ms_max) in [(Loss::Killed, 650), (Loss::CutOff, 1_000)] {
+        for seed in 0..50 {
+            let loses = Some(loss);
+            let kind = Kind {
+                loses,
+                ..Kind::default()
+            };
+            let mut world = World::new(seed, kind);
+            assert_eq!(world.run(), None, "seed {seed}");
+            let pause_ms = world.pause.expect("it was followed") / 1_000;
+            assert!(pause_ms <= ms_max, "seed {seed}, {loss:?}: {pause_ms} ms");
+        }
+    }
+}
