@@ -37,7 +37,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("src/cluster/lease", &["plant"]),
     (
         "src/cluster/node",
-        &["attach", "frame", "halt", "lease", "place", "plant", "settle", "watch"],
+        &[
+            "attach", "frame", "halt", "lease", "place", "plant", "settle", "watch",
+        ],
     ),
     ("src/cluster/place", &["frame", "plant"]),
     ("src/cluster/plant", &[]),
