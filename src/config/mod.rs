@@ -377,24 +377,20 @@ impl Config {
 
     /// Names that no request could ever have would seem to be allowed.
     fn check_names(&self) -> Result<(), ConfigError> {
+        let is_host = |text: &str| !text.is_empty() && !text.contains(['/', '*', ' ']);
         let is_origin = |text: &str| {
-            text.split_once("://").is_some_and(|(scheme, host)| {
-                !scheme.is_empty() && !host.is_empty() && !host.contains(['/', '*', ' '])
-            })
+            let parts = text.trim_end_matches('/').split_once("://");
+            parts.is_some_and(|(scheme, host)| !scheme.is_empty() && is_host(host))
         };
-        for origin in &self.allowed_origins {
-            if !is_origin(origin.trim_end_matches('/')) {
-                return Err(ConfigError(format!(
-                    "allowed_origins: `{origin}` is not an origin like \"https://chat.example.org\""
-                )));
-            }
+        if let Some(origin) = self.allowed_origins.iter().find(|it| !is_origin(it)) {
+            return Err(ConfigError(format!(
+                "allowed_origins: `{origin}` is not an origin like \"https://chat.example.org\""
+            )));
         }
-        for host in &self.allowed_hosts {
-            if host.is_empty() || host.contains(['/', '*', ' ']) {
-                return Err(ConfigError(format!(
-                    "allowed_hosts: `{host}` is not a name like \"chat.example.org\""
-                )));
-            }
+        if let Some(host) = self.allowed_hosts.iter().find(|it| !is_host(it)) {
+            return Err(ConfigError(format!(
+                "allowed_hosts: `{host}` is not a name like \"chat.example.org\""
+            )));
         }
         Ok(())
     }

@@ -48,7 +48,6 @@ const LIMIT_OF_TABLE: usize = 100;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Between two looks whether an index is open.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-
 /// How long a search waits for rows that were there before its index. They may take longer than any caller waits.
 const BUILDING_WAIT: Duration = Duration::from_secs(1);
 
@@ -326,12 +325,8 @@ impl Checked {
             // Where it is by now, if it is there.
             let row = with_key(&self.layout, self.compiled.box_clone(), key);
             let found = searcher.search(&row, &self.top(1, None, &share))?;
-            after = found
-                .hits
-                .into_iter()
-                .next()
-                .map(|hit| hit.values)
-                .or(after);
+            let mut hits = found.hits.into_iter();
+            after = hits.next().map(|hit| hit.values).or(after);
         }
         // One more, to know whether there is more.
         let limit = if self.limit == 0 { 0 } else { whole + 1 };

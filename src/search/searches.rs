@@ -238,9 +238,8 @@ impl Searches {
         let count = |is: &dyn Fn(&Running) -> bool| running.values().filter(|one| is(one)).count();
         let is_building = |one: &Running| {
             let seen = one.seen.borrow();
-            seen.0
-                .as_ref()
-                .is_none_or(|shown| shown.place.is_building())
+            let mut shown = seen.0.iter();
+            shown.all(|shown| shown.place.is_building())
         };
         let is_stuck = |one: &Running| one.is_stuck.load(Ordering::Relaxed);
         let figures = &self.inner.figures;
