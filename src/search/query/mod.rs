@@ -3,8 +3,8 @@
 //! Owns: what each query means for each type of field. Promises: a query that an index can't answer is refused before
 //! anything runs; whatever is no text scores its weight. Must not: run one.
 
-mod excluded;
 mod geo;
+mod guarded;
 mod pattern;
 mod value;
 mod words;
@@ -25,7 +25,7 @@ use tideline_model::search::{Bool, FieldType, InvalidSearch, Query};
 
 use crate::deadline::Deadline;
 use crate::index::layout::Layout;
-use excluded::Excluded;
+use guarded::Guarded;
 pub(crate) use value::term_of_key;
 
 /// A query of the engine.
@@ -127,7 +127,7 @@ pub(crate) fn living(layout: &Layout, query: Compiled, since_ms: Option<i64>) ->
 pub(crate) fn with_key(layout: &Layout, query: Compiled, key: &[u8]) -> Compiled {
     let row = constant(of_term(term_of_key(layout, key)), 0.0);
     Box::new(BooleanQuery::new(vec![
-        (Occur::Must, query),
+        (Occur::Must, Box::new(Guarded(query))),
         (Occur::Must, row),
     ]))
 }
@@ -198,7 +198,7 @@ fn bool_query(scope: &Scope<'_>, parts: &Bool) -> Result<Compiled, InvalidSearch
         for query in queries {
             let query = compiled(scope, query)?;
             let query = match occur {
-                Occur::MustNot => Box::new(Excluded(constant(query, 0.0))),
+                Occur::MustNot => Box::new(Guarded(constant(query, 0.0))),
                 _ if scores => query,
                 _ => constant(query, 0.0),
             };

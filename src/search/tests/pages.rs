@@ -4,7 +4,7 @@
 //! orders (`searches.rs`).
 
 use tideline_model::Value;
-use tideline_model::search::{Columns, Match, Missing, Query, Search, Sort, Sorter};
+use tideline_model::search::{Bool, Columns, Match, Missing, Query, Search, Sort, Sorter};
 
 use super::bed::{Bed, key_of, search};
 
@@ -121,5 +121,38 @@ async fn pages_by_score_go_on_where_their_last_row_is_by_then() {
         }
     }
     assert_eq!(numbers[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+    bed.close().await;
+}
+
+/// What has all rows has a score of its own, also where a page looks for the row that it goes on from.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_by_score_of_all_rows_have_each_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bed = Bed::open(folder.path());
+    bed.create().await;
+    bed.index().await;
+    for number in 0..7 {
+        let cells = [("text", Value::String("red".to_owned()))].into();
+        bed.write(("a".to_owned(), number), Some(cells)).await;
+    }
+    let all = Query::Bool(Box::new(Bool {
+        must: vec![Query::All],
+        ..Bool::default()
+    }));
+    for query in [Query::All, all] {
+        let sort = Sort {
+            sorters: vec![Sorter::Score { is_desc: true }],
+            keys_last: true,
+        };
+        let mut asked = search(query, Some(sort), 2);
+        let mut numbers = Vec::new();
+        loop {
+            let found = bed.search(asked.clone()).await;
+            numbers.extend(found.rows.iter().map(|(rows, _)| key_of(&rows[0]).1));
+            let Some(token) = found.next else { break };
+            (asked.token, asked.sort) = (Some(token), None);
+        }
+        assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6]);
+    }
     bed.close().await;
 }

@@ -1,8 +1,9 @@
-//! What a query excludes.
+//! A query around which the engine's shortcuts do not see.
 //!
-//! Owns: one rule that the engine's rows do not keep. What excludes asks about rows in rising order, from the first one
-//! on, also about those before the row where the excluded ones stand, and before one that was named as the next one.
-//! To phrases, and to what has several parts or ranges, both are faults. Promises: they are asked about no such row.
+//! Owns: two rules that the engine does not keep. What excludes asks about rows in rising order, from the first one on,
+//! also about those before the row where the excluded ones stand, and before one that was named as the next one: to
+//! phrases, and to what has several parts or ranges, both are faults; here they are asked about no such row. And of the
+//! parts of a query the engine takes out those that have all rows, with their score; what is in here keeps its own.
 //! Must not: decide which rows those are.
 
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
@@ -10,17 +11,17 @@ use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader};
 
 use super::Compiled;
 
-/// A query that stands below one that excludes it.
+/// A query as a part of another one.
 #[derive(Debug)]
-pub(super) struct Excluded(pub(super) Compiled);
+pub(super) struct Guarded(pub(super) Compiled);
 
-impl Clone for Excluded {
-    fn clone(&self) -> Excluded {
-        Excluded(self.0.box_clone())
+impl Clone for Guarded {
+    fn clone(&self) -> Guarded {
+        Guarded(self.0.box_clone())
     }
 }
 
-impl Query for Excluded {
+impl Query for Guarded {
     fn weight(&self, scoring: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         Ok(Box::new(Weighed(self.0.weight(scoring)?)))
     }
