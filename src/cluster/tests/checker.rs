@@ -36,7 +36,7 @@ pub(crate) struct Checker {
 struct Write {
     /// The highest position that was acknowledged before it came.
     after: Position,
-    hashes: Vec<u128>,
+    hashes: BTreeSet<u128>,
     acknowledged: Option<Position>,
 }
 
@@ -82,7 +82,7 @@ impl Checker {
     /// A write was sealed, perhaps not for the first time.
     pub(crate) fn sealed(&mut self, write: u64, frame: &Sealed) {
         let write = self.writes.entry(write).or_default();
-        write.hashes.push(frame.hash);
+        write.hashes.insert(frame.hash);
     }
 
     /// Judges what has come into the stream.
@@ -209,23 +209,12 @@ impl Checker {
         if self.disaster.is_some() {
             return;
         }
-        let valid: BTreeMap<u128, Position> = stream
-            .frames
-            .iter()
-            .zip(&self.valid)
-            .filter(|(_, is_valid)| **is_valid)
-            .map(|(frame, _)| (frame.hash, frame.position))
-            .collect();
-        let places = |write: &Write| {
-            let hashes = write.hashes.iter().collect::<BTreeSet<_>>();
-            hashes
-                .into_iter()
-                .filter_map(|hash| valid.get(hash))
-                .count()
-        };
+        let frames = stream.frames.iter().zip(&self.valid);
+        let valid = frames.filter(|(_, is_valid)| **is_valid);
+        let valid: BTreeSet<u128> = valid.map(|(frame, _)| frame.hash).collect();
         let mut wrong = None;
         for (number, write) in &self.writes {
-            let count = places(write);
+            let count = write.hashes.intersection(&valid).count();
             if count > 1 {
                 wrong = Some(format!("write {number} is in the log {count} times"));
             }
