@@ -191,11 +191,8 @@ impl Place {
 
     /// Whether a frame was sealed for this place.
     pub(crate) fn fits(&self, frame: &Sealed) -> bool {
-        let is_claim = matches!(frame.content, Content::Claim(_));
-        frame.log == self.log
-            && frame.position == self.position.next()
-            && frame.previous_crc == self.chained
-            && frame.term == self.term + u64::from(is_claim)
+        let draft = self.draft(frame.content.clone());
+        draft.sealed(frame.crc, frame.hash) == *frame
     }
 }
 

@@ -66,14 +66,12 @@ impl Node {
         let Some(settle) = self.sending.take() else {
             return;
         };
-        if settle.frame.content != Content::Batch {
-            self.pause_until = now.plus(FULL_MS);
-        }
         match settle.frame.content {
-            Content::Batch => self.commands.push(Command::Full(settle.frame.position)),
+            Content::Batch => return self.commands.push(Command::Full(settle.frame.position)),
             Content::Claim(_) => self.role = Role::Follower,
             _ => {}
         }
+        self.pause_until = now.plus(FULL_MS);
     }
 
     /// A frame came, by the consumer.
@@ -147,23 +145,24 @@ impl Node {
                 what: "a second frame of the term that this node owns",
             });
         }
-        if is_void {
-            // It does no harm. But no owner of today leaves one behind: where one lies, frames may have been lost.
+        let is_claimed = is_own && matches!(frame.content, Content::Claim(_));
+        if is_void || is_claimed {
+            // A void frame does no harm, but no owner of today leaves one behind: frames may have been lost here. A new
+            // owner answers nothing before it has looked at the frame behind which it claimed.
             self.attach.doubt(self.place.ends(), now);
-        } else {
+        }
+        if !is_void {
             self.follow_leases(&frame.content, is_own, now);
         }
-        let before = is_own.then(|| self.place.ends().collect());
         self.place.take(&frame, is_void);
         self.refused = 0;
-        let (content, position) = (frame.content.clone(), frame.position);
+        let content = frame.content.clone();
         self.commands.push(Command::Take { frame, is_void });
         match sent {
-            Some(sent) if is_own => self.own_is_stored(&sent, before.unwrap_or_default(), now),
+            Some(sent) if is_own => self.own_is_stored(&sent, now),
             sent if is_void => self.void_took(sent),
             sent => self.others_is_stored(sent, content, now),
         }
-        self.ahead = self.ahead.max(position);
         self.acknowledge(now);
     }
 
@@ -188,13 +187,9 @@ impl Node {
         }
     }
 
-    fn own_is_stored(&mut self, sent: &Settle, before: Vec<(Position, u32)>, now: SteadyMs) {
+    fn own_is_stored(&mut self, sent: &Settle, now: SteadyMs) {
         let position = sent.frame.position;
         self.stored = position;
-        if matches!(sent.frame.content, Content::Claim(_)) {
-            // Before it answers anything, it looks at the frame behind which it claimed.
-            self.attach.doubt(before, now);
-        }
         self.attach.stored((position, sent.frame.crc));
         match &sent.frame.content {
             Content::Claim(claim) => {

@@ -106,7 +106,7 @@ impl Node {
 
     fn may_claim(&self, now: SteadyMs) -> bool {
         let place = &self.place;
-        let has_all = self.ahead.max(self.watch.stored()) <= place.position;
+        let has_all = self.ahead <= place.position;
         let is_open = place.began > Position::ZERO && !place.is_ended;
         let is_due = || self.options.is_automatic && self.watch.is_due(place, now);
         let is_off = self.watch.is_off(now);
