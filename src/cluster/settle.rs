@@ -96,7 +96,6 @@ impl Settle {
         let wanted = self.frame.position;
         match answer {
             Answer::Stored(stored) if stored == wanted => Step::Stored,
-            Answer::Stored(_) if is_planted(Plant::ClaimAnywhere) => Step::Stored,
             Answer::Stored(stored) => Step::Halt(Halt::Misplaced { wanted, stored }),
             Answer::WrongLast(last) if last >= wanted => {
                 self.short_since = None;

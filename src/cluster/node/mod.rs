@@ -53,13 +53,8 @@ pub const OWNER_SILENCE_MS_MIN: u32 = 600;
 pub enum Command {
     /// Seal this control frame, and hand it to [`Node::send`].
     Seal(Draft),
-    /// Publish this frame; without `expected`, unconditionally (which only a planted bug asks for).
-    Send {
-        /// The frame.
-        frame: Sealed,
-        /// The stream's last sequence must be this one.
-        expected: Option<Position>,
-    },
+    /// Publish this frame, if the stream's last sequence is the one before the frame's position.
+    Send(Sealed),
     /// Get the frame at this position directly, of any replica, for [`Node::fetched`].
     Fetch(Position),
     /// Drop the consumer, and begin one behind this position, for [`Node::received`].
@@ -210,7 +205,7 @@ impl Node {
     pub fn draft(&self, content: Content) -> Option<Draft> {
         let is_free = self.role == Role::Owner && self.sending.is_none() && !self.place.is_ended;
         // In doubt nothing new goes out: of frames that only an ack speaks for, a look judges the first.
-        let is_free = is_free && self.is_attached();
+        let is_free = is_free && self.attach.is_right();
         is_free.then(|| self.place.draft(content))
     }
 
@@ -229,21 +224,10 @@ impl Node {
         if matches!(frame.content, Content::Claim(_)) {
             self.role = Role::Claiming;
         }
-        if is_planted(Plant::AckBeforeStored) {
-            self.commands.push(Command::Acknowledge(frame.position));
-        }
         self.wants_beat = false;
-        self.push_send(frame.clone());
+        self.commands.push(Command::Send(frame.clone()));
         self.sending = Some(Settle::begin(frame, now));
         true
-    }
-
-    fn push_send(&mut self, frame: Sealed) {
-        let is_claim = matches!(frame.content, Content::Claim(_));
-        let expected = Position(frame.position.0 - 1);
-        let is_anywhere = is_claim && is_planted(Plant::ClaimAnywhere);
-        let expected = (!is_anywhere).then_some(expected);
-        self.commands.push(Command::Send { frame, expected });
     }
 
     /// What may become of a read that came at `asked`, and whose view was taken before `now` was read. An owner whose
@@ -253,7 +237,7 @@ impl Node {
         if self.role != Role::Owner && !is_late {
             return Reading::Elsewhere;
         }
-        if now < self.acknowledge_from || !self.is_attached() {
+        if now < self.acknowledge_from || !self.attach.is_right() {
             return Reading::Wait;
         }
         if self.options.read_proof == ReadProof::None || self.lease.proves(asked, now) {

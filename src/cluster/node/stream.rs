@@ -45,15 +45,10 @@ impl Node {
         let Some(settle) = &self.sending else {
             return;
         };
-        let mut frame = settle.frame.clone();
+        let frame = settle.frame.clone();
         match step {
             Step::Wait => {}
-            Step::Send => {
-                if is_planted(Plant::OtherBytes) {
-                    frame.hash = frame.hash.wrapping_add(1);
-                }
-                self.push_send(frame);
-            }
+            Step::Send => self.commands.push(Command::Send(frame)),
             Step::Fetch => self.commands.push(Command::Fetch(frame.position)),
             Step::Stored => self.take(frame, false, now),
             Step::Full => self.give_up(now),
@@ -246,20 +241,17 @@ impl Node {
     /// Answers for what is stored, as soon as it may. That the node is deposed by then changes nothing: what it stored
     /// is in the log, and the wait is for leases of before.
     pub(super) fn acknowledge(&mut self, now: SteadyMs) {
-        let may = now >= self.acknowledge_from && self.is_attached() && self.stopped().is_none();
+        let may =
+            now >= self.acknowledge_from && self.attach.is_right() && self.stopped().is_none();
         if may && self.stored > self.acknowledged {
             self.acknowledged = self.stored;
             self.commands.push(Command::Acknowledge(self.stored));
         }
     }
 
-    pub(super) fn is_attached(&self) -> bool {
-        self.attach.is_right() || is_planted(Plant::NoAttach)
-    }
-
     /// A look at the stream was answered.
     pub fn looked(&mut self, facts: &StreamFacts, now: SteadyMs) {
-        if self.stopped().is_some() || is_planted(Plant::NoAttach) {
+        if self.stopped().is_some() {
             return;
         }
         self.watch.passed(now);

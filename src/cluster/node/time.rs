@@ -74,7 +74,7 @@ impl Node {
         if self.ahead > self.place.position && self.sending.is_none() {
             self.ask(now);
         }
-        if self.sending.is_none() && now >= self.pause_until && self.is_attached() {
+        if self.sending.is_none() && now >= self.pause_until && self.attach.is_right() {
             let wanted = self.wanted(now);
             let draft = wanted.map(|content| self.place.draft(content));
             self.commands.extend(draft.map(Command::Seal));

@@ -13,6 +13,8 @@ use super::{Event, Happening, Kind, MS, NAMES, Process, World};
 use crate::frame::{Content, Draft, Sealed};
 use crate::halt::Halt;
 use crate::node::{Command, Node, Options, Reading};
+use crate::plant::{Plant, is_planted};
+use crate::settle::Answer;
 
 impl World {
     pub(super) fn start(&mut self, host: usize) {
@@ -40,6 +42,7 @@ impl World {
             next: Position::ZERO,
             delivered_at: 0,
             queue: VecDeque::new(),
+            sent: None,
             in_flight: None,
             unanswered: BTreeMap::new(),
             reads: Vec::new(),
@@ -80,6 +83,9 @@ impl World {
                 self.hosts[host].disk = place;
                 self.to(host, self.sync_ms * MS, Event::Sync);
             }
+            Event::Answered(position, Answer::Stored(_)) if is_planted(Plant::ClaimAnywhere) => {
+                node.answered(position, Answer::Stored(position), now);
+            }
             Event::Answered(position, answer) => node.answered(position, answer, now),
             Event::Deliver(consumer, sequence, frame) => {
                 if consumer == process.consumer {
@@ -88,9 +94,12 @@ impl World {
             }
             Event::Fetched(position, found) => node.fetched(position, found, now),
             Event::Looked(facts) => node.looked(&facts, now),
-            Event::Heard(beat) => {
+            Event::Heard(mut beat) => {
                 if beat.began == node.place().began {
                     process.heard = process.heard.max(beat.stored);
+                }
+                if is_planted(Plant::HeardIgnored) {
+                    beat.stored = Position::ZERO;
                 }
                 node.heard(&beat, now, wall_ms);
             }
@@ -125,7 +134,6 @@ impl World {
         }
         let now = self.steady(host);
         let latency = self.latency();
-        let boot = self.hosts[host].boot;
         let Some(process) = &mut self.hosts[host].process else {
             return;
         };
@@ -134,15 +142,7 @@ impl World {
                 self.count += 1;
                 process.node.send(seal(draft, self.count), now);
             }
-            Command::Send { frame, expected } => {
-                let publish = Publish {
-                    host,
-                    boot,
-                    frame,
-                    expected,
-                };
-                self.publish(publish, latency);
-            }
+            Command::Send(frame) => self.send(host, frame, latency),
             Command::Fetch(position) => {
                 let is_behind = self.random.percent(15) && !self.is_calm;
                 let found = self.stream.at(position).cloned().filter(|_| !is_behind);
@@ -179,6 +179,30 @@ impl World {
             Command::Say(beat) => self.say(host, &beat),
             Command::Stop(halt) => self.stopped(host, &halt),
         }
+    }
+
+    fn send(&mut self, host: usize, mut frame: Sealed, latency: u64) {
+        let boot = self.hosts[host].boot;
+        let Some(process) = &mut self.hosts[host].process else {
+            return;
+        };
+        let is_again = process.sent.replace(frame.hash) == Some(frame.hash);
+        if is_again && is_planted(Plant::OtherBytes) {
+            frame.hash = frame.hash.wrapping_add(1);
+        }
+        if !is_again && is_planted(Plant::AckBeforeStored) {
+            self.acknowledge(host, frame.position);
+        }
+        let is_claim = matches!(frame.content, Content::Claim(_));
+        let is_anywhere = is_claim && is_planted(Plant::ClaimAnywhere);
+        let expected = (!is_anywhere).then_some(Position(frame.position.0 - 1));
+        let publish = Publish {
+            host,
+            boot,
+            frame,
+            expected,
+        };
+        self.publish(publish, latency);
     }
 
     fn taken(&mut self, host: usize, frame: &Sealed, is_void: bool) {

@@ -91,6 +91,8 @@ struct Process {
     next: Position,
     delivered_at: u64,
     queue: VecDeque<u64>,
+    /// The hash of the frame that was sent last.
+    sent: Option<u128>,
     /// The batch that was sent: position, hash, write.
     in_flight: Option<(Position, u128, u64)>,
     unanswered: BTreeMap<Position, u64>,
