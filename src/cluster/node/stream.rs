@@ -14,9 +14,9 @@ use crate::place::Verdict;
 use crate::plant::{Plant, is_planted};
 use crate::settle::{Answer, Settle, Step};
 
-/// So often a node stops for one wrong frame.
+/// A node stops at so many wrong frames in a row.
 const REFUSED_MAX: u8 = 3;
-/// Missing frames are asked for so often.
+/// Between two requests for missing frames.
 const ASK_MS: u64 = 100;
 /// A control frame that found no room is tried again after so long.
 const FULL_MS: u64 = 400;
@@ -30,7 +30,7 @@ impl Node {
         if let Answer::WrongLast(last) = answer
             && last.next() < position
         {
-            // Another history may grow up to here meanwhile, and then a copy fits.
+            // Another history may grow up to this position, and then a copy of this frame would be stored there.
             self.attach.doubt(self.place.ends(), now);
         }
         let sending = self.sending.as_mut();
@@ -56,7 +56,7 @@ impl Node {
         }
     }
 
-    /// The frame in flight is known not to be written, for want of room.
+    /// The frame in flight was not written, for want of room.
     fn give_up(&mut self, now: SteadyMs) {
         let Some(settle) = self.sending.take() else {
             return;
@@ -118,7 +118,7 @@ impl Node {
         }
     }
 
-    /// Asks for the next frame, of others than those who did not bring it.
+    /// Asks for the next frame in other ways: by a new consumer and by a direct get.
     pub(super) fn ask(&mut self, now: SteadyMs) {
         if self.asked.is_some_and(|asked| now.since(asked) < ASK_MS) {
             return;
@@ -129,7 +129,7 @@ impl Node {
         self.commands.push(Command::Fetch(next));
     }
 
-    /// Goes on behind a frame that is in the log.
+    /// Takes a frame that is in the log at the next position.
     fn take(&mut self, frame: Sealed, is_void: bool, now: SteadyMs) {
         let sent = self.sending.take();
         let is_own = sent.as_ref().is_some_and(|sent| sent.frame == frame);
@@ -161,7 +161,7 @@ impl Node {
         self.acknowledge(now);
     }
 
-    /// Notes what a frame says of leases. This node's own are no matter: they end with its role.
+    /// Notes what a frame says of other owners' leases. This node's own lease ends with its role.
     fn follow_leases(&mut self, content: &Content, is_own: bool, now: SteadyMs) {
         let lease_ms = match content {
             Content::Claim(claim) => {
@@ -206,7 +206,7 @@ impl Node {
         self.lease.stored(sent.first_sent, now);
     }
 
-    /// A void frame has the position that this node wanted, which still owns what it owned.
+    /// A void frame took the position that this node wanted. The node still owns the log, if it did.
     fn void_took(&mut self, sent: Option<Settle>) {
         let Some(sent) = sent else {
             return;
@@ -238,8 +238,8 @@ impl Node {
         }
     }
 
-    /// Answers for what is stored, as soon as it may. That the node is deposed by then changes nothing: what it stored
-    /// is in the log, and the wait is for leases of before.
+    /// Acknowledges what is stored, as soon as it may. A node that was deposed since may do so, too: what it stored is in
+    /// the log, and the wait is for leases of earlier owners.
     pub(super) fn acknowledge(&mut self, now: SteadyMs) {
         let may =
             now >= self.acknowledge_from && self.attach.is_right() && self.stopped().is_none();

@@ -13,7 +13,7 @@ use crate::place::Place;
 use crate::plant::{Plant, is_planted};
 
 impl World {
-    /// Of those that believe to own, the last.
+    /// Of the hosts that believe to own the log, the one with the highest term.
     fn owner(&self) -> Option<usize> {
         let term = |host: &usize| {
             let node = self.hosts[*host].process.as_ref().map(|at| &at.node);
@@ -106,7 +106,7 @@ impl World {
         let other = (victim + 1 + self.random.below(2) as usize) % HOSTS;
         match self.random.below(5) {
             0 => {
-                // It may sleep first, and have its ack only then.
+                // It may sleep first, and get its ack only after that.
                 let sleeps = self.random.below(2) * self.random.below(1_000) * MS;
                 let at = &mut self.hosts[victim];
                 if is_planted(Plant::ClockStops) {
@@ -115,7 +115,7 @@ impl World {
                 at.stopped_until = at.stopped_until.max(self.now) + sleeps;
                 let lasts = (1_500 + self.random.below(1_500)) * MS;
                 self.after(sleeps + 50, Happening::Cut(victim, lasts));
-                // By the links it would hear of the other's term.
+                // By a link it would hear of the other's term.
                 self.links = [[self.random.percent(30); HOSTS]; HOSTS];
                 self.after(sleeps + 10 * MS, Happening::TakeOver(other));
                 if self.random.percent(70) {
@@ -177,7 +177,7 @@ impl World {
         self.to(host, 0, Event::Connected);
     }
 
-    /// Where nodes do not claim by themselves, somebody sees to it.
+    /// Where nodes do not claim by themselves, a person lets one do so.
     pub(super) fn person(&mut self) {
         self.after(300 * MS, Happening::Person);
         if self.is_automatic || self.owner().is_some() {

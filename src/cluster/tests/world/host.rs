@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// A writer with more than one frame in flight would have had this one behind the claim.
+    /// A void frame behind a claim, as of a deposed writer with more than one frame in flight.
     fn stray(&mut self, claim: &Sealed) {
         let draft = Draft {
             log: claim.log,

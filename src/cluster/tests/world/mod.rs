@@ -96,7 +96,7 @@ struct Process {
     /// The batch that was sent: position, hash, write.
     in_flight: Option<(Position, u128, u64)>,
     unanswered: BTreeMap<Position, u64>,
-    /// When they came by the host's clock, and what was acknowledged by then.
+    /// When each came by the host's clock, and what was acknowledged by then.
     reads: Vec<(SteadyMs, Position)>,
     /// What others said to be in the stream.
     heard: Position,
@@ -105,11 +105,11 @@ struct Process {
 struct Host {
     boot: u64,
     process: Option<Process>,
-    /// Of its clock, in millionths of true time.
+    /// How fast its clock runs, in millionths of true time.
     rate: u64,
     offset: u64,
     wall_off_ms: i64,
-    /// Stopped until then; with its clock, if it is a machine that stands still.
+    /// It does nothing before this time.
     stopped_until: u64,
     is_cut: bool,
     disk: Place,
@@ -130,20 +130,22 @@ pub(crate) struct World {
     proof: ReadProof,
     is_automatic: bool,
     silence_ms: u32,
-    /// Of a hundred answers.
+    /// So many of a hundred answers get lost.
     lost: u64,
     sync_ms: u64,
-    /// The network may bring a publish twice. Then the stream is never full: that answer is believed of the only copy.
+    /// The network may bring a publish twice. Then the stream is never full: nodes believe that answer if they sent one
+    /// copy.
     repeats: bool,
     links: [[bool; HOSTS]; HOSTS],
     writes: u64,
     is_calm: bool,
-    /// Writes that came after all was well.
+    /// The first write after all faults, and whether it or a later one was acknowledged.
     late: u64,
     late_acked: bool,
     is_over: bool,
-    /// The host that was lost, and when; for how long nothing was acknowledged then, µs.
+    /// The owner that was lost, and when.
     lost_host: Option<(usize, u64)>,
+    /// For how long nothing was acknowledged then, µs.
     pub(crate) pause: Option<u64>,
     /// No fault before this time.
     quiet_until: u64,
@@ -217,7 +219,7 @@ impl World {
         }
     }
 
-    /// Runs it to its end; what was wrong.
+    /// Runs it to its end; what was wrong, if anything was.
     pub(crate) fn run(&mut self) -> Option<String> {
         for host in 0..HOSTS {
             self.after(host as u64, Happening::Start(host));
