@@ -1,8 +1,7 @@
 //! Where a reader of the log is, and what the next frame must be.
 //!
 //! Owns: the rule by which a frame takes effect, is void or is wrong, the same for owner, standby and rebuild.
-//! Promises: two readers at the same position who took the same frames have equal places. Must not: know time, roles or
-//! how frames come.
+//! Promises: readers that took the same frames have equal places. Must not: know time, roles or how frames come.
 //!
 //! A frame of a lower term than the last claim is *void*: it counts as a position and does nothing. Its place in the
 //! chain is not looked at, since it may follow frames that were never stored; the next frame follows the last one that

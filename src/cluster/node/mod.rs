@@ -233,7 +233,7 @@ impl Node {
     }
 
     /// What may become of a read that came at `asked`, and whose view was taken before `now` was read. An owner whose
-    /// lease has lapsed appends one beat for all who wait.
+    /// lease has lapsed appends one beat for all reads that wait.
     pub fn read(&mut self, asked: SteadyMs, now: SteadyMs) -> Reading {
         let is_late = matches!(self.role, Role::Resigning(_)) && is_planted(Plant::ResignLate);
         if self.role != Role::Owner && !is_late {

@@ -1,7 +1,8 @@
 //! What the stream brings: answers to what was sent, frames of the consumer and of direct gets, looks.
 //!
-//! Owns: what each of them changes in a node. Promises: whatever way a frame comes, it is judged once, in one place,
-//! and decides what was in flight for its position. Must not: act on time; `time.rs` does.
+//! Owns: what each of them changes in a node. Promises: a frame is judged in one place, however it comes, and decides
+//! what was in flight for its position; only the ack of the node's own frame needs no judgement. Must not: act on time;
+//! `time.rs` does.
 
 use tideline_base::ids::Position;
 
@@ -238,8 +239,8 @@ impl Node {
         }
     }
 
-    /// Acknowledges what is stored, as soon as it may. A node that was deposed since may do so, too: what it stored is in
-    /// the log, and the wait is for leases of earlier owners.
+    /// Acknowledges what is stored, as soon as it may. A node that was deposed since may do so, too: what it stored is
+    /// in the log, and the wait is for leases of earlier owners.
     pub(super) fn acknowledge(&mut self, now: SteadyMs) {
         let may =
             now >= self.acknowledge_from && self.attach.is_right() && self.stopped().is_none();

@@ -135,8 +135,8 @@ impl Checker {
         self.acks += 1;
         let index = stream.index(position);
         let in_log = index.and_then(|index| self.valid.get(index));
-        // What was stored before a disaster may be acknowledged after it. Only hosts that knew no more than the stream has
-        // now may go on in it.
+        // What was stored before a disaster may be acknowledged after it. Only hosts that knew no more than the stream
+        // has now may go on in it.
         let before = self.disaster.as_ref().map(|disaster| &disaster.before);
         let is_bound = |disaster: &Disaster| {
             let knows = disaster.knowing.contains(&host) || heard > stream.last();
