@@ -73,7 +73,9 @@ fn nodes_that_know_more_stop_after_a_disaster() {
     hold(Kind::Disaster, count(200));
 }
 
-/// How long nobody's writes are answered, in the world's own ms, at the default settings.
+/// For how long no write is answered, in the world's own ms, at the default settings. Among 5,000 worlds with an owner
+/// that is cut off there are eight that take 1.0 to 1.8 s: the standbys have missed its last frame, hear of it when one
+/// of them claims, and wait for the lease from then on.
 #[test]
 fn a_lost_owner_is_followed_within_a_second() {
     for (loss, ms_max) in [(Loss::Killed, 650), (Loss::CutOff, 1_000)] {
