@@ -1,11 +1,12 @@
-//! Whether the stream is still the one that this node has followed: guards 1 and 2.
+//! Whether the stream is still the one that this node has followed.
 //!
-//! Owns: what is compared, and for how long a stream may look wrong. Promises: a stream that was deleted, made anew,
-//! restored, purged or is another log's is noticed at the first look behind it, and ends the node after ten seconds.
-//! Must not: fetch anything; a look is asked for, and its facts come back.
+//! Owns: what a look compares, and for how long a stream may look wrong. Promises: the first look after a stream was
+//! deleted, made anew, restored, purged or replaced by another log's finds this, and ten seconds later the node stops.
+//! Must not: fetch anything; the node commands a look, and its facts come back as an event.
 //!
-//! While a stream looks wrong, and before the first look at it, the node neither acknowledges nor claims nor answers
-//! reads: what it would say may be of no history.
+//! A *look* asks the stream for its ends and for the CRCs at some positions. A *doubt* is any sign that the stream may
+//! be another one; a look must follow it. From a doubt until a look finds all right, the node neither acknowledges, nor
+//! claims, nor answers reads.
 
 use tideline_base::ids::Position;
 
@@ -13,31 +14,32 @@ use crate::frame::Genesis;
 use crate::halt::Halt;
 use crate::lease::SteadyMs;
 use crate::place::Place;
+use crate::plant::{Plant, is_planted};
 
-/// What a look at the stream found.
+/// What a look found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamFacts {
-    /// Which look it was.
+    /// The look's number.
     pub number: u64,
-    /// Its first sequence; of an empty one the last + 1.
+    /// The stream's first sequence; in an empty one the last + 1.
     pub first: Position,
-    /// Its last sequence.
+    /// The stream's last sequence.
     pub last: Position,
     /// What its genesis says, if that is still there.
     pub genesis: Option<Genesis>,
-    /// The CRCs of the frames at the positions that the look was for, in order, of those that are there.
+    /// The CRCs at the positions that the look was for, in their order; `None` where there is no frame.
     pub crcs: Vec<Option<u32>>,
 }
 
-/// A stream that looks right is looked at so often.
+/// The next look at a stream that looks right comes after so long.
 const LOOK_MS: u64 = 10_000;
-/// One that looks wrong.
+/// The next look at a stream that looks wrong.
 const WRONG_LOOK_MS: u64 = 100;
 /// A look waits so long for its facts.
 const FACTS_MS: u64 = 500;
-/// So long it may look wrong: a replica that is behind shows less than there is.
+/// A stream may look wrong for so long: a replica that is behind shows less than there is.
 const WRONG_MS: u64 = 10_000;
-/// More are not doubted; the oldest stay.
+/// No more frames are kept as doubted; the oldest stay.
 const DOUBTED_MAX: usize = 32;
 
 /// The looks at one stream.
@@ -46,22 +48,22 @@ pub(crate) struct Attach {
     is_right: bool,
     wrong_since: Option<SteadyMs>,
     due: SteadyMs,
-    /// What the node had each time that the stream became doubtful, and a frame of its own that was stored since.
-    /// Frames between may be of either history: that the next one follows shows only what its writer had.
+    /// Frames that the next look must find: the last ones that the node had at each doubt, and its own that were stored
+    /// since. Those between may be of either history: a frame's chain shows only what its writer had.
     doubted: Vec<(Position, u32)>,
     looks: u64,
-    /// There is a doubt that came after that look: that it finds all right is not enough.
+    /// A doubt came after the last look was sent, so that its facts cannot end the doubt.
     is_stale: bool,
-    /// What the look under way is for; the facts of earlier ones come too late.
+    /// The look under way; facts of earlier looks come too late.
     asked: Option<Asked>,
 }
 
-/// What a look is held against: all as it was before the look, since the stream grows meanwhile.
+/// What a look's facts are compared with: the node's state when the look was sent, since the stream grows meanwhile.
 #[derive(Clone, Debug)]
 struct Asked {
-    /// What was doubted, and the last frames that the node has.
+    /// The doubted frames, and the last ones that the node had.
     had: Vec<(Position, u32)>,
-    /// The position of the last one.
+    /// The node's position.
     end: Position,
     /// The highest position that was known to be in the stream.
     known: Position,
@@ -73,8 +75,8 @@ impl Attach {
         self.is_right
     }
 
-    /// Something makes the stream doubtful: a look comes first, at what this node had then. What it sends meanwhile may
-    /// be stored in another history, and would be found there.
+    /// The stream may be another one. The next look is at what this node has now: a frame that it stores later may be
+    /// stored in the other history, and a look at that frame would find it there.
     pub(crate) fn doubt(&mut self, had: impl IntoIterator<Item = (Position, u32)>, now: SteadyMs) {
         had.into_iter().for_each(|one| self.suspect(one));
         self.due = now;
@@ -82,7 +84,7 @@ impl Attach {
         self.is_right = false;
     }
 
-    /// A frame of this node's own was stored.
+    /// A frame of this node's own was stored; during a doubt only its ack speaks for it.
     pub(crate) fn stored(&mut self, had: (Position, u32)) {
         if !self.is_right {
             self.suspect(had);
@@ -95,13 +97,13 @@ impl Attach {
         }
     }
 
-    /// The look is to come soon.
+    /// The next look comes soon.
     pub(crate) fn hurry(&mut self, now: SteadyMs) {
         self.due = self.due.min(now.plus(FACTS_MS));
     }
 
-    /// The positions to look at, if a look is due; `known` is the highest that is known to be in the stream. A look
-    /// without an answer is repeated.
+    /// A look's number and positions, if one is due; `known` is the highest position that other nodes say to be in the
+    /// stream. A look without an answer is repeated.
     pub(crate) fn tick(
         &mut self,
         place: &Place,
@@ -155,7 +157,7 @@ impl Attach {
     }
 }
 
-/// What is wrong with a stream.
+/// What a look finds wrong.
 fn wrong(facts: &StreamFacts, asked: &Asked, place: &Place, expected: &Genesis) -> Option<Halt> {
     let StreamFacts {
         number: _,
@@ -164,6 +166,9 @@ fn wrong(facts: &StreamFacts, asked: &Asked, place: &Place, expected: &Genesis) 
         genesis,
         crcs,
     } = facts;
+    if is_planted(Plant::NoAttach) {
+        return None;
+    }
     if let Some(what) = genesis.as_ref().and_then(|found| differs(found, expected)) {
         return Some(Halt::Foreign { what });
     }
@@ -177,7 +182,7 @@ fn wrong(facts: &StreamFacts, asked: &Asked, place: &Place, expected: &Genesis) 
             false => Halt::Purged { first },
         });
     }
-    // What was taken before the genesis is not in the stream.
+    // Frames from before the genesis are not in this stream.
     let begins = first.max(place.began);
     let is_begun = place.began > Position::ZERO;
     let mut had = asked.had.iter().enumerate();
@@ -190,7 +195,7 @@ fn wrong(facts: &StreamFacts, asked: &Asked, place: &Place, expected: &Genesis) 
     })
 }
 
-/// In what two logs differ; `None` if they are one: guard 1.
+/// How two logs differ; `None` if they are the same.
 pub(crate) fn differs(found: &Genesis, expected: &Genesis) -> Option<&'static str> {
     let Genesis {
         cluster,
@@ -235,7 +240,7 @@ mod tests {
         }
     }
 
-    /// What a stream ends a node with, that looks so for ten seconds.
+    /// Why a node stops, if the stream looks like this for ten seconds.
     fn ends(change: impl Fn(&mut StreamFacts), known: u64) -> Option<Halt> {
         let (mut attach, place, mut facts) = (Attach::default(), at_nine(), facts());
         change(&mut facts);
@@ -284,7 +289,7 @@ mod tests {
         };
         let what = "another cluster";
         assert_eq!(ends(cluster, 0), Some(Halt::Foreign { what }));
-        // A genesis that was trimmed is missed by nobody.
+        // The genesis may have been trimmed.
         let trimmed = |facts: &mut StreamFacts| {
             (facts.first, facts.genesis) = (Position(5), None);
         };

@@ -33,12 +33,12 @@ pub enum Content {
     Genesis(Genesis),
     /// Begins a term.
     Claim(Claim),
-    /// Ends a term: its owner has settled everything, and answers no read from before this was sent.
+    /// Ends a term. Its owner has settled everything, and has answered no read since before it sent this.
     Resign {
-        /// Who shall claim at once; nobody in particular if `None`.
+        /// The node that shall claim at once, if one was named.
         to: Option<String>,
     },
-    /// Says nothing; that it was stored proves that its owner still owned.
+    /// Says nothing. Once it is stored, it proves that its sender still owned the log.
     Beat,
     /// Names the digest of all frames before this one.
     Attest {
@@ -71,7 +71,7 @@ pub struct Genesis {
     pub rebuilt: Option<(Position, u128)>,
 }
 
-/// Who begins a term.
+/// The owner that begins a term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The node's name.

@@ -1,7 +1,7 @@
-//! What a stream, its servers and their peers must be like: guards 3 and 7, over plain data.
+//! What a stream, its servers and their peers must be like.
 //!
 //! Owns: the settings that would let frames go, change or count before they are safe. Promises: each refusal is one
-//! sentence that names the setting, what it is and what to do. Must not: ask a server; whoever did brings what it said.
+//! sentence that names the setting, what it is and what to do. Must not: ask a server; callers bring what it answered.
 
 /// The configuration of a stream, by JetStream's names; what JetStream leaves out is `false`, 0 or empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct ServerSettings {
 const VERSION_MIN: [u64; 3] = [2, 12, 6];
 
 /// Refuses a server that may lose what it acknowledged. `bytes_min`: the largest message that must fit; `unverified`: a
-/// person has said that servers which do not tell sync always.
+/// person answers for servers that do not report their `sync_interval`.
 pub fn check_server(
     server: &ServerSettings,
     bytes_min: u64,
@@ -86,7 +86,7 @@ pub fn check_server(
         max_payload,
         sync_always,
     } = server;
-    // Of `2.15.0-RC.1` what comes before the sign.
+    // `2.15.0-RC.1` counts as 2.15.0.
     let plain = version.trim_start_matches('v').split(['-', '+']).next();
     let parts = plain.unwrap_or_default().split('.');
     let numbers: Option<Vec<u64>> = parts.map(|part| part.parse().ok()).collect();
@@ -108,7 +108,7 @@ pub fn check_server(
         )),
         None if unverified => Ok(()),
         None => Err(format!(
-            "NATS server {name} does not tell its sync_interval: name its monitoring address in nats_monitor, or set \
+            "NATS server {name} does not report its sync_interval: name its monitoring address in nats_monitor, or set \
              nats_sync_unverified if you know that it is always"
         )),
     }
@@ -184,7 +184,7 @@ pub fn check_stream(stream: &StreamSettings, subject: &str) -> Result<(), String
     Ok(())
 }
 
-/// What is allowed and worth a notice: a stream that one machine's loss ends.
+/// A notice of what is allowed and dangerous: a stream with fewer than three copies.
 #[must_use]
 pub fn notice(stream: &StreamSettings) -> Option<String> {
     let copies = stream.num_replicas;
@@ -210,14 +210,8 @@ pub struct Peer {
 /// Refuses to add or remove a peer while one is down or behind: the new majority might lack what the old one
 /// acknowledged.
 pub fn check_peer_change(peers: &[Peer]) -> Result<(), String> {
-    let bad = peers
-        .iter()
-        .find(|peer| !peer.is_online || !peer.is_current);
-    bad.map_or(Ok(()), |bad| {
-        let (name, state) = (&bad.name, state(bad));
-        Err(format!(
-            "NATS server {name} {state}: bring it back, and wait until it has everything, before peers are changed"
-        ))
+    all_well(peers.iter()).map_err(|bad| {
+        format!("{bad}: bring it back, and wait until it has everything, before peers are changed")
     })
 }
 
@@ -230,20 +224,23 @@ pub fn check_wiped_return(wiped: &str, peers: &[Peer]) -> Result<(), String> {
         ));
     }
     let others = peers.iter().filter(|peer| peer.name != wiped);
-    let mut bad = others.filter(|peer| !peer.is_online || !peer.is_current);
-    bad.next().map_or(Ok(()), |bad| {
-        let (name, state) = (&bad.name, state(bad));
-        Err(format!(
-            "NATS server {name} {state}: {wiped} may come back without its data only while all others have everything"
-        ))
+    all_well(others).map_err(|bad| {
+        format!(
+            "{bad}: {wiped} may come back without its data only while all others have everything"
+        )
     })
 }
 
-fn state(peer: &Peer) -> &'static str {
-    match peer.is_online {
-        true => "is behind",
-        false => "is down",
-    }
+/// The first peer that is not, in words.
+fn all_well<'a>(mut peers: impl Iterator<Item = &'a Peer>) -> Result<(), String> {
+    let bad = peers.find(|peer| !peer.is_online || !peer.is_current);
+    bad.map_or(Ok(()), |bad| {
+        let state = match bad.is_online {
+            true => "is behind",
+            false => "is down",
+        };
+        Err(format!("NATS server {} {state}", bad.name))
+    })
 }
 
 #[cfg(test)]

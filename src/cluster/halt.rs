@@ -1,7 +1,7 @@
 //! Why a node stops for good.
 //!
 //! Owns: the reasons and their texts. Promises: each text is one sentence that says what was seen and what to do. Must
-//! not: decide that something is a reason; those who see it do.
+//! not: decide that a node stops; the files that see a reason do.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum Halt {
         /// What is different.
         what: &'static str,
     },
-    /// The stream ends before what this node has, or was told to be acknowledged.
+    /// The stream ends below what this node has, or has heard to be in it.
     Shorter {
         /// Its last sequence.
         last: Position,

@@ -5,13 +5,13 @@
 //!
 //! An owner's lease runs from the *first sending* of its last stored frame. A successor waits from the moment at which
 //! it *received* the last frame below its claim, which is later than any of those sendings. A stopped process is safe,
-//! since its clock runs on. A virtual machine whose clock stands still with it may answer old reads for one lease:
-//! whoever has such uses [`ReadProof::Log`].
+//! since its clock runs on. A virtual machine whose clock stands still with it may answer old reads for one lease;
+//! [`ReadProof::Log`] is for such machines.
 
 use crate::plant::{Plant, is_planted};
 
-/// Milliseconds of a node's steady clock, which nobody sets and which counts on in sleep. Comparable within one
-/// process.
+/// Milliseconds of a node's steady clock, which is never set and counts on during sleep. Two of them can be compared
+/// within one process only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SteadyMs(pub u64);
 
@@ -36,11 +36,11 @@ pub enum ReadProof {
     Lease,
     /// By the log: a frame that was sent after the read came was stored.
     Log,
-    /// It does not: reads may be old.
+    /// Not at all: reads may be old.
     None,
 }
 
-/// What an owner may answer reads by.
+/// The present owner's right to answer reads.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lease {
     lease_ms: u64,
@@ -56,36 +56,36 @@ impl Lease {
         }
     }
 
-    /// A frame was stored in order.
+    /// A frame of the owner was stored.
     pub(crate) fn stored(&mut self, first_sent: SteadyMs, now: SteadyMs) {
         let from_ack = is_planted(Plant::LeaseFromAck);
         self.proven = Some(if from_ack { now } else { first_sent });
     }
 
-    /// Whether a read that came at `asked` shows all, if its view was taken before `now` was read.
+    /// Whether a read that came at `asked` shows every acknowledged write. Its view was taken before `now` was read.
     pub(crate) fn proves(&self, asked: SteadyMs, now: SteadyMs) -> bool {
         let Some(proven) = self.proven else {
             return false;
         };
-        // Of the same millisecond it is not known which came first.
-        proven > asked || now.since(proven) < self.lease_ms || self.is_for_ever()
-    }
-
-    fn is_for_ever(&self) -> bool {
-        self.lease_ms > 0 && is_planted(Plant::LeaseForEver)
+        if is_planted(Plant::LeaseForEver) && self.lease_ms > 0 {
+            return true;
+        }
+        // Within one millisecond it is not known which came first.
+        proven > asked || now.since(proven) < self.lease_ms
     }
 }
 
 /// From when all leases of other owners are over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hold {
-    /// Of all owners before the present one.
+    /// When the leases of all owners before the present one are over.
     before: SteadyMs,
+    /// The same, with the present owner's.
     until: SteadyMs,
 }
 
 impl Hold {
-    /// Of a process that begins, and does not know when what it has on disk was received.
+    /// For a process that begins: it does not know when it received what it has on disk.
     pub(crate) fn woken(now: SteadyMs, lease_ms: u32) -> Hold {
         if is_planted(Plant::WokenFree) {
             return Hold::default();

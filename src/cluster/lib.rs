@@ -1,12 +1,12 @@
 //! What the nodes of a cluster decide about one log that they share: who may write to it, what was acknowledged, who
-//! reads what, and when a node must stop.
+//! may answer reads, and when a node must stop.
 //!
 //! Owns: these decisions, as functions of events and time. Promises: no frame is acknowledged by two nodes, or lost,
 //! doubled or reordered; a read under a lease shows every write that was acknowledged before it; a node stops, and says
-//! why, rather than go on with another history. Must not: have a socket, a thread or a clock; whoever drives a
-//! [`Node`] brings events and does what its commands say, in order. No server uses it yet.
+//! why, rather than go on with another history. Must not: have a socket, a thread or a clock. A driver brings a
+//! [`Node`] its events, and does its commands in order. No server is such a driver yet; the worlds in `tests/` are.
 //!
-//! `tests/` drives thousands of small worlds, each from a seed.
+//! docs/INTERNALS.md, "A cluster's decisions", shows the way of one frame through these files.
 
 mod attach;
 mod frame;

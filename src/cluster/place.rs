@@ -1,12 +1,11 @@
 //! Where a reader of the log is, and what the next frame must be.
 //!
 //! Owns: the rule by which a frame takes effect, is void or is wrong, the same for owner, standby and rebuild.
-//! Promises: two readers at the same position who took the same frames have equal places. Must not: know time, roles or
-//! how frames come.
+//! Promises: readers that took the same frames have equal places. Must not: know time, roles or how frames come.
 //!
 //! A frame of a lower term than the last claim is *void*: it counts as a position and does nothing. Its place in the
-//! chain is not looked at, since it followed frames that are not there; the next frame follows the last one that is not
-//! void. Log ID and position are looked at first, and void frames lie close behind a claim: otherwise all of a foreign
+//! chain is not looked at, since it may follow frames that were never stored; the next frame follows the last one that
+//! is not void. A frame is void only with the right log ID and position, and close behind a claim: otherwise a foreign
 //! stream of low terms would be passed over in silence.
 
 use tideline_base::ids::{HistoryId, Position};
@@ -15,14 +14,14 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::frame::{Claim, Content, Draft, Sealed};
 use crate::plant::{Plant, is_planted};
 
-/// A place in the log: what a node keeps with its mirror, and a snapshot brings along.
+/// A place in the log. A node keeps it with its mirror, and a snapshot brings it along.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Of which log.
     pub log: HistoryId,
     /// The last frame that was taken.
     pub position: Position,
-    /// The CRCs of the last frames, of that one last; at most [`RECENT_MAX`].
+    /// The CRCs of the last frames, the newest last; at most [`RECENT_MAX`].
     pub recent: Vec<u32>,
     /// The CRC of the last frame that is not void.
     pub chained: u32,
@@ -57,17 +56,17 @@ pub(crate) enum Verdict {
     Ahead,
     /// It attests another digest than that of the frames here.
     Digest,
-    /// It can't be.
+    /// It cannot belong here.
     Wrong(&'static str),
 }
 
-/// So many frames are looked at to tell one history from another: more than a cluster has nodes. In a stream that lost
-/// its end, each node can store again the one frame that it had in flight, and no other.
+/// A look compares so many frames to tell one history from another: more than a cluster has nodes. In a stream that
+/// lost its end, each node can store again only the one frame that it had in flight.
 pub const RECENT_MAX: usize = 8;
 
-/// No writer of any version has more frames in flight. Of a deposed one, the first lost its position to the claim; the
-/// others can be void, each at the position that it was sealed for. What lies further behind a claim was written by
-/// somebody who has not seen it: the claim was lost, and the stream is of another history.
+/// No writer of any version has more frames in flight. A deposed writer's first one lost its position to the claim; the
+/// others can be void, each at the position that it was sealed for. A frame of the old term further behind belongs to a
+/// history without this claim: the claim was lost, and the stream is another one.
 const IN_FLIGHT_MAX: u64 = 4;
 
 impl Place {
@@ -90,7 +89,7 @@ impl Place {
         }
     }
 
-    /// The last frames' positions and CRCs, of the very last first.
+    /// The last frames' positions and CRCs, the newest first.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (Position, u32)> {
         let positions = (0..=self.position.0).rev().map(Position);
         positions.zip(self.recent.iter().rev().copied())
@@ -191,11 +190,8 @@ impl Place {
 
     /// Whether a frame was sealed for this place.
     pub(crate) fn fits(&self, frame: &Sealed) -> bool {
-        let is_claim = matches!(frame.content, Content::Claim(_));
-        frame.log == self.log
-            && frame.position == self.position.next()
-            && frame.previous_crc == self.chained
-            && frame.term == self.term + u64::from(is_claim)
+        let draft = self.draft(frame.content.clone());
+        draft.sealed(frame.crc, frame.hash) == *frame
     }
 }
 

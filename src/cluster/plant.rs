@@ -1,26 +1,33 @@
 //! Bugs that the simulation plants, to show that it finds them.
 //!
 //! Owns: their list, and which of them is planted in the running test. Promises: outside of this crate's tests there is
-//! none. Must not: do anything; each has its effect where it is asked for.
+//! none. Must not: do anything; each has its effect where `is_planted` asks for it.
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(test), allow(dead_code))]
 pub(crate) enum Plant {
-    /// A claim goes out without an expected sequence, and its ack counts wherever it lands.
+    // Of a node's driver and its machine: these are planted in `tests/world/`.
+    /// A claim goes out without an expected sequence, and its ack counts wherever it was stored.
     ClaimAnywhere,
-    /// A send without an answer counts as not written.
-    SilenceIsFailure,
-    /// A position that nobody finds a frame at counts as not written.
-    AbsenceIsFailure,
+    /// A write is acknowledged when its frame is sent.
+    AckBeforeStored,
     /// A resend has other bytes.
     OtherBytes,
+    /// What other nodes say to be in the stream does not reach the node.
+    HeardIgnored,
+    /// A machine that stands still has a clock that stands still, too: a lease knows nothing of such a pause.
+    ClockStops,
+
+    // Of the decisions.
+    /// A send without an answer counts as not written.
+    SilenceIsFailure,
+    /// A direct get that finds no frame counts as "not written".
+    AbsenceIsFailure,
     /// A follower takes the next frame that comes, whatever its position.
     SkipsGap,
     /// Frames of a lower term take effect.
     NoVoidRule,
-    /// An owner acknowledges when it sends.
-    AckBeforeStored,
     /// A new owner waits as long as the lease is, without a margin for the rates of clocks.
     NoMargin,
     /// A new owner does not wait.
@@ -35,13 +42,9 @@ pub(crate) enum Plant {
     OwnLease,
     /// An owner that resigns goes on to answer until its frame is stored.
     ResignLate,
-    /// The stream is not looked at.
+    /// A look finds every stream right.
     NoAttach,
-    /// What others said to be acknowledged is forgotten.
-    HeardIgnored,
-    /// A machine that stands still has a clock that does, too: of this a lease knows nothing.
-    ClockStops,
-    /// After a restart, a node waits for nobody's lease.
+    /// After a restart, a node does not wait for leases of before.
     WokenFree,
 }
 

@@ -1,11 +1,11 @@
-//! Of which mirror a lost stream is made again: the rest of guard 6.
+//! From which node's mirror a lost stream is made again.
 //!
 //! Owns: the choice, and whether the history stays the same. Promises: what is chosen has every frame that any of the
 //! mirrors can show to have been acknowledged, or the plan says that a new history begins. Must not: read a mirror.
 
 use tideline_base::ids::Position;
 
-/// The end of one node's mirror.
+/// The end of one node's mirror, its local copy of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirrorEnd {
     /// The node that has it.
@@ -16,10 +16,10 @@ pub struct MirrorEnd {
     pub term: u64,
     /// The digest there, of all frames since the genesis.
     pub digest: u128,
-    /// The node owned this term, and synced its mirror behind the last frame that it acknowledged: it stopped in good
-    /// order, or halted. A killed owner's mirror may end a second early.
+    /// The node owned this term, and its mirror has every frame that it acknowledged: it stopped in good order, or
+    /// halted. A killed owner's mirror may end a second early.
     pub is_owners: bool,
-    /// The highest position that the node knows to have been stored, by frames and by what others said.
+    /// The highest position that the node knows to have been stored, by frames and by other nodes' beats.
     pub stored: Position,
 }
 

@@ -2,11 +2,12 @@
 //!
 //! Owns: the resends, and what each answer proves. Promises: an answer decides only if it can mean one thing; until
 //! then the same bytes go again with the same expected sequence, so that a position never gets two frames of one term.
-//! Must not: read what is at the position; whoever fetches it hands it to the follower, which knows every frame.
+//! Must not: judge what is at the position; a fetched frame goes the way of every received one.
 //!
-//! One frame is in flight. Expected sequences do not fence more than one: behind a claim that takes the position of a
-//! deposed owner's frame `k`, its `k + 1` still fits; and that, although void, would let the new owner's own second
-//! frame fit behind a first one that was refused. Whoever wants more must settle that first.
+//! One frame is in flight. Expected sequences do not fence a second one: where a claim takes the position of a deposed
+//! owner's frame `k`, that owner's `k + 1` is still stored. It is void, but it takes the position of the new owner's
+//! first frame, which is refused, and the new owner's second frame would be stored behind it. This must be solved
+//! before more frames are in flight.
 //!
 //! `Full` decides only because NATS delivers one send at most once.
 
@@ -26,7 +27,7 @@ pub enum Answer {
     WrongLast(Position),
     /// Refused (10077, 10047, 10023): no room.
     Full,
-    /// 503, or the connection was lost: nothing is known.
+    /// 503, or the connection was lost: the frame may be stored or not.
     Failed,
 }
 
@@ -52,15 +53,15 @@ pub(crate) struct Settle {
     pub(crate) first_sent: SteadyMs,
     copies: u32,
     due: SteadyMs,
-    /// Since when the stream says to end before what is stored.
+    /// Since when the stream's answers say that it ends below what was stored.
     short_since: Option<SteadyMs>,
 }
 
-/// So long a copy waits for its answer.
+/// A copy waits so long for its answer.
 const ANSWER_MS: u64 = 400;
 /// After a failure the next copy goes sooner.
 const FAILED_MS: u64 = 50;
-/// So long a stream that ends too early may be a replica that is behind.
+/// A stream may end too early for so long: a replica may be behind.
 const SHORT_MS: u64 = 2_000;
 
 impl Settle {
@@ -75,7 +76,7 @@ impl Settle {
         }
     }
 
-    /// For how long nothing has been heard of it, in ms.
+    /// Ms since it was first sent.
     pub(crate) fn waited_ms(&self, now: SteadyMs) -> u64 {
         now.since(self.first_sent)
     }
@@ -96,13 +97,12 @@ impl Settle {
         let wanted = self.frame.position;
         match answer {
             Answer::Stored(stored) if stored == wanted => Step::Stored,
-            Answer::Stored(_) if is_planted(Plant::ClaimAnywhere) => Step::Stored,
             Answer::Stored(stored) => Step::Halt(Halt::Misplaced { wanted, stored }),
             Answer::WrongLast(last) if last >= wanted => {
                 self.short_since = None;
                 Step::Fetch
             }
-            // It expected the one before, and was refused for it by somebody who had that in between.
+            // The stream ends where the copy expected it: the proposal that it was refused for has been lost since.
             Answer::WrongLast(last) if last.next() == wanted => Step::Wait,
             Answer::WrongLast(last) => {
                 let since = *self.short_since.get_or_insert(now);

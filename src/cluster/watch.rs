@@ -1,8 +1,8 @@
-//! Who is heard, and when a standby claims by itself.
+//! Which nodes are heard, and when a standby claims by itself.
 //!
 //! Owns: the beats of all nodes, ranks, the guess that an owner is gone. Promises: a wrong guess costs a pause and
-//! nothing else, because a claim is decided by the log; standbys do not guess all at once. Must not: be asked whether a
-//! write counts.
+//! nothing else, because the log decides a claim; standbys do not claim all at once. Must not: decide whether a write
+//! counts.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,13 @@ use tideline_base::ids::{HistoryId, Position};
 
 use crate::lease::SteadyMs;
 use crate::place::Place;
-use crate::plant::{Plant, is_planted};
 
 /// What a node says of itself every 200 ms, over NATS and over the links between nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beat {
-    /// Of which log it speaks.
+    /// The log that it speaks of.
     pub log: HistoryId,
-    /// Where that log's genesis is: a stream that was made again has another one.
+    /// Where that log's genesis is: a rebuilt stream has another one.
     pub began: Position,
     /// Its name.
     pub node: String,
@@ -33,40 +32,42 @@ pub struct Beat {
     pub wall_ms: u64,
 }
 
-/// A node speaks so often.
+/// Between two beats of a node.
 pub(crate) const BEAT_MS: u64 = 200;
 /// Standbys claim so far apart, by rank.
 const RANK_MS: u64 = 300;
-/// An owner whose stream does not answer for so long is asked no longer.
+/// A standby may follow an owner that the stream has not answered for so long.
 const STALLED_MS: u64 = 1_000;
-/// A clock that is further from the others' median claims nothing.
+/// A node claims nothing if its time of day is further than this from the others' median.
 const OFF_MS: u64 = 2_000;
-/// Who was not heard for so long has no say in that.
+/// That median is of nodes that were heard within this time.
 const PRESENT_MS: u64 = 10_000;
-/// More names than any cluster has are not kept.
+/// More names are not kept; no cluster has as many.
 const MEMBERS_MAX: usize = 64;
 
 /// What is known of one node.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     heard: SteadyMs,
-    /// By how much its time of day is ahead of ours.
+    /// By how much its time of day is ahead of this node's.
     off_ms: i64,
 }
 
-/// What a standby has heard.
+/// What a node has heard of others.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     me: String,
     silence_ms: u64,
     members: BTreeMap<String, Member>,
-    /// When the owner, or a frame of a new one, was heard last.
+    /// When the owner was last heard, or the owner changed.
     owner_heard: SteadyMs,
+    /// The owner's process refuses connections.
     is_refused: bool,
+    /// The owner says that the stream does not answer it.
     is_stalled: bool,
-    /// When the stream last answered us.
+    /// When the stream last answered this node.
     passed: Option<SteadyMs>,
-    /// The highest position that anybody knew to be in the stream.
+    /// The highest position that other nodes said to be in the stream.
     stored: Position,
 }
 
@@ -85,10 +86,7 @@ impl Watch {
     }
 
     pub(crate) fn stored(&self) -> Position {
-        match is_planted(Plant::HeardIgnored) {
-            true => Position::ZERO,
-            false => self.stored,
-        }
+        self.stored
     }
 
     pub(crate) fn heard(&mut self, beat: &Beat, place: &Place, now: SteadyMs, wall_ms: u64) {
@@ -105,7 +103,7 @@ impl Watch {
         }
     }
 
-    /// A new owner begins, or one ends: everybody waits anew.
+    /// An owner began or ended: the time of its silence counts anew.
     pub(crate) fn changed(&mut self, now: SteadyMs) {
         self.owner_heard = now;
         self.is_refused = false;
@@ -118,6 +116,7 @@ impl Watch {
         self.is_refused |= owner.is_some_and(|owner| owner.node == node);
     }
 
+    /// The stream answered this node.
     pub(crate) fn passed(&mut self, now: SteadyMs) {
         self.passed = Some(now);
     }
@@ -134,7 +133,7 @@ impl Watch {
         let before = standbys.filter(|node| *node < self.me.as_str() && Some(*node) != owner);
         let apart_ms = RANK_MS * before.count() as u64;
         let passes = |passed: SteadyMs| now.since(passed) < STALLED_MS;
-        // Of an earlier process of this node, which is gone.
+        // An earlier process of this node owns the log, and is gone.
         let is_own = owner == Some(self.me.as_str());
         self.is_refused
             || is_own
@@ -142,7 +141,7 @@ impl Watch {
             || now.since(self.owner_heard) >= self.silence_ms + apart_ms
     }
 
-    /// Whether our time of day is too far from the others' to claim: frames have times.
+    /// Whether this node's time of day is too far from the others' to claim: frames have times.
     pub(crate) fn is_off(&self, now: SteadyMs) -> bool {
         let present = self.members.iter();
         let present = present
@@ -150,7 +149,7 @@ impl Watch {
         let mut off: Vec<i64> = present.map(|(_, member)| member.off_ms).collect();
         off.push(0);
         off.sort_unstable();
-        // Of an even number the one that is nearer: two clocks alone say nothing of which is wrong.
+        // Both middle ones of an even number: two clocks alone do not show which of them is wrong.
         let middle = [off[(off.len() - 1) / 2], off[off.len() / 2]];
         middle.iter().all(|off_ms| off_ms.unsigned_abs() > OFF_MS)
     }

@@ -4,9 +4,9 @@
 //! frame is acknowledged only when it is in the log, all leases of others are over and the stream is the right one; a
 //! deposed owner's unwritten frame is named as such. Must not: block, read a clock, or keep a command back.
 //!
-//! Whoever drives a node calls it for each event with the time of its steady clock, takes the [`Node::commands`] and
-//! does them in order. It calls [`Node::tick`] about every 10 ms. Time is read before a frame is sent, and after one
-//! was received.
+//! The driver calls a node for each event with the time of its steady clock, takes the [`Node::commands`] and does them
+//! in order. It calls [`Node::tick`] about every 10 ms. It reads the time before it sends a frame, and after it has
+//! received one.
 
 mod stream;
 mod time;
@@ -22,7 +22,7 @@ use crate::plant::{Plant, is_planted};
 use crate::settle::Settle;
 use crate::watch::{Beat, Watch};
 
-/// What a node is told at its start.
+/// A node's settings.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Its name.
@@ -48,25 +48,20 @@ pub struct Options {
 /// Three beats: below that, standbys would claim from an owner that is well.
 pub const OWNER_SILENCE_MS_MIN: u32 = 600;
 
-/// What is to be done, in order.
+/// What a node's driver does, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Seal this control frame, and hand it to [`Node::send`].
     Seal(Draft),
-    /// Publish this frame; without `expected`, unconditionally (which only a planted bug asks for).
-    Send {
-        /// The frame.
-        frame: Sealed,
-        /// The stream's last sequence must be this one.
-        expected: Option<Position>,
-    },
+    /// Publish this frame, if the stream's last sequence is the one before the frame's position.
+    Send(Sealed),
     /// Get the frame at this position directly, of any replica, for [`Node::fetched`].
     Fetch(Position),
-    /// Drop the consumer, and begin one behind this position, for [`Node::received`].
+    /// Drop the consumer, and begin another one behind this position, for [`Node::received`].
     Follow(Position),
     /// Look at the stream, and at the frames at these positions, for [`Node::looked`].
     Look {
-        /// Which look it is, for its facts.
+        /// The look's number, which its facts repeat.
         number: u64,
         /// Each once, in any order.
         positions: Vec<Position>,
@@ -75,22 +70,22 @@ pub enum Command {
     Take {
         /// The frame.
         frame: Sealed,
-        /// It does nothing.
+        /// It counts as a position, and does nothing.
         is_void: bool,
     },
     /// The node owns the log: it may send batches.
     Own,
     /// Answer the writes of its own frames up to here.
     Acknowledge(Position),
-    /// The node owns no longer. What is queued was not written, and neither was its batch at this position.
+    /// The node owns the log no longer. What is queued was not written, and neither was its batch at this position.
     Moved(Option<Position>),
     /// The batch sealed for this position was not written: seal it again.
     Again(Position),
     /// The batch at this position was not written: there is no room.
     Full(Position),
-    /// Say this to all nodes.
+    /// Send this to all nodes.
     Say(Beat),
-    /// The node has stopped for good. Whatever was not answered has an unknown outcome.
+    /// The node has stopped for good. Writes that were not answered have an unknown outcome.
     Stop(Halt),
 }
 
@@ -125,24 +120,26 @@ pub struct Node {
     hold: Hold,
     attach: Attach,
     watch: Watch,
-    /// Frames at the next position that were wrong, one after the other.
+    /// How many wrong frames came since the last one that was taken.
     refused: u8,
-    /// The highest sequence that was seen.
+    /// The highest position that frames, looks and beats have shown to be in the stream.
     ahead: Position,
     /// When missing frames were asked for last.
     asked: Option<SteadyMs>,
     /// A person wants this node to claim.
     is_wanted: bool,
-    /// The owner that resigned wants it to.
+    /// The last owner resigned in favour of this node.
     is_invited: bool,
     wants_beat: bool,
     said: Option<SteadyMs>,
-    /// No control frame is sent before this, because the last one found no room.
+    /// No control frame is sent before this time, because the last one found no room.
     pause_until: SteadyMs,
     attested: (Position, SteadyMs),
-    /// The last frame of its own that is in the log, the last one acknowledged, and from when that may be.
+    /// Its last own frame in the log.
     stored: Position,
+    /// The last one that it acknowledged.
     acknowledged: Position,
+    /// From when it may acknowledge and answer reads: earlier owners' leases are over.
     acknowledge_from: SteadyMs,
     commands: Vec<Command>,
 }
@@ -184,7 +181,7 @@ impl Node {
         std::mem::take(&mut self.commands)
     }
 
-    /// Up to where frames were taken, and what they said.
+    /// Where it is in the log.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
@@ -209,9 +206,9 @@ impl Node {
     #[must_use]
     pub fn draft(&self, content: Content) -> Option<Draft> {
         let is_free = self.role == Role::Owner && self.sending.is_none() && !self.place.is_ended;
-        // In doubt nothing new goes out: of frames that only an ack speaks for, a look judges the first.
-        let is_free = is_free && self.is_attached();
-        is_free.then(|| self.place.draft(content))
+        // During a doubt only acks speak for its frames, and a look judges the first of them: no further one goes out.
+        let may = is_free && self.attach.is_right();
+        may.then(|| self.place.draft(content))
     }
 
     /// Sends a sealed frame. `false`: it was sealed for another moment, and is not sent.
@@ -229,31 +226,20 @@ impl Node {
         if matches!(frame.content, Content::Claim(_)) {
             self.role = Role::Claiming;
         }
-        if is_planted(Plant::AckBeforeStored) {
-            self.commands.push(Command::Acknowledge(frame.position));
-        }
         self.wants_beat = false;
-        self.push_send(frame.clone());
+        self.commands.push(Command::Send(frame.clone()));
         self.sending = Some(Settle::begin(frame, now));
         true
     }
 
-    fn push_send(&mut self, frame: Sealed) {
-        let is_claim = matches!(frame.content, Content::Claim(_));
-        let expected = Position(frame.position.0 - 1);
-        let is_anywhere = is_claim && is_planted(Plant::ClaimAnywhere);
-        let expected = (!is_anywhere).then_some(expected);
-        self.commands.push(Command::Send { frame, expected });
-    }
-
     /// What may become of a read that came at `asked`, and whose view was taken before `now` was read. An owner whose
-    /// lease has lapsed appends one beat for all who wait.
+    /// lease has lapsed appends one beat for all reads that wait.
     pub fn read(&mut self, asked: SteadyMs, now: SteadyMs) -> Reading {
         let is_late = matches!(self.role, Role::Resigning(_)) && is_planted(Plant::ResignLate);
         if self.role != Role::Owner && !is_late {
             return Reading::Elsewhere;
         }
-        if now < self.acknowledge_from || !self.is_attached() {
+        if now < self.acknowledge_from || !self.attach.is_right() {
             return Reading::Wait;
         }
         if self.options.read_proof == ReadProof::None || self.lease.proves(asked, now) {

@@ -1,7 +1,8 @@
 //! What the stream brings: answers to what was sent, frames of the consumer and of direct gets, looks.
 //!
-//! Owns: what each of them changes in a node. Promises: whatever way a frame comes, it is judged once, in one place,
-//! and decides what was in flight for its position. Must not: act on time; `time.rs` does.
+//! Owns: what each of them changes in a node. Promises: a frame is judged in one place, however it comes, and decides
+//! what was in flight for its position; only the ack of the node's own frame needs no judgement. Must not: act on time;
+//! `time.rs` does.
 
 use tideline_base::ids::Position;
 
@@ -14,9 +15,9 @@ use crate::place::Verdict;
 use crate::plant::{Plant, is_planted};
 use crate::settle::{Answer, Settle, Step};
 
-/// So often a node stops for one wrong frame.
+/// A node stops at so many wrong frames in a row.
 const REFUSED_MAX: u8 = 3;
-/// Missing frames are asked for so often.
+/// Between two requests for missing frames.
 const ASK_MS: u64 = 100;
 /// A control frame that found no room is tried again after so long.
 const FULL_MS: u64 = 400;
@@ -30,7 +31,7 @@ impl Node {
         if let Answer::WrongLast(last) = answer
             && last.next() < position
         {
-            // Another history may grow up to here meanwhile, and then a copy fits.
+            // Another history may grow up to this position, and then a copy of this frame would be stored there.
             self.attach.doubt(self.place.ends(), now);
         }
         let sending = self.sending.as_mut();
@@ -45,15 +46,10 @@ impl Node {
         let Some(settle) = &self.sending else {
             return;
         };
-        let mut frame = settle.frame.clone();
+        let frame = settle.frame.clone();
         match step {
             Step::Wait => {}
-            Step::Send => {
-                if is_planted(Plant::OtherBytes) {
-                    frame.hash = frame.hash.wrapping_add(1);
-                }
-                self.push_send(frame);
-            }
+            Step::Send => self.commands.push(Command::Send(frame)),
             Step::Fetch => self.commands.push(Command::Fetch(frame.position)),
             Step::Stored => self.take(frame, false, now),
             Step::Full => self.give_up(now),
@@ -61,19 +57,17 @@ impl Node {
         }
     }
 
-    /// The frame in flight is known not to be written, for want of room.
+    /// The frame in flight was not written, for want of room.
     fn give_up(&mut self, now: SteadyMs) {
         let Some(settle) = self.sending.take() else {
             return;
         };
-        if settle.frame.content != Content::Batch {
-            self.pause_until = now.plus(FULL_MS);
-        }
         match settle.frame.content {
-            Content::Batch => self.commands.push(Command::Full(settle.frame.position)),
+            Content::Batch => return self.commands.push(Command::Full(settle.frame.position)),
             Content::Claim(_) => self.role = Role::Follower,
             _ => {}
         }
+        self.pause_until = now.plus(FULL_MS);
     }
 
     /// A frame came, by the consumer.
@@ -125,7 +119,7 @@ impl Node {
         }
     }
 
-    /// Asks for the next frame, of others than those who did not bring it.
+    /// Asks for the next frame in other ways: by a new consumer and by a direct get.
     pub(super) fn ask(&mut self, now: SteadyMs) {
         if self.asked.is_some_and(|asked| now.since(asked) < ASK_MS) {
             return;
@@ -136,7 +130,7 @@ impl Node {
         self.commands.push(Command::Fetch(next));
     }
 
-    /// Goes on behind a frame that is in the log.
+    /// Takes a frame that is in the log at the next position.
     fn take(&mut self, frame: Sealed, is_void: bool, now: SteadyMs) {
         let sent = self.sending.take();
         let is_own = sent.as_ref().is_some_and(|sent| sent.frame == frame);
@@ -147,27 +141,28 @@ impl Node {
                 what: "a second frame of the term that this node owns",
             });
         }
-        if is_void {
-            // It does no harm. But no owner of today leaves one behind: where one lies, frames may have been lost.
+        let is_claimed = is_own && matches!(frame.content, Content::Claim(_));
+        if is_void || is_claimed {
+            // A void frame does no harm, but no owner of today leaves one behind: frames may have been lost here. A new
+            // owner answers nothing before it has looked at the frame behind which it claimed.
             self.attach.doubt(self.place.ends(), now);
-        } else {
+        }
+        if !is_void {
             self.follow_leases(&frame.content, is_own, now);
         }
-        let before = is_own.then(|| self.place.ends().collect());
         self.place.take(&frame, is_void);
         self.refused = 0;
-        let (content, position) = (frame.content.clone(), frame.position);
+        let content = frame.content.clone();
         self.commands.push(Command::Take { frame, is_void });
         match sent {
-            Some(sent) if is_own => self.own_is_stored(&sent, before.unwrap_or_default(), now),
+            Some(sent) if is_own => self.own_is_stored(&sent, now),
             sent if is_void => self.void_took(sent),
             sent => self.others_is_stored(sent, content, now),
         }
-        self.ahead = self.ahead.max(position);
         self.acknowledge(now);
     }
 
-    /// Notes what a frame says of leases. This node's own are no matter: they end with its role.
+    /// Notes what a frame says of other owners' leases. This node's own lease ends with its role.
     fn follow_leases(&mut self, content: &Content, is_own: bool, now: SteadyMs) {
         let lease_ms = match content {
             Content::Claim(claim) => {
@@ -188,13 +183,9 @@ impl Node {
         }
     }
 
-    fn own_is_stored(&mut self, sent: &Settle, before: Vec<(Position, u32)>, now: SteadyMs) {
+    fn own_is_stored(&mut self, sent: &Settle, now: SteadyMs) {
         let position = sent.frame.position;
         self.stored = position;
-        if matches!(sent.frame.content, Content::Claim(_)) {
-            // Before it answers anything, it looks at the frame behind which it claimed.
-            self.attach.doubt(before, now);
-        }
         self.attach.stored((position, sent.frame.crc));
         match &sent.frame.content {
             Content::Claim(claim) => {
@@ -216,7 +207,7 @@ impl Node {
         self.lease.stored(sent.first_sent, now);
     }
 
-    /// A void frame has the position that this node wanted, which still owns what it owned.
+    /// A void frame took the position that this node wanted. The node still owns the log, if it did.
     fn void_took(&mut self, sent: Option<Settle>) {
         let Some(sent) = sent else {
             return;
@@ -248,23 +239,20 @@ impl Node {
         }
     }
 
-    /// Answers for what is stored, as soon as it may. That the node is deposed by then changes nothing: what it stored
-    /// is in the log, and the wait is for leases of before.
+    /// Acknowledges what is stored, as soon as it may. A node that was deposed since may do so, too: what it stored is
+    /// in the log, and the wait is for leases of earlier owners.
     pub(super) fn acknowledge(&mut self, now: SteadyMs) {
-        let may = now >= self.acknowledge_from && self.is_attached() && self.stopped().is_none();
+        let may =
+            now >= self.acknowledge_from && self.attach.is_right() && self.stopped().is_none();
         if may && self.stored > self.acknowledged {
             self.acknowledged = self.stored;
             self.commands.push(Command::Acknowledge(self.stored));
         }
     }
 
-    pub(super) fn is_attached(&self) -> bool {
-        self.attach.is_right() || is_planted(Plant::NoAttach)
-    }
-
     /// A look at the stream was answered.
     pub fn looked(&mut self, facts: &StreamFacts, now: SteadyMs) {
-        if self.stopped().is_some() || is_planted(Plant::NoAttach) {
+        if self.stopped().is_some() {
             return;
         }
         self.watch.passed(now);

@@ -1,4 +1,4 @@
-//! What time, other nodes and persons bring: claims, beats, resignations, looks.
+//! What a node does because of time, other nodes and persons: claims, beats, resignations, looks.
 //!
 //! Owns: when a node wants to write a control frame, and which. Promises: a claim is wanted only behind everything that
 //! is known to be in the log. Must not: judge frames; `stream.rs` does.
@@ -22,13 +22,14 @@ impl Node {
 
     /// Another node said something. `wall_ms` is the time of day here.
     pub fn heard(&mut self, beat: &Beat, now: SteadyMs, wall_ms: u64) {
-        // One with a directory of before a rebuild has more, and what it has counts no longer.
+        // A node with a directory from before a rebuild may have more, and its frames count no longer.
         let is_same_log = beat.log == self.place.log && beat.began == self.place.began;
         if !is_same_log || beat.node == self.options.node {
             return;
         }
         self.watch.heard(beat, &self.place, now, wall_ms);
-        // An owner has everything but what it has in flight: more is another owner's, or another history's.
+        // An owner has all of the log but its frame in flight. If another node has more, there is another owner, or the
+        // stream is another one.
         let in_flight = u64::from(self.sending.is_some());
         let is_more = beat.stored.0 > self.place.position.0 + in_flight;
         if self.owns() && (beat.term > self.place.term || is_more) {
@@ -42,7 +43,7 @@ impl Node {
         self.watch.refused(node, &self.place);
     }
 
-    /// A person wants this node to own the log. It claims when it has taken all that is there.
+    /// A person wants this node to own the log. It claims when it has taken all frames that it knows of.
     pub fn take_over(&mut self) {
         self.is_wanted = !self.owns();
     }
@@ -74,7 +75,7 @@ impl Node {
         if self.ahead > self.place.position && self.sending.is_none() {
             self.ask(now);
         }
-        if self.sending.is_none() && now >= self.pause_until && self.is_attached() {
+        if self.sending.is_none() && now >= self.pause_until && self.attach.is_right() {
             let wanted = self.wanted(now);
             let draft = wanted.map(|content| self.place.draft(content));
             self.commands.extend(draft.map(Command::Seal));
@@ -106,7 +107,7 @@ impl Node {
 
     fn may_claim(&self, now: SteadyMs) -> bool {
         let place = &self.place;
-        let has_all = self.ahead.max(self.watch.stored()) <= place.position;
+        let has_all = self.ahead <= place.position;
         let is_open = place.began > Position::ZERO && !place.is_ended;
         let is_due = || self.options.is_automatic && self.watch.is_due(place, now);
         let is_off = self.watch.is_off(now);

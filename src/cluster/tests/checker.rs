@@ -1,4 +1,4 @@
-//! What must hold in every world, looked at by somebody who sees everything.
+//! What must hold in every world, checked from outside of all nodes.
 //!
 //! Owns: the promises, in its own words. Promises: the first thing that is wrong is kept, with the time. Must not: use
 //! the code that it checks; the rule of void frames is written here a second time.
@@ -15,9 +15,9 @@ use crate::halt::Halt;
 #[derive(Default)]
 pub(crate) struct Checker {
     pub(crate) wrong: Option<String>,
-    /// Acknowledged: position → who did, and which write.
+    /// By position: the host that acknowledged, and the write.
     acknowledged: BTreeMap<Position, (usize, u64)>,
-    /// Each write's frames.
+    /// By number.
     writes: BTreeMap<u64, Write>,
     /// Answered as not written.
     moved: BTreeSet<u64>,
@@ -36,7 +36,8 @@ pub(crate) struct Checker {
 struct Write {
     /// The highest position that was acknowledged before it came.
     after: Position,
-    hashes: Vec<u128>,
+    /// Of its frames, one for each time that it was sealed.
+    hashes: BTreeSet<u128>,
     acknowledged: Option<Position>,
 }
 
@@ -44,14 +45,14 @@ struct Write {
 pub(crate) struct Disaster {
     before: Stream,
     floor: Position,
-    /// Of a loss that no server knows of, nothing tells a node before its next look, at the latest by then.
+    /// Nodes may not have noticed a loss before this time, if no server knows of it: their next look comes by then.
     unseen_until: u64,
     /// Hosts that had more than the cut stream has.
     pub(crate) knowing: Vec<usize>,
 }
 
 impl Disaster {
-    /// What was lost is there again: it was in flight still, and was sent again.
+    /// All that was lost is there again: it was still in flight, and was sent again.
     pub(crate) fn is_mended(&self, stream: &Stream) -> bool {
         stream.base == self.before.base && stream.frames.starts_with(&self.before.frames)
     }
@@ -82,7 +83,7 @@ impl Checker {
     /// A write was sealed, perhaps not for the first time.
     pub(crate) fn sealed(&mut self, write: u64, frame: &Sealed) {
         let write = self.writes.entry(write).or_default();
-        write.hashes.push(frame.hash);
+        write.hashes.insert(frame.hash);
     }
 
     /// Judges what has come into the stream.
@@ -134,7 +135,8 @@ impl Checker {
         self.acks += 1;
         let index = stream.index(position);
         let in_log = index.and_then(|index| self.valid.get(index));
-        // What was stored before a disaster may be acknowledged after it. Only who knew less may go on with the rest.
+        // What was stored before a disaster may be acknowledged after it. Only hosts that knew no more than the stream
+        // has now may go on in it.
         let before = self.disaster.as_ref().map(|disaster| &disaster.before);
         let is_bound = |disaster: &Disaster| {
             let knows = disaster.knowing.contains(&host) || heard > stream.last();
@@ -209,23 +211,12 @@ impl Checker {
         if self.disaster.is_some() {
             return;
         }
-        let valid: BTreeMap<u128, Position> = stream
-            .frames
-            .iter()
-            .zip(&self.valid)
-            .filter(|(_, is_valid)| **is_valid)
-            .map(|(frame, _)| (frame.hash, frame.position))
-            .collect();
-        let places = |write: &Write| {
-            let hashes = write.hashes.iter().collect::<BTreeSet<_>>();
-            hashes
-                .into_iter()
-                .filter_map(|hash| valid.get(hash))
-                .count()
-        };
+        let frames = stream.frames.iter().zip(&self.valid);
+        let valid = frames.filter(|(_, is_valid)| **is_valid);
+        let valid: BTreeSet<u128> = valid.map(|(frame, _)| frame.hash).collect();
         let mut wrong = None;
         for (number, write) in &self.writes {
-            let count = places(write);
+            let count = write.hashes.intersection(&valid).count();
             if count > 1 {
                 wrong = Some(format!("write {number} is in the log {count} times"));
             }

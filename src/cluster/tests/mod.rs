@@ -1,8 +1,7 @@
 //! The simulation: nodes, clocks, a network and a stream that follow from a seed.
 //!
 //! Owns: what its files share. Promises: the same seed is the same world. Must not: know more of a node than its events
-//! and commands. `TIDELINE_SEEDS=20000 cargo test --release -p tideline-cluster` tries more seeds than the test
-//! command.
+//! and commands. `TIDELINE_SEEDS=20000 cargo test -p tideline-cluster seeds` tries more seeds than the test command.
 
 mod checker;
 mod controls;

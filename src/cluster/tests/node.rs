@@ -134,7 +134,7 @@ fn a_claim_is_answered_when_the_lease_that_it_names_is_over() {
 }
 
 #[test]
-fn who_owns_no_more_says_what_was_not_written() {
+fn a_deposed_owner_names_what_was_not_written() {
     let mut bed = Bed::new();
     bed.node.take_over();
     bed.tick(10);
@@ -161,7 +161,7 @@ fn an_invitation_ends_with_the_next_claim() {
 }
 
 #[test]
-fn a_node_of_before_a_rebuild_says_nothing() {
+fn beats_of_before_a_rebuild_do_not_count() {
     let mut bed = Bed::new();
     let mut beat = Beat {
         log: HistoryId([7; 16]),
@@ -177,7 +177,7 @@ fn a_node_of_before_a_rebuild_says_nothing() {
     bed.node.heard(&beat, SteadyMs(0), 0);
     bed.tick(10);
     assert!(Bed::sealed(&bed.tick(10)).is_some());
-    // One of this log has more, which comes first.
+    // A node of this log has more, and this comes before a claim.
     beat.began = Position(1);
     bed.node.heard(&beat, SteadyMs(20), 20);
     assert!(Bed::sealed(&bed.tick(10)).is_none());

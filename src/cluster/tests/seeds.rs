@@ -5,7 +5,7 @@
 
 use super::world::{Kind, Loss, World};
 
-/// One world with what happens in it: `TIDELINE_SEED=130 TIDELINE_KIND=tense cargo test -p tideline-cluster one_world
+/// One world, printed: `TIDELINE_SEED=130 TIDELINE_KIND=tense cargo test -p tideline-cluster one_world
 /// -- --nocapture`.
 #[test]
 fn one_world() {
@@ -14,13 +14,15 @@ fn one_world() {
     };
     let seed = seed.parse().expect("a number");
     let kind = std::env::var("TIDELINE_KIND").unwrap_or_default();
-    let kind = Kind {
-        is_disaster: kind == "disaster",
-        is_tense: kind == "tense",
-        loses: (kind == "cut").then_some(Loss::CutOff),
+    let kind = match kind.as_str() {
+        "disaster" => Kind::Disaster,
+        "tense" => Kind::Tense,
+        "killed" => Kind::Loses(Loss::Killed),
+        "cut" => Kind::Loses(Loss::CutOff),
+        _ => Kind::Usual,
     };
     let mut world = World::new(seed, kind);
-    world.is_told = true;
+    world.is_printed = true;
     let wrong = world.run();
     assert_eq!(wrong, None, "seed {seed}");
 }
@@ -50,7 +52,7 @@ fn hold(kind: Kind, seeds: u64) -> [u64; 4] {
 #[test]
 fn promises_hold_in_all_worlds() {
     let seeds = count(300);
-    let [reads, acks, claims, voids] = hold(Kind::default(), seeds);
+    let [reads, acks, claims, voids] = hold(Kind::Usual, seeds);
     let counts = format!("{reads} reads, {acks} acks, {claims} claims, {voids} void");
     let is_worth = reads > 50 * seeds && acks > 50 * seeds && claims > 3 * seeds;
     assert!(is_worth && voids > seeds / 10, "{counts} in {seeds} worlds");
@@ -58,12 +60,8 @@ fn promises_hold_in_all_worlds() {
 
 #[test]
 fn no_read_is_old_when_owners_follow_each_other_within_leases() {
-    let (seeds, is_tense) = (count(200), true);
-    let kind = Kind {
-        is_tense,
-        ..Kind::default()
-    };
-    let [reads, _, claims, _] = hold(kind, seeds);
+    let seeds = count(200);
+    let [reads, _, claims, _] = hold(Kind::Tense, seeds);
     assert!(
         reads > 50 * seeds && claims > 5 * seeds,
         "{reads} reads, {claims} claims in {seeds} worlds"
@@ -71,26 +69,18 @@ fn no_read_is_old_when_owners_follow_each_other_within_leases() {
 }
 
 #[test]
-fn after_a_disaster_who_knows_more_stops() {
-    let is_disaster = true;
-    let kind = Kind {
-        is_disaster,
-        ..Kind::default()
-    };
-    hold(kind, count(200));
+fn nodes_that_know_more_stop_after_a_disaster() {
+    hold(Kind::Disaster, count(200));
 }
 
-/// How long nobody's writes are answered, in the world's own ms, at the default settings.
+/// For how long no write is answered, in the world's own ms, at the default settings. Among 5,000 worlds with an owner
+/// that is cut off there are eight that take 1.0 to 1.8 s: the standbys have missed its last frame, hear of it when one
+/// of them claims, and wait for the lease from then on.
 #[test]
 fn a_lost_owner_is_followed_within_a_second() {
     for (loss, ms_max) in [(Loss::Killed, 650), (Loss::CutOff, 1_000)] {
         for seed in 0..50 {
-            let loses = Some(loss);
-            let kind = Kind {
-                loses,
-                ..Kind::default()
-            };
-            let mut world = World::new(seed, kind);
+            let mut world = World::new(seed, Kind::Loses(loss));
             assert_eq!(world.run(), None, "seed {seed}");
             let pause_ms = world.pause.expect("it was followed") / 1_000;
             assert!(pause_ms <= ms_max, "seed {seed}, {loss:?}: {pause_ms} ms");
