@@ -104,15 +104,10 @@ impl Searches {
             let table = self.inner.tables.describe(&table.name).await?;
             self.definition(&table, &index.name)?;
         }
-        let Some(snapshot) = snapshot else {
-            return Ok(Hits {
-                rows: Vec::new(),
-                total: counts.then_some(0),
-                is_all: false,
-                next: None,
-            });
+        let found = match snapshot {
+            Some(snapshot) => self.found(&checked, snapshot).await?,
+            None => Found::default(),
         };
-        let found = self.found(&checked, snapshot).await?;
         let total = counts.then_some(found.count);
         let is_all = found.is_all && is_covered;
         let (rows, read) = self.rows(table, &found, &selection).await?;
