@@ -24,7 +24,7 @@ use tideline_model::search::{InvalidSearch, SearchIndex};
 use tideline_table::{Table, Tables};
 
 use crate::collect::Memory;
-use crate::follow::{Follower, Pace, Seen, Writers};
+use crate::follow::{Follower, Seen, Writers};
 use crate::index::{bytes_in, remove};
 use crate::scans::Scans;
 
@@ -309,9 +309,7 @@ impl Searches {
             table,
             definition,
             folder: folder.clone(),
-            pace: Pace {
-                build_rows_per_second: self.inner.options.build_rows_per_second,
-            },
+            build_rows_per_second: self.inner.options.build_rows_per_second,
             seen: shows,
             asked: asks,
             is_asked: false,

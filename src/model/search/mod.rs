@@ -11,7 +11,8 @@ mod invalid;
 mod query;
 mod schema;
 
-pub use date::{DateFormat, DateFormats};
+use date::DateFormat;
+pub use date::DateFormats;
 pub use field::{Analyzer, Field, FieldType, Metric, VectorOptions};
 pub use geo::{Point, StoredPoint, distance_m, is_inside};
 pub use invalid::InvalidSearch;

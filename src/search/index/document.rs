@@ -121,7 +121,7 @@ impl Placed {
     }
 
     /// A value as one of the field's type.
-    pub(crate) fn item(&self, value: ValueRef<'_>) -> Option<Item> {
+    fn item(&self, value: ValueRef<'_>) -> Option<Item> {
         let is_virtual = self.field.source.is_some();
         Some(match (self.field.kind, value) {
             (FieldType::Long, ValueRef::Integer(number)) => Item::Integer(number),

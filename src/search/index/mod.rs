@@ -179,18 +179,18 @@ impl Index {
     }
 
     fn writer(&mut self) -> Result<&mut IndexWriter, Broken> {
-        if self.writer.is_none() {
-            let writer = self.engine.writer_with_num_threads(1, ARENA_BYTES);
-            let writer: IndexWriter = writer.map_err(|error| why(&self.folder, error))?;
-            let mut policy = LogMergePolicy::default();
-            policy.set_del_docs_ratio_before_merge(DELETED_MAX);
-            writer.set_merge_policy(Box::new(policy));
-            self.writer = Some(writer);
-        }
-        let Some(writer) = &mut self.writer else {
-            return Err(Broken::Damaged("no writer".to_owned()));
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => {
+                let writer = self.engine.writer_with_num_threads(1, ARENA_BYTES);
+                let writer: IndexWriter = writer.map_err(|error| why(&self.folder, error))?;
+                let mut policy = LogMergePolicy::default();
+                policy.set_del_docs_ratio_before_merge(DELETED_MAX);
+                writer.set_merge_policy(Box::new(policy));
+                writer
+            }
         };
-        Ok(writer)
+        Ok(self.writer.insert(writer))
     }
 }
 
