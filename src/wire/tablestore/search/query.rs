@@ -11,8 +11,8 @@ use super::super::fields::walk;
 use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
+use tideline_model::Value;
 use tideline_model::search::{Bool, InvalidSearch, Match, MinimumMatch, Point, Query, QueryNodes};
-use tideline_model::{Error, Value};
 
 /// Bytes of a prefix or a suffix.
 const PREFIX_BYTES_MAX: usize = 1_000;
@@ -32,12 +32,12 @@ pub(super) fn query(message: &proto::Query) -> Result<Query, Failure> {
 
 #[allow(clippy::too_many_lines)] // a few lines for each kind of query
 fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Result<Query, Failure> {
-    nodes.more(1, depth).map_err(Error::Search)?;
+    nodes.more(1, depth)?;
     let code = message.r#type.ok_or_else(missing)?;
     let kind = proto::QueryType::try_from(code);
     let kind = kind.map_err(|_| Failure::invalid(format!("Invalid query type: {code}.")))?;
     let body = message.query.clone().unwrap_or_default();
-    let unsupported = |what| Err(Error::Search(InvalidSearch::Unsupported(what)).into());
+    let unsupported = |what| Err(InvalidSearch::Unsupported(what).into());
     Ok(match kind {
         proto::QueryType::MatchAllQuery => Query::All,
         proto::QueryType::MatchQuery => {
@@ -76,9 +76,7 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
             }
         }
         proto::QueryType::TermsQuery => {
-            nodes
-                .more(many(&body, TERMS)?, depth)
-                .map_err(Error::Search)?;
+            nodes.more(many(&body, TERMS)?, depth)?;
             let message = proto::TermsQuery::decode(body)?;
             let name = field(message.field_name)?;
             let values = message.terms.iter().map(|term| value(term, &name));
@@ -166,13 +164,11 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
         }
         proto::QueryType::GeoPolygonQuery => {
             // A corner costs as much as a part.
-            nodes
-                .more(many(&body, POINTS)?, depth)
-                .map_err(Error::Search)?;
+            nodes.more(many(&body, POINTS)?, depth)?;
             let message = proto::GeoPolygonQuery::decode(body)?;
             if !(3..=CORNERS_MAX).contains(&message.points.len()) {
                 let most = i64::try_from(CORNERS_MAX).unwrap_or(i64::MAX);
-                return Err(Error::Search(InvalidSearch::Range("points", 3, most)).into());
+                return Err(InvalidSearch::Range("points", 3, most).into());
             }
             let points = message.points.into_iter().map(|one| point(Some(one)));
             Query::GeoPolygon {
@@ -198,7 +194,7 @@ fn many(body: &[u8], number: u32) -> Result<usize, Failure> {
     walk(body, |found, _| {
         count += usize::from(found == number);
         match count > CORNERS_MAX.max(1_024) {
-            true => Err(Error::Search(InvalidSearch::QueryNodes(1_024)).into()),
+            true => Err(InvalidSearch::QueryNodes(1_024).into()),
             false => Ok(()),
         }
     })?;
@@ -210,9 +206,7 @@ fn bool_query(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Bool,
     let mut parts = 0;
     walk(&body, |number, _| {
         parts += usize::from((1..=4).contains(&number));
-        QueryNodes::default()
-            .more(parts, depth)
-            .map_err(Error::Search)?;
+        QueryNodes::default().more(parts, depth)?;
         Ok(())
     })?;
     let message = proto::BoolQuery::decode(body)?;
@@ -240,7 +234,7 @@ fn bool_query(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Bool,
 fn field(name: Option<String>) -> Result<String, Failure> {
     let name = name.ok_or_else(missing)?;
     match name.is_empty() || name.len() > 255 {
-        true => Err(Error::Search(InvalidSearch::NoField(name)).into()),
+        true => Err(InvalidSearch::NoField(name).into()),
         false => Ok(name),
     }
 }
@@ -252,7 +246,7 @@ fn text(text: Option<String>) -> Result<String, Failure> {
 fn limited(text: Option<String>, what: &'static str, most: usize) -> Result<String, Failure> {
     let text = text.ok_or_else(missing)?;
     match text.len() > most {
-        true => Err(Error::Search(InvalidSearch::TooLong(what, most)).into()),
+        true => Err(InvalidSearch::TooLong(what, most).into()),
         false => Ok(text),
     }
 }
@@ -269,26 +263,24 @@ fn slop(slop: Option<i32>) -> Result<u32, Failure> {
     let slop = slop.unwrap_or(0);
     match u32::try_from(slop) {
         Ok(number) if slop <= SLOP_MAX => Ok(number),
-        _ => Err(Error::Search(InvalidSearch::Range("slop", 0, SLOP_MAX.into())).into()),
+        _ => Err(InvalidSearch::Range("slop", 0, SLOP_MAX.into()).into()),
     }
 }
 
 /// The newer form counts.
 fn minimum(text: Option<String>, count: Option<i32>) -> Result<Option<MinimumMatch>, Failure> {
     let text = text.filter(|text| !text.is_empty());
-    let of_text = text.map(|text| MinimumMatch::parse(&text)).transpose();
-    let of_text = of_text.map_err(Error::Search)?;
+    let of_text = text.map(|text| MinimumMatch::parse(&text)).transpose()?;
     Ok(of_text.or_else(|| count.map(|count| MinimumMatch::Count(count.into()))))
 }
 
 fn point(text: Option<String>) -> Result<Point, Failure> {
-    let point = Point::parse(&text.ok_or_else(missing)?);
-    Ok(point.map_err(Error::Search)?)
+    Ok(Point::parse(&text.ok_or_else(missing)?)?)
 }
 
 fn value(bytes: &Bytes, field: &str) -> Result<Value, Failure> {
     let value = open_value(bytes, field)?;
-    value.ok_or_else(|| Error::Search(InvalidSearch::Value(field.to_owned())).into())
+    value.ok_or_else(|| InvalidSearch::Value(field.to_owned()).into())
 }
 
 /// A value, or none where a range has no bound.
@@ -299,6 +291,6 @@ fn open_value(bytes: &Bytes, field: &str) -> Result<Option<Value>, Failure> {
         Variant::Boolean(flag) => Value::Boolean(flag),
         Variant::String(text) => Value::String(text),
         Variant::InfMin | Variant::InfMax => return Ok(None),
-        _ => return Err(Error::Search(InvalidSearch::Value(field.to_owned())).into()),
+        _ => return Err(InvalidSearch::Value(field.to_owned()).into()),
     }))
 }

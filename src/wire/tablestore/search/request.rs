@@ -165,7 +165,7 @@ impl SearchIn {
         let token = asked.token.filter(|token| !token.is_empty());
         let sort = asked.sort.map(sort::sort).transpose()?;
         if token.is_some() && offset > 0 {
-            return Err(Error::Search(InvalidSearch::WithToken("offset")).into());
+            return Err(InvalidSearch::WithToken("offset").into());
         }
         let counts = asked.get_total_count.unwrap_or(false)
             || asked.track_total_count.is_some_and(|most| most > 0);
@@ -194,11 +194,11 @@ impl ScanIn {
         let asked = proto::ScanQuery::decode(message.scan_query.ok_or_else(missing)?)?;
         let parts = asked.max_parallel.unwrap_or(SCAN_PARTS);
         if parts != SCAN_PARTS {
-            return Err(Error::Search(InvalidSearch::ScanParts(parts)).into());
+            return Err(InvalidSearch::ScanParts(parts).into());
         }
         let id = asked.current_parallel_id.unwrap_or(0);
         if id != 0 {
-            return Err(Error::Search(InvalidSearch::ScanPart { id, parts }).into());
+            return Err(InvalidSearch::ScanPart { id, parts }.into());
         }
         let limit = asked.limit.unwrap_or(SCAN_LIMIT_MAX);
         let alive_s = asked.alive_time.unwrap_or(ALIVE_S_DEFAULT);
@@ -242,20 +242,20 @@ fn at_most(what: &'static str, most: usize, body: &[u8], path: &[u32]) -> Result
     match found > most {
         true => {
             let most = i64::try_from(most).unwrap_or(i64::MAX);
-            Err(Error::Search(InvalidSearch::Range(what, 0, most)).into())
+            Err(InvalidSearch::Range(what, 0, most).into())
         }
         false => Ok(()),
     }
 }
 
 fn unsupported(what: &'static str) -> Failure {
-    Error::Search(InvalidSearch::Unsupported(what)).into()
+    InvalidSearch::Unsupported(what).into()
 }
 
 fn within(name: &'static str, number: i32, low: i32, high: i32) -> Result<i32, Failure> {
     match (low..=high).contains(&number) {
         true => Ok(number),
-        false => Err(Error::Search(InvalidSearch::Range(name, low.into(), high.into())).into()),
+        false => Err(InvalidSearch::Range(name, low.into(), high.into()).into()),
     }
 }
 

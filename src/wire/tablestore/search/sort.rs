@@ -8,7 +8,6 @@ use super::super::failure::Failure;
 use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
-use tideline_model::Error;
 use tideline_model::search::{InvalidSearch, Missing, Point, Sort, SortMode, Sorter};
 
 /// Sorters of one order, and points of one sorter.
@@ -21,7 +20,7 @@ const MISSING_BYTES_MAX: usize = 4 << 10;
 pub(super) fn sort(message: proto::Sort) -> Result<Sort, Failure> {
     if message.sorter.len() > SORTERS_MAX {
         let most = i64::try_from(SORTERS_MAX).unwrap_or(i64::MAX);
-        return Err(Error::Search(InvalidSearch::Range("sorters", 0, most)).into());
+        return Err(InvalidSearch::Range("sorters", 0, most).into());
     }
     let sorters = message.sorter.into_iter().map(sorter);
     Ok(Sort {
@@ -31,7 +30,7 @@ pub(super) fn sort(message: proto::Sort) -> Result<Sort, Failure> {
 }
 
 fn sorter(message: proto::Sorter) -> Result<Sorter, Failure> {
-    let unsupported = |what| Failure::from(Error::Search(InvalidSearch::Unsupported(what)));
+    let unsupported = |what| Failure::from(InvalidSearch::Unsupported(what));
     if let Some(by) = message.field_sort {
         let (is_desc, mode) = (is_desc(by.order()), by.mode.map(|_| mode(by.mode())));
         if by.nested_filter.is_some_and(|filter| !filter.is_empty()) {
@@ -56,11 +55,10 @@ fn sorter(message: proto::Sorter) -> Result<Sorter, Failure> {
             return Err(unsupported("sort with nested_filter"));
         }
         let points = by.points.iter().map(|point| Point::parse(point));
-        let points = points.collect::<Result<Vec<_>, _>>();
-        let points = points.map_err(Error::Search)?;
+        let points = points.collect::<Result<Vec<_>, _>>()?;
         if !(1..=POINTS_MAX).contains(&points.len()) {
             let most = i64::try_from(POINTS_MAX).unwrap_or(i64::MAX);
-            return Err(Error::Search(InvalidSearch::Range("points", 1, most)).into());
+            return Err(InvalidSearch::Range("points", 1, most).into());
         }
         return Ok(Sorter::Geo {
             name: by.field_name.ok_or_else(missing)?,
@@ -103,10 +101,10 @@ fn missing_value(value: &Bytes, field: &str) -> Result<Missing, Failure> {
         Variant::String(text) if text == "_last" => Missing::Last,
         Variant::String(text) if text.len() > MISSING_BYTES_MAX => {
             let long = InvalidSearch::TooLong("missing_value", MISSING_BYTES_MAX);
-            return Err(Error::Search(long).into());
+            return Err(long.into());
         }
         Variant::String(text) => Missing::Text(text),
-        _ => return Err(Error::Search(InvalidSearch::Value(field.to_owned())).into()),
+        _ => return Err(InvalidSearch::Value(field.to_owned()).into()),
     })
 }
 
