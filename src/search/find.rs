@@ -79,8 +79,11 @@ impl Searches {
         let (began, figures) = (Instant::now(), &self.inner.figures);
         let selection = selection(table, index, &search.columns)?;
         if search.limit > LIMIT_OF_TABLE && !is_of_index(table, index, &search.columns) {
-            let most = i64::try_from(LIMIT_OF_TABLE).unwrap_or(i64::MAX);
-            return Err(Error::Search(InvalidSearch::Range("limit", 0, most)));
+            return Err(Error::Search(InvalidSearch::Range(
+                "limit",
+                0,
+                LIMIT_OF_TABLE,
+            )));
         }
         // A page by score of an index that has no order does not go on.
         let goes_on =

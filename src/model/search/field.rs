@@ -159,7 +159,9 @@ fn yes() -> bool {
     true
 }
 
-/// The most characters of a name.
+/// A longer text is no keyword.
+pub const KEYWORD_BYTES_MAX: usize = 4 << 10;
+/// The most bytes of a name.
 const NAME_BYTES_MAX: usize = 255;
 /// Of nested fields in each other.
 const DEPTH_MAX: usize = 5;

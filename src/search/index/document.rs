@@ -6,14 +6,12 @@
 use tantivy::TantivyDocument;
 use tantivy::tokenizer::{PreTokenizedString, Token};
 
-use tideline_model::search::{FieldType, Point, StoredPoint};
+use tideline_model::search::{FieldType, KEYWORD_BYTES_MAX, Point, StoredPoint};
 use tideline_model::{FoundRow, KeyColumn, ValueRef};
 
 use super::layout::{Layout, Placed};
 use crate::analyze::words;
 
-/// A longer text is no keyword.
-const KEYWORD_BYTES_MAX: usize = 4 << 10;
 /// A longer text is not taken apart, nor are the texts of a row that are longer together.
 const TEXT_BYTES_MAX: usize = 2 << 20;
 /// What a value takes in memory, beside its text, and a word with it.

@@ -229,19 +229,15 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Why an index that was open can't go on. Threads of the engine tell of their end, not of its reason: whether its
-/// files are as they were is asked when it is opened again.
+/// Why an index that was open can't go on. The engine's threads report that they have ended, and not why: whether the
+/// files are as they were is found out when the index is opened again.
 fn why(folder: &Path, error: TantivyError) -> Broken {
-    let advice = match io_error(&error).map_or("", disk::advice) {
-        "" if disk::left(folder, 0).is_some_and(|left| left < LITTLE_BYTES) => FULL,
-        advice => advice,
-    };
-    Broken::Later(format!("{error}{advice}"))
+    Broken::Later(with_advice(folder, &error))
 }
 
 /// Why it can't be opened. What the system refuses for now says nothing of its files.
 fn unopened(folder: &Path, error: TantivyError) -> Broken {
-    let later = why(folder, error.clone());
+    let text = with_advice(folder, &error);
     let is_refused = match io_error(&error) {
         Some(error) => {
             let is_short = [io::ErrorKind::OutOfMemory, io::ErrorKind::WouldBlock];
@@ -253,10 +249,19 @@ fn unopened(folder: &Path, error: TantivyError) -> Broken {
             TantivyError::LockFailure(..) | TantivyError::SystemError(_)
         ),
     };
-    match later {
-        Broken::Later(text) if !is_refused => Broken::Damaged(text),
-        later => later,
+    match is_refused {
+        true => Broken::Later(text),
+        false => Broken::Damaged(text),
     }
+}
+
+/// The text of an error, and what to do about it. One without a reason is of a full disk if little room is left.
+fn with_advice(folder: &Path, error: &TantivyError) -> String {
+    let advice = match io_error(error).map_or("", disk::advice) {
+        "" if disk::left(folder, 0).is_some_and(|left| left < disk::LITTLE_BYTES) => disk::FULL,
+        advice => advice,
+    };
+    format!("{error}{advice}")
 }
 
 /// The system's error in one of the engine.
@@ -276,10 +281,6 @@ fn io_error(error: &TantivyError) -> Option<&io::Error> {
         _ => None,
     }
 }
-
-/// With less room than this an error without a reason is taken for one of a full disk.
-const LITTLE_BYTES: u64 = 32 << 20;
-const FULL: &str = ": the disk is full, make room";
 
 #[cfg(test)]
 mod tests {

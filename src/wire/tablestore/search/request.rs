@@ -14,7 +14,8 @@ use super::query::query;
 use super::{schema, sort};
 use tideline_model::Error;
 use tideline_model::search::{
-    Columns, InvalidSearch, Query, Scan, Search, SearchIndexUpdate, SearchSchema, Total,
+    Columns, InvalidSearch, Query, SORTERS_MAX, Scan, Search, SearchIndexUpdate, SearchSchema,
+    Total,
 };
 
 /// Columns of a row that are asked for by name.
@@ -142,8 +143,8 @@ impl UpdateSearchIndex {
 impl SearchIn {
     pub(in super::super) fn from_body(body: Bytes) -> Result<Self, Failure> {
         at_most("column_names", NAMES_MAX, &body, COLUMN_NAMES)?;
-        at_most("sorters", sort::SORTERS_MAX, &body, SORTERS)?;
-        let points = sort::SORTERS_MAX * sort::POINTS_MAX;
+        at_most("sorters", SORTERS_MAX, &body, SORTERS)?;
+        let points = SORTERS_MAX * sort::POINTS_MAX;
         at_most("points", points, &body, SORTER_POINTS)?;
         let message = proto::SearchRequest::decode(body)?;
         let of = NamedIndex::new(message.table_name, message.index_name)?;
@@ -240,10 +241,7 @@ fn at_most(what: &'static str, most: usize, body: &[u8], path: &[u32]) -> Result
     let mut found = 0;
     count(body, path, &mut found)?;
     match found > most {
-        true => {
-            let most = i64::try_from(most).unwrap_or(i64::MAX);
-            Err(InvalidSearch::Range(what, 0, most).into())
-        }
+        true => Err(InvalidSearch::Range(what, 0, most).into()),
         false => Ok(()),
     }
 }
@@ -255,11 +253,11 @@ fn unsupported(what: &'static str) -> Failure {
 fn within(name: &'static str, number: i32, low: i32, high: i32) -> Result<i32, Failure> {
     match (low..=high).contains(&number) {
         true => Ok(number),
-        false => Err(InvalidSearch::Range(name, low.into(), high.into()).into()),
+        false => Err(InvalidSearch::Range(name, count(low), count(high)).into()),
     }
 }
 
-/// Of a number that was found to be within its range.
+/// Of a number that is not below 0.
 fn count(number: i32) -> usize {
     usize::try_from(number).unwrap_or(0)
 }
