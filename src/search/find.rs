@@ -254,8 +254,7 @@ impl Searches {
         }
         let seen = Arc::clone(&seen.borrow());
         let is_covered = seen.0.as_ref().is_some_and(|shown| {
-            let is_whole = !shown.place.is_building() && !shown.place.is_swept(checked.since_ms);
-            is_whole && (!waits || seen.covers(&tails))
+            shown.place.is_whole(checked.since_ms) && (!waits || seen.covers(&tails))
         });
         let snapshot = seen.0.as_ref().map(|shown| shown.snapshot.clone());
         (snapshot, is_covered)

@@ -50,6 +50,12 @@ impl FieldType {
         }
     }
 
+    /// Whether it is a text, whole or in words.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        self.is_keyword() || self == FieldType::Text
+    }
+
     /// Whether it is a text that is kept whole.
     #[must_use]
     pub fn is_keyword(self) -> bool {

@@ -148,19 +148,15 @@ impl Placed {
                 let number: f64 = text.trim().parse().ok()?;
                 (!number.is_nan()).then_some(Item::Double(number))?
             }
-            (kind, ValueRef::Integer(number)) if is_virtual && is_text(kind) => {
+            (kind, ValueRef::Integer(number)) if is_virtual && kind.is_text() => {
                 Item::Text(number.to_string())
             }
-            (kind, ValueRef::Double(number)) if is_virtual && is_text(kind) => {
+            (kind, ValueRef::Double(number)) if is_virtual && kind.is_text() => {
                 Item::Text(format!("{number:?}"))
             }
             _ => return None,
         })
     }
-}
-
-fn is_text(kind: FieldType) -> bool {
-    kind.is_keyword() || kind == FieldType::Text
 }
 
 /// The newest version of a row, ms since 1970; of one without columns, which does not expire, the last one of all.
