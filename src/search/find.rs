@@ -103,7 +103,7 @@ impl Searches {
         let checked = self.checked(of, layout, search.query, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self.covered(&checked).await;
         if !is_covered {
-            // It may have gone meanwhile.
+            // The index may have been deleted meanwhile.
             let table = self.inner.tables.describe(&table.name).await?;
             self.definition(&table, &index.name)?;
         }
@@ -218,7 +218,8 @@ impl Searches {
         }))
     }
 
-    /// What an index shows, and whether that is all that was answered before this call: waited for as long as may be.
+    /// What an index shows, and whether it has all that was answered before this call. Waits for that, until the
+    /// search's deadline at most.
     async fn covered(&self, checked: &Checked) -> (Option<Snapshot>, bool) {
         let partitions = self.inner.tables.search_source();
         let tails: Vec<(PartitionId, Position)> = partitions
@@ -287,7 +288,7 @@ impl Searches {
         selection: &Selection,
     ) -> Result<(Vec<(Rows, Option<f32>)>, usize), Error> {
         let (mut rows, mut read, mut bytes) = (Vec::new(), 0, 0);
-        // Partitions are read one after the other: what comes of some before its place stays until then.
+        // Partitions are read one after the other: a row that comes before its place in the page waits here.
         let mut by_key = BTreeMap::new();
         for hit in &found.hits {
             if bytes >= PAGE_BYTES_MAX {
@@ -319,7 +320,7 @@ impl Checked {
         let share = Arc::new(share);
         let mut after = self.page.after.clone();
         if let Some(key) = &self.page.key {
-            // Where it is by now, if it is there.
+            // Where the row is by now, if it is there.
             let row = with_key(&self.layout, self.compiled.box_clone(), key);
             let found = searcher.search(&row, &self.top(1, None, &share))?;
             let mut hits = found.hits.into_iter();

@@ -62,7 +62,7 @@ impl Hit {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) hits: Vec<Hit>,
-    /// How many match, whatever they come behind.
+    /// How many match, those before the page too.
     pub(crate) count: u64,
     pub(crate) is_all: bool,
     /// Whether more rows match behind them.

@@ -49,7 +49,7 @@ pub(crate) struct Follower {
     pub(crate) seen: watch::Sender<Arc<Seen>>,
     /// How many searches have asked for news.
     pub(crate) asked: watch::Receiver<u64>,
-    /// One has that was not answered yet, before the turn began that is to answer it.
+    /// A search had asked before the turn that runs, and no commit has what was in the logs then.
     pub(crate) is_asked: bool,
     pub(crate) stop: CancellationToken,
     pub(crate) figures: Arc<metrics::Search>,

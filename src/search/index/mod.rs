@@ -135,7 +135,7 @@ impl Index {
         Ok(found.map_err(|error| why(&self.folder, error))? > 0)
     }
 
-    /// Takes these out.
+    /// Takes out the rows that [`Index::has_older`] looks for.
     pub(crate) fn remove_older(&mut self, since_ms: i64) -> Result<(), Broken> {
         let query = older(&self.layout, since_ms);
         self.is_changed = true;
