@@ -79,11 +79,8 @@ impl Searches {
         let (began, figures) = (Instant::now(), &self.inner.figures);
         let selection = selection(table, index, &search.columns)?;
         if search.limit > LIMIT_OF_TABLE && !is_of_index(table, index, &search.columns) {
-            return Err(Error::Search(InvalidSearch::Range(
-                "limit",
-                0,
-                LIMIT_OF_TABLE,
-            )));
+            let range = InvalidSearch::Range("limit", 0, LIMIT_OF_TABLE);
+            return Err(Error::Search(range));
         }
         // A page by score of an index that has no order does not go on.
         let goes_on =
