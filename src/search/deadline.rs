@@ -27,7 +27,7 @@ impl Deadline {
         }
     }
 
-    /// Whether it is over. From then on nothing that a part of the search says counts.
+    /// Whether it is over. What a part of the search finds from then on does not count.
     pub(crate) fn is_over(&self) -> bool {
         let steps = self.steps.fetch_add(1, Ordering::Relaxed);
         if steps.is_multiple_of(LOOK_EVERY) && Instant::now() > self.at {

@@ -79,8 +79,8 @@ impl Searches {
         let (began, figures) = (Instant::now(), &self.inner.figures);
         let selection = selection(table, index, &search.columns)?;
         if search.limit > LIMIT_OF_TABLE && !is_of_index(table, index, &search.columns) {
-            let most = i64::try_from(LIMIT_OF_TABLE).unwrap_or(i64::MAX);
-            return Err(Error::Search(InvalidSearch::Range("limit", 0, most)));
+            let range = InvalidSearch::Range("limit", 0, LIMIT_OF_TABLE);
+            return Err(Error::Search(range));
         }
         // A page by score of an index that has no order does not go on.
         let goes_on =
@@ -100,19 +100,14 @@ impl Searches {
         let checked = self.checked(of, layout, search.query, page, window, search.timeout_ms)?;
         let (snapshot, is_covered) = self.covered(&checked).await;
         if !is_covered {
-            // It may have gone meanwhile.
+            // The index may have been deleted meanwhile.
             let table = self.inner.tables.describe(&table.name).await?;
             self.definition(&table, &index.name)?;
         }
-        let Some(snapshot) = snapshot else {
-            return Ok(Hits {
-                rows: Vec::new(),
-                total: counts.then_some(0),
-                is_all: false,
-                next: None,
-            });
+        let found = match snapshot {
+            Some(snapshot) => self.found(&checked, snapshot).await?,
+            None => Found::default(),
         };
-        let found = self.found(&checked, snapshot).await?;
         let total = counts.then_some(found.count);
         let is_all = found.is_all && is_covered;
         let (rows, read) = self.rows(table, &found, &selection).await?;
@@ -220,7 +215,8 @@ impl Searches {
         }))
     }
 
-    /// What an index shows, and whether that is all that was answered before this call: waited for as long as may be.
+    /// What an index shows, and whether it has all that was answered before this call. Waits for that, until the
+    /// search's deadline at most.
     async fn covered(&self, checked: &Checked) -> (Option<Snapshot>, bool) {
         let partitions = self.inner.tables.search_source();
         let tails: Vec<(PartitionId, Position)> = partitions
@@ -256,8 +252,7 @@ impl Searches {
         }
         let seen = Arc::clone(&seen.borrow());
         let is_covered = seen.0.as_ref().is_some_and(|shown| {
-            let is_whole = !shown.place.is_building() && !shown.place.is_swept(checked.since_ms);
-            is_whole && (!waits || seen.covers(&tails))
+            shown.place.is_whole(checked.since_ms) && (!waits || seen.covers(&tails))
         });
         let snapshot = seen.0.as_ref().map(|shown| shown.snapshot.clone());
         (snapshot, is_covered)
@@ -290,7 +285,7 @@ impl Searches {
         selection: &Selection,
     ) -> Result<(Vec<(Rows, Option<f32>)>, usize), Error> {
         let (mut rows, mut read, mut bytes) = (Vec::new(), 0, 0);
-        // Partitions are read one after the other: what comes of some before its place stays until then.
+        // Partitions are read one after the other: a row that comes before its place in the page waits here.
         let mut by_key = BTreeMap::new();
         for hit in &found.hits {
             if bytes >= PAGE_BYTES_MAX {
@@ -322,7 +317,7 @@ impl Checked {
         let share = Arc::new(share);
         let mut after = self.page.after.clone();
         if let Some(key) = &self.page.key {
-            // Where it is by now, if it is there.
+            // Where the row is by now, if it is there.
             let row = with_key(&self.layout, self.compiled.box_clone(), key);
             let found = searcher.search(&row, &self.top(1, None, &share))?;
             let mut hits = found.hits.into_iter();

@@ -24,7 +24,7 @@ use tideline_model::search::{InvalidSearch, SearchIndex};
 use tideline_table::{Table, Tables};
 
 use crate::collect::Memory;
-use crate::follow::{Follower, Pace, Seen, Writers};
+use crate::follow::{Follower, Seen, Writers};
 use crate::index::{bytes_in, remove};
 use crate::scans::Scans;
 
@@ -76,7 +76,7 @@ pub(crate) struct Inner {
     pub(crate) tables: Tables,
     pub(crate) options: Options,
     pub(crate) scans: Scans,
-    folder: PathBuf,
+    data: PathBuf,
     running: Mutex<BTreeMap<TableId, Arc<Running>>>,
     /// No definition names them any more; their files go after their followers have ended.
     leaving: Mutex<Vec<Arc<Running>>>,
@@ -130,7 +130,7 @@ impl Searches {
                 tables: tables.clone(),
                 options,
                 scans: Scans::default(),
-                folder: data.join(FOLDER),
+                data: data.to_owned(),
                 running: Mutex::default(),
                 leaving: Mutex::default(),
                 turns: Arc::new(Semaphore::new(processors)),
@@ -175,9 +175,8 @@ impl Searches {
     /// How an index is.
     pub async fn standing(&self, index: TableId) -> Standing {
         let Some(running) = self.running(index) else {
-            let is_building = true;
             return Standing {
-                is_building,
+                is_building: true,
                 ..Standing::default()
             };
         };
@@ -299,7 +298,7 @@ impl Searches {
     }
 
     fn fill(&self, table: Arc<Table>, definition: SearchIndex) -> Running {
-        let folder = self.inner.folder.join(definition.id.0.to_string());
+        let folder = folder_of(&self.inner.data, definition.id);
         let (shows, seen) = watch::channel(Arc::<Seen>::default());
         let (asked, asks) = watch::channel(0);
         let stop = self.inner.stop.child_token();
@@ -309,9 +308,7 @@ impl Searches {
             table,
             definition,
             folder: folder.clone(),
-            pace: Pace {
-                build_rows_per_second: self.inner.options.build_rows_per_second,
-            },
+            build_rows_per_second: self.inner.options.build_rows_per_second,
             seen: shows,
             asked: asks,
             is_asked: false,
@@ -335,7 +332,7 @@ impl Searches {
 
     /// Removes the files of indexes that no definition names.
     async fn sweep(&self) {
-        let folder = self.inner.folder.clone();
+        let folder = self.inner.data.join(FOLDER);
         let mut kept: Vec<PathBuf> = {
             let running = self.inner.lock();
             running.values().map(|one| one.folder.clone()).collect()

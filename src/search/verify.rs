@@ -20,7 +20,6 @@ use tideline_table::{Batch, Table, View, key_of};
 use crate::follow::since;
 use crate::index::document::{Item, newest};
 use crate::index::layout::{KEY, Layout, Placed, VERSION};
-use crate::index::place::Place;
 use crate::index::{Broken, Index};
 use crate::searches::folder_of;
 
@@ -99,8 +98,7 @@ impl Check<'_> {
             Broken::Later(why) | Broken::Damaged(why) => why,
         })?;
         let since_ms = since(self.table, self.index, self.now_ms.cast_unsigned());
-        let is_whole = |place: &Place| !place.is_building() && !place.is_swept(since_ms);
-        let Some(place) = place.filter(is_whole) else {
+        let Some(place) = place.filter(|place| place.is_whole(since_ms)) else {
             return Ok(None);
         };
         let mut since = BTreeSet::new();
@@ -199,6 +197,10 @@ fn text_of(item: &Item) -> String {
     }
 }
 
+fn texts<T: ToString>(values: impl Iterator<Item = T>) -> Values {
+    values.map(|value| value.to_string()).collect()
+}
+
 fn sums_of(
     layout: &Layout,
     segment: &SegmentReader,
@@ -225,32 +227,12 @@ fn sums_of(
         for placed in layout.fields.iter().filter(is_compared) {
             let name = &placed.name;
             let values: Values = match placed.field.kind {
-                FieldType::Long | FieldType::Date => {
-                    let column = columns.i64(name)?;
-                    column
-                        .values_for_doc(row)
-                        .map(|value| value.to_string())
-                        .collect()
-                }
+                FieldType::Long | FieldType::Date => texts(columns.i64(name)?.values_for_doc(row)),
                 FieldType::Double => {
-                    let column = columns.f64(name)?;
-                    let bits = column.values_for_doc(row).map(f64::to_bits);
-                    bits.map(|bits| bits.to_string()).collect()
+                    texts(columns.f64(name)?.values_for_doc(row).map(f64::to_bits))
                 }
-                FieldType::Boolean => {
-                    let column = columns.bool(name)?;
-                    column
-                        .values_for_doc(row)
-                        .map(|value| value.to_string())
-                        .collect()
-                }
-                FieldType::GeoPoint => {
-                    let column = columns.u64(name)?;
-                    column
-                        .values_for_doc(row)
-                        .map(|value| value.to_string())
-                        .collect()
-                }
+                FieldType::Boolean => texts(columns.bool(name)?.values_for_doc(row)),
+                FieldType::GeoPoint => texts(columns.u64(name)?.values_for_doc(row)),
                 _ => match columns.str(name)? {
                     None => Vec::new(),
                     Some(column) => {

@@ -6,7 +6,7 @@
 
 /// A pattern that was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DateFormat(Vec<Part>);
+pub(super) struct DateFormat(Vec<Part>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
@@ -27,8 +27,7 @@ enum Part {
 
 impl DateFormat {
     /// The pattern, if each of its letters is known.
-    #[must_use]
-    pub fn parse(pattern: &str) -> Option<DateFormat> {
+    pub(super) fn parse(pattern: &str) -> Option<DateFormat> {
         match pattern {
             "epoch_millis" => return Some(DateFormat(vec![Part::Epoch(1, 1)])),
             "epoch_second" => return Some(DateFormat(vec![Part::Epoch(1_000, 1)])),
@@ -69,8 +68,7 @@ impl DateFormat {
     }
 
     /// The date in a text, ms since 1970.
-    #[must_use]
-    pub fn read(&self, text: &str) -> Option<i64> {
+    fn read(&self, text: &str) -> Option<i64> {
         let (mut year, mut month, mut day, mut time_ms) = (1970, 1, 1, 0);
         let mut rest = text;
         for part in &self.0 {

@@ -50,6 +50,12 @@ impl FieldType {
         }
     }
 
+    /// Whether it is a text, whole or in words.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        self.is_keyword() || self == FieldType::Text
+    }
+
     /// Whether it is a text that is kept whole.
     #[must_use]
     pub fn is_keyword(self) -> bool {
@@ -159,7 +165,9 @@ fn yes() -> bool {
     true
 }
 
-/// The most characters of a name.
+/// A longer text is no keyword.
+pub const KEYWORD_BYTES_MAX: usize = 4 << 10;
+/// The most bytes of a name.
 const NAME_BYTES_MAX: usize = 255;
 /// Of nested fields in each other.
 const DEPTH_MAX: usize = 5;

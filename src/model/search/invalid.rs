@@ -30,7 +30,7 @@ pub enum InvalidSearch {
     /// A text that is longer than may be asked for: what it is, and the limit in bytes.
     TooLong(&'static str, usize),
     /// A number of a search is outside of its range: its name, lowest and highest.
-    Range(&'static str, i64, i64),
+    Range(&'static str, usize, usize),
     /// A token of another query or index, or none of ours.
     Token,
     /// A token and something that its first page decided: this.

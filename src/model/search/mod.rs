@@ -11,12 +11,13 @@ mod invalid;
 mod query;
 mod schema;
 
-pub use date::{DateFormat, DateFormats};
-pub use field::{Analyzer, Field, FieldType, Metric, VectorOptions};
+use date::DateFormat;
+pub use date::DateFormats;
+pub use field::{Analyzer, Field, FieldType, KEYWORD_BYTES_MAX, Metric, VectorOptions};
 pub use geo::{Point, StoredPoint, distance_m, is_inside};
 pub use invalid::InvalidSearch;
 pub use query::{
-    Bool, Columns, Match, MinimumMatch, Missing, Query, QueryNodes, Scan, Search, Sort, SortMode,
-    Sorter, Total,
+    ASKED_BYTES_MAX, Bool, Columns, Match, MinimumMatch, Missing, Query, QueryNodes, SORTERS_MAX,
+    Scan, Search, Sort, SortMode, Sorter, Total,
 };
 pub use schema::{SearchIndex, SearchIndexUpdate, SearchSchema};

@@ -200,6 +200,11 @@ pub struct QueryNodes {
     count: usize,
 }
 
+/// Sorters of one order.
+pub const SORTERS_MAX: usize = 32;
+/// Bytes of a text whose words are looked for, and of all of these in one search.
+pub const ASKED_BYTES_MAX: usize = 64 << 10;
+
 /// Parts of a query, values of it included.
 const NODES_MAX: usize = 1_024;
 /// Queries in each other.

@@ -43,7 +43,10 @@ impl SearchSchema {
                 return Err(InvalidSearch::DuplicateField(field.name.clone()));
             }
         }
-        let is_nested = self.has_nested();
+        let is_nested = self
+            .fields
+            .iter()
+            .any(|field| field.kind == FieldType::Nested);
         if self.order.is_empty() && !is_nested {
             self.order.push(Sorter::Key { is_desc: false });
         }
@@ -74,13 +77,6 @@ impl SearchSchema {
             }
         }
         Ok(self)
-    }
-
-    /// Whether a field has objects.
-    #[must_use]
-    pub fn has_nested(&self) -> bool {
-        let is_nested = |field: &Field| field.kind == FieldType::Nested;
-        self.fields.iter().any(is_nested)
     }
 
     /// A field by its name.
@@ -131,13 +127,4 @@ impl Eq for SearchIndex {}
 pub struct SearchIndexUpdate {
     /// See [`SearchIndex::time_to_live_s`].
     pub time_to_live_s: Option<i64>,
-}
-
-impl SearchIndex {
-    /// Whether a row with this newest version shows.
-    #[must_use]
-    pub fn shows(&self, version_ms: i64, now_ms: i64) -> bool {
-        let life_ms = self.time_to_live_s.saturating_mul(1_000);
-        self.time_to_live_s < 0 || now_ms < version_ms.saturating_add(life_ms)
-    }
 }

@@ -58,7 +58,7 @@ pub(crate) fn load(analyzer: &Analyzer) {
     }
 }
 
-/// They stand in nearly every text of Chinese, and are left out.
+/// Words that nearly every Chinese text has: they are left out.
 const EVERYWHERE: [&str; 2] = ["\u{7684}", "\u{662f}"];
 
 /// Runs of Chinese by the dictionary, whatever is between them by `single_word`. With all words, which overlap, places

@@ -55,7 +55,7 @@ impl Memory {
 }
 
 impl Share {
-    /// More by so many bytes, if they may be held.
+    /// More by so many bytes, if they may be held; they count also if not: the search ends then.
     pub(super) fn take(&self, bytes: usize) -> Result<(), Short> {
         let own = self.own.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let all = self.all.used.fetch_add(bytes, Ordering::Relaxed) + bytes;

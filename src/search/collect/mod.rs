@@ -62,7 +62,7 @@ impl Hit {
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) hits: Vec<Hit>,
-    /// How many match, whatever they come behind.
+    /// How many match, those before the page too.
     pub(crate) count: u64,
     pub(crate) is_all: bool,
     /// Whether more rows match behind them.
@@ -100,7 +100,6 @@ impl Collector for Top {
             ranks: Vec::with_capacity(parts.len()),
             parts,
             count: 0,
-            is_all: true,
             order: Arc::clone(&self.order),
             share: Arc::clone(&self.share),
             best: Arc::clone(&self.best),
@@ -121,7 +120,6 @@ impl Collector for Top {
         for segment in segments {
             let segment = segment?;
             found.count += segment.count;
-            found.is_all &= segment.is_all;
             found.short = found.short.or(segment.short);
         }
         found.hits = take(&mut *self.best.lock().unwrap_or_else(PoisonError::into_inner));
@@ -142,7 +140,6 @@ pub(crate) struct TopOfSegment {
     /// Of the row that is looked at.
     ranks: Vec<Rank>,
     count: u64,
-    is_all: bool,
     order: Arc<Order>,
     share: Arc<Share>,
     best: Arc<Mutex<Vec<Hit>>>,
@@ -188,8 +185,7 @@ impl SegmentCollector for TopOfSegment {
     type Fruit = tantivy::Result<Found>;
 
     fn collect(&mut self, row: DocId, score: Score) {
-        self.is_all &= !self.deadline.is_over();
-        if !self.is_all {
+        if self.short.is_some() || self.deadline.is_over() {
             return;
         }
         self.count += 1;
@@ -219,7 +215,7 @@ impl SegmentCollector for TopOfSegment {
         let bytes = size_of::<Candidate>() + size_of_val(&self.ranks[..]);
         self.held += bytes;
         if let Err(short) = self.share.take(bytes) {
-            (self.is_all, self.short) = (false, Some(short));
+            self.short = Some(short);
             return;
         }
         self.heap.push(Candidate {
@@ -248,7 +244,6 @@ impl SegmentCollector for TopOfSegment {
         }
         Ok(Found {
             count: self.count,
-            is_all: self.is_all,
             short: self.short,
             ..Found::default()
         })

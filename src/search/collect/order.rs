@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use tideline_model::search::{FieldType, InvalidSearch, Missing, Point, Sort, SortMode, Sorter};
 
-use crate::index::layout::{KEY, Layout};
+use crate::index::layout::Layout;
 
 /// The order, resolved.
 #[derive(Clone, Debug)]
@@ -217,6 +217,3 @@ fn field(
         _ => return bad(),
     })
 }
-
-/// The name of the column that a part by key has.
-pub(super) const KEY_COLUMN: &str = KEY;

@@ -12,7 +12,8 @@ use tantivy::{f64_to_u64, i64_to_u64};
 
 use tideline_model::search::{Missing, Point, SortMode, StoredPoint, distance_m};
 
-use super::order::{By, KEY_COLUMN, Part, SortValue};
+use super::order::{By, Part, SortValue};
+use crate::index::layout::KEY;
 
 /// The place of a row in a segment: the tier, then the number.
 pub(super) type Rank = (u8, u64);
@@ -46,7 +47,7 @@ impl Values {
     fn new(by: &By, ordinal: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<Values> {
         let columns = segment.fast_fields();
         Ok(match by {
-            By::Key => Values::Texts(columns.bytes(KEY_COLUMN)?, SortMode::Min),
+            By::Key => Values::Texts(columns.bytes(KEY)?, SortMode::Min),
             By::Score => Values::Score,
             By::Place => Values::Place(ordinal),
             By::Integer(name, mode, _) => Values::Integers(columns.i64(name)?, *mode),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use tideline_base::ids::TableId;
-use tideline_model::search::{InvalidSearch, Query, Sort, Sorter};
+use tideline_model::search::{InvalidSearch, Query, SORTERS_MAX, Sort, Sorter};
 
 use super::{Hit, Order, SortValue};
 use crate::index::layout::Layout;
@@ -97,7 +97,7 @@ impl PageToken {
 }
 
 /// Sorters of a request, and the key.
-const PARTS_MAX: usize = 33;
+const PARTS_MAX: usize = SORTERS_MAX + 1;
 
 /// Two queries that are written alike have one digest.
 fn digest(query: &Query) -> u64 {

@@ -37,25 +37,19 @@ pub(crate) use seen::{Seen, Shown, Snapshot};
 pub(crate) use sweep::since;
 pub(crate) use writers::Writers;
 
-/// How an index is filled.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    /// Rows a second that are brought in of those that were there; 0 = as fast as it goes.
-    pub(crate) build_rows_per_second: u64,
-}
-
 /// See the top.
 pub(crate) struct Follower {
     pub(crate) tables: Tables,
     pub(crate) table: Arc<Table>,
     pub(crate) definition: SearchIndex,
     pub(crate) folder: PathBuf,
-    pub(crate) pace: Pace,
+    /// See [`crate::Options::build_rows_per_second`].
+    pub(crate) build_rows_per_second: u64,
     /// What searches see.
     pub(crate) seen: watch::Sender<Arc<Seen>>,
     /// How many searches have asked for news.
     pub(crate) asked: watch::Receiver<u64>,
-    /// One has that was not answered yet, before the turn began that is to answer it.
+    /// A search had asked before the turn that runs, and no commit has what was in the logs then.
     pub(crate) is_asked: bool,
     pub(crate) stop: CancellationToken,
     pub(crate) figures: Arc<metrics::Search>,

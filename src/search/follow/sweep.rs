@@ -1,7 +1,7 @@
 //! Rows that have expired.
 //!
 //! Owns: when they go out of an index. Promises: what goes out does not show, and if it shows again, because rows live
-//! longer by then, the index is made anew. Must not: be what hides them: searches ask for living ones.
+//! longer by then, the index is made anew. Must not: hide them; each search leaves them out by itself.
 
 use tideline_model::search::SearchIndex;
 use tideline_table::Table;

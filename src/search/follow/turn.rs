@@ -69,7 +69,7 @@ impl Follower {
                 return Ok(false);
             }
         }
-        let (_, is_last) = self.follow(work, partition, behind, up_to).await?;
+        let is_last = self.follow(work, partition, behind, up_to).await?;
         Ok(is_last && up_to.is_none() && !is_paused)
     }
 
@@ -116,23 +116,23 @@ impl Follower {
         let rows: Vec<Put> = rows.collect();
         self.put(work, &rows).await?;
         if let Some(reached) = work.place.partitions.get_mut(&partition.0) {
-            reached.building = next.map(|key| key_of(self.table.id, &key).as_bytes().to_vec());
+            reached.building = next.map(|key| self.key(&key));
         }
-        if let Some(micros) = (count * 1_000_000).checked_div(self.pace.build_rows_per_second) {
+        if let Some(micros) = (count * 1_000_000).checked_div(self.build_rows_per_second) {
             work.next_page = work.next_page.max(Instant::now()) + Duration::from_micros(micros);
         }
         Ok(position)
     }
 
-    /// Takes in what the log has behind a position, a step of it, or all up to another one; returns how far it came,
-    /// and whether that is all.
+    /// Takes in what the log has behind a position, a step of it, or all up to another one; returns whether nothing is
+    /// left.
     async fn follow(
         &mut self,
         work: &mut Work,
         partition: PartitionId,
         mut behind: Position,
         up_to: Option<Position>,
-    ) -> Result<(Position, bool), Halt> {
+    ) -> Result<bool, Halt> {
         loop {
             let changed = self
                 .tables
@@ -168,7 +168,7 @@ impl Follower {
             behind = changed.position;
             self.reached(work, partition, behind);
             if changed.is_last || up_to.is_none_or(|up_to| behind >= up_to) {
-                return Ok((behind, changed.is_last));
+                return Ok(changed.is_last);
             }
         }
     }

@@ -20,8 +20,8 @@ impl Follower {
         let past = work.place.positions().into_iter();
         let past = past.map(|(id, at)| partitions.tail(id).past(at).boxed());
         let news = async {
-            // A log that has ended tells of it at once and for ever: the map decides then. What nobody asks for is read
-            // with what comes behind it.
+            // Of a partition that has closed this is `false` at once, each time: then the map has the news. What nobody
+            // asks for waits a moment, and is read together with what comes in that time.
             let has_more = select_all(past).await.0;
             sleep(if has_more { COMMIT_PAUSE } else { REST_MIN }).await;
         };

@@ -6,14 +6,12 @@
 use tantivy::TantivyDocument;
 use tantivy::tokenizer::{PreTokenizedString, Token};
 
-use tideline_model::search::{FieldType, Point, StoredPoint};
+use tideline_model::search::{FieldType, KEYWORD_BYTES_MAX, Point, StoredPoint};
 use tideline_model::{FoundRow, KeyColumn, ValueRef};
 
 use super::layout::{Layout, Placed};
 use crate::analyze::words;
 
-/// A longer text is no keyword.
-const KEYWORD_BYTES_MAX: usize = 4 << 10;
 /// A longer text is not taken apart, nor are the texts of a row that are longer together.
 const TEXT_BYTES_MAX: usize = 2 << 20;
 /// What a value takes in memory, beside its text, and a word with it.
@@ -121,7 +119,7 @@ impl Placed {
     }
 
     /// A value as one of the field's type.
-    pub(crate) fn item(&self, value: ValueRef<'_>) -> Option<Item> {
+    fn item(&self, value: ValueRef<'_>) -> Option<Item> {
         let is_virtual = self.field.source.is_some();
         Some(match (self.field.kind, value) {
             (FieldType::Long, ValueRef::Integer(number)) => Item::Integer(number),
@@ -150,19 +148,15 @@ impl Placed {
                 let number: f64 = text.trim().parse().ok()?;
                 (!number.is_nan()).then_some(Item::Double(number))?
             }
-            (kind, ValueRef::Integer(number)) if is_virtual && is_text(kind) => {
+            (kind, ValueRef::Integer(number)) if is_virtual && kind.is_text() => {
                 Item::Text(number.to_string())
             }
-            (kind, ValueRef::Double(number)) if is_virtual && is_text(kind) => {
+            (kind, ValueRef::Double(number)) if is_virtual && kind.is_text() => {
                 Item::Text(format!("{number:?}"))
             }
             _ => return None,
         })
     }
-}
-
-fn is_text(kind: FieldType) -> bool {
-    kind.is_keyword() || kind == FieldType::Text
 }
 
 /// The newest version of a row, ms since 1970; of one without columns, which does not expire, the last one of all.

@@ -135,7 +135,7 @@ impl Index {
         Ok(found.map_err(|error| why(&self.folder, error))? > 0)
     }
 
-    /// Takes these out.
+    /// Takes out the rows that [`Index::has_older`] looks for.
     pub(crate) fn remove_older(&mut self, since_ms: i64) -> Result<(), Broken> {
         let query = older(&self.layout, since_ms);
         self.is_changed = true;
@@ -179,18 +179,18 @@ impl Index {
     }
 
     fn writer(&mut self) -> Result<&mut IndexWriter, Broken> {
-        if self.writer.is_none() {
-            let writer = self.engine.writer_with_num_threads(1, ARENA_BYTES);
-            let writer: IndexWriter = writer.map_err(|error| why(&self.folder, error))?;
-            let mut policy = LogMergePolicy::default();
-            policy.set_del_docs_ratio_before_merge(DELETED_MAX);
-            writer.set_merge_policy(Box::new(policy));
-            self.writer = Some(writer);
-        }
-        let Some(writer) = &mut self.writer else {
-            return Err(Broken::Damaged("no writer".to_owned()));
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => {
+                let writer = self.engine.writer_with_num_threads(1, ARENA_BYTES);
+                let writer: IndexWriter = writer.map_err(|error| why(&self.folder, error))?;
+                let mut policy = LogMergePolicy::default();
+                policy.set_del_docs_ratio_before_merge(DELETED_MAX);
+                writer.set_merge_policy(Box::new(policy));
+                writer
+            }
         };
-        Ok(writer)
+        Ok(self.writer.insert(writer))
     }
 }
 
@@ -229,19 +229,15 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
     sizes.sum()
 }
 
-/// Why an index that was open can't go on. Threads of the engine tell of their end, not of its reason: whether its
-/// files are as they were is asked when it is opened again.
+/// Why an index that was open can't go on. The engine's threads report that they have ended, and not why: whether the
+/// files are as they were is found out when the index is opened again.
 fn why(folder: &Path, error: TantivyError) -> Broken {
-    let advice = match io_error(&error).map_or("", disk::advice) {
-        "" if disk::left(folder, 0).is_some_and(|left| left < LITTLE_BYTES) => FULL,
-        advice => advice,
-    };
-    Broken::Later(format!("{error}{advice}"))
+    Broken::Later(with_advice(folder, &error))
 }
 
 /// Why it can't be opened. What the system refuses for now says nothing of its files.
 fn unopened(folder: &Path, error: TantivyError) -> Broken {
-    let later = why(folder, error.clone());
+    let text = with_advice(folder, &error);
     let is_refused = match io_error(&error) {
         Some(error) => {
             let is_short = [io::ErrorKind::OutOfMemory, io::ErrorKind::WouldBlock];
@@ -253,10 +249,19 @@ fn unopened(folder: &Path, error: TantivyError) -> Broken {
             TantivyError::LockFailure(..) | TantivyError::SystemError(_)
         ),
     };
-    match later {
-        Broken::Later(text) if !is_refused => Broken::Damaged(text),
-        later => later,
+    match is_refused {
+        true => Broken::Later(text),
+        false => Broken::Damaged(text),
     }
+}
+
+/// The text of an error, and what to do about it. One without a reason is of a full disk if little room is left.
+fn with_advice(folder: &Path, error: &TantivyError) -> String {
+    let advice = match io_error(error).map_or("", disk::advice) {
+        "" if disk::left(folder, 0).is_some_and(|left| left < disk::LITTLE_BYTES) => disk::FULL,
+        advice => advice,
+    };
+    format!("{error}{advice}")
 }
 
 /// The system's error in one of the engine.
@@ -276,10 +281,6 @@ fn io_error(error: &TantivyError) -> Option<&io::Error> {
         _ => None,
     }
 }
-
-/// With less room than this an error without a reason is taken for one of a full disk.
-const LITTLE_BYTES: u64 = 32 << 20;
-const FULL: &str = ": the disk is full, make room";
 
 #[cfg(test)]
 mod tests {

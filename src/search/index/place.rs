@@ -95,6 +95,11 @@ impl Place {
         all.any(|reached| reached.building.is_some())
     }
 
+    /// Whether it has all rows up to its positions, of those that show from a time on, ms since 1970.
+    pub(crate) fn is_whole(&self, since_ms: Option<i64>) -> bool {
+        !self.is_building() && !self.is_swept(since_ms)
+    }
+
     /// Whether rows were taken out that show by now, as those from a time on do, ms since 1970: rows live longer again.
     pub(crate) fn is_swept(&self, since_ms: Option<i64>) -> bool {
         let is_later = |swept_ms| since_ms.is_none_or(|since_ms| since_ms < swept_ms);

@@ -1,8 +1,8 @@
 //! Points in boxes, circles and polygons.
 //!
 //! Owns: what is asked of each point of a row. Promises: a point is compared as it is kept, a bound as it is written;
-//! of a list one point is enough; past the deadline no point is looked at.
-//! Must not: compute a distance (`model/search/geo.rs`).
+//! of a list one point is enough; past the deadline no point is looked at. Must not: compute a distance
+//! (`model/search/geo.rs`).
 
 use std::sync::Arc;
 

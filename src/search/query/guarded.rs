@@ -1,10 +1,10 @@
-//! A query around which the engine's shortcuts do not see.
+//! A query into which the engine's shortcuts do not reach.
 //!
-//! Owns: two rules that the engine does not keep. What excludes asks about rows in rising order, from the first one on,
-//! also about those before the row where the excluded ones stand, and before one that was named as the next one: to
-//! phrases, and to what has several parts or ranges, both are faults; here they are asked about no such row. And of the
-//! parts of a query the engine takes out those that have all rows, with their score; what is in here keeps its own.
-//! Must not: decide which rows those are.
+//! Owns: two things that the engine does not get right. First: it asks an excluded query about each row that it comes
+//! to, also about rows before the one where the excluded query is, and before the one that the excluded query has named
+//! as its next. Phrases, and queries with several parts or ranges, take neither; in here they are not asked about such
+//! rows. Second: it takes the parts that match all rows out of a query, and their score with them; a part in here keeps
+//! its score. Must not: decide which rows match.
 
 use tantivy::query::{EnableScoring, Explanation, Query, Scorer, Weight};
 use tantivy::{DocId, DocSet, Score, SeekDangerResult, SegmentReader};

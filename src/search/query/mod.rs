@@ -21,7 +21,7 @@ use tantivy::query::{
 use tantivy::schema::IndexRecordOption;
 
 use tideline_model::Value;
-use tideline_model::search::{Bool, FieldType, InvalidSearch, Query};
+use tideline_model::search::{ASKED_BYTES_MAX, Bool, FieldType, InvalidSearch, Query};
 
 use crate::deadline::Deadline;
 use crate::index::layout::Layout;
@@ -50,7 +50,7 @@ pub(crate) fn compile(
         layout,
         deadline,
         words: Cell::new(words::WORDS_MAX),
-        text_bytes: Cell::new(words::TEXT_BYTES_MAX),
+        text_bytes: Cell::new(ASKED_BYTES_MAX),
     };
     compiled(&scope, query)
 }

@@ -13,7 +13,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{BitSet, DocId, Score, SegmentReader, TantivyError, Term};
 
-use tideline_model::search::{FieldType, InvalidSearch};
+use tideline_model::search::InvalidSearch;
 
 use super::{Compiled, Scope};
 use crate::deadline::Deadline;
@@ -52,7 +52,7 @@ pub(super) fn wildcard(
 }
 
 fn of_texts(placed: &Placed, what: &'static str) -> Result<Field, InvalidSearch> {
-    match placed.field.kind.is_keyword() || placed.field.kind == FieldType::Text {
+    match placed.field.kind.is_text() {
         true => placed.searched(what),
         false => Err(placed.no(what)),
     }

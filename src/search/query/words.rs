@@ -1,21 +1,20 @@
 //! Words and phrases.
 //!
-//! Owns: how a query's text is taken apart and looked for. Must not: decide where words end (`analyze.rs`).
+//! Owns: how a query's text is taken apart and looked for. Must not: decide where words end (`analyze/mod.rs`).
 
 use tantivy::Term;
 use tantivy::query::{BooleanQuery, BoostQuery, Occur, PhraseQuery, TermQuery};
 use tantivy::schema::IndexRecordOption;
 
 use tideline_model::Value;
-use tideline_model::search::{FieldType, InvalidSearch, Match};
+use tideline_model::search::{ASKED_BYTES_MAX, FieldType, InvalidSearch, Match};
 
 use super::{Compiled, Scope, constant, nothing, of_term};
 use crate::analyze::asked_words;
 use crate::index::layout::Placed;
 
-/// Words of all texts of one search, and bytes of these.
+/// Words of all texts of one search.
 pub(super) const WORDS_MAX: usize = 1_024;
-pub(super) const TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Rows with words of a text; of a field that is kept whole, with the text.
 pub(super) fn matches(
@@ -82,7 +81,7 @@ fn words(
         return Ok(None);
     }
     let bytes = scope.text_bytes.get().checked_sub(text.len());
-    let long = InvalidSearch::TooLong("texts of a search", TEXT_BYTES_MAX);
+    let long = InvalidSearch::TooLong("texts of a search", ASKED_BYTES_MAX);
     scope.text_bytes.set(bytes.ok_or(long)?);
     let words = asked_words(&placed.analyzer, text);
     let left = scope.words.get().checked_sub(words.len());

@@ -252,7 +252,7 @@ async fn an_index_that_is_damaged_is_made_anew() {
     write(&mut bed, &mut random, 50).await;
     compare(&bed, &mut random, 2).await;
     let index = bed.table().await.search_indexes[0].id;
-    let files = folder.path().join("search").join(index.0.to_string());
+    let files = bed.files().await;
     let meta = files.join("meta.json");
     let in_meta = |from: &str, to: &dyn Fn(&str) -> String| {
         let text = fs::read_to_string(&meta).unwrap();

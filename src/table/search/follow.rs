@@ -22,8 +22,6 @@ use crate::virtual_table::Touched;
 pub struct ChangedRows {
     /// Their keys, each once.
     pub keys: BTreeSet<Vec<KeyValue>>,
-    /// Rows with the same first value and a lower key are gone.
-    pub below: BTreeSet<Vec<KeyValue>>,
     /// Up to which position.
     pub position: Position,
     /// Whether there is nothing behind it.
@@ -123,12 +121,7 @@ impl Tables {
                 return Ok(Err(Error::StreamTrimmed));
             }
             for batch in log.batches(behind, bytes_max)? {
-                for touched in table.touched(&batch)? {
-                    match touched {
-                        Touched::Row(key) => changed.keys.insert(key),
-                        Touched::Below(key) => changed.below.insert(key),
-                    };
-                }
+                changed.keys.extend(table.changed_keys(&batch)?);
                 changed.position = batch.position;
             }
             changed.is_last = changed.position >= end;

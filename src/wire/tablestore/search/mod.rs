@@ -11,7 +11,6 @@ mod request;
 mod schema;
 mod sort;
 
-pub(super) use refusal::refusal;
 pub use reply::{DescribedIndex, FoundPage, ScannedPage};
 pub(super) use reply::{described, found, listed, scanned, splits};
 pub use request::{CreateSearchIndex, NamedIndex, ScanIn, SearchIn, UpdateSearchIndex};

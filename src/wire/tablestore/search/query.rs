@@ -3,6 +3,8 @@
 //! Owns: the messages of queries. Promises: depth and number of a query's parts are bounded before they are looked at,
 //! and so are the texts that are patterns. Must not: know which fields there are.
 
+use std::ops::RangeInclusive;
+
 use bytes::Bytes;
 use prost::Message as _;
 
@@ -11,19 +13,19 @@ use super::super::fields::walk;
 use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
-use tideline_model::search::{Bool, InvalidSearch, Match, MinimumMatch, Point, Query, QueryNodes};
-use tideline_model::{Error, Value};
+use tideline_model::Value;
+use tideline_model::search::{
+    ASKED_BYTES_MAX, Bool, InvalidSearch, Match, MinimumMatch, Point, Query, QueryNodes,
+};
 
 /// Bytes of a prefix or a suffix.
 const PREFIX_BYTES_MAX: usize = 1_000;
 /// Characters of a pattern.
 const PATTERN_CHARS_MAX: usize = 32;
-/// Bytes of a text whose words are looked for.
-const TEXT_BYTES_MAX: usize = 64 << 10;
 /// Corners of a polygon.
 const CORNERS_MAX: usize = 1_000;
 /// How far words of a phrase may be off.
-const SLOP_MAX: i32 = 1_000;
+const SLOP_MAX: usize = 1_000;
 
 /// A query of a request.
 pub(super) fn query(message: &proto::Query) -> Result<Query, Failure> {
@@ -32,12 +34,12 @@ pub(super) fn query(message: &proto::Query) -> Result<Query, Failure> {
 
 #[allow(clippy::too_many_lines)] // a few lines for each kind of query
 fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Result<Query, Failure> {
-    nodes.more(1, depth).map_err(Error::Search)?;
+    nodes.more(1, depth)?;
     let code = message.r#type.ok_or_else(missing)?;
     let kind = proto::QueryType::try_from(code);
     let kind = kind.map_err(|_| Failure::invalid(format!("Invalid query type: {code}.")))?;
     let body = message.query.clone().unwrap_or_default();
-    let unsupported = |what| Err(Error::Search(InvalidSearch::Unsupported(what)).into());
+    let unsupported = |what| Err(InvalidSearch::Unsupported(what).into());
     Ok(match kind {
         proto::QueryType::MatchAllQuery => Query::All,
         proto::QueryType::MatchQuery => {
@@ -76,9 +78,7 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
             }
         }
         proto::QueryType::TermsQuery => {
-            nodes
-                .more(many(&body, TERMS)?, depth)
-                .map_err(Error::Search)?;
+            nodes.more(many(&body, TERMS)?, depth)?;
             let message = proto::TermsQuery::decode(body)?;
             let name = field(message.field_name)?;
             let values = message.terms.iter().map(|term| value(term, &name));
@@ -166,13 +166,10 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
         }
         proto::QueryType::GeoPolygonQuery => {
             // A corner costs as much as a part.
-            nodes
-                .more(many(&body, POINTS)?, depth)
-                .map_err(Error::Search)?;
+            nodes.more(many(&body, POINTS)?, depth)?;
             let message = proto::GeoPolygonQuery::decode(body)?;
             if !(3..=CORNERS_MAX).contains(&message.points.len()) {
-                let most = i64::try_from(CORNERS_MAX).unwrap_or(i64::MAX);
-                return Err(Error::Search(InvalidSearch::Range("points", 3, most)).into());
+                return Err(InvalidSearch::Range("points", 3, CORNERS_MAX).into());
             }
             let points = message.points.into_iter().map(|one| point(Some(one)));
             Query::GeoPolygon {
@@ -189,32 +186,24 @@ fn decode(message: &proto::Query, nodes: &mut QueryNodes, depth: usize) -> Resul
 }
 
 /// The numbers of repeated fields.
-const TERMS: u32 = 2;
-const POINTS: u32 = 2;
+const TERMS: RangeInclusive<u32> = 2..=2;
+const POINTS: RangeInclusive<u32> = 2..=2;
+const QUERIES: RangeInclusive<u32> = 1..=4;
 
-/// How many fields of this number there are, few enough to be decoded.
-fn many(body: &[u8], number: u32) -> Result<usize, Failure> {
+/// How many fields of these numbers there are. More than a query may have parts are refused before they are decoded: an
+/// empty one takes two bytes here and many in memory.
+fn many(body: &[u8], numbers: RangeInclusive<u32>) -> Result<usize, Failure> {
     let mut count = 0;
-    walk(body, |found, _| {
-        count += usize::from(found == number);
-        match count > CORNERS_MAX.max(1_024) {
-            true => Err(Error::Search(InvalidSearch::QueryNodes(1_024)).into()),
-            false => Ok(()),
-        }
+    walk(body, |number, _| {
+        count += usize::from(numbers.contains(&number));
+        Ok(QueryNodes::default().more(count, 0)?)
     })?;
     Ok(count)
 }
 
 fn bool_query(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Bool, Failure> {
-    // Before they are decoded: an empty one takes two bytes here and many in memory.
-    let mut parts = 0;
-    walk(&body, |number, _| {
-        parts += usize::from((1..=4).contains(&number));
-        QueryNodes::default()
-            .more(parts, depth)
-            .map_err(Error::Search)?;
-        Ok(())
-    })?;
+    // Each counts itself when it is decoded.
+    many(&body, QUERIES)?;
     let message = proto::BoolQuery::decode(body)?;
     let mut all = |messages: Vec<proto::Query>| {
         let queries = messages.iter().map(|one| decode(one, nodes, depth + 1));
@@ -240,19 +229,19 @@ fn bool_query(body: Bytes, nodes: &mut QueryNodes, depth: usize) -> Result<Bool,
 fn field(name: Option<String>) -> Result<String, Failure> {
     let name = name.ok_or_else(missing)?;
     match name.is_empty() || name.len() > 255 {
-        true => Err(Error::Search(InvalidSearch::NoField(name)).into()),
+        true => Err(InvalidSearch::NoField(name).into()),
         false => Ok(name),
     }
 }
 
 fn text(text: Option<String>) -> Result<String, Failure> {
-    limited(text, "text", TEXT_BYTES_MAX)
+    limited(text, "text", ASKED_BYTES_MAX)
 }
 
 fn limited(text: Option<String>, what: &'static str, most: usize) -> Result<String, Failure> {
     let text = text.ok_or_else(missing)?;
     match text.len() > most {
-        true => Err(Error::Search(InvalidSearch::TooLong(what, most)).into()),
+        true => Err(InvalidSearch::TooLong(what, most).into()),
         false => Ok(text),
     }
 }
@@ -266,29 +255,25 @@ fn weight(weight: Option<f32>) -> Result<f32, Failure> {
 }
 
 fn slop(slop: Option<i32>) -> Result<u32, Failure> {
-    let slop = slop.unwrap_or(0);
-    match u32::try_from(slop) {
-        Ok(number) if slop <= SLOP_MAX => Ok(number),
-        _ => Err(Error::Search(InvalidSearch::Range("slop", 0, SLOP_MAX.into())).into()),
-    }
+    let slop = u32::try_from(slop.unwrap_or(0)).ok();
+    let slop = slop.filter(|slop| *slop as usize <= SLOP_MAX);
+    slop.ok_or_else(|| InvalidSearch::Range("slop", 0, SLOP_MAX).into())
 }
 
 /// The newer form counts.
 fn minimum(text: Option<String>, count: Option<i32>) -> Result<Option<MinimumMatch>, Failure> {
     let text = text.filter(|text| !text.is_empty());
-    let of_text = text.map(|text| MinimumMatch::parse(&text)).transpose();
-    let of_text = of_text.map_err(Error::Search)?;
+    let of_text = text.map(|text| MinimumMatch::parse(&text)).transpose()?;
     Ok(of_text.or_else(|| count.map(|count| MinimumMatch::Count(count.into()))))
 }
 
 fn point(text: Option<String>) -> Result<Point, Failure> {
-    let point = Point::parse(&text.ok_or_else(missing)?);
-    Ok(point.map_err(Error::Search)?)
+    Ok(Point::parse(&text.ok_or_else(missing)?)?)
 }
 
 fn value(bytes: &Bytes, field: &str) -> Result<Value, Failure> {
     let value = open_value(bytes, field)?;
-    value.ok_or_else(|| Error::Search(InvalidSearch::Value(field.to_owned())).into())
+    value.ok_or_else(|| InvalidSearch::Value(field.to_owned()).into())
 }
 
 /// A value, or none where a range has no bound.
@@ -299,6 +284,6 @@ fn open_value(bytes: &Bytes, field: &str) -> Result<Option<Value>, Failure> {
         Variant::Boolean(flag) => Value::Boolean(flag),
         Variant::String(text) => Value::String(text),
         Variant::InfMin | Variant::InfMax => return Ok(None),
-        _ => return Err(Error::Search(InvalidSearch::Value(field.to_owned())).into()),
+        _ => return Err(InvalidSearch::Value(field.to_owned()).into()),
     }))
 }

@@ -14,7 +14,8 @@ use super::query::query;
 use super::{schema, sort};
 use tideline_model::Error;
 use tideline_model::search::{
-    Columns, InvalidSearch, Query, Scan, Search, SearchIndexUpdate, SearchSchema, Total,
+    Columns, InvalidSearch, Query, SORTERS_MAX, Scan, Search, SearchIndexUpdate, SearchSchema,
+    Total,
 };
 
 /// Columns of a row that are asked for by name.
@@ -142,8 +143,8 @@ impl UpdateSearchIndex {
 impl SearchIn {
     pub(in super::super) fn from_body(body: Bytes) -> Result<Self, Failure> {
         at_most("column_names", NAMES_MAX, &body, COLUMN_NAMES)?;
-        at_most("sorters", sort::SORTERS_MAX, &body, SORTERS)?;
-        let points = sort::SORTERS_MAX * sort::POINTS_MAX;
+        at_most("sorters", SORTERS_MAX, &body, SORTERS)?;
+        let points = SORTERS_MAX * sort::POINTS_MAX;
         at_most("points", points, &body, SORTER_POINTS)?;
         let message = proto::SearchRequest::decode(body)?;
         let of = NamedIndex::new(message.table_name, message.index_name)?;
@@ -165,7 +166,7 @@ impl SearchIn {
         let token = asked.token.filter(|token| !token.is_empty());
         let sort = asked.sort.map(sort::sort).transpose()?;
         if token.is_some() && offset > 0 {
-            return Err(Error::Search(InvalidSearch::WithToken("offset")).into());
+            return Err(InvalidSearch::WithToken("offset").into());
         }
         let counts = asked.get_total_count.unwrap_or(false)
             || asked.track_total_count.is_some_and(|most| most > 0);
@@ -194,11 +195,11 @@ impl ScanIn {
         let asked = proto::ScanQuery::decode(message.scan_query.ok_or_else(missing)?)?;
         let parts = asked.max_parallel.unwrap_or(SCAN_PARTS);
         if parts != SCAN_PARTS {
-            return Err(Error::Search(InvalidSearch::ScanParts(parts)).into());
+            return Err(InvalidSearch::ScanParts(parts).into());
         }
         let id = asked.current_parallel_id.unwrap_or(0);
         if id != 0 {
-            return Err(Error::Search(InvalidSearch::ScanPart { id, parts }).into());
+            return Err(InvalidSearch::ScanPart { id, parts }.into());
         }
         let limit = asked.limit.unwrap_or(SCAN_LIMIT_MAX);
         let alive_s = asked.alive_time.unwrap_or(ALIVE_S_DEFAULT);
@@ -240,26 +241,23 @@ fn at_most(what: &'static str, most: usize, body: &[u8], path: &[u32]) -> Result
     let mut found = 0;
     count(body, path, &mut found)?;
     match found > most {
-        true => {
-            let most = i64::try_from(most).unwrap_or(i64::MAX);
-            Err(Error::Search(InvalidSearch::Range(what, 0, most)).into())
-        }
+        true => Err(InvalidSearch::Range(what, 0, most).into()),
         false => Ok(()),
     }
 }
 
 fn unsupported(what: &'static str) -> Failure {
-    Error::Search(InvalidSearch::Unsupported(what)).into()
+    InvalidSearch::Unsupported(what).into()
 }
 
 fn within(name: &'static str, number: i32, low: i32, high: i32) -> Result<i32, Failure> {
     match (low..=high).contains(&number) {
         true => Ok(number),
-        false => Err(Error::Search(InvalidSearch::Range(name, low.into(), high.into())).into()),
+        false => Err(InvalidSearch::Range(name, count(low), count(high)).into()),
     }
 }
 
-/// Of a number that was found to be within its range.
+/// Of a number that is not below 0.
 fn count(number: i32) -> usize {
     usize::try_from(number).unwrap_or(0)
 }

@@ -9,7 +9,6 @@ use super::super::failure::Failure;
 use super::super::proto;
 use super::super::request::table::missing;
 use super::sort;
-use tideline_model::Error;
 use tideline_model::search::{
     Analyzer, Field, FieldType, InvalidSearch, Metric, SearchSchema, VectorOptions,
 };
@@ -27,12 +26,12 @@ pub(super) fn schema(message: proto::IndexSchema) -> Result<SearchSchema, Failur
         routing_fields: message.index_setting.unwrap_or_default().routing_fields,
         order: order.map(|sort| sort.sorters).unwrap_or_default(),
     };
-    Ok(schema.checked().map_err(Error::Search)?)
+    Ok(schema.checked()?)
 }
 
 fn field(message: proto::FieldSchema, depth: usize) -> Result<Field, Failure> {
     if depth > DEPTH_MAX {
-        return Err(Error::Search(InvalidSearch::FieldDepth).into());
+        return Err(InvalidSearch::FieldDepth.into());
     }
     let name = message.field_name.ok_or_else(missing)?.trim().to_owned();
     let code = message.field_type.ok_or_else(missing)?;
@@ -46,7 +45,7 @@ fn field(message: proto::FieldSchema, depth: usize) -> Result<Field, Failure> {
             (Some(source), None) => Some(source),
             _ => {
                 let what = "a virtual field has one source field";
-                return Err(Error::Search(InvalidSearch::Field(name, what)).into());
+                return Err(InvalidSearch::Field(name, what).into());
             }
         },
     };
@@ -72,7 +71,7 @@ fn field(message: proto::FieldSchema, depth: usize) -> Result<Field, Failure> {
 }
 
 fn kind(code: i32) -> Result<FieldType, Failure> {
-    let unsupported = |what| Err(Error::Search(InvalidSearch::Unsupported(what)).into());
+    let unsupported = |what| Err(InvalidSearch::Unsupported(what).into());
     Ok(match proto::FieldType::try_from(code) {
         Ok(proto::FieldType::Long) => FieldType::Long,
         Ok(proto::FieldType::Double) => FieldType::Double,

@@ -8,20 +8,17 @@ use super::super::failure::Failure;
 use super::super::plainbuffer::{Variant, decode_variant};
 use super::super::proto;
 use super::super::request::table::missing;
-use tideline_model::Error;
-use tideline_model::search::{InvalidSearch, Missing, Point, Sort, SortMode, Sorter};
+use tideline_model::search::{
+    InvalidSearch, KEYWORD_BYTES_MAX, Missing, Point, SORTERS_MAX, Sort, SortMode, Sorter,
+};
 
-/// Sorters of one order, and points of one sorter.
-pub(super) const SORTERS_MAX: usize = 32;
+/// Points of one sorter.
 pub(super) const POINTS_MAX: usize = 100;
-/// Bytes of a text that rows without one are sorted by; no text of a field is longer.
-const MISSING_BYTES_MAX: usize = 4 << 10;
 
 /// The order that a message gives.
 pub(super) fn sort(message: proto::Sort) -> Result<Sort, Failure> {
     if message.sorter.len() > SORTERS_MAX {
-        let most = i64::try_from(SORTERS_MAX).unwrap_or(i64::MAX);
-        return Err(Error::Search(InvalidSearch::Range("sorters", 0, most)).into());
+        return Err(InvalidSearch::Range("sorters", 0, SORTERS_MAX).into());
     }
     let sorters = message.sorter.into_iter().map(sorter);
     Ok(Sort {
@@ -31,7 +28,7 @@ pub(super) fn sort(message: proto::Sort) -> Result<Sort, Failure> {
 }
 
 fn sorter(message: proto::Sorter) -> Result<Sorter, Failure> {
-    let unsupported = |what| Failure::from(Error::Search(InvalidSearch::Unsupported(what)));
+    let unsupported = |what| Failure::from(InvalidSearch::Unsupported(what));
     if let Some(by) = message.field_sort {
         let (is_desc, mode) = (is_desc(by.order()), by.mode.map(|_| mode(by.mode())));
         if by.nested_filter.is_some_and(|filter| !filter.is_empty()) {
@@ -56,11 +53,9 @@ fn sorter(message: proto::Sorter) -> Result<Sorter, Failure> {
             return Err(unsupported("sort with nested_filter"));
         }
         let points = by.points.iter().map(|point| Point::parse(point));
-        let points = points.collect::<Result<Vec<_>, _>>();
-        let points = points.map_err(Error::Search)?;
+        let points = points.collect::<Result<Vec<_>, _>>()?;
         if !(1..=POINTS_MAX).contains(&points.len()) {
-            let most = i64::try_from(POINTS_MAX).unwrap_or(i64::MAX);
-            return Err(Error::Search(InvalidSearch::Range("points", 1, most)).into());
+            return Err(InvalidSearch::Range("points", 1, POINTS_MAX).into());
         }
         return Ok(Sorter::Geo {
             name: by.field_name.ok_or_else(missing)?,
@@ -101,12 +96,12 @@ fn missing_value(value: &Bytes, field: &str) -> Result<Missing, Failure> {
         Variant::Double(number) if number.is_finite() => Missing::Double(number),
         Variant::String(text) if text == "_first" => Missing::First,
         Variant::String(text) if text == "_last" => Missing::Last,
-        Variant::String(text) if text.len() > MISSING_BYTES_MAX => {
-            let long = InvalidSearch::TooLong("missing_value", MISSING_BYTES_MAX);
-            return Err(Error::Search(long).into());
+        Variant::String(text) if text.len() > KEYWORD_BYTES_MAX => {
+            let long = InvalidSearch::TooLong("missing_value", KEYWORD_BYTES_MAX);
+            return Err(long.into());
         }
         Variant::String(text) => Missing::Text(text),
-        _ => return Err(Error::Search(InvalidSearch::Value(field.to_owned())).into()),
+        _ => return Err(InvalidSearch::Value(field.to_owned()).into()),
     })
 }
 
