@@ -30,11 +30,6 @@ impl Before {
         Before { path, manifest }
     }
 
-    /// Its folder.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// What it has of a partition.
     pub(super) fn partition(&self, id: PartitionId) -> Option<BackupPartition> {
         let mut partitions = self.manifest.partitions.iter();
