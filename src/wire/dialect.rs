@@ -56,6 +56,8 @@ pub enum Frames {
     Text,
     /// Bytes.
     Binary,
+    /// It goes out as a response of HTTP.
+    None,
 }
 
 /// What came in one frame or body.

@@ -39,7 +39,7 @@ impl Dialect for Events {
     }
 
     fn frames(&self) -> Frames {
-        Frames::Text
+        Frames::None
     }
 
     /// Nothing is called, so nothing is answered.
@@ -300,9 +300,7 @@ impl Reading {
         {
             return taken;
         }
-        if self.seen.iter().any(|one| one == name) {
-            return Err(Failure::invalid(name, "it is there twice"));
-        }
+        once(name, self.seen.iter().all(|one| one != name))?;
         let subscribe = &mut self.subscribe;
         match name {
             "conversations" => subscribe.conversations = Some(boolean(name, &value)?),

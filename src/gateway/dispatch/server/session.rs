@@ -109,11 +109,7 @@ fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
 }
 
 /// A ticket for what the caller has shown.
-pub(in super::super) fn ticket(shared: &Shared, caller: &Caller) -> Work {
-    Work::Now(ticketed(shared, caller))
-}
-
-fn ticketed(shared: &Shared, caller: &Caller) -> Outcome {
+pub(in super::super) fn ticket(shared: &Shared, caller: &Caller) -> Outcome {
     let owner = match &shared.door {
         None => Owner::Believed(caller.asker.user().to_owned()),
         Some(door) => {

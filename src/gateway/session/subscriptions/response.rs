@@ -177,8 +177,7 @@ impl EventStream {
                         self.finish(Some(AT_ONCE_MS), outbox);
                     }
                 },
-                // The client learns the place also where there is nothing to tell: what comes is missed from there on.
-                (shown, Some(subscription)) if shown.is_some() || part.is_new => {
+                (_, Some(subscription)) if part.says_place() => {
                     let at = subscription.cursor();
                     self.place(&part.timeline, &at.epoch, at.sequence, at.change);
                 }
