@@ -49,7 +49,7 @@ pub trait Dialect: fmt::Debug + Send + Sync + 'static {
     fn form(&self, integers: Integers) -> usize;
 }
 
-/// A kind of WebSocket frames.
+/// A kind of WebSocket frames, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     /// UTF-8.

@@ -34,6 +34,7 @@ pub struct Events;
 pub static EVENTS: &dyn Dialect = &Events;
 
 impl Dialect for Events {
+    /// No handshake asks for it: lists of sessions name it.
     fn subprotocol(&self) -> &'static str {
         "tideline.v1.events"
     }
@@ -84,9 +85,9 @@ pub static COMMENT: &[u8] = b":\n\n";
 pub struct Asked {
     /// What it follows: `timelines`, or all conversations.
     pub subscribe: Subscribe,
-    /// Of all conversations, where the client is in those that it was told of: before what its device has stored.
+    /// Of all conversations: the places that the address or the ID names. They count before what the device has stored.
     pub places: BTreeMap<String, Start>,
-    /// The same of an ID that has no room for more: to be stored as the device's.
+    /// The places of an ID that has no room for more: to be stored as the device's.
     pub stored: Option<position::Set>,
     /// How large integers come.
     pub integers: Integers,
@@ -94,14 +95,15 @@ pub struct Asked {
     pub ticket: Option<String>,
 }
 
-/// Bytes of an event's ID, at most; that of a stream of all conversations ends it when it has passed them.
+/// Bytes of an event's ID, at most. A stream of all conversations ends behind the event whose ID is longer.
 pub const ID_BYTES_MAX: usize = 4_000;
-/// It grows by so many and those of one timeline before it is looked whether it has: proxies take headers of 8 KiB.
+/// From one event to the next an ID grows by so many bytes and those of one timeline, at most: proxies take headers of
+/// 8 KiB.
 pub const ID_GROWS_MAX: usize = 2_000;
 /// What an ID says of a timeline beside its name.
 const PLACE_BYTES: usize = 128;
 
-/// About as many bytes an ID has for a timeline, at most.
+/// About as many bytes as an ID has for a timeline, at most.
 #[must_use]
 pub fn place_bytes(timeline: &str) -> usize {
     id([(&timeline, &Start::default())]).len() + PLACE_BYTES
@@ -213,7 +215,7 @@ const OVER: &str = "over";
 
 /// A query, as far as it was read.
 struct Reading {
-    /// The header that it is of; empty = it is of the address.
+    /// The header that it came in; empty = it is the address's.
     of: &'static str,
     starts: Vec<(String, Start)>,
     subscribe: Subscribe,
@@ -239,7 +241,7 @@ impl Reading {
                 epoch: None,
                 changes_after: None,
                 limit: page_default(),
-                // A look at an address makes nothing: any page can cause one.
+                // An address makes nothing: any page can have a browser ask for one.
                 create: false,
                 with: Vec::new(),
             },

@@ -25,7 +25,7 @@ use tideline_model::access::Asker;
 use tideline_wire::events::{self, Asked};
 use tideline_wire::{Call, Failure, Incoming, Method, Reason};
 
-/// Answers one request: what comes of it is in `upgraded`, or it is refused. Without either there is nothing to follow.
+/// Answers one request: leaves what it asks for in `upgraded`, refuses it, or says that there is nothing to follow.
 pub(in super::super) async fn serve(
     request: &Request<Streamed>,
     ends: &Ends,
@@ -47,7 +47,7 @@ pub(in super::super) async fn serve(
             *accepted = Some(accept);
             Answer::default()
         }
-        // A browser comes back after all but this.
+        // After this status an `EventSource` does not come back.
         Ok(None) => super::respond::empty(StatusCode::NO_CONTENT),
         Err(answer) => *answer,
     }

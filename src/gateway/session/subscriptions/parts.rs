@@ -69,7 +69,7 @@ pub(in super::super) struct Part {
     pub(in super::super) timeline: String,
     /// `None` = there is nothing to tell.
     pub(in super::super) shown: Option<SubscribedOne>,
-    /// No position was said or stored where it begins.
+    /// It begins without a position: the client named none, and its device has none stored.
     pub(in super::super) is_new: bool,
     /// `None` = it was refused before it had a place.
     pub(in super::super) at: Option<Opening>,
