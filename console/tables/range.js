@@ -5,7 +5,7 @@
 // Must not: know other tables.
 
 import { ask, show } from "../dialog.js";
-import { fill, h, set } from "../dom.js";
+import { h, set } from "../dom.js";
 import { json, read as readJson } from "../entry.js";
 import { count, many, visible, when } from "../format.js";
 import { hint } from "../keys.js";
@@ -109,7 +109,7 @@ export function range({ root, table, query, change, signal }) {
       came(said);
       put_in([...rows.items, ...said.rows]);
     } catch (error) {
-      if (asked === wanted && error.reason && error.reason !== "connection_lost") fill(page.body, failed(error, read));
+      if (asked === wanted && error.reason && error.reason !== "connection_lost") page.instead(failed(error, read));
     } finally {
       asking = false;
     }

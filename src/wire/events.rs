@@ -34,12 +34,13 @@ pub struct Events;
 pub static EVENTS: &dyn Dialect = &Events;
 
 impl Dialect for Events {
+    /// No handshake asks for it: lists of sessions name it.
     fn subprotocol(&self) -> &'static str {
         "tideline.v1.events"
     }
 
     fn frames(&self) -> Frames {
-        Frames::Text
+        Frames::None
     }
 
     /// Nothing is called, so nothing is answered.
@@ -84,9 +85,9 @@ pub static COMMENT: &[u8] = b":\n\n";
 pub struct Asked {
     /// What it follows: `timelines`, or all conversations.
     pub subscribe: Subscribe,
-    /// Of all conversations, where the client is in those that it was told of: before what its device has stored.
+    /// Of all conversations: the places that the address or the ID names. They count before what the device has stored.
     pub places: BTreeMap<String, Start>,
-    /// The same of an ID that has no room for more: to be stored as the device's.
+    /// The places of an ID that has no room for more: to be stored as the device's.
     pub stored: Option<position::Set>,
     /// How large integers come.
     pub integers: Integers,
@@ -94,19 +95,18 @@ pub struct Asked {
     pub ticket: Option<String>,
 }
 
-/// Bytes of an event's ID, at most; that of a stream of all conversations ends it when it has passed them.
+/// Bytes of an event's ID, at most. A stream of all conversations ends behind the event whose ID is longer.
 pub const ID_BYTES_MAX: usize = 4_000;
-/// It grows by so many and those of one timeline before it is looked whether it has: proxies take headers of 8 KiB.
+/// From one event to the next an ID grows by so many bytes and those of one timeline, at most: proxies take headers of
+/// 8 KiB.
 pub const ID_GROWS_MAX: usize = 2_000;
 /// What an ID says of a timeline beside its name.
 const PLACE_BYTES: usize = 128;
 
-/// About as many bytes an ID has for a timeline, at most.
+/// About as many bytes as an ID has for a timeline, at most.
 #[must_use]
 pub fn place_bytes(timeline: &str) -> usize {
-    let mut encoded = String::new();
-    query::encode(&mut encoded, timeline);
-    encoded.len() + PLACE_BYTES
+    id([(&timeline, &Start::default())]).len() + PLACE_BYTES
 }
 
 /// Reads the query of a request, and the ID of the last event that the client has. `None` = nothing of what it followed
@@ -145,7 +145,8 @@ pub fn read(query: &str, last: Option<&str>, limits: &Limits) -> Result<Option<A
             }
         }
     } else if subscribe.conversations.is_none() {
-        let bytes = id(starts.iter()).len() + starts.len() * PLACE_BYTES;
+        // By their names alone, so that a stream that has begun can also be gone on with.
+        let bytes: usize = starts.keys().map(|name| place_bytes(name)).sum();
         if bytes > ID_BYTES_MAX {
             let why = "an event's ID does not hold so many positions: use several streams";
             let too_large = Failure::new(Reason::TooLarge).about("timeline").saying(why);
@@ -214,7 +215,7 @@ const OVER: &str = "over";
 
 /// A query, as far as it was read.
 struct Reading {
-    /// The header that it is of; empty = it is of the address.
+    /// The header that it came in; empty = it is the address's.
     of: &'static str,
     starts: Vec<(String, Start)>,
     subscribe: Subscribe,
@@ -240,7 +241,7 @@ impl Reading {
                 epoch: None,
                 changes_after: None,
                 limit: page_default(),
-                // A look at an address makes nothing: any page can cause one.
+                // An address makes nothing: any page can have a browser ask for one.
                 create: false,
                 with: Vec::new(),
             },
@@ -301,9 +302,7 @@ impl Reading {
         {
             return taken;
         }
-        if self.seen.iter().any(|one| one == name) {
-            return Err(Failure::invalid(name, "it is there twice"));
-        }
+        once(name, self.seen.iter().all(|one| one != name))?;
         let subscribe = &mut self.subscribe;
         match name {
             "conversations" => subscribe.conversations = Some(boolean(name, &value)?),
@@ -424,6 +423,15 @@ mod tests {
         let foreign = asked("timeline=a", Some(&id)).unwrap_err();
         assert_eq!(foreign, "Last-Event-ID: not an ID of this stream's events");
         assert!(asked("timeline=a", Some("timeline=a&after=1&limit=2")).is_err());
+        let names = (0..27).map(|number| format!("room/{number:04}"));
+        let places: Vec<_> = names
+            .map(|name| (name, start("0b7cQ1p5", 70_000)))
+            .collect();
+        let url = places.iter().map(|(name, _)| format!("timeline={name}&"));
+        let url: String = url.collect();
+        assert!(asked(&url, None).is_ok());
+        let full = super::id(places.iter().map(|(name, start)| (name, start)));
+        assert!(asked(&url, Some(&full)).is_ok());
         assert!(
             asked("timeline=a", Some("17"))
                 .unwrap_err()

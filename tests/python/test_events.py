@@ -1,4 +1,4 @@
-"""PROTOCOL.md, "Server-sent events": a subscription down one response, and back with `Last-Event-ID`."""
+"""STREAMS.md: a subscription down one response, and back with `Last-Event-ID`."""
 
 import collections
 import contextlib
@@ -246,7 +246,7 @@ def test_a_silent_stream_lives_and_the_end_of_the_server_is_told(own):
         ended.join()
 
 
-def test_the_head_is_small_and_a_gone_client_gives_its_place_back(server, name):
+def test_a_stream_is_a_session_and_a_gone_client_gives_its_place_back(server, name):
     append(server, name, "one")
     before = server.metric("tideline_event_streams") or 0
     streams = [Stream(server, f"timeline={name}&after=0") for _ in range(5)]

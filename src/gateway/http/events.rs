@@ -25,7 +25,7 @@ use tideline_model::access::Asker;
 use tideline_wire::events::{self, Asked};
 use tideline_wire::{Call, Failure, Incoming, Method, Reason};
 
-/// Answers one request: what comes of it is in `upgraded`, or it is refused. Without either there is nothing to follow.
+/// Answers one request: leaves what it asks for in `upgraded`, refuses it, or says that there is nothing to follow.
 pub(in super::super) async fn serve(
     request: &Request<Streamed>,
     ends: &Ends,
@@ -47,7 +47,7 @@ pub(in super::super) async fn serve(
             *accepted = Some(accept);
             Answer::default()
         }
-        // A browser comes back after all but this.
+        // After this status an `EventSource` does not come back.
         Ok(None) => super::respond::empty(StatusCode::NO_CONTENT),
         Err(answer) => *answer,
     }
@@ -108,7 +108,7 @@ async fn begin(
 const CLIENT_CHARS_MAX: usize = 255;
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
-    let mut all = headers.get_all(LAST_EVENT_ID).iter();
+    let mut all = headers.get_all(events::LAST_EVENT_ID).iter();
     let refused = |why: &'static str| Failure::invalid(events::LAST_EVENT_ID, why);
     match (all.next(), all.next()) {
         (None, _) => Ok(None),
@@ -119,8 +119,6 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
         (Some(_), Some(_)) => Err(refused("it is there twice")),
     }
 }
-
-const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The caller, by its headers or a ticket.
 async fn admit(
@@ -152,7 +150,8 @@ async fn admit(
         }
         (None, Some(Some(Owner::Believed(user)))) => {
             visitor.seat.is_of(None);
-            (Admitted::believed(shared, believed(&user), None), None)
+            let asker = Asker::believed(user);
+            (Admitted::believed(shared, asker, None), None)
         }
         (None, Some(_)) => {
             let why = "no such ticket, or no more: each counts once, for 30 s";
@@ -177,13 +176,6 @@ async fn admit(
         })?;
     }
     Ok((admitted, entered, user))
-}
-
-fn believed(user: &str) -> Asker {
-    match user {
-        "" => Asker::default(),
-        user => Asker::believed(user),
-    }
 }
 
 /// What the limits of the caller let through.

@@ -1,4 +1,4 @@
-//! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
+//! HTTP on one connection: routes, statuses, and the hand-over to a session.
 //!
 //! Owns: which path answers what, how bodies are read, which pages may call. Promises: heads, bodies and the reading of
 //! responses have deadlines; every refusal has the right status and a line that says why, and arrives whatever the

@@ -10,7 +10,6 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::io::{AsyncRead as _, ReadBuf};
 
-use super::super::outbox::Outbox;
 use super::inbound::Reader;
 use super::subscriptions::response::EventStream;
 pub(in super::super) use super::subscriptions::response::Streaming;
@@ -34,7 +33,6 @@ impl Session {
         // The socket's buffer has room for hours of comments, whether the client is there or not.
         let options = &shared.options;
         socket.expect_acknowledgements(options.slow_consumer.max(2 * options.heartbeat));
-        *outbox = Outbox::response();
         *reader = Reader::deaf(shared.inbound.share(None));
         if let Some(user) = &streaming.user {
             caller.asker = Asker::believed(user.as_str());

@@ -59,10 +59,8 @@ pub(in super::super) fn begin(
     let (at, watch) = subscriptions.open(&shared.feed, &Timelines::own_side(&user));
     subscriptions.conversations = Some(Box::new(Conversations {
         asked: Asked {
-            asker: subscriptions.asker(caller),
-            limit: request.limit,
             create: false,
-            with: request.with.iter().copied().collect(),
+            ..subscriptions.asked(caller, request)
         },
         rewind: request
             .rewind

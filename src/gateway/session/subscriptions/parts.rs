@@ -69,7 +69,7 @@ pub(in super::super) struct Part {
     pub(in super::super) timeline: String,
     /// `None` = there is nothing to tell.
     pub(in super::super) shown: Option<SubscribedOne>,
-    /// No position was said or stored where it begins.
+    /// It begins without a position: the client named none, and its device has none stored.
     pub(in super::super) is_new: bool,
     /// `None` = it was refused before it had a place.
     pub(in super::super) at: Option<Opening>,
@@ -107,7 +107,7 @@ impl Rest {
             };
             let part = self.part(wanted, room).await;
             bytes = bytes.saturating_sub(part.bytes());
-            if part.shown.is_some() || part.is_new {
+            if part.says_place() {
                 id_bytes += events::place_bytes(&part.timeline);
             }
             let is_cut = part.is_cut();
@@ -162,6 +162,12 @@ impl Rest {
 }
 
 impl Part {
+    /// Whether a stream of events says the client's place in it. It also does so where nothing is there yet: a client
+    /// that comes back gets what has come since.
+    pub(super) fn says_place(&self) -> bool {
+        self.shown.is_some() || self.is_new
+    }
+
     /// Nothing of what it has had room.
     fn is_cut(&self) -> bool {
         match &self.shown {

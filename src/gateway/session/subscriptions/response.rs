@@ -1,9 +1,9 @@
 //! The response of a session whose pushes go out as server-sent events.
 //!
-//! Owns: its head, the IDs of events, and when it is over. Promises: the head says whether what was asked for is
-//! followed at all; the ID in an event is of the place behind it, so that a client that comes back with it misses
-//! nothing and gets nothing twice; what can't be followed again is not in an ID; what is to be subscribed again ends
-//! the stream. Must not: decide what is pushed.
+//! Owns: its head, the IDs of events, and when it is over. Promises: the head says whether any of what was asked for is
+//! followed; the ID in an event is of the place behind it, so that a client that comes back with it misses nothing and
+//! gets nothing twice; what can't be followed again is not in an ID; what is to be subscribed again ends the stream.
+//! Must not: decide what is pushed.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -35,7 +35,7 @@ pub(crate) struct Streaming {
     pub(crate) user: Option<String>,
     /// How the client calls itself.
     pub(crate) client: Option<String>,
-    /// Those of the answer that say nothing of what is in it.
+    /// Headers of the answer that say nothing of its body.
     pub(crate) headers: HeaderMap,
     /// Counts it among the streams.
     pub(crate) counted: Held,
@@ -46,7 +46,8 @@ pub(in super::super) struct EventStream {
     shared: Arc<Shared>,
     /// Until the head is in the outbox.
     headers: Option<Box<HeaderMap>>,
-    /// Where a client that comes back goes on. Of all conversations only those that it was told of.
+    /// Where a client that comes back goes on. Of all conversations only those of which something came, or
+    /// that began on this stream.
     places: Vec<(Arc<str>, Start)>,
     /// It follows all conversations of its user.
     is_of_all: bool,
@@ -96,7 +97,7 @@ impl EventStream {
             headers.insert(name, HeaderValue::from_static(value));
         }
         let wait_ms = RETRY_MIN_MS + super::super::random() % RETRY_SPREAD_MS;
-        // One frame, as each stream keeps room for as many as it had at once.
+        // Together, as the outbox keeps room for as many frames as it ever had.
         let begin = [head(StatusCode::OK, &headers), retry(wait_ms)];
         outbox.push(begin.concat().into());
     }
@@ -177,8 +178,7 @@ impl EventStream {
                         self.finish(Some(AT_ONCE_MS), outbox);
                     }
                 },
-                // The client learns the place also where there is nothing to tell: what comes is missed from there on.
-                (shown, Some(subscription)) if shown.is_some() || part.is_new => {
+                (_, Some(subscription)) if part.says_place() => {
                     let at = subscription.cursor();
                     self.place(&part.timeline, &at.epoch, at.sequence, at.change);
                 }
@@ -219,8 +219,8 @@ impl EventStream {
         self.say_place(outbox);
     }
 
-    /// The stream ends behind the next event: only a client that comes back gets all that it follows. Without a time it
-    /// waits as long as the head said.
+    /// The stream ends behind the next event: only a client that comes back gets all that it follows. Without a time
+    /// the client waits as long as the head said.
     fn finish(&mut self, retry_ms: Option<u64>, outbox: &mut Outbox) {
         let is_first = !std::mem::replace(&mut self.is_over, true);
         if let Some(wait_ms) = retry_ms.filter(|_| is_first) {
