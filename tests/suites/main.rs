@@ -1,6 +1,7 @@
 //! The suites in other languages, each against the real binary.
 //!
-//! Owns: the lock that lets one run at a time, as each takes all processors. Must not: know what a suite tests.
+//! Owns: the lock that lets one run at a time, as each takes all processors for some of its time. The protocol's, the
+//! longest, takes no lock: what it leaves idle, the others use. Must not: know what a suite tests.
 
 mod centrifuge;
 mod clients;
