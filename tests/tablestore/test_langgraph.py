@@ -226,6 +226,24 @@ def test_writes_of_a_task_are_one_row_and_the_first_count(saver):
     assert rows(saver)["langgraph_values"] == 2
 
 
+def test_a_task_that_somebody_else_writes_meanwhile(saver, own_server):
+    """Between what a saver reads and what it puts comes another one's call, first of a new task and then of one that is there."""
+    placed, other = put(saver), saver_of(own_server)
+    connection = saver._tables._client.connection
+    send, meanwhile = connection.send_receive, [[("a", "first")], [("a", "no"), ("b", "no"), ("c", "second")]]
+
+    def send_receive(url, *rest):
+        if url == "/PutRow" and meanwhile:
+            other.put_writes(placed, meanwhile.pop(0), "task")
+        return send(url, *rest)
+
+    connection.send_receive = send_receive
+    saver.put_writes(placed, [("a", "late"), ("b", "late"), ("c", "late"), ("d", "mine")], "task")
+    assert [(channel, value) for _, channel, value in saver.get_tuple(placed).pending_writes] == [
+        ("a", "first"), ("b", "no"), ("c", "second"), ("d", "mine"),
+    ] and not meanwhile
+
+
 def test_many_tasks_of_a_checkpoint_at_once(saver):
     placed = put(saver)
 

@@ -71,9 +71,9 @@ class TidelineSaver(BaseCheckpointSaver[int]):
             raise ValueError("put_writes needs the checkpoint_id of the checkpoint that the task began at")
         key = (thread, namespace, checkpoint)
         added = [(WRITES_IDX_MAP.get(channel, at), channel, task_path, self._dump(value)) for at, (channel, value) in enumerate(writes)]
-        seen: Columns | None = None
-        known: dict[int, Any] = {}
         while added:
+            seen = self._tables.get(self._tables.values, (*key, TASK + task_id))
+            known = {write[0]: write for write in self._writes(key, seen, None)} if seen else {}
             # Of an ordinary write the first counts; of an error, an interrupt or a resume the last.
             merged = known | {write[0]: write for write in added if write[0] < 0 or write[0] not in known}
             body = self._body(key, ormsgpack.packb(list(merged.values())))
@@ -81,9 +81,6 @@ class TidelineSaver(BaseCheckpointSaver[int]):
                 return
             if self._tables.put(self._tables.values, (*key, TASK + task_id), body, as_it_was(seen)):
                 return
-            items = dict(self._items(key))
-            seen = items.get(TASK + task_id)
-            known = {write[0]: write for write in self._writes(key, seen, items)} if seen else {}
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         thread, namespace, checkpoint = place_of(config)
@@ -197,8 +194,11 @@ class TidelineSaver(BaseCheckpointSaver[int]):
     def _items(self, key: Key) -> Iterator[tuple[str, Columns]]:
         return ((found[3], columns) for found, columns in self._tables.scan(self._tables.values, key))
 
-    def _writes(self, key: Key, columns: Columns, items: dict[str, Columns]) -> Any:
-        return ormsgpack.unpackb(self._whole(key, columns, items))
+    def _writes(self, key: Key, columns: Columns, items: dict[str, Columns] | None) -> Any:
+        """All writes of a task's row; `items` are the rows beside it, if they were read already."""
+        if items is None and "parts" in columns:
+            items = dict(self._items(key))
+        return ormsgpack.unpackb(self._whole(key, columns, items or {}))
 
     def _body(self, key: Key, body: bytes) -> Columns:
         """Columns that hold it, or name its parts, which are then on disk."""
