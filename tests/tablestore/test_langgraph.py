@@ -311,6 +311,8 @@ def test_what_is_wrong_is_refused(saver):
     client.create_table(TableMeta("others", STRING_KEY), TableOptions(), ReservedThroughput(CapacityUnit(0, 0)))
     with pytest.raises(ValueError, match=r"the table others has the key .* name another table"):
         TidelineSaver(client, table="others").setup()
+    with pytest.raises(ValueError, match="1 or more, not 0"):
+        saver.setup(ttl_s=0)
     with pytest.raises(ValueError, match="keep_latest or delete, not 'all'"):
         saver.prune(["one"], strategy="all")
     with pytest.raises(ValueError, match="needs the checkpoint_id"):

@@ -47,8 +47,10 @@ class TidelineSaver(BaseCheckpointSaver[int]):
     def setup(self, *, ttl_s: int | None = None) -> None:
         """Makes the tables if they are not there. With `ttl_s` a checkpoint goes so many seconds after it was put.
 
-        Raises `ValueError` if a table of that name has another key.
+        Raises `ValueError` if a table of that name has another key, or `ttl_s` is below 1.
         """
+        if ttl_s is not None and ttl_s < 1:
+            raise ValueError(f"ttl_s is a number of seconds, 1 or more, not {ttl_s}; without it nothing expires that did not before")
         self._tables.make(ttl_s)
 
     def put(
