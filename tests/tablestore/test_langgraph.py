@@ -330,7 +330,8 @@ def test_the_program_of_the_page_runs_as_printed(installed, own_server, tmp_path
     (printed,) = re.findall(r"```text\n(.*?)```", page, re.S)
     (first,) = re.findall(r"It prints `(.*)` and ends", page)
     (tmp_path / name).write_text(program.replace("127.0.0.1:7070", f"127.0.0.1:{own_server.port}"))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(installed), *filter(None, sys.path)])}
     for wanted in f"{first}\n", printed:
         own_server.restart(signal.SIGKILL)
-        ran = subprocess.run([sys.executable, name], cwd=tmp_path, capture_output=True, text=True, env={"PYTHONPATH": str(installed)})
+        ran = subprocess.run([sys.executable, name], cwd=tmp_path, capture_output=True, text=True, env=environment)
         assert (ran.returncode, ran.stdout) == (0, wanted), ran.stderr
