@@ -38,6 +38,8 @@ PIECE = "a piece of a program"
 NO_COMMAND = "no command: it shows a format or a message"
 MEASURES = "measures for minutes, and needs a release build"
 IN_CENTRIFUGE = "tests/centrifuge/test_node.py runs it, beside the SDKs that it needs"
+IN_TABLESTORE = "tests/tablestore/test_langgraph.py runs it, beside the packages that it needs"
+IN_LLAMA_INDEX = "tests/llama_index/ runs it, beside the packages that it needs"
 IN_PACKAGES = "tests/packages/ does it, where what it needs is installed"
 IN_CLIENTS = "clients/javascript/test packs, installs and runs it"
 # Of a page, what a command or a block begins with, and why it is not run.
@@ -122,6 +124,10 @@ NOT_RUN = {
     "docs/STREAMS.md": {
         "let last": PIECE,
     },
+    "docs/TABLESTORE.md": {
+        "venv/bin/pip install llama": IN_LLAMA_INDEX,
+        "from llama_index": IN_LLAMA_INDEX,
+    },
     "docs/SIMULATION.md": {
         "F=": BUILDS,
     },
@@ -133,6 +139,10 @@ NOT_RUN = {
         "npm": IN_CLIENTS,
         "import { createInterface": IN_CLIENTS,
         "const timeline = await": PIECE,
+    },
+    "clients/python-langgraph/README.md": {
+        "pip install": IN_TABLESTORE,
+        "from typing": IN_TABLESTORE,
     },
     "clients/python/README.md": {
         "async with client.open_stream": PIECE,

@@ -1,8 +1,9 @@
 //! Tablestore's API as its official SDKs see it: runs `tests/tablestore/`, whose clients are the SDKs for Python and
-//! for Node, unmodified, against the real binary.
+//! for Node, unmodified, and LangGraph with our checkpointer, against the real binary.
 //!
 //! Owns: the SDKs below `target/`, pinned. Promises: a failure shows the suite's own output. Must not: need anything
-//! but Python 3 on the machine: where there is no Node, PyPI has one.
+//! but Python 3 on the machine: where there is no Node, PyPI has one. `TIDELINE_LONG=1` adds LlamaIndex's stores, whose
+//! packages take longer to install than their tests.
 
 use std::ffi::OsStr;
 
@@ -28,4 +29,18 @@ fn official_sdks() {
             ("NODE_PATH", modules.as_os_str()),
         ],
     );
+}
+
+#[test]
+fn llama_index() {
+    if std::env::var_os("TIDELINE_LONG").is_none() {
+        eprintln!("LlamaIndex's stores are tried with TIDELINE_LONG=1");
+        return;
+    }
+    let _alone = crate::alone();
+    let requirements = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/llama_index/requirements.txt"
+    );
+    Python::with("llama-index-suite", requirements).run_suite("llama_index", &[]);
 }
