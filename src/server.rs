@@ -196,12 +196,13 @@ impl Server {
         show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
-            let tables = tables.clone();
+            let (tables, timelines) = (tables.clone(), timelines.clone());
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
             Arc::new(move || {
                 partitions.observe(clock.now_ms());
                 tables.observe();
+                timelines.observe();
                 feed.observe();
                 relay.observe(clock.now_ms());
                 metrics.render()

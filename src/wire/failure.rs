@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::reasons::Reason;
+use tideline_model::timelines::Outcome;
 
 /// Longer texts in a failure are cut here.
 const TEXT_BYTES_MAX: usize = 360;
@@ -30,6 +31,19 @@ pub struct Failure {
     pub actual: Option<Actual>,
     /// Wait this long before a retry, ms.
     pub retry_after_ms: Option<u32>,
+    /// How a message ended that does not grow any more.
+    pub closed: Option<Box<Closed>>,
+}
+
+/// How a message ended that does not grow any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Closed {
+    /// How it went; absent = it never was open.
+    pub outcome: Option<Outcome>,
+    /// How many parts it has.
+    pub parts: u64,
+    /// Who stopped it, if somebody did; empty = nobody in particular.
+    pub stopped_by: Option<String>,
 }
 
 /// What was found in place of what was expected or allowed: a number, or an epoch.
@@ -54,6 +68,7 @@ impl Failure {
             limit_name: None,
             actual: None,
             retry_after_ms: None,
+            closed: None,
         }
     }
 
@@ -119,6 +134,13 @@ impl Failure {
         self
     }
 
+    /// With how the message ended.
+    #[must_use]
+    pub fn closed(mut self, closed: Closed) -> Failure {
+        self.closed = Some(Box::new(closed));
+        self
+    }
+
     /// With a time to wait, ms.
     #[must_use]
     pub fn retry_after(mut self, retry_after_ms: u32) -> Failure {
@@ -158,6 +180,15 @@ pub struct Details {
     /// What it was instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual: Option<Actual>,
+    /// Of a message that does not grow any more: how it went; absent = it never was open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// How many parts it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<u64>,
+    /// Who stopped it, if somebody did; empty = nobody in particular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_by: Option<String>,
 }
 
 impl Serialize for Failure {
@@ -168,6 +199,13 @@ impl Serialize for Failure {
 
 impl From<Failure> for Said {
     fn from(failure: Failure) -> Said {
+        let closed = failure.closed.map(|closed| *closed);
+        let parts = closed.as_ref().map(|closed| closed.parts);
+        let Closed {
+            outcome,
+            stopped_by,
+            ..
+        } = closed.unwrap_or_default();
         Said {
             code: failure.reason.code(),
             message: failure.message.into_owned(),
@@ -178,6 +216,9 @@ impl From<Failure> for Said {
                 field: failure.field,
                 limit: failure.limit,
                 actual: failure.actual,
+                outcome,
+                parts,
+                stopped_by,
             },
         }
     }

@@ -31,7 +31,7 @@ use tideline_timelines::feed::Who;
 use tideline_timelines::timeline::{Error, Target};
 use tideline_wire::openrpc;
 use tideline_wire::server::session::{Discovered, Nothing, Pong};
-use tideline_wire::{Actual, Failure, Integers, Method, Needs, Reason, Reply, Request};
+use tideline_wire::{Actual, Closed, Failure, Integers, Method, Needs, Reason, Reply, Request};
 
 /// What a request comes to.
 pub(super) type Outcome = Result<Reply, Failure>;
@@ -259,6 +259,9 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::Signal(signal) => timelines::signal::signal(shared, caller, signal, None),
         Request::PresenceGet(get) => timelines::signal::presence(shared, caller, get),
         Request::MessageRecall(recall) => timelines::message::recall(shared, caller, recall),
+        Request::MessageExtend(extend) => timelines::grow::extend(shared, caller, extend),
+        Request::MessageFinish(finish) => timelines::grow::finish(shared, caller, *finish),
+        Request::MessageStop(stop) => timelines::grow::stop(shared, caller, stop),
         Request::ReactionAdd(add) => timelines::marks::react(shared, caller, add).into(),
         Request::ReactionRemove(one) => timelines::marks::take_back(shared, caller, one).into(),
         Request::ReactionList(list) => timelines::marks::reactions_of(shared, caller, list),
@@ -356,6 +359,20 @@ pub(super) fn refusal(error: Error) -> Failure {
         Error::ConditionFailed { actual } => {
             Failure::new(Reason::ConditionFailed).actual(Actual::Number(actual))
         }
+        Error::MessageClosed {
+            outcome,
+            parts,
+            stopped_by,
+        } => Failure::new(Reason::MessageClosed).closed(Closed {
+            outcome,
+            parts,
+            stopped_by,
+        }),
+        Error::PartConflict { parts } => {
+            Failure::new(Reason::PartConflict).actual(Actual::Number(parts))
+        }
+        Error::OtherSender => Failure::new(Reason::Forbidden).saying(OTHER_SENDER),
+        Error::Grows(field) => Failure::invalid(field, GROWS),
         Error::MessageIdConflict { index } => {
             Failure::new(Reason::MessageIdConflict).about(format!("messages[{index}].message_id"))
         }
@@ -388,6 +405,12 @@ pub(super) fn refusal(error: Error) -> Failure {
 
 /// The answer to a caller that may know of a timeline, but not do what it asks for.
 pub(super) const NO_RIGHT: &str = "you have no right to do this here";
+
+/// The answer to whoever extends or finishes a message of another sender.
+const OTHER_SENDER: &str = "only its sender extends and finishes a message";
+
+/// The answer to an edit of the column that grows.
+const GROWS: &str = "this column grows until the message is closed: extend or finish it";
 
 /// The answer to a caller that asks for a direct conversation, while a timeline with other members has its ID.
 const OF_OTHERS: &str = "what is in this conversation's place has other members than you two";

@@ -43,6 +43,7 @@ pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
 pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
 pub use topic::fresh::{FORMS_MAX, Fresh};
+pub use topic::grown::Grown;
 
 use ephemeral::Sent;
 use follower::Followers;

@@ -11,7 +11,10 @@ use super::mailbox::{Mailbox, Who};
 use super::registry::{Registry, Watch};
 use super::topic::Topic;
 use super::topic::fresh::Fresh;
-use crate::timeline::{Error, Meta, Resume, ResumeState, Standing, Target, Timelines};
+use super::topic::grown::{Grown, NextParts, Told};
+use crate::timeline::{
+    Changed, Error, Message, Meta, Resume, ResumeState, Standing, Target, Timelines,
+};
 use tideline_model::access::Asker;
 pub use tideline_model::timelines::Ended;
 
@@ -22,6 +25,8 @@ pub enum Pull {
     Page(Arc<Page>, u64),
     /// The meta and its version.
     Meta(Meta, u64),
+    /// Parts of an open message, perhaps none; `None` = it is not open.
+    Parts(Option<Arc<Grown>>),
     /// It ended.
     Ended(Ended),
 }
@@ -32,8 +37,17 @@ pub struct Subscription {
     /// Whose it is.
     pub(super) asker: Arc<Asker>,
     pub(super) cursor: Cursor,
+    /// `None` = for nothing.
+    asked: Option<Box<AskedFor>>,
+}
+
+/// What a subscription asks for by `with`.
+#[derive(Default)]
+struct AskedFor {
     /// `None` = it asked for no lane.
-    following: Option<Box<Following>>,
+    following: Option<Following>,
+    /// `None` = it did not ask for parts.
+    told: Option<Told>,
 }
 
 impl Subscription {
@@ -45,8 +59,13 @@ impl Subscription {
     ) -> Subscription {
         cursor.epoch = watch.topic.shared_epoch(cursor.epoch);
         cursor.by_role = !asker.reads_by_name(watch.timeline().as_bytes());
-        Subscription {
+        let asked = AskedFor {
             following: watch.subscribe(with, standing),
+            told: watch.asks_parts().then(Told::default),
+        };
+        let is_some = asked.following.is_some() || asked.told.is_some();
+        Subscription {
+            asked: is_some.then(|| Box::new(asked)),
             watch,
             asker,
             cursor,
@@ -80,7 +99,53 @@ impl Subscription {
                     foreign: None,
                 }
             }
+            Next::CaughtUp => self.look_at_parts(),
             next => next,
+        }
+    }
+
+    fn look_at_parts(&mut self) -> Next {
+        let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) else {
+            return Next::CaughtUp;
+        };
+        match self.watch.topic.next_parts(&self.cursor, told) {
+            NextParts::None => Next::CaughtUp,
+            NextParts::Parts(grown) => Next::Grown(grown),
+            NextParts::Read {
+                sequence,
+                after,
+                doubt,
+            } => Next::ReadParts {
+                sequence,
+                after,
+                doubt,
+            },
+        }
+    }
+
+    /// The subscription was told of this, and of changes above a number. From now on it gets the parts that come to
+    /// open messages among it.
+    pub fn told(&mut self, changed: &Changed, since: u64) {
+        let doubt = self.cursor.doubt;
+        let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) else {
+            return;
+        };
+        for (sequence, parts) in &changed.open {
+            told.of(*sequence, Some(*parts), doubt);
+        }
+        let edited = changed.changed.iter().flatten();
+        // Of one that only got reactions nothing else was sent.
+        let edited = edited.filter(|message| !message.is_reacted(since));
+        for message in changed.messages.iter().chain(edited) {
+            told.of(message.sequence, open_parts(message), doubt);
+        }
+    }
+
+    /// Parts are on their way.
+    pub fn sent_parts(&mut self, grown: &Grown) {
+        let doubt = self.cursor.doubt;
+        if let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) {
+            told.of(grown.sequence, Some(grown.parts), doubt);
         }
     }
 
@@ -96,11 +161,17 @@ impl Subscription {
     /// Fresh messages are on their way.
     pub fn sent(&mut self, fresh: &Fresh) {
         self.cursor.sequence = fresh.last();
+        let doubt = self.cursor.doubt;
+        if let Some(told) = self.asked.as_mut().and_then(|asked| asked.told.as_mut()) {
+            for message in fresh.messages.iter().filter(|one| one.open.is_some()) {
+                told.of(message.sequence, open_parts(message), doubt);
+            }
+        }
     }
 
     /// The next ephemeral push of those that it asked for; `own` is the connection's mailbox.
     pub fn pull(&mut self, own: &Arc<Mailbox>) -> Option<Pulled> {
-        let following = self.following.as_mut()?;
+        let following = self.asked.as_mut()?.following.as_mut()?;
         let user = self.asker.user();
         if self.cursor.unsure || self.watch.topic.concerns(&mut self.cursor, user) {
             // Perhaps it is not for them any more: the look comes first.
@@ -162,12 +233,17 @@ impl Subscription {
             topic: Arc::clone(&self.watch.topic),
             asker: Arc::clone(&self.asker),
         };
-        let meta = matches!(next, Next::Meta);
+        let (is_meta, parts) = match next {
+            Next::ReadParts {
+                sequence, after, ..
+            } => (false, Some((*sequence, *after))),
+            next => (matches!(next, Next::Meta), None),
+        };
         async move {
-            let pulled = if meta {
-                look.meta(&key).await
-            } else {
-                look.page(key).await
+            let pulled = match parts {
+                Some(place) => look.parts(&key, place).await,
+                None if is_meta => look.meta(&key).await,
+                None => look.page(key).await,
             };
             match pulled {
                 Ok(pull) => pull,
@@ -179,6 +255,18 @@ impl Subscription {
     /// Moves the cursor behind what [`Subscription::read`] brought for `next`.
     pub fn arrived(&mut self, next: Next, pull: &Pull) {
         match pull {
+            Pull::Parts(grown) => {
+                let told = self.asked.as_mut().and_then(|asked| asked.told.as_mut());
+                if let (
+                    Some(told),
+                    Next::ReadParts {
+                        sequence, doubt, ..
+                    },
+                ) = (told, next)
+                {
+                    told.of(sequence, grown.as_ref().map(|grown| grown.parts), doubt);
+                }
+            }
             Pull::Page(page, floor) => {
                 self.cursor.floor = *floor;
                 self.cursor.sequence = page.changed.position;
@@ -197,6 +285,7 @@ impl Subscription {
                         self.cursor.foreign = foreign;
                     }
                 }
+                self.told(&page.changed, page.since);
             }
             Pull::Meta(_, version) => self.cursor.meta_version = *version,
             Pull::Ended(_) => {}
@@ -223,6 +312,12 @@ impl Look {
     async fn meta(&self, key: &PageKey) -> Result<Pull, Error> {
         let info = self.registry.timelines.get(self.target(key)).await?;
         Ok(Pull::Meta(info.meta, info.version))
+    }
+
+    async fn parts(&self, key: &PageKey, place: (u64, u64)) -> Result<Pull, Error> {
+        let timelines = &self.registry.timelines;
+        let grown = timelines.grown(self.target(key), place, PAGE_BYTES).await?;
+        Ok(Pull::Parts(grown.map(|growth| Arc::new(Grown::of(growth)))))
     }
 
     /// The page is read first, for all readers of the same one. Where users are not all alike, the user's rights are
@@ -318,6 +413,11 @@ impl Look {
     }
 }
 
+/// How many parts of a message were sent with it, if it is open.
+fn open_parts(message: &Message) -> Option<u64> {
+    message.open.as_ref().map(|_| message.parts.unwrap_or(0))
+}
+
 /// Messages in one page that a lagging subscription reads.
 const PAGE_MESSAGES: usize = 1_000;
 /// About how many bytes such a page may have: it becomes at most two frames to the client, and JSON can be a third
@@ -332,6 +432,7 @@ fn resume(timeline: &str, key: &PageKey) -> Resume {
         rewind: None,
         epoch: Some(key.epoch.as_ref().to_owned()),
         changes_after: Some(key.change),
+        open: Vec::new(),
         limit: PAGE_MESSAGES,
         bytes_max: PAGE_BYTES,
     }

@@ -79,6 +79,7 @@ fn count(done: &Done, figures: &metrics::Timer) {
     figures.refused.increment(done.refused);
     figures.expired.increment(done.expired);
     figures.trimmed.increment(done.trimmed);
+    figures.abandoned.increment(done.abandoned);
     if let Some(late_ms) = done.late_ms {
         figures.late_seconds.record(late_ms as f64 / 1e3);
     }

@@ -205,8 +205,8 @@ impl Check for Recall {
     }
 }
 
-/// Bytes of the reason of a recall.
-const REASON_BYTES_MAX: usize = 1_024;
+/// Bytes of the reason of a recall or a stop.
+pub(super) const REASON_BYTES_MAX: usize = 1_024;
 
 /// The message is a tombstone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

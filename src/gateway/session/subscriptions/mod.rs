@@ -32,7 +32,7 @@ use slots::Slots;
 use tideline_base::bounds::Share;
 use tideline_base::metrics::Metrics;
 use tideline_model::access::Asker;
-use tideline_timelines::feed::{Ended, Feed, Mailbox, Next, Pull, Subscription, Watch, Who};
+use tideline_timelines::feed::{Ended, Feed, Grown, Mailbox, Next, Pull, Subscription, Watch, Who};
 use tideline_wire::push;
 
 /// All subscriptions of a connection.
@@ -255,7 +255,14 @@ impl Subscriptions {
                     live.delivered(fresh.messages.last().map(|message| message.timestamp));
                     self.mark(place);
                 }
-                next @ (Next::Read { .. } | Next::Meta) => {
+                Next::Grown(grown) => {
+                    let encode = |grown: &Grown| encode_push::grown(&slot.name, grown, form);
+                    outbox.push(grown.frame(form.number(), encode));
+                    self.metrics.feed.parts.increment(1);
+                    live.subscription.sent_parts(&grown);
+                    self.mark(place);
+                }
+                next @ (Next::Read { .. } | Next::ReadParts { .. } | Next::Meta) => {
                     if !may_fetch {
                         slot.in_turn = true;
                         self.turn.push_front(place);
@@ -300,6 +307,13 @@ impl Subscriptions {
                 live.delivered(messages.last().map(|message| message.timestamp));
                 for frame in frames.iter() {
                     outbox.push(frame.clone());
+                }
+                self.mark(at.slot);
+            }
+            Pull::Parts(grown) => {
+                if let Some(grown) = grown.filter(|grown| !grown.text.is_empty()) {
+                    outbox.push(encode_push::grown(&name, &grown, form));
+                    self.metrics.feed.parts.increment(1);
                 }
                 self.mark(at.slot);
             }

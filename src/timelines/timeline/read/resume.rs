@@ -77,7 +77,9 @@ impl Timelines {
                 self.hide_entries(asker, page.shown_mut(), &Roles::default())
                     .await?;
             }
-            let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
+            let is_empty = page.messages.is_empty()
+                && page.grown.is_empty()
+                && page.changed.iter().all(Vec::is_empty);
             let went_on = resume
                 .changes_after
                 .is_some_and(|at| page.change_position > at);
@@ -105,6 +107,13 @@ impl Site {
         let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
         page.admission = self.admission(&name, &head, &reader);
         let asker = (resume.asker.user(), &reader);
+        let mut hidden = Vec::new();
+        for grown in &page.grown {
+            if unread::is_hidden(view, (&name, &head), asker, grown.sequence)? {
+                hidden.push(grown.sequence);
+            }
+        }
+        page.grown.retain(|one| !hidden.contains(&one.sequence));
         look_up_own(view, (&name, &head), asker.0, page.shown_mut())?;
         unread::mask(view, (&name, &head), asker, page.shown_mut())?;
         Ok(page)
@@ -133,6 +142,8 @@ impl Site {
                 state: ResumeState::EpochChanged,
                 messages: Vec::new(),
                 changed: None,
+                grown: Vec::new(),
+                open: Vec::new(),
                 position: after,
                 change_position: resume.changes_after.unwrap_or(0),
                 more: false,
@@ -144,7 +155,7 @@ impl Site {
             bytes: resume.bytes_max,
             first_anyway,
         };
-        let (changed, change_position) = match resume.changes_after {
+        let (mut changed, change_position) = match resume.changes_after {
             None => (None, head.change),
             Some(changes_after) => {
                 let (changed, position) =
@@ -152,6 +163,15 @@ impl Site {
                 (Some(changed), position)
             }
         };
+        let missing = self.missing_parts(view, (name, head), (&resume.open, after), &mut room)?;
+        for message in missing.closed {
+            let changed = changed.get_or_insert_default();
+            let is_there = |one: &Message| one.sequence == message.sequence;
+            if !changed.iter().any(is_there) {
+                let place = changed.partition_point(|one| one.change < message.change);
+                changed.insert(place, message);
+            }
+        }
         room.limit = resume.limit;
         let first = (after + 1).max(head.floor);
         let run = Run {
@@ -170,7 +190,9 @@ impl Site {
                 ResumeState::Ok
             },
             position: next.unwrap_or(head.last + 1) - 1,
-            more: next.is_some() || change_position < shown.change_head,
+            more: next.is_some() || change_position < shown.change_head || missing.more,
+            grown: missing.grown,
+            open: missing.open,
             head: shown,
             messages,
             changed,

@@ -31,7 +31,7 @@ use super::super::read::covered;
 use super::super::read::page::Held;
 use super::super::time::shown;
 use super::super::write::edit::load_held;
-use super::super::{Message, TimelineInfo, Timelines};
+use super::super::{Message, Outcome, TimelineInfo, Timelines};
 use super::head::HeadRow;
 use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
 
@@ -39,7 +39,8 @@ const TIMELINE_ID: &str = "timeline_id";
 const SEQUENCE_ID: &str = "sequence_id";
 
 /// Beside the entry's, in the order of their names.
-const MESSAGE_COLUMNS: [(&str, ColumnType); 13] = [
+const MESSAGE_COLUMNS: [(&str, ColumnType); 18] = [
+    ("__abandoned", ColumnType::Boolean),
     ("__change", ColumnType::Integer),
     ("__deleted", ColumnType::Boolean),
     ("__edited_at", ColumnType::Integer),
@@ -47,11 +48,15 @@ const MESSAGE_COLUMNS: [(&str, ColumnType); 13] = [
     ("__expired", ColumnType::Boolean),
     ("__expires_at", ColumnType::Integer),
     ("__message_id", ColumnType::String),
+    ("__open", ColumnType::Boolean),
+    ("__outcome", ColumnType::String),
+    ("__parts", ColumnType::Integer),
     ("__pinned", ColumnType::Boolean),
     ("__reactions", ColumnType::String),
     ("__reason", ColumnType::String),
     ("__recalled_by", ColumnType::String),
     ("__sender", ColumnType::String),
+    ("__stopped_by", ColumnType::String),
     ("__timestamp", ColumnType::Integer),
 ];
 
@@ -328,10 +333,21 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         pinned,
         reactions,
         expires_at,
+        open,
+        parts,
+        outcome,
+        stopped_by,
+        abandoned,
     } = message;
     let reactions = reactions.as_ref().filter(|all| !all.by_name.is_empty());
     let reactions = reactions.map(|all| all.json_text());
+    let outcome = outcome.map(|outcome| match outcome {
+        Outcome::Done => "done",
+        Outcome::Cancelled => "cancelled",
+        Outcome::Failed => "failed",
+    });
     let ours = [
+        abandoned.then_some(ValueRef::Boolean(true)),
         (*change > 0).then(|| integer(*change)),
         deleted.then_some(ValueRef::Boolean(true)),
         edited_at.map(integer),
@@ -339,11 +355,15 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
         expired.then_some(ValueRef::Boolean(true)),
         expires_at.map(integer),
         Some(ValueRef::String(message_id)),
+        open.as_ref().map(|_| ValueRef::Boolean(true)),
+        outcome.map(ValueRef::String),
+        parts.map(integer),
         pinned.then_some(ValueRef::Boolean(true)),
         reactions.as_deref().map(ValueRef::String),
         reason.as_deref().map(ValueRef::String),
         recalled_by.as_deref().map(ValueRef::String),
         (!sender.is_empty()).then_some(ValueRef::String(sender)),
+        stopped_by.as_deref().map(ValueRef::String),
         Some(integer(*timestamp)),
     ];
     let entry = entry.as_deref().unwrap_or_default();

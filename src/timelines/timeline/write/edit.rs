@@ -7,8 +7,10 @@
 
 use tideline_table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
+use super::super::growth;
 use super::super::marks;
 use super::super::rows::head::HeadRow;
+use super::super::rows::lately::Lately;
 use super::super::rows::stored;
 use super::super::rows::stored::{MessageRow, change_row};
 use super::super::rows::tables::{MESSAGES, Name};
@@ -65,6 +67,14 @@ impl Site {
         {
             return Err(Error::ConditionFailed { actual: change });
         }
+        if let Some(open) = &message.open {
+            if update.set.iter().any(|(name, _)| *name == open.column) {
+                return Err(Error::Grows("set"));
+            }
+            if update.remove.contains(&open.column) {
+                return Err(Error::Grows("remove"));
+            }
+        }
         let named = unread::named(entry);
         merge(entry, update.set, &update.remove);
         check_size(entry, update.limits)?;
@@ -110,6 +120,9 @@ pub(in super::super) fn bury(
     if !tideline_base::faults::is_named("buried_uncounted") {
         unread::buried(txn, name, head, &message)?;
     }
+    if message.open.is_some() {
+        growth::end(txn, name, head, message.sequence)?;
+    }
     message.bury(burial);
     marks::bury(txn, name, head, &mut message);
     write(txn, name, head, &mut message, Action::Delete);
@@ -143,6 +156,7 @@ pub(in super::super) fn load_held(
     let mut message = stored::message(sequence, &value, None)
         .map_err(|_| damaged(key.as_bytes(), "not a message"))?;
     marks::look_up(rows, name, head, &mut message)?;
+    growth::look_up(rows, name, head, &mut message, None)?;
     Ok(message)
 }
 
@@ -160,6 +174,7 @@ pub(in super::super) fn write(
     }
     let row = MessageRow::of(message).row;
     let key = name.message_key(head.incarnation, message.sequence);
+    txn.memo::<Lately>().forget_growing(key.as_bytes());
     let entry = put(txn, key, row, version(message.timestamp));
     record(txn, MESSAGES, action, entry, 1);
 }

@@ -13,6 +13,7 @@ use tideline_base::ids::{PartitionId, Position};
 use tideline_model::{Value, json_bytes};
 use tideline_table::{Action, ReadError, Source, Txn, damaged, delete, put, record};
 
+use super::growth;
 use super::members::{Configured, Policies};
 use super::rows::drop_rules::Window;
 use super::rows::epoch::Epochs;
@@ -132,6 +133,7 @@ impl Site {
         let floor = before.min(head.last + 1);
         if floor > head.floor {
             head.floor = floor;
+            growth::trimmed(txn, &name, &mut head)?;
             put_head(txn, &name, &head);
         }
         Ok(reader.floor.max(head.floor))

@@ -5,6 +5,7 @@
 //! ID (`rows/drop_rules.rs` says how long one is remembered).
 
 use super::super::super::Error;
+use super::super::super::growth;
 use super::super::super::rows::head::HeadRow;
 use super::super::super::rows::lately::Lately;
 use super::super::super::rows::stored::IdRow;
@@ -68,11 +69,16 @@ impl Prepared {
                 return Err(Error::MessageIdConflict { index });
             }
             known += 1;
+            let parts = match &message.open {
+                Some(_) => growth::parts_of(txn, &self.name, head, row.sequence)?,
+                None => 0,
+            };
             message.answer = Answer {
                 sequence: row.sequence,
                 timestamp: row.timestamp,
                 duplicate: true,
                 scheduled,
+                parts,
             };
         }
         Ok(known)

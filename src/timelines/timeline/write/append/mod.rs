@@ -14,7 +14,8 @@ use tideline_base::faults::is_named;
 use tideline_base::ids::PartitionId;
 use tideline_base::trace::TraceParent;
 use tideline_model::access::{Asker, Given};
-use tideline_table::{Action, Key, Purpose, ReadError, RowWriter, StoreError, Txn, put, record};
+use tideline_model::timelines::Open;
+use tideline_table::{Action, Key, Purpose, RowWriter, StoreError, Txn, put, record};
 
 use super::super::inbox::record_posts;
 use super::super::rows::head::HeadRow;
@@ -113,6 +114,7 @@ enum When {
 struct PreparedMessage {
     message_id: String,
     row: RowWriter,
+    open: Option<Open>,
     expires_at: Option<u64>,
     /// The users that the entry mentions; for timelines with members.
     mentions: Vec<String>,
@@ -128,6 +130,7 @@ struct Answer {
     timestamp: u64,
     duplicate: bool,
     scheduled: Option<u64>,
+    parts: u64,
 }
 
 struct KnownBy {
@@ -175,6 +178,7 @@ impl Prepared {
                 message_id: &message_id,
                 sender: asker.sender(),
                 expires_at,
+                open: message.open.as_ref(),
                 ..Stamp::default()
             };
             let row = MessageRow::new(&message.entry, &stamp);
@@ -196,6 +200,7 @@ impl Prepared {
                 message_id,
                 mentions,
                 row: row.row,
+                open: message.open,
                 expires_at,
                 known_by,
                 answer: Answer::default(),
@@ -313,7 +318,7 @@ impl Prepared {
         txn: &mut Txn<'_>,
         site: &Site,
         head: &mut HeadRow,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), Error> {
         let least = if is_named("times_fall") {
             0
         } else {
@@ -343,6 +348,10 @@ impl Prepared {
             if let Some(at) = message.expires_at {
                 let columns = expiry_columns(head.incarnation, message.answer.sequence);
                 put_due(txn, &site.alarm(), (Kind::Expire, at), &self.name, &columns);
+            }
+            if let Some(open) = &message.open {
+                let sequence = message.answer.sequence;
+                site.opened(txn, &self.name, head, (sequence, open))?;
             }
         }
         self.keep_trace();
@@ -391,6 +400,7 @@ impl Prepared {
             message_id: message.message_id,
             duplicate: message.answer.duplicate,
             scheduled: message.answer.scheduled,
+            parts: message.open.map(|_| message.answer.parts),
         };
         self.messages.into_iter().map(appended).collect()
     }
