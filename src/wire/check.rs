@@ -249,7 +249,7 @@ fn name(field: &dyn Fn() -> String, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn names_count(field: &str, count: usize) -> Result<(), Failure> {
+pub(crate) fn names_count(field: &str, count: usize) -> Result<(), Failure> {
     if count > NAMES_MAX {
         let failure = Failure::invalid(field, format!("more than {NAMES_MAX} names"));
         return Err(failure.over(NAMES_MAX as u64, count as u64));

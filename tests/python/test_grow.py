@@ -126,6 +126,16 @@ def test_whoever_may_append_stops_it_and_the_writer_learns_it(ann, ben, name):
     assert refusal(finish, ann, name, sequence, 1, outcome="cancelled").reason == "message_closed"
 
 
+def test_settings_leave_the_stop_to_its_sender(ann, ben, client, name):
+    client.call("timeline.create", timeline=name, settings={"stop": "sender"})
+    assert client.call("timeline.get", timeline=name)["settings"]["stop"] == "sender"
+    sequence = open_message(ann, name)
+    assert refusal(stop, ben, name, sequence).reason == "forbidden"
+    assert stop(ann, name, sequence)["stopped_by"] == "ann"
+    client.call("timeline.configure", timeline=name, settings={"stop": None})
+    assert stop(ben, name, open_message(ann, name))["stopped_by"] == "ben"
+
+
 def test_a_back_end_may_go_on_in_its_name(ann, client, name):
     sequence = open_message(ann, name)
     grow(ann, name, sequence, ["a"])
@@ -434,7 +444,7 @@ class Writer(threading.Thread):
     def __init__(self, server, number, answers, parts):
         super().__init__()
         self.server, self.number, self.answers, self.parts = server, number, answers, parts
-        self.done, self.failed = {}, None
+        self.done, self.failed, self.count = {}, None, 0
 
     def run(self):
         try:
@@ -456,6 +466,7 @@ class Writer(threading.Thread):
                         # A repeat for each part that may be there.
                         assert extend(client, "t", sequence, part + 1, texts[part])["parts"] >= part + 1
                         part += 1
+                        self.count += 1
                     finish(client, "t", sequence, self.parts)
                     self.done[sequence] = "".join(texts)
                     return
@@ -510,8 +521,10 @@ def under_kills(server, kills=3, answers=4, parts=60):
     for thread in writers + viewers:
         thread.daemon = True
         thread.start()
-    for _ in range(kills):
-        time.sleep(0.3)
+    for kill in range(1, kills + 1):
+        # In the middle of answers.
+        share = 2 * answers * parts * kill // (kills + 1)
+        until(lambda: sum(writer.count for writer in writers) >= share)
         server.restart(signal.SIGKILL)
     for thread in writers + viewers:
         thread.join(40)

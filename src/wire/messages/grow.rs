@@ -90,13 +90,16 @@ fn check_column(
     (path, entry): (&str, &Entry<'_>),
     grows: bool,
 ) -> Result<(), Failure> {
-    let mut columns = entry.columns.iter();
-    match columns.find(|(name, _)| name == column) {
-        Some((_, value)) if grows && !matches!(value, Value::String(_)) => Err(Failure::invalid(
+    let found = entry.columns.iter().find(|(name, _)| name == column);
+    match found {
+        Some((_, Value::String(_))) => Ok(()),
+        _ if !grows => Ok(()),
+        Some(_) => Err(Failure::invalid(
             format!("{path}.{column}"),
             "the column that grows must be a text, or not there",
         )),
-        _ => Ok(()),
+        // It comes with the first part.
+        None => check::names_count(path, entry.columns.len() + 1),
     }
 }
 

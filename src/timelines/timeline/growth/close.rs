@@ -103,7 +103,9 @@ impl Site {
         if parts != finish.parts {
             return Err(Error::ConditionFailed { actual: parts });
         }
-        if let Some(entry) = &mut message.entry {
+        // What it has grown to has passed the limits of its time.
+        let changes = !(finish.set.is_empty() && finish.remove.is_empty());
+        if let Some(entry) = message.entry.as_mut().filter(|_| changes) {
             let named = unread::named(entry);
             merge(entry, finish.set, &finish.remove);
             check_size(entry, finish.limits)?;
@@ -136,6 +138,7 @@ impl Site {
                 None => Err(closed(&message)),
             };
         }
+        self.check_stop(txn, (&name, &head), &target.asker, &message.sender)?;
         message.outcome = Some(Outcome::Cancelled);
         message.stopped_by = Some(target.asker.sender().to_owned());
         message.reason = reason;

@@ -165,18 +165,17 @@ pub(in super::super) struct Missing {
 }
 
 impl Site {
-    /// What a reader at a position is missing who has so many parts of each of these messages. What is above the
-    /// position comes with its page, and what is below the floor is gone.
+    /// What a reader is missing who has so many parts of each of these messages. What is below the floor is gone.
     pub(in super::super) fn missing_parts(
         &self,
         view: &View,
         (name, head): (&Name, &HeadRow),
-        (asked, after): (&[(u64, u64)], u64),
+        asked: &[(u64, u64)],
         room: &mut Room,
     ) -> Result<Missing, ReadError> {
         let mut missing = Missing::default();
         for &(sequence, parts) in asked {
-            if !(head.floor..=after).contains(&sequence) {
+            if !head.holds(sequence) {
                 continue;
             }
             let row = row_of(view, name, head, sequence)?;

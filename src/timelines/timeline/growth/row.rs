@@ -209,12 +209,9 @@ impl Growing {
         let entry = message.entry.as_deref().unwrap_or_default();
         let column = message.open.as_deref().map_or("", |open| &open.column);
         let has_column = entry.iter().any(|(name, _)| name == column);
-        // `,"column":""`
-        let added = if has_column {
-            0
-        } else {
-            json_text_bytes(column) as u64 + 4
-        };
+        // `"column":""`, and a comma.
+        let added = json_text_bytes(column) as u64 + 3 + u64::from(!entry.is_empty());
+        let added = if has_column { 0 } else { added };
         let last = last_part(rows, name, head, sequence)?;
         let (parts, end, _) = last.unwrap_or_default();
         let key = name.parts_of(head.incarnation, sequence).number(folded);

@@ -163,14 +163,18 @@ impl Site {
                 (Some(changed), position)
             }
         };
-        let missing = self.missing_parts(view, (name, head), (&resume.open, after), &mut room)?;
+        let is_shown = |sequence| {
+            let mut changed = changed.iter().flatten();
+            changed.any(|one| one.sequence == sequence)
+        };
+        let asked = resume.open.iter().copied();
+        let asked = asked.filter(|(sequence, _)| *sequence <= after && !is_shown(*sequence));
+        let asked: Vec<_> = asked.collect();
+        let missing = self.missing_parts(view, (name, head), &asked, &mut room)?;
         for message in missing.closed {
             let changed = changed.get_or_insert_default();
-            let is_there = |one: &Message| one.sequence == message.sequence;
-            if !changed.iter().any(is_there) {
-                let place = changed.partition_point(|one| one.change < message.change);
-                changed.insert(place, message);
-            }
+            let place = changed.partition_point(|one| one.change < message.change);
+            changed.insert(place, message);
         }
         room.limit = resume.limit;
         let first = (after + 1).max(head.floor);

@@ -185,6 +185,7 @@ impl Model {
             message_id,
             duplicate: false,
             scheduled: None,
+            parts: None,
         }
     }
 
@@ -390,6 +391,7 @@ async fn apply(world: &mut World, model: &mut Model, command: Command) {
                 message_id: id.clone(),
                 expires_in_ms: what.expires_in_ms,
                 deliver_at: None,
+                open: None,
             };
             let real = world.append(&what, one).await;
             let known = by_client.then(|| model.known(&what, false)).flatten();
