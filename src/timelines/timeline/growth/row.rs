@@ -256,6 +256,6 @@ mod tests {
 
     #[test]
     fn the_row_of_a_token_is_small() {
-        assert_eq!(encode(4_000, "tok ").finish(1).len(), 26);
+        assert_eq!(encode(4_000, "tok ").finish(1).len(), 25);
     }
 }
