@@ -430,7 +430,7 @@ def test_it_is_abandoned_also_after_a_restart_and_operators_see_it(own_server):
         grow(ann, "t", kept, ["y"], start=2)
         assert get(ann, "t", kept)["entry"]["text"] == "xy"
         assert own_server.metric("tideline_open_messages") == 1
-        assert own_server.metric("tideline_timer_abandoned_total") == 1
+        assert own_server.metric("tideline_abandoned_total") == 1
     own_server.stop()
     is_sound(own_server)
 

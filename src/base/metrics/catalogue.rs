@@ -237,9 +237,6 @@ groups! {
         messages: Counter, "tideline_messages_total"
             "Messages that were appended and acknowledged; repeats and scheduled ones are not counted, delivered ones are.",
             "Load. Against tideline_deliveries_total it shows how many readers a message has.";
-        parts: Counter, "tideline_parts_total"
-            "Parts by which open messages grew, acknowledged; repeats are not counted.",
-            "Load: tokens that come one by one are parts. Fewer and longer ones cost less.";
         reads_running: Gauge, "tideline_reads_running"
             "Reads of the store that run now; reads_max is the bound, others wait.",
             "Steadily at reads_max = reads queue: a slow disk, or too many resumes at once.";
@@ -315,12 +312,6 @@ groups! {
         trimmed: Counter, "tideline_timer_trimmed_total"
             "Trims of a timeline by the age that its retention sets.",
             "Follows how many timelines with such a retention are written to.";
-        abandoned: Counter, "tideline_timer_abandoned_total"
-            "Open messages that were closed because no part came for their idle time.",
-            "Many = what writes answers dies or hangs, or its idle time is shorter than its pauses.";
-        open: Gauge, "tideline_open_messages"
-            "Messages that are open, up to 10,000.",
-            "Follows the answers that are being written. A timeline can have 1,000; then `append` with `open` is refused.";
         late_seconds: Histogram, "tideline_timer_late_seconds"
             "Seconds from when the oldest work of a step was due to the step, of steps that found some.",
             "Should be below 1. Rising = more is due than the writer does beside its other work, or the server was stopped when it was due.";
@@ -362,9 +353,6 @@ groups! {
         store_pages_shared: Counter, "tideline_feed_store_pages_shared_total"
             "Catch-ups that took the page which another subscription was reading.",
             "High after many clients resumed at the same place.";
-        parts: Counter, "tideline_part_pushes_total"
-            "Pushes of parts of open messages, each to one subscriber; one has several parts if its reader is slow.",
-            "Against tideline_parts_total it shows how many readers an answer has, and whether they keep up.";
         deliveries: Counter, "tideline_deliveries_total"
             "Messages pushed to subscribers.",
             "The fan-out's work.";

@@ -27,6 +27,18 @@ pub enum Outcome {
     Failed,
 }
 
+impl Outcome {
+    /// Its text on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Done => "done",
+            Outcome::Cancelled => "cancelled",
+            Outcome::Failed => "failed",
+        }
+    }
+}
+
 /// What came of an open message since a reader's place in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Grown {

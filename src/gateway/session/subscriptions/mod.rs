@@ -258,7 +258,7 @@ impl Subscriptions {
                 Next::Grown(grown) => {
                     let encode = |grown: &Grown| encode_push::grown(&slot.name, grown, form);
                     outbox.push(grown.frame(form.number(), encode));
-                    self.metrics.feed.parts.increment(1);
+                    self.metrics.growth.pushes.increment(1);
                     live.subscription.sent_parts(&grown);
                     self.mark(place);
                 }
@@ -313,7 +313,7 @@ impl Subscriptions {
             Pull::Parts(grown) => {
                 if let Some(grown) = grown.filter(|grown| !grown.text.is_empty()) {
                     outbox.push(encode_push::grown(&name, &grown, form));
-                    self.metrics.feed.parts.increment(1);
+                    self.metrics.growth.pushes.increment(1);
                 }
                 self.mark(at.slot);
             }

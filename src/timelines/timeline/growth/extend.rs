@@ -58,7 +58,7 @@ impl Timelines {
         async move {
             let extended = queued.await?;
             if !extended.duplicate {
-                metrics.server.parts.increment(1);
+                metrics.growth.parts.increment(1);
             }
             Ok(extended)
         }

@@ -31,7 +31,7 @@ use super::super::read::covered;
 use super::super::read::page::Held;
 use super::super::time::shown;
 use super::super::write::edit::load_held;
-use super::super::{Message, Outcome, TimelineInfo, Timelines};
+use super::super::{Message, TimelineInfo, Timelines};
 use super::head::HeadRow;
 use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
 
@@ -341,30 +341,25 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
     } = message;
     let reactions = reactions.as_ref().filter(|all| !all.by_name.is_empty());
     let reactions = reactions.map(|all| all.json_text());
-    let outcome = outcome.map(|outcome| match outcome {
-        Outcome::Done => "done",
-        Outcome::Cancelled => "cancelled",
-        Outcome::Failed => "failed",
-    });
     let ours = [
         abandoned.then_some(ValueRef::Boolean(true)),
-        (*change > 0).then(|| integer(*change)),
+        (*change > 0).then(|| (*change).into()),
         deleted.then_some(ValueRef::Boolean(true)),
-        edited_at.map(integer),
+        edited_at.map(ValueRef::from),
         Some(ValueRef::String(epoch)),
         expired.then_some(ValueRef::Boolean(true)),
-        expires_at.map(integer),
+        expires_at.map(ValueRef::from),
         Some(ValueRef::String(message_id)),
         open.as_ref().map(|_| ValueRef::Boolean(true)),
-        outcome.map(ValueRef::String),
-        parts.map(integer),
+        outcome.map(|outcome| ValueRef::String(outcome.name())),
+        parts.map(ValueRef::from),
         pinned.then_some(ValueRef::Boolean(true)),
         reactions.as_deref().map(ValueRef::String),
         reason.as_deref().map(ValueRef::String),
         recalled_by.as_deref().map(ValueRef::String),
         (!sender.is_empty()).then_some(ValueRef::String(sender)),
         stopped_by.as_deref().map(ValueRef::String),
-        Some(integer(*timestamp)),
+        Some((*timestamp).into()),
     ];
     let entry = entry.as_deref().unwrap_or_default();
     row(entry, MESSAGE_COLUMNS.iter().zip(ours), *timestamp)
@@ -372,14 +367,14 @@ fn message_row(message: &Message, epoch: &str) -> Bytes {
 
 fn meta_row(info: &TimelineInfo) -> Bytes {
     let ours = [
-        Some(integer(info.change_head)),
-        Some(integer(info.created_at)),
+        Some(info.change_head.into()),
+        Some(info.created_at.into()),
         Some(ValueRef::String(&info.epoch)),
-        Some(integer(info.floor)),
-        Some(integer(info.head)),
-        info.last_at.map(integer),
-        Some(integer(info.updated_at)),
-        Some(integer(info.version)),
+        Some(info.floor.into()),
+        Some(info.head.into()),
+        info.last_at.map(ValueRef::from),
+        Some(info.updated_at.into()),
+        Some(info.version.into()),
     ];
     row(&info.meta, META_COLUMNS.iter().zip(ours), info.updated_at)
 }
@@ -401,8 +396,4 @@ fn row<'r>(
     }
     row.put_all(behind);
     row.finish(version.cast_signed()).into()
-}
-
-fn integer(number: u64) -> ValueRef<'static> {
-    ValueRef::Integer(number.cast_signed())
 }

@@ -165,8 +165,7 @@ pub(super) fn rows(model: &Model, table: usize) -> BTreeMap<Values, FoundRow> {
             }
             message.parts.map(|parts| ours("__parts", integer(parts)));
             if let Some(outcome) = message.outcome {
-                let outcome = format!("{outcome:?}").to_lowercase();
-                ours("__outcome", Value::String(outcome));
+                ours("__outcome", Value::String(outcome.name().to_owned()));
             }
             if let Some(by) = &message.stopped_by {
                 ours("__stopped_by", Value::String(by.clone()));

@@ -86,19 +86,16 @@ impl Timelines {
         }
     }
 
-    /// Brings the gauges of open messages up to date. May block on the disk.
+    /// Brings the gauge of open messages up to date. May block on the disk.
     pub fn observe(&self) {
         let partitions = &self.inner.partitions;
-        for partition in partitions.ids() {
-            let open = partitions.view(partition).and_then(|view| {
-                let (open, _) = due(&view, Kind::Abandon, (0, u64::MAX), OPEN_COUNTED_MAX)?;
-                Ok(open.len())
-            });
-            if let Ok(open) = open {
-                let metrics = partitions.metrics().timer(partition.0);
-                metrics.open.count(open as u64);
-            }
-        }
+        let open = |partition| {
+            let view = partitions.view(partition)?;
+            let (open, _) = due(&view, Kind::Abandon, (0, u64::MAX), OPEN_COUNTED_MAX)?;
+            Ok::<_, ReadError>(open.len() as u64)
+        };
+        let open = partitions.ids().map(open).filter_map(Result::ok).sum();
+        partitions.metrics().growth.open.count(open);
     }
 
     pub(in crate::timeline) fn time(&self) -> &Time {
@@ -358,7 +355,7 @@ const EXPIRED_MAX: usize = if cfg!(test) { 3 } else { 512 };
 const EXPIRED_AT_ONCE: usize = 32;
 /// About what these hold in the queue.
 const EXPIRED_BYTES: usize = EXPIRED_AT_ONCE * 128;
-/// Open messages that are counted at a scrape.
+/// Open messages of a partition that are counted at a scrape.
 const OPEN_COUNTED_MAX: usize = 10_000;
 /// Open messages that a step looks at. Tests go through the cut with few.
 const ABANDONED_MAX: usize = if cfg!(test) { 2 } else { 256 };

@@ -11,7 +11,8 @@ use super::super::super::rows::lately::Lately;
 use super::super::super::rows::stored::IdRow;
 use super::super::super::rows::tables::Name;
 use super::super::Site;
-use super::{Answer, KnownBy, Looked, Prepared, When};
+use super::answer::Answer;
+use super::{KnownBy, Looked, Prepared, When};
 use tideline_table::{ReadError, Txn, load};
 
 impl Prepared {

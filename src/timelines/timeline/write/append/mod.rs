@@ -5,6 +5,7 @@
 //! (encoding, hashing, keys) is done by the caller; the writer's thread looks up, numbers and puts. Must not: check
 //! names and sizes; the caller has.
 
+mod answer;
 mod duplicates;
 
 use std::future::Future;
@@ -22,10 +23,11 @@ use super::super::rows::head::HeadRow;
 use super::super::rows::stored::{IdRow, MessageRow, Stamp};
 use super::super::rows::tables::{MESSAGES, Name, id_columns};
 use super::super::time::{Kind, Later, expiry_columns, put_due};
-use super::super::traces::{Told, Traces};
+use super::super::traces::Traces;
 use super::super::unread;
 use super::super::{Append, Appended, Error, Meta, Timelines};
 use super::{Site, new_head, put_head, put_new_meta, sort, version};
+use answer::Answer;
 
 impl Timelines {
     /// Appends one or more messages, all or none. Also gives the timeline's epoch.
@@ -121,16 +123,6 @@ struct PreparedMessage {
     /// What an ID row needs, if the client gave the ID.
     known_by: Option<KnownBy>,
     answer: Answer,
-}
-
-/// What the writer says of a message.
-#[derive(Clone, Copy, Default)]
-struct Answer {
-    sequence: u64,
-    timestamp: u64,
-    duplicate: bool,
-    scheduled: Option<u64>,
-    parts: u64,
 }
 
 struct KnownBy {
@@ -373,35 +365,5 @@ impl Prepared {
             }
         }
         Ok(())
-    }
-
-    /// Before the batch is there, so that whoever reads it finds the trace.
-    fn keep_trace(&self) {
-        let Some((trace, traces)) = &self.trace else {
-            return;
-        };
-        let Ok(timeline) = self.name.text() else {
-            return;
-        };
-        let new = self.messages.iter().filter(|one| !one.answer.duplicate);
-        let told = new.map(|one| Told {
-            sequence: one.answer.sequence,
-            timestamp: one.answer.timestamp,
-            message_id: &one.message_id,
-        });
-        traces.keep(&timeline, *trace, told);
-    }
-
-    /// What became of the messages, once it has run and its batch is committed.
-    pub(in super::super) fn appended(self) -> Vec<Appended> {
-        let appended = |message: PreparedMessage| Appended {
-            sequence: message.answer.sequence,
-            timestamp: message.answer.timestamp,
-            message_id: message.message_id,
-            duplicate: message.answer.duplicate,
-            scheduled: message.answer.scheduled,
-            parts: message.open.map(|_| message.answer.parts),
-        };
-        self.messages.into_iter().map(appended).collect()
     }
 }
