@@ -31,8 +31,6 @@ pub struct Failure {
     pub actual: Option<Actual>,
     /// Wait this long before a retry, ms.
     pub retry_after_ms: Option<u32>,
-    /// How a message ended that does not grow any more.
-    pub closed: Option<Box<Closed>>,
 }
 
 /// How a message ended that does not grow any more.
@@ -54,6 +52,10 @@ pub enum Actual {
     Number(u64),
     /// An epoch.
     Text(String),
+    /// How a message ended that does not grow any more; clients get it as members of their own.
+    #[serde(skip)]
+    #[schemars(skip)]
+    Closed(Box<Closed>),
 }
 
 impl Failure {
@@ -68,7 +70,6 @@ impl Failure {
             limit_name: None,
             actual: None,
             retry_after_ms: None,
-            closed: None,
         }
     }
 
@@ -134,13 +135,6 @@ impl Failure {
         self
     }
 
-    /// With how the message ended.
-    #[must_use]
-    pub fn closed(mut self, closed: Closed) -> Failure {
-        self.closed = Some(Box::new(closed));
-        self
-    }
-
     /// With a time to wait, ms.
     #[must_use]
     pub fn retry_after(mut self, retry_after_ms: u32) -> Failure {
@@ -199,7 +193,10 @@ impl Serialize for Failure {
 
 impl From<Failure> for Said {
     fn from(failure: Failure) -> Said {
-        let closed = failure.closed.map(|closed| *closed);
+        let (actual, closed) = match failure.actual {
+            Some(Actual::Closed(closed)) => (None, Some(*closed)),
+            actual => (actual, None),
+        };
         let parts = closed.as_ref().map(|closed| closed.parts);
         let Closed {
             outcome,
@@ -215,7 +212,7 @@ impl From<Failure> for Said {
                 retry_after_ms: failure.retry_after_ms.map(u64::from),
                 field: failure.field,
                 limit: failure.limit,
-                actual: failure.actual,
+                actual,
                 outcome,
                 parts,
                 stopped_by,

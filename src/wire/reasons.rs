@@ -153,12 +153,7 @@ impl Reason {
                 "the message ID was taken by another entry",
             ),
             MessageClosed => (409, false, "message_closed", "the message does not grow"),
-            PartConflict => (
-                409,
-                false,
-                "part_conflict",
-                "another text was taken as this part",
-            ),
+            PartConflict => (409, false, "part_conflict", "this part has another text"),
             EpochChanged => (
                 409,
                 false,

@@ -25,8 +25,8 @@ use tideline::wire::tables::changes::Change;
 use tideline::wire::tables::{row, stream, table};
 use tideline::wire::timelines::{member, prefixes, readers, signal, sync, timeline};
 use tideline::wire::{
-    Closed, Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request, Said,
-    push, server,
+    Actual, Closed, Dialect as _, Failure, Id, Limits, Method, Needs, Push, Reason, Reply, Request,
+    Said, push, server,
 };
 
 fn root() -> PathBuf {
@@ -456,13 +456,13 @@ fn replies_errors_and_pushes_are_encoded_as_they_stand() {
         failure.limit = said.data.limit;
         failure.actual = said.data.actual;
         let parts = said.data.parts;
-        failure.closed = parts.map(|parts| {
-            Box::new(Closed {
+        if let Some(parts) = said.data.parts {
+            failure.actual = Some(Actual::Closed(Box::new(Closed {
                 outcome: said.data.outcome,
                 parts,
                 stopped_by: said.data.stopped_by,
-            })
-        });
+            })));
+        }
         failure.retry_after_ms = said
             .data
             .retry_after_ms

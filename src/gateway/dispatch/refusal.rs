@@ -33,11 +33,11 @@ pub(in super::super) fn refusal(error: Error) -> Failure {
             outcome,
             parts,
             stopped_by,
-        } => Failure::new(Reason::MessageClosed).closed(Closed {
+        } => Failure::new(Reason::MessageClosed).actual(Actual::Closed(Box::new(Closed {
             outcome,
             parts,
             stopped_by,
-        }),
+        }))),
         Error::PartConflict { parts } => {
             Failure::new(Reason::PartConflict).actual(Actual::Number(parts))
         }

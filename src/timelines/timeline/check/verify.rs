@@ -110,15 +110,11 @@ impl StoredTimelines<'_> {
                     "change {change} of message {sequence} is not in its place"
                 ));
             }
-            if let (Some(at), Some(_)) = (expires_at, entry)
-                && !self.is_due(
-                    Kind::Expire,
-                    at,
-                    &name,
-                    &expiry_columns(head.incarnation, sequence),
-                )?
-            {
-                problem(format!("message {sequence} has no due row to expire by"));
+            if let (Some(at), Some(_)) = (expires_at, entry) {
+                let columns = expiry_columns(head.incarnation, sequence);
+                if !self.is_due(Kind::Expire, at, &name, &columns)? {
+                    problem(format!("message {sequence} has no due row to expire by"));
+                }
             }
             (next, last_at) = (sequence + 1, timestamp);
         }

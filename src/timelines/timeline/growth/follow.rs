@@ -158,24 +158,25 @@ pub(in super::super) struct Missing {
     pub(in super::super) grown: Vec<Grown>,
     /// Of each of these, how many parts the reader has by now.
     pub(in super::super) open: Vec<(u64, u64)>,
-    /// Those that are closed, or that have fewer parts than the reader.
-    pub(in super::super) closed: Vec<Message>,
     /// Not all had room.
     pub(in super::super) more: bool,
 }
 
 impl Site {
-    /// What a reader is missing who has so many parts of each of these messages. What is below the floor is gone.
+    /// What a reader at a position is missing who has so many parts of each of these messages. What is above the
+    /// position comes with its page, and what is below the floor is gone. Messages that are not open any more are put
+    /// among those that have changed; of those that are there already nothing else is to be told.
     pub(in super::super) fn missing_parts(
         &self,
         view: &View,
         (name, head): (&Name, &HeadRow),
-        asked: &[(u64, u64)],
-        room: &mut Room,
+        (asked, after): (&[(u64, u64)], u64),
+        (changed, room): (&mut Option<Vec<Message>>, &mut Room),
     ) -> Result<Missing, ReadError> {
         let mut missing = Missing::default();
         for &(sequence, parts) in asked {
-            if !head.holds(sequence) {
+            let is_it = |one: &Message| one.sequence == sequence;
+            if !(head.floor..=after).contains(&sequence) || changed.iter().flatten().any(is_it) {
                 continue;
             }
             let row = row_of(view, name, head, sequence)?;
@@ -196,7 +197,9 @@ impl Site {
                     let parts = message.parts.unwrap_or(0);
                     missing.open.push((sequence, parts));
                 }
-                missing.closed.push(message);
+                let changed = changed.get_or_insert_default();
+                let place = changed.partition_point(|one| one.change < message.change);
+                changed.insert(place, message);
                 continue;
             }
             let mut told = parts;

@@ -163,19 +163,8 @@ impl Site {
                 (Some(changed), position)
             }
         };
-        let is_shown = |sequence| {
-            let mut changed = changed.iter().flatten();
-            changed.any(|one| one.sequence == sequence)
-        };
-        let asked = resume.open.iter().copied();
-        let asked = asked.filter(|(sequence, _)| *sequence <= after && !is_shown(*sequence));
-        let asked: Vec<_> = asked.collect();
-        let missing = self.missing_parts(view, (name, head), &asked, &mut room)?;
-        for message in missing.closed {
-            let changed = changed.get_or_insert_default();
-            let place = changed.partition_point(|one| one.change < message.change);
-            changed.insert(place, message);
-        }
+        let asked = (&resume.open[..], after);
+        let missing = self.missing_parts(view, (name, head), asked, (&mut changed, &mut room))?;
         room.limit = resume.limit;
         let first = (after + 1).max(head.floor);
         let run = Run {
