@@ -274,6 +274,14 @@ pub(crate) fn bytes_between(field: &str, text: &str, max: usize) -> Result<(), F
     text_bytes(field, Some(text), max)
 }
 
+/// Why a message was recalled or stopped.
+pub(crate) fn reason(reason: &str) -> Result<(), Failure> {
+    bytes_between("reason", reason, REASON_BYTES_MAX)
+}
+
+/// Bytes of such a reason.
+const REASON_BYTES_MAX: usize = 1_024;
+
 /// A text without control characters.
 pub(crate) fn no_control(field: &str, text: &str) -> Result<(), Failure> {
     // All of C0, and DEL and C1 (which start with the byte 0xC2 in UTF-8). Looks at all bytes, so that the compiler may

@@ -455,7 +455,6 @@ fn replies_errors_and_pushes_are_encoded_as_they_stand() {
         failure.field = said.data.field;
         failure.limit = said.data.limit;
         failure.actual = said.data.actual;
-        let parts = said.data.parts;
         if let Some(parts) = said.data.parts {
             failure.actual = Some(Actual::Closed(Box::new(Closed {
                 outcome: said.data.outcome,

@@ -7,12 +7,24 @@ use std::sync::Arc;
 
 use super::cursor::{Page, PageKey};
 use super::registry::Registry;
-use super::subscription::Pull;
 use super::topic::Topic;
 use super::topic::grown::Grown;
-use crate::timeline::{Error, Resume, ResumeState, Target, Timelines};
+use crate::timeline::{Error, Meta, Resume, ResumeState, Target, Timelines};
 use tideline_model::access::Asker;
 use tideline_model::timelines::Ended;
+
+/// What a look at the store brought.
+#[derive(Debug)]
+pub enum Pull {
+    /// Messages and changes, perhaps none; and the user's own floor when they were read.
+    Page(Arc<Page>, u64),
+    /// The meta and its version.
+    Meta(Meta, u64),
+    /// Parts of an open message, perhaps none; `None` = it is not open.
+    Parts(Option<Arc<Grown>>),
+    /// It ended.
+    Ended(Ended),
+}
 
 /// One look at the store for a user.
 pub(super) struct Look {

@@ -40,10 +40,10 @@ pub use cursor::{Cursor, Next, Page};
 pub use doubt::{Decided, Doubt};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, With};
 pub use inquiry::{About, Inquiry, Progress, Reached};
-pub use look::PAGE_BYTES;
+pub use look::{PAGE_BYTES, Pull};
 pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
-pub use subscription::{Ended, Pull, Subscription};
+pub use subscription::{Ended, Subscription};
 pub use topic::fresh::{FORMS_MAX, Fresh};
 pub use topic::grown::Grown;
 

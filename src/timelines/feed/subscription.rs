@@ -5,29 +5,16 @@
 
 use std::sync::Arc;
 
-use super::cursor::{Cursor, Next, Page, PageKey};
+use super::cursor::{Cursor, Next, PageKey};
 use super::ephemeral::{Following, Pulled, With};
-use super::look::Look;
+use super::look::{Look, Pull};
 use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
 use super::topic::fresh::Fresh;
 use super::topic::grown::{Grown, NextParts, Told};
-use crate::timeline::{Changed, Message, Meta, Standing, Timelines};
+use crate::timeline::{Changed, Message, Standing, Timelines};
 use tideline_model::access::Asker;
 pub use tideline_model::timelines::Ended;
-
-/// What a look at the store brought.
-#[derive(Debug)]
-pub enum Pull {
-    /// Messages and changes, perhaps none; and the user's own floor when they were read.
-    Page(Arc<Page>, u64),
-    /// The meta and its version.
-    Meta(Meta, u64),
-    /// Parts of an open message, perhaps none; `None` = it is not open.
-    Parts(Option<Arc<Grown>>),
-    /// It ended.
-    Ended(Ended),
-}
 
 /// One client's subscription on one timeline.
 pub struct Subscription {

@@ -13,7 +13,6 @@ use super::super::failure::Failure;
 use super::super::limits::Limits;
 use super::super::schema::rules;
 use super::entry::{Entry, Patch};
-use super::message::REASON_BYTES_MAX;
 use tideline_model::Value;
 use tideline_model::timelines::{Message, Open, Outcome};
 
@@ -227,7 +226,7 @@ impl Check for Stop {
         check::target_to_write(&self.timeline, &self.epoch)?;
         check::sequence(self.sequence)?;
         match &self.reason {
-            Some(reason) => check::bytes_between("reason", reason, REASON_BYTES_MAX),
+            Some(reason) => check::reason(reason),
             None => Ok(()),
         }
     }

@@ -1,27 +1,24 @@
 //! The end of an open message.
 //!
-//! Owns: `message.finish`, `message.stop`, and what is done to a message without parts for too long; [`end`], which all
-//! that ends one comes by. Promises: a message is closed once, by one change, with its whole text in its row; a trim
-//! leaves no open message below the floor. Must not: bury.
+//! Owns: `message.finish`, `message.stop`, and what is done to a message without parts for too long. Promises: a message
+//! is closed once, by one change, with its whole text in its row. Must not: bury.
 
 use std::future::Future;
 
-use tideline_model::Direction;
 use tideline_model::timelines::Outcome;
-use tideline_table::{Action, Malformed, ReadError, Txn, damaged, delete, load, number_in, scan};
+use tideline_table::{Action, Malformed, Purpose, ReadError, Txn, damaged};
 
+use super::super::marks;
 use super::super::rows::head::HeadRow;
-use super::super::rows::lately::Lately;
 use super::super::rows::tables::Name;
-use super::super::time::{Due, Kind, due_key, expiry_columns, shown};
+use super::super::time::{Due, shown};
 use super::super::unread;
-use super::super::write::edit::{load as load_message, write};
+use super::super::write::edit::{load, write};
 use super::super::write::{Site, check_size, merge, put_head};
 use super::super::{Columns, EntryLimits, Error, Message, SMALL_BYTES, Target, Timelines};
+use super::end::end;
 use super::extend::{check_sender, closed};
-use super::row::{last_part, row_of};
-use super::{DUE_AT, look_up};
-use tideline_table::Purpose;
+use super::row::{last_part, look_up, row_of};
 
 /// Closes a message by its sender.
 #[derive(Clone, Debug)]
@@ -81,7 +78,7 @@ impl Timelines {
 impl Site {
     fn finish(&self, txn: &mut Txn<'_>, finish: Finish) -> Result<Finished, Error> {
         let (name, mut head, reader) = self.enter(txn, &finish.target)?;
-        let message = load_message(txn, &name, &reader.sees(head), finish.sequence)?;
+        let message = load(txn, &name, &reader.sees(head), finish.sequence)?;
         let mut message = shown(message, &self.time);
         if message.entry.is_none() {
             return Err(Error::Deleted);
@@ -127,7 +124,7 @@ impl Site {
         reason: Option<String>,
     ) -> Result<Message, Error> {
         let (name, mut head, reader) = self.enter(txn, target)?;
-        let message = load_message(txn, &name, &reader.sees(head), sequence)?;
+        let message = load(txn, &name, &reader.sees(head), sequence)?;
         let mut message = shown(message, &self.time);
         if message.entry.is_none() {
             return Err(Error::Deleted);
@@ -180,7 +177,7 @@ impl Site {
             self.put_open(txn, name, &head, (sequence, at_ms));
             return Ok(false);
         }
-        super::super::marks::look_up(txn, name, &head, &mut message)?;
+        marks::look_up(txn, name, &head, &mut message)?;
         look_up(txn, name, &head, &mut message, None)?;
         (message.outcome, message.abandoned) = (Some(Outcome::Failed), true);
         self.close(txn, name, &mut head, &mut message)?;
@@ -201,68 +198,4 @@ impl Site {
         put_head(txn, name, head);
         Ok(())
     }
-}
-
-/// A message is not open any more: its due row and its own go. The caller puts the head, and writes or buries the
-/// message.
-pub(in super::super) fn end(
-    txn: &mut Txn<'_>,
-    name: &Name,
-    head: &mut HeadRow,
-    sequence: u64,
-) -> Result<(), ReadError> {
-    let key = name.open_key(head.incarnation, sequence);
-    let due = |value: &[u8]| number_in(value, DUE_AT);
-    if let Some(at_ms) = load(txn, &key, "not an open message", due)? {
-        let columns = expiry_columns(head.incarnation, sequence);
-        delete(txn, due_key(Kind::Abandon, at_ms, name, &columns));
-        delete(txn, key);
-        head.open = head.open.saturating_sub(1);
-    }
-    let message = name.message_key(head.incarnation, sequence);
-    txn.memo::<Lately>().forget_growing(message.as_bytes());
-    Ok(())
-}
-
-/// Open messages above a floor that has moved because of damage: what is gone below it is forgotten, and the others are
-/// counted. The caller puts the head.
-pub(in super::super) fn recount(
-    txn: &mut Txn<'_>,
-    name: &Name,
-    head: &mut HeadRow,
-) -> Result<(), ReadError> {
-    trimmed(txn, name, head)?;
-    if head.open > 0 {
-        let key = |sequence| name.open_key(head.incarnation, sequence);
-        let rows = scan(
-            txn,
-            &key(head.floor),
-            &key(head.last + 1),
-            Direction::Forward,
-        );
-        head.open = rows.map(|row| row.map(|_| 1)).sum::<Result<u32, _>>()?;
-    }
-    Ok(())
-}
-
-/// The floor has moved: no message below it is open any more. The caller puts the head.
-pub(in super::super) fn trimmed(
-    txn: &mut Txn<'_>,
-    name: &Name,
-    head: &mut HeadRow,
-) -> Result<(), ReadError> {
-    if head.open == 0 {
-        return Ok(());
-    }
-    let key = |sequence| name.open_key(head.incarnation, sequence);
-    let mut ended = Vec::new();
-    for row in scan(txn, &key(0), &key(head.floor), Direction::Forward) {
-        let (key, _) = row?;
-        let sequence = name.number_of(&key);
-        ended.push(sequence.map_err(|_| damaged(&key, "not an open message"))?);
-    }
-    for sequence in ended {
-        end(txn, name, head, sequence)?;
-    }
-    Ok(())
 }

@@ -18,29 +18,20 @@
 //! row anew for later.
 
 mod close;
+mod end;
 mod extend;
 mod follow;
+mod open;
 mod row;
 mod verify;
 
 pub use close::{Finish, Finished};
-pub(super) use close::{end, recount, trimmed};
+pub(super) use end::{end, recount, trimmed};
 pub use extend::{Extend, Extended};
 pub(super) use follow::GROWN_BYTES;
 pub use follow::Growth;
 pub(super) use row::{Growing, is_closed, look_up, parts_of};
 pub(super) use verify::OpenRows;
-
-use tideline_table::Txn;
-
-use super::Error;
-use super::rows::head::HeadRow;
-use super::rows::stored::put_number;
-use super::rows::tables::Name;
-use super::time::{Kind, expiry_columns, put_due};
-use super::write::{Site, version};
-use tideline_model::timelines::Open;
-use tideline_table::{RowWriter, put};
 
 /// Messages of a timeline that can be open at a time. Tests come to it with few.
 pub const OPEN_MAX: u32 = if cfg!(test) { 3 } else { 1_000 };
@@ -49,42 +40,3 @@ pub const PARTS_MAX: u64 = if cfg!(test) { 40 } else { 100_000 };
 
 /// The time of an open message's due row.
 const DUE_AT: &str = "$due";
-
-impl Site {
-    /// A message that was appended is open. The caller puts the head.
-    pub(super) fn opened(
-        &self,
-        txn: &mut Txn<'_>,
-        name: &Name,
-        head: &mut HeadRow,
-        (sequence, open): (u64, &Open),
-    ) -> Result<(), Error> {
-        if head.open >= OPEN_MAX {
-            return Err(Error::TooMany {
-                field: "open",
-                limit: u64::from(OPEN_MAX),
-                actual: u64::from(head.open) + 1,
-            });
-        }
-        head.open += 1;
-        let at_ms = txn.now_ms().saturating_add(open.idle_ms);
-        self.put_open(txn, name, head, (sequence, at_ms));
-        Ok(())
-    }
-
-    /// Writes when an open message is to be looked at, if nothing closes it before.
-    fn put_open(
-        &self,
-        txn: &mut Txn<'_>,
-        name: &Name,
-        head: &HeadRow,
-        (sequence, at_ms): (u64, u64),
-    ) {
-        let mut row = RowWriter::new(16);
-        put_number(&mut row, DUE_AT, at_ms);
-        let now = version(txn.now_ms());
-        put(txn, name.open_key(head.incarnation, sequence), row, now);
-        let columns = expiry_columns(head.incarnation, sequence);
-        put_due(txn, &self.alarm(), (Kind::Abandon, at_ms), name, &columns);
-    }
-}
