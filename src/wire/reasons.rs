@@ -54,10 +54,11 @@ listed! {
         ConditionFailed,
         /// The message ID was taken by another entry. Choose another ID, or find out why two entries share one.
         MessageIdConflict,
-        /// The message does not grow, or not any more; `outcome`, `parts` and `stopped_by` say how it ended. Stop writing
-        /// to it.
+        /// The message does not grow, or not any more; `outcome`, `parts` and `stopped_by` say how it ended. Stop
+        /// writing to it.
         MessageClosed,
-        /// Another text was taken as this part; `actual` is the number of parts. Read the message: two writers share it.
+        /// Another text was taken as this part; `actual` is the number of parts. Read the message: two writers share
+        /// it.
         PartConflict,
         /// The given epoch is not the current one: the history was replaced. Forget the timeline and start over.
         EpochChanged,

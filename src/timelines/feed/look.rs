@@ -1,7 +1,7 @@
 //! A subscription's looks at the store.
 //!
-//! Owns: what is read there for a cursor, and which user may have it. Promises: a page is read once for all that ask for
-//! the same at the moment; where users are not all alike, each is checked after it. Must not: move a cursor.
+//! Owns: what is read there for a cursor, and which user may have it. Promises: a page is read once for all that ask
+//! for the same at the moment; where users are not all alike, each is checked after it. Must not: move a cursor.
 
 use std::sync::Arc;
 

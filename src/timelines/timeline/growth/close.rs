@@ -1,7 +1,7 @@
 //! The end of an open message.
 //!
-//! Owns: `message.finish`, `message.stop`, and what is done to a message without parts for too long. Promises: a message
-//! is closed once, by one change, with its whole text in its row. Must not: bury.
+//! Owns: `message.finish`, `message.stop`, and what is done to a message without parts for too long. Promises: one is
+//! closed once, by one change, with its whole text in its row. Must not: bury.
 
 use std::future::Future;
 

@@ -57,8 +57,8 @@ impl Timelines {
         found
     }
 
-    /// The parts of an open message behind those that a reader has, perhaps none, up to about so many bytes; `None` = the
-    /// message is not open, which a change tells.
+    /// The parts of an open message behind those that a reader has, perhaps none, up to about so many bytes; `None` =
+    /// the message is not open, which a change tells.
     pub async fn grown(
         &self,
         target: Target,
@@ -90,8 +90,8 @@ impl Timelines {
     }
 }
 
-/// The texts of the parts behind those that a reader has, joined, up to about so many bytes of JSON or one part, and the number
-/// of the last one.
+/// The texts of the parts behind those that a reader has, joined, up to about so many bytes of JSON or one part, and
+/// the number of the last one.
 pub(in super::super) fn since(
     rows: &impl Source,
     name: &Name,
