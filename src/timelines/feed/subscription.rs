@@ -11,7 +11,7 @@ use super::look::{Look, Pull};
 use super::mailbox::{Mailbox, Who};
 use super::registry::Watch;
 use super::topic::fresh::Fresh;
-use super::topic::grown::{Grown, NextParts, Told};
+use super::topic::grown::{Grown, NextParts, Told, UNSETTLED};
 use crate::timeline::{Changed, Message, Standing, Timelines};
 use tideline_model::access::Asker;
 pub use tideline_model::timelines::Ended;
@@ -116,7 +116,8 @@ impl Subscription {
             return;
         };
         for (sequence, parts) in &changed.open {
-            told.of(*sequence, Some(*parts), doubt);
+            // Perhaps not all that there is had room.
+            told.of(*sequence, Some(*parts), UNSETTLED);
         }
         let edited = changed.changed.iter().flatten();
         // Of one that only got reactions nothing else was sent.
@@ -249,6 +250,9 @@ impl Subscription {
                     },
                 ) = (told, next)
                 {
+                    // Until a look brings nothing there may be more.
+                    let is_all = grown.as_ref().is_some_and(|grown| grown.text.is_empty());
+                    let doubt = if is_all { doubt } else { UNSETTLED };
                     told.of(sequence, grown.as_ref().map(|grown| grown.parts), doubt);
                 }
             }

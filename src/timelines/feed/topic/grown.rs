@@ -185,6 +185,13 @@ impl Growths {
         }
     }
 
+    /// The same of messages that come whole.
+    pub(in super::super) fn forget_whole(&mut self, sequences: impl Iterator<Item = u64>) {
+        if !self.by_sequence.is_empty() {
+            sequences.for_each(|sequence| drop(self.by_sequence.remove(&sequence)));
+        }
+    }
+
     pub(in super::super) fn clear(&mut self) {
         *self = Growths::default();
     }
@@ -218,6 +225,9 @@ pub(in super::super) enum NextParts {
         doubt: u64,
     },
 }
+
+/// No doubt of a topic: the store has to be asked whether there is more.
+pub(in super::super) const UNSETTLED: u64 = u64::MAX;
 
 impl Told {
     /// The subscription was told of a message: if it is open, of so many parts.

@@ -220,6 +220,9 @@ impl State {
         let (floor, changed) = (head.floor, event.changed);
         self.floor = floor;
         self.growths.forget(&changed, floor);
+        // One that the same batch has closed is among these, whole.
+        let closed = event.appended.iter().filter(|one| one.open.is_none());
+        self.growths.forget_whole(closed.map(|one| one.sequence));
         self.ring.retain(|fresh| {
             fresh.first() >= floor
                 && !changed

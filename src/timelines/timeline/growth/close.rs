@@ -96,10 +96,12 @@ impl Site {
                 false => Err(closed(&message)),
             };
         }
-        let parts = message.parts.unwrap_or(0);
+        let last = last_part(txn, &name, &head, finish.sequence)?;
+        let parts = last.map_or(0, |(last, ..)| last);
         if parts != finish.parts {
             return Err(Error::ConditionFailed { actual: parts });
         }
+        look_up(txn, &name, &head, &mut message, None)?;
         // What it has grown to has passed the limits of its time.
         let changes = !(finish.set.is_empty() && finish.remove.is_empty());
         if let Some(entry) = message.entry.as_mut().filter(|_| changes) {
@@ -136,6 +138,7 @@ impl Site {
             };
         }
         self.check_stop(txn, (&name, &head), &target.asker, &message.sender)?;
+        look_up(txn, &name, &head, &mut message, None)?;
         message.outcome = Some(Outcome::Cancelled);
         message.stopped_by = Some(target.asker.sender().to_owned());
         message.reason = reason;
@@ -192,9 +195,12 @@ impl Site {
         head: &mut HeadRow,
         message: &mut Message,
     ) -> Result<(), ReadError> {
+        let last = last_part(txn, name, head, message.sequence)?;
         end(txn, name, head, message.sequence)?;
         message.open = None;
         write(txn, name, head, message, Action::Update);
+        let grown_bytes = last.map_or(0, |(_, end, _)| end);
+        self.keep(txn, name, head, (grown_bytes, false))?;
         put_head(txn, name, head);
         Ok(())
     }

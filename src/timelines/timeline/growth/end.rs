@@ -40,7 +40,7 @@ pub(in super::super) fn recount(
     name: &Name,
     head: &mut HeadRow,
 ) -> Result<(), ReadError> {
-    trimmed(txn, name, head)?;
+    trimmed(txn, name, head, 0)?;
     if head.open > 0 {
         let key = |sequence| name.open_key(head.incarnation, sequence);
         let rows = scan(
@@ -54,18 +54,19 @@ pub(in super::super) fn recount(
     Ok(())
 }
 
-/// The floor has moved: no message below it is open any more. The caller puts the head.
+/// The floor has moved from `before`: no message below it is open any more. The caller puts the head.
 pub(in super::super) fn trimmed(
     txn: &mut Txn<'_>,
     name: &Name,
     head: &mut HeadRow,
+    before: u64,
 ) -> Result<(), ReadError> {
     if head.open == 0 {
         return Ok(());
     }
     let key = |sequence| name.open_key(head.incarnation, sequence);
     let mut ended = Vec::new();
-    for row in scan(txn, &key(0), &key(head.floor), Direction::Forward) {
+    for row in scan(txn, &key(before), &key(head.floor), Direction::Forward) {
         let (key, _) = row?;
         let sequence = name.number_of(&key);
         ended.push(sequence.map_err(|_| damaged(&key, "not an open message"))?);

@@ -2,22 +2,23 @@
 //!
 //! Owns: `message.extend`. Promises: a part is taken if it is the next one, and known again if it is there: with the
 //! same text it is a duplicate, with another a conflict. Nobody but the sender extends a message, or a back end. Must
-//! not: write anything but the part's row.
+//! not: change a message's text.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use tideline_base::faults::is_named;
 use tideline_model::access::Asker;
-use tideline_table::{Purpose, Source, Txn, damaged, put};
+use tideline_table::{Purpose, ReadError, RowWriter, Source, Txn, damaged, put};
 
 use super::super::rows::head::HeadRow;
 use super::super::rows::lately::Lately;
+use super::super::rows::stored::MessageRow;
 use super::super::rows::tables::Name;
 use super::super::write::{Site, check_limits, version};
 use super::super::{EntryLimits, Error, Message, Target, Timelines};
 use super::PARTS_MAX;
-use super::row::{Growing, encode, inner_bytes, row_of, text_of};
+use super::row::{Growing, encode, inner_bytes, look_up, row_of, text_of};
 
 /// A part of a message.
 #[derive(Clone, Debug)]
@@ -64,6 +65,9 @@ impl Timelines {
         }
     }
 }
+
+/// At each so many-th part the message's row is written with the text so far. Tests come to it with few.
+const FOLDED: u64 = if cfg!(test) { 5 } else { 1_000 };
 
 /// Bytes that a part counts for in the queue, beside its text.
 const PART_BYTES: usize = 128;
@@ -123,18 +127,40 @@ impl Site {
             ("entry_bytes_max", limit, bytes),
             ("entry_bytes_max", limit, 0),
         ])?;
-        let part = name
-            .parts_of(head.incarnation, sequence)
-            .number(growing.parts);
-        let now = version(txn.now_ms());
-        put(txn, part, encode(growing.end, &extend.text), now);
         let parts = growing.parts;
+        put_part(
+            txn,
+            (&name, &head),
+            (sequence, parts),
+            encode(growing.end, &extend.text),
+        )?;
         txn.memo::<Lately>().note_growing(key.as_bytes(), growing);
         Ok(Extended {
             parts,
             duplicate: false,
         })
     }
+}
+
+/// Writes the row of a part. With each [`FOLDED`]th one the message's row gets the text so far, so that nobody has to
+/// read more parts than that for it. That is no change.
+fn put_part(
+    txn: &mut Txn<'_>,
+    (name, head): (&Name, &HeadRow),
+    (sequence, part): (u64, u64),
+    row: RowWriter,
+) -> Result<(), ReadError> {
+    let key = name.parts_of(head.incarnation, sequence).number(part);
+    let now = version(txn.now_ms());
+    put(txn, key, row, now);
+    if part % FOLDED == 0 {
+        let mut message = row_of(txn, name, head, sequence)?;
+        look_up(txn, name, head, &mut message, None)?;
+        let key = name.message_key(head.incarnation, sequence);
+        let row = MessageRow::of(&message).row;
+        put(txn, key, row, version(message.timestamp));
+    }
+    Ok(())
 }
 
 /// What there is of an open message; an error if it is not open.

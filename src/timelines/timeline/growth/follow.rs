@@ -15,8 +15,9 @@ use super::super::read::page::Room;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::{Name, PARTS, incarnation_of};
 use super::super::time::shown;
+use super::super::unread::is_hidden;
 use super::super::write::Site;
-use super::super::write::edit::load_held;
+use super::super::write::edit::load_whole;
 use super::super::{Error, Message, Target, Timelines};
 use super::row::{Part, each_part, inner_bytes, last_part, row_of};
 
@@ -72,8 +73,10 @@ impl Timelines {
             if !reader.sees(head).holds(sequence) {
                 return Ok(None);
             }
-            let message = row_of(view, &name, &head, sequence)?;
-            if message.open.is_none() || message.entry.is_none() {
+            let message = shown(row_of(view, &name, &head, sequence)?, &site.time);
+            let reader = (target.asker.user(), &reader);
+            let is_hidden = is_hidden(view, (&name, &head), reader, sequence)?;
+            if message.open.is_none() || is_hidden {
                 return Ok(None);
             }
             let (parts, text) = since(view, &name, &head, (sequence, after), bytes_max)?;
@@ -160,6 +163,8 @@ pub(in super::super) struct Missing {
     pub(in super::super) open: Vec<(u64, u64)>,
     /// Not all had room.
     pub(in super::super) more: bool,
+    /// The lowest change of the messages that had none.
+    pub(in super::super) left_out: Option<u64>,
 }
 
 impl Site {
@@ -187,10 +192,12 @@ impl Site {
                 false => 0,
             };
             if !is_open || last < parts {
-                let message = shown(load_held(view, name, head, sequence)?, &self.time);
+                let message = shown(load_whole(view, name, head, sequence)?, &self.time);
                 room.limit = room.limit.max(1);
                 if !room.take(&message) {
                     missing.more = true;
+                    let left_out = missing.left_out.unwrap_or(u64::MAX);
+                    missing.left_out = Some(left_out.min(message.change));
                     continue;
                 }
                 if message.open.is_some() {

@@ -8,7 +8,8 @@
 //! A part is one row, behind those before it, and nothing else is written with it: no head row, no change record. So it
 //! costs its text and a key. Its row also has how long the text has become (as JSON), so that a limit needs the last
 //! part only. The message's own row has the text of the parts up to the number in `$parts`: none when it is appended,
-//! all when it is closed; what else writes it while it is open (an edit, a pin) writes the text so far with it. Whoever
+//! all when it is closed; each 1,000th part, and what else writes it while it is open (an edit, a pin), writes the text
+//! so far with it. Whoever
 //! reads an open message reads its row and the parts above that number, in one view ([`look_up`]). The rows of parts
 //! stay until their message is closed: a repeat is compared with them. Then a merge drops them, because the message's
 //! row says that it is not open.

@@ -216,15 +216,16 @@ impl Growing {
         let (parts, end, _) = last.unwrap_or_default();
         let key = name.parts_of(head.incarnation, sequence).number(folded);
         let before = match folded {
-            0 => None,
+            0 => 0,
             _ => load(rows, &key, "not a part", |value| {
                 Ok(Part::decode(value)?.end)
-            })?,
+            })?
+            .ok_or_else(|| damaged(key.as_bytes(), "a part is missing"))?,
         };
         Ok(Growing {
             parts,
             end,
-            bytes: json_bytes(entry) as u64 + added + end.saturating_sub(before.unwrap_or(0)),
+            bytes: json_bytes(entry) as u64 + added + end.saturating_sub(before),
             sender: message.sender.as_str().into(),
             expires_at: message.expires_at,
         })

@@ -14,7 +14,7 @@ use super::super::rows::tables::Name;
 use super::super::time::shown;
 use super::super::unread;
 use super::super::write::Site;
-use super::super::write::edit::load_held;
+use super::super::write::edit::load_whole;
 use super::super::{Admission, Changed, Error, Message, Resume, ResumeState, Target, Timelines};
 use super::admit_many::Roles;
 use super::page::{Room, Run};
@@ -108,12 +108,13 @@ impl Site {
         page.admission = self.admission(&name, &head, &reader);
         let asker = (resume.asker.user(), &reader);
         let mut hidden = Vec::new();
-        for grown in &page.grown {
-            if unread::is_hidden(view, (&name, &head), asker, grown.sequence)? {
-                hidden.push(grown.sequence);
+        for (sequence, _) in &page.open {
+            if unread::is_hidden(view, (&name, &head), asker, *sequence)? {
+                hidden.push(*sequence);
             }
         }
         page.grown.retain(|one| !hidden.contains(&one.sequence));
+        page.open.retain(|(sequence, _)| !hidden.contains(sequence));
         look_up_own(view, (&name, &head), asker.0, page.shown_mut())?;
         unread::mask(view, (&name, &head), asker, page.shown_mut())?;
         Ok(page)
@@ -165,6 +166,12 @@ impl Site {
         };
         let asked = (&resume.open[..], after);
         let missing = self.missing_parts(view, (name, head), asked, (&mut changed, &mut room))?;
+        // Those that had no room come as what has changed, with the pages that follow.
+        let left_out = missing.left_out.map(|change| change.saturating_sub(1));
+        let change_position = change_position.min(left_out.unwrap_or(u64::MAX));
+        if left_out.is_some() {
+            changed.get_or_insert_default();
+        }
         room.limit = resume.limit;
         let first = (after + 1).max(head.floor);
         let run = Run {
@@ -221,7 +228,7 @@ impl Site {
             let sequence = changed_sequence(&value).map_err(|_| damaged(&key, "not a change"))?;
             // What is above the position comes in its newest form when the reader gets there.
             if (head.floor..=after).contains(&sequence) {
-                let message = shown(load_held(view, name, head, sequence)?, &self.time);
+                let message = shown(load_whole(view, name, head, sequence)?, &self.time);
                 if message.change == number {
                     if !room.take(&message) {
                         return Ok((messages, position));

@@ -287,6 +287,7 @@ impl Site {
             let got_nowhere = page.more
                 && page.messages.is_empty()
                 && page.grown.is_empty()
+                && page.changed.iter().all(Vec::is_empty)
                 && resume
                     .changes_after
                     .is_none_or(|after| page.change_position <= after);

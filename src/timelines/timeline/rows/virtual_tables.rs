@@ -30,7 +30,7 @@ use super::super::follow::touched;
 use super::super::read::covered;
 use super::super::read::page::Held;
 use super::super::time::shown;
-use super::super::write::edit::load_held;
+use super::super::write::edit::load_whole;
 use super::super::{Message, TimelineInfo, Timelines};
 use super::head::HeadRow;
 use super::tables::{HEADS, MESSAGES, METAS, Name, SEQUENCE_END};
@@ -159,7 +159,7 @@ impl VirtualRows for MessageTable {
         let Some(head) = head.filter(is_seen) else {
             return Ok(None);
         };
-        let message = shown(load_held(view, &name, &head, sequence)?, self.0.time());
+        let message = shown(load_whole(view, &name, &head, sequence)?, self.0.time());
         Ok(Some(message_row(&message, &self.epoch(timeline, &head))))
     }
 

@@ -64,7 +64,7 @@ impl Site {
             self.trim_at(txn, name, head, at_ms);
         }
         if head.floor > before {
-            growth::trimmed(txn, name, head)?;
+            growth::trimmed(txn, name, head, before)?;
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl Site {
                 self.trim_at(txn, name, &mut head, next);
             }
         }
-        growth::trimmed(txn, name, &mut head)?;
+        growth::trimmed(txn, name, &mut head, before)?;
         put_head(txn, name, &head);
         Ok(head.floor > before)
     }

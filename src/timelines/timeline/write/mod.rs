@@ -132,8 +132,8 @@ impl Site {
         let (name, mut head, reader) = self.enter(txn, target)?;
         let floor = before.min(head.last + 1);
         if floor > head.floor {
-            head.floor = floor;
-            growth::trimmed(txn, &name, &mut head)?;
+            let before = std::mem::replace(&mut head.floor, floor);
+            growth::trimmed(txn, &name, &mut head, before)?;
             put_head(txn, &name, &head);
         }
         Ok(reader.floor.max(head.floor))
