@@ -829,7 +829,7 @@ export type PartitionHold = {
 };
 
 /** Who may have a log kept. */
-export type PartitionHolder = ("relay" | "streams" | "reshape" | "backup");
+export type PartitionHolder = ("relay" | "streams" | "reshape" | "backup" | "search");
 
 /** A partition's sorted runs. */
 export type PartitionImage = {
@@ -1399,6 +1399,16 @@ export interface Methods {
     result: {
       /** When the token ends, ms since 1970; absent = never. */
       "expires_at"?: number | null;
+    };
+  };
+  /** Get what stands for the credential in the address of `/v1/events`, once */
+  "session.ticket": {
+    params: {};
+    result: {
+      /** Until when it counts, ms since 1970. */
+      "expires_at": number;
+      /** It counts once, as this call's credential would. */
+      "ticket": string;
     };
   };
   /** List sessions */

@@ -52,6 +52,8 @@ resources! {
     AnswersBytes = "answers_bytes_max", least 128 << 20, free SMALL_BYTES;
     /// Timelines that subscriptions follow or that waiting calls wait for.
     WatchedTimelines = "watched_timelines_max", least 10_001, free 0;
+    /// Tickets that were not shown yet.
+    Tickets = "tickets_max", least 1, free 0;
     /// Reads of tables with expressions that run or wait for their turn.
     CostlyReads = "tablestore_costly_reads_max", least 1, free 0;
     /// Open transactions of tables.

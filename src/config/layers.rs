@@ -77,6 +77,7 @@ impl Config {
             Resource::InboundBytes => self.inbound_bytes_max,
             Resource::AnswersBytes => self.answers_bytes_max,
             Resource::WatchedTimelines => self.watched_timelines_max,
+            Resource::Tickets => self.tickets_max,
             Resource::CostlyReads => self.tablestore_costly_reads_max,
             Resource::Transactions => self.tablestore_transactions_max,
             Resource::TransactionBytes => self.tablestore_transaction_bytes_max,
@@ -140,6 +141,17 @@ impl Config {
         relay::Options {
             backlog_bytes_max: self.relay_backlog_bytes_max as u64,
             ..relay::Options::default()
+        }
+    }
+
+    /// For the search indexes.
+    #[must_use]
+    pub fn search_options(&self) -> crate::search::Options {
+        crate::search::Options {
+            waits: self.search_waits,
+            build_rows_per_second: self.search_build_rows_per_second,
+            log_bytes_max: self.search_log_bytes_max,
+            memory_bytes_max: self.search_memory_bytes_max,
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::form::Form;
-use tideline_timelines::feed::{self, Body, Fresh, Grown, Page};
+use tideline_timelines::feed::{self, Body, Fresh, Grown, Page, PageFrame};
 use tideline_timelines::timeline::{MemberRow, Message, Meta};
 use tideline_wire::centrifuge;
 use tideline_wire::{Push, push};
@@ -42,19 +42,30 @@ pub(super) fn deltas(timeline: &str, fresh: &Fresh, form: Form) -> Bytes {
 }
 
 /// `message`, `message.changed` and `reaction` for a page of the store, in as many frames as the limit asks for.
-pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) -> Vec<Bytes> {
+pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) -> Vec<PageFrame> {
     let Page { changed, since, .. } = page;
     let epoch = changed.head.epoch.as_str();
     let mut frames = Vec::new();
+    let mut add = |(sequence, change), push| {
+        let push = form.push(&push);
+        frames.push(PageFrame {
+            push,
+            sequence,
+            change,
+        });
+    };
     let size = |message: &Cow<'_, Message>| message.encoded_bytes_max();
     let messages = changed.messages.iter().map(Cow::Borrowed);
-    for messages in split(messages, size, bytes_max) {
-        frames.push(form.push(&Push::Message(push::Messages {
+    let parts = split(messages, size, bytes_max);
+    for (messages, next) in with_next(parts, |message| message.sequence) {
+        let sequence = next.map_or(changed.position, |next| next - 1);
+        let push = push::Messages {
             timeline: timeline.into(),
             epoch: epoch.into(),
             messages,
             head: changed.head.head,
-        })));
+        };
+        add((sequence, *since), Push::Message(push));
     }
     let all = changed.changed.as_deref().unwrap_or_default();
     let (reacted, edited): (Vec<&Message>, Vec<_>) =
@@ -65,22 +76,26 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
     let edits = split(edited.into_iter().map(Cow::Borrowed), size, bytes_max);
     for (messages, next) in with_next(edits, |message| message.change) {
         let open = [next, first_reacted].into_iter().flatten().min();
-        frames.push(form.push(&Push::MessageChanged(push::Changed {
+        let change_head = open.map_or(changed.change_position, |open| open - 1);
+        let push = push::Changed {
             timeline: timeline.into(),
             epoch: epoch.into(),
             messages,
-            change_head: open.map_or(changed.change_position, |open| open - 1),
-        })));
+            change_head,
+        };
+        add((changed.position, change_head), Push::MessageChanged(push));
     }
     let reacted = reacted.into_iter().map(reacted_of);
     let reactions = split(reacted, push::ReactedMessage::encoded_bytes_max, bytes_max);
     for (messages, next) in with_next(reactions, |message| message.change) {
-        frames.push(form.push(&Push::Reaction(push::Reacted {
+        let change_head = next.map_or(changed.change_position, |next| next - 1);
+        let push = push::Reacted {
             timeline: timeline.into(),
             epoch: epoch.into(),
             messages,
-            change_head: next.map_or(changed.change_position, |next| next - 1),
-        })));
+            change_head,
+        };
+        add((changed.position, change_head), Push::Reaction(push));
     }
     frames
 }
@@ -96,15 +111,15 @@ fn reacted_of(message: &Message) -> push::ReactedMessage<'_> {
     }
 }
 
-/// Parts, each with the change number of what the next one begins with.
+/// Parts, each with the number of what the next one begins with.
 fn with_next<T>(
     parts: Vec<Vec<T>>,
-    change: impl Fn(&T) -> u64,
+    number: impl Fn(&T) -> u64,
 ) -> impl Iterator<Item = (Vec<T>, Option<u64>)> {
     let firsts: Vec<_> = parts
         .iter()
         .skip(1)
-        .map(|part| part.first().map(&change))
+        .map(|part| part.first().map(&number))
         .collect();
     parts.into_iter().zip(firsts.into_iter().chain([None]))
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use tideline_timelines::feed::FORMS_MAX;
 use tideline_wire::centrifuge::{self, ENCODINGS, Encoding};
+use tideline_wire::events::EVENTS;
 use tideline_wire::{Dialect, Integers, Push};
 
 /// The dialects that a server speaks.
@@ -27,7 +28,7 @@ pub(super) struct Form {
 impl Dialects {
     /// The first one is that of clients that ask for none.
     pub(super) fn new(all: &'static [&'static dyn Dialect]) -> Dialects {
-        let forms = forms(all) + forms(&centrifuge::DIALECTS);
+        let forms = forms(all) + forms(&centrifuge::DIALECTS) + EVENTS.forms();
         assert!(!all.is_empty(), "a server speaks at least one dialect");
         assert!(forms <= FORMS_MAX, "raise FORMS_MAX to {forms}");
         Dialects(all)
@@ -52,6 +53,16 @@ impl Dialects {
             integers: Integers::default(),
             first: forms(self.0) + forms(before),
             centrifuge: Some(encoding),
+        }
+    }
+
+    /// The form of server-sent events.
+    pub(super) fn of_events(&self) -> Form {
+        Form {
+            dialect: EVENTS,
+            integers: Integers::default(),
+            first: forms(self.0) + forms(&centrifuge::DIALECTS),
+            centrifuge: None,
         }
     }
 

@@ -26,6 +26,7 @@ mod outbox;
 mod session;
 mod spans;
 mod tablestore;
+mod tickets;
 pub mod webhook;
 mod woken;
 
@@ -59,6 +60,7 @@ use tideline_base::bounds::{Bound, Bounds, Resource};
 use tideline_base::clock::Clock;
 use tideline_base::metrics::Metrics;
 use tideline_base::tls::Certificate;
+use tideline_search::Searches;
 use tideline_store::partition::Backups;
 use tideline_table::Tables;
 use tideline_timelines::feed::Feed;
@@ -162,6 +164,8 @@ struct Shared {
     answers: Arc<Bound>,
     /// Timelines that subscriptions and waiting calls follow.
     watched: Arc<Bound>,
+    /// What pages of browsers show in place of a credential.
+    tickets: tickets::Tickets,
     origins: http::origin::Allowed,
     /// `None` = there is no `[auth]`.
     door: Option<Door>,
@@ -188,7 +192,7 @@ impl Gateway {
         listener: TcpListener,
         options: Options,
         (timelines, people): (Timelines, People),
-        (tables, webhooks, access): (Tables, Webhooks, Option<Access>),
+        (tables, searches, webhooks, access): (Tables, Searches, Webhooks, Option<Access>),
         (feed, reshaper, backups): (Feed, Reshaper, Backups),
         (clock, spans): (Arc<Clock>, Spans),
         (pages, health): (Arc<dyn Pages>, Health),
@@ -211,7 +215,8 @@ impl Gateway {
             inbound: bound(Resource::InboundBytes),
             answers: bound(Resource::AnswersBytes),
             watched: bound(Resource::WatchedTimelines),
-            tablestore: Tablestore::new(tables, &options.tablestore, &metrics),
+            tickets: tickets::Tickets::new(bound(Resource::Tickets)),
+            tablestore: Tablestore::new((tables, searches), &options.tablestore, &metrics),
             proxies: entrance::address::Proxies::new(&options.trusted_proxies),
             per_client,
             options,

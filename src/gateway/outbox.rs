@@ -1,8 +1,9 @@
 //! What waits to be written on one connection, and its way into the socket.
 //!
-//! Owns: the queue of frames, and their headers. Promises: a payload that many connections get is written from where it
-//! is, without a copy; a frame that has begun goes out whole before anything else; long messages are several frames, so
-//! that a ping need not wait for all of one. Must not: know what a message says, or read the socket.
+//! Owns: the queue of frames, and their headers; a response of HTTP has none. Promises: a payload that many connections
+//! get is written from where it is, without a copy; a frame that has begun goes out whole before anything else; long
+//! messages are several frames, so that a ping need not wait for all of one. Must not: know what a message says, or
+//! read the socket.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -26,7 +27,8 @@ pub(super) struct Outbox {
     bytes: usize,
     /// How much of the first frame, its header included, has gone out already.
     sent: usize,
-    data: Data,
+    /// `None` = a response of HTTP, whose messages go out as they are.
+    data: Option<Data>,
     /// Something was written that the socket may still keep.
     flushing: bool,
     /// Since when the socket takes nothing.
@@ -35,7 +37,8 @@ pub(super) struct Outbox {
 
 /// A frame of RFC 6455, unmasked.
 struct Frame {
-    opcode: OpCode,
+    /// `None` = it has no header.
+    opcode: Option<OpCode>,
     header: [u8; HEADER_BYTES_MAX],
     payload: Bytes,
 }
@@ -52,13 +55,16 @@ impl Frame {
         let written = fields.format(payload.len() as u64, &mut &mut header[..]);
         written.expect("the header of the longest payload fits");
         Frame {
-            opcode,
+            opcode: Some(opcode),
             header,
             payload,
         }
     }
 
     fn header(&self) -> &[u8] {
+        if self.opcode.is_none() {
+            return &[];
+        }
         let is_short = self.payload.len() <= SHORT_BYTES_MAX;
         &self.header[..if is_short { 2 } else { HEADER_BYTES_MAX }]
     }
@@ -71,14 +77,16 @@ impl Frame {
 
 impl Outbox {
     pub(super) fn new(frames: Frames) -> Outbox {
+        let data = match frames {
+            Frames::Text => Some(Data::Text),
+            Frames::Binary => Some(Data::Binary),
+            Frames::None => None,
+        };
         Outbox {
             queue: VecDeque::new(),
             bytes: 0,
             sent: 0,
-            data: match frames {
-                Frames::Text => Data::Text,
-                Frames::Binary => Data::Binary,
-            },
+            data,
             flushing: false,
             stalled: None,
         }
@@ -109,7 +117,16 @@ impl Outbox {
     /// Adds a message; an empty one is what its dialect has no words for.
     pub(super) fn push(&mut self, mut message: Bytes) {
         self.bytes += message.len();
-        let mut data = self.data;
+        let Some(mut data) = self.data else {
+            if !message.is_empty() {
+                self.queue.push_back(Frame {
+                    opcode: None,
+                    header: Default::default(),
+                    payload: message,
+                });
+            }
+            return;
+        };
         while !message.is_empty() {
             let payload = message.split_to(message.len().min(FRAME_BYTES));
             let is_final = message.is_empty();
@@ -120,13 +137,17 @@ impl Outbox {
     }
 
     /// Adds a ping or a pong, behind those that wait and in front of all else that has not begun to go out. If too many
-    /// of its kind wait, the oldest is dropped: a client that sends pings and reads nothing piles up nothing.
+    /// of its kind wait, the oldest is dropped: a client that sends pings and reads nothing piles up nothing. A
+    /// response has none.
     pub(super) fn control(&mut self, kind: Control, payload: Bytes) {
+        if self.data.is_none() {
+            return;
+        }
         let (first, opcode) = (usize::from(self.sent > 0), OpCode::Control(kind));
         let waiting = self.queue.iter().skip(first);
-        let waiting = waiting.take_while(|frame| matches!(frame.opcode, OpCode::Control(_)));
+        let waiting = waiting.take_while(|frame| matches!(frame.opcode, Some(OpCode::Control(_))));
         let mut end = first + waiting.count();
-        let mut same = (first..end).filter(|at| self.queue[*at].opcode == opcode);
+        let mut same = (first..end).filter(|at| self.queue[*at].opcode == Some(opcode));
         if let Some(oldest) = same.next()
             && 1 + same.count() >= controls_max(kind)
             && let Some(gone) = self.queue.remove(oldest)

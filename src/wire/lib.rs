@@ -5,8 +5,8 @@
 //! crate is whole and checked: lengths, ranges, exclusions and page limits are settled, so nothing behind it checks
 //! them again. Promises: no input, however broken or deep, panics or overflows the stack; every refusal names its
 //! [`Reason`]. Must not: do I/O, know sockets or sessions, or import any crate of ours but `base` and `model`. JSON-RPC
-//! is one dialect (`jsonrpc`), in JSON or MessagePack, Centrifuge's protocol another (`centrifuge`); requests and
-//! replies know nothing of them.
+//! is one dialect (`jsonrpc`), in JSON or MessagePack, Centrifuge's protocol another (`centrifuge`), server-sent events
+//! the third (`events`); requests and replies know nothing of them.
 
 #[macro_use]
 mod listed;
@@ -16,6 +16,7 @@ pub mod centrifuge;
 mod check;
 mod close;
 mod dialect;
+pub mod events;
 mod failure;
 pub mod jsonrpc;
 mod limits;

@@ -220,6 +220,8 @@ methods! {
         "session.open", extends, Nothing[], "Name the user, get the limits";
     SessionRenew(sessions::Renew) -> sessions::Renewed,
         "session.renew", changes, Session[], "Show a newer token, so that the session goes on";
+    SessionTicket(session::Nothing) -> sessions::Ticket,
+        "session.ticket", changes, Session[], "Get what stands for the credential in the address of `/v1/events`, once";
     SessionList(sessions::List) -> sessions::Listed,
         "session.list", answers, Session[], "List sessions";
     SessionGet(sessions::Get) -> Box<sessions::Got>,

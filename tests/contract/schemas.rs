@@ -277,6 +277,7 @@ fn reply(method: &str, result: &Value) -> Reply {
         "stream.cursors" => Reply::StreamCursors(of::<stream::CursorsPage>(result)),
         "stream.forget" => Reply::StreamForget(of::<stream::Forgotten>(result)),
         "session.renew" => Reply::SessionRenew(of::<sessions::Renewed>(result)),
+        "session.ticket" => Reply::SessionTicket(of::<sessions::Ticket>(result)),
         "session.list" => Reply::SessionList(of::<sessions::Listed>(result)),
         "session.get" => Reply::SessionGet(Box::new(of::<sessions::Got>(result))),
         "session.close" => Reply::SessionClose(of::<sessions::Closed>(result)),

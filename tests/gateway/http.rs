@@ -128,7 +128,7 @@ async fn a_page_of_an_allowed_origin_may_call_and_read_every_answer() {
         for line in [
             "access-control-allow-origin: https://chat.example\r\n",
             "access-control-allow-methods: GET, HEAD, POST\r\n",
-            "access-control-allow-headers: content-type, tideline-user, authorization, x-request-id, traceparent\r\n",
+            "access-control-allow-headers: content-type, tideline-user, authorization, last-event-id, x-request-id, traceparent\r\n",
             "access-control-max-age: ",
             "vary: origin\r\n",
         ] {

@@ -169,7 +169,7 @@ backup.cancel backup.start backup.status
 conversation.count conversation.direct conversation.list conversation.sync feed.following feed.range key.create key.list
 key.revoke log.tail partition.list partition.merge partition.split ping position.list position.remove row.get row.put
 row.range rpc.discover server.history server.status session.close session.get session.list session.open session.renew
-session.revoke stream.close stream.commit stream.cursors stream.forget stream.open table.get table.list timeline.list
+session.revoke session.ticket stream.close stream.commit stream.cursors stream.forget stream.open table.get table.list timeline.list
 timeline.prefixes webhook.dead webhook.list webhook.replay
 """.split()
 # What is one's own, whether the timeline is there or not; and what is not there is not deleted.
@@ -327,6 +327,18 @@ def test_a_hidden_timeline_is_as_a_missing_one_by_every_door(hall, door, strange
     assert (there["head"], there["change_head"], there["members_count"]) == (3, 0, 3)
 
 
+@pytest.mark.parametrize("stranger", STRANGERS_ALL)
+def test_a_hidden_timeline_has_no_events(hall, stranger):
+    bearer, user = hall.strangers[stranger]
+    headers = {"authorization": f"Bearer {bearer}"} | ({"tideline-user": user} if user else {})
+    for behind in ["", "&after=0", "&rewind=1", "&after=1&epoch=0b7cQ1p5", "&with=presence"]:
+        heard = []
+        for name in [HIDDEN, MISSING]:
+            status, _, body = hall.server.http("GET", f"/v1/events?timeline={name}{behind}", headers=headers)
+            heard.append((status, body.replace(name.encode(), b"")))
+        assert heard[0] == heard[1] and heard[0][0] in (403, 404), (behind, heard)
+
+
 def test_nothing_is_left_out_of_the_matrix(hall):
     """Methods, paths and operations that are there, and those that the matrix knows."""
     methods = {method["name"] for method in hall.server.call(hall.server.admin, "rpc.discover")["methods"]}
@@ -335,7 +347,7 @@ def test_nothing_is_left_out_of_the_matrix(hall):
     for name in ["http/mod.rs", "entrance/mod.rs", "centrifuge/emulation.rs"]:
         with open(os.path.join(SCHEMAS, "..", "src", "gateway", name)) as file:
             paths.update(re.findall(r'"(/[a-z0-9_]+(?:/[a-z0-9_]*)?)"', file.read().split("#[cfg(test)]")[0]))
-    doors = {"/v1/connect", "/v1/rpc", "/connection/websocket", "/connection/http_stream", "/connection/sse", "/emulation", "/api", "/api/"}
+    doors = {"/v1/connect", "/v1/rpc", "/v1/events", "/connection/websocket", "/connection/http_stream", "/connection/sse", "/emulation", "/api", "/api/"}
     assert paths - {"/console", "/demo", "/healthz", "/readyz", "/metrics"} == doors
 
 

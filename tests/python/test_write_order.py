@@ -176,7 +176,7 @@ def tokens_taken_back(name, _):
 
 def of_session(name, context):
     opened = [call("session.open", device=f"{name}-{number}") for number in range(3)]
-    return [], [*opened, call("session.renew", token=context.key), call("session.close", session=name)], []
+    return [], [*opened, call("session.renew", token=context.key), call("session.ticket"), call("session.close", session=name)], []
 
 
 def signals(name, _):
@@ -219,7 +219,7 @@ STORIES = {
     rows: ["row.put"],
     keys: ["key.create", "key.revoke"],
     tokens_taken_back: ["session.revoke"],
-    of_session: ["session.open", "session.renew", "session.close"],
+    of_session: ["session.open", "session.renew", "session.ticket", "session.close"],
     signals: ["signal"],
     partitions: ["partition.split", "partition.merge"],
     backups: ["backup.start", "backup.cancel"],
@@ -292,9 +292,9 @@ def in_one_batch(client, calls):
 LATER = ["read.set"]
 # What no two runs have in common.
 VARYING = re.compile(
-    r'"(timestamp|created_at|updated_at|edited_at|joined_at|committed_at|last_at|lag_ms|behind|issued_before_now)": \d+'
+    r'"(timestamp|created_at|updated_at|edited_at|joined_at|expires_at|committed_at|last_at|lag_ms|behind|issued_before_now)": \d+'
     r'|"version": \d{13}'  # of a row's column: a time
-    r'|"(epoch|message_id|id|key|session|position|next)": "[^"]*"'
+    r'|"(epoch|message_id|id|key|session|ticket|position|next)": "[^"]*"'
 )
 
 

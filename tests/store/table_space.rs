@@ -206,11 +206,23 @@ fn row(key: u64) -> RowWrite {
         change: RowChange::Put(vec![
             cell("name", Value::String(format!("row {key}"))),
             cell("number", Value::Integer(key.cast_signed())),
-            cell("text", Value::String("t".repeat(180))),
+            cell("text", Value::String(text(spread))),
         ]),
         condition: Condition::default(),
         content: ReturnContent::None,
     }
+}
+
+/// 180 characters in which a block finds nothing to squeeze.
+fn text(seed: u64) -> String {
+    let mut state = seed | 1;
+    let characters = (0..180).map(|_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'!' + u8::try_from((state >> 33) % 94).unwrap())
+    });
+    characters.collect()
 }
 
 /// Loads, lets expire, and so on. Gives the largest sizes of each round.

@@ -236,6 +236,17 @@ def subscriptions(misuse, goes_on):
     again(goes_on, begin, count=min(misuse.connections, 300), pause=0.2)
 
 
+def tickets(misuse, goes_on):
+    """Tickets that nobody shows."""
+    many = "[" + ",".join(call("session.ticket", number) for number in range(100)) + "]"
+
+    def hold(one):
+        one.send(many)
+        one.recv(5)
+
+    again(goes_on, misuse.session, hold, count=2)
+
+
 def expression(length):
     """One that finds nothing in the large row, and is in many states at once on the way."""
     rule = RegexRule(f"([a-e][a-j]{{{length}}}\\d)", CastType.VT_STRING)
@@ -355,6 +366,7 @@ ATTACKS = {
     "inbound_bytes_max": [bodies],
     "answers_bytes_max": [unread_answers],
     "watched_timelines_max": [waits, subscriptions],
+    "tickets_max": [tickets],
     "tablestore_costly_reads_max": [expressions],
     "tablestore_transactions_max": [transactions],
     "tablestore_transaction_bytes_max": [transaction_writes],
@@ -368,6 +380,7 @@ HOLDS = {
     "conversation.sync": "watched_timelines_max",
     "log.tail": "watched_timelines_max",
     "subscribe": "watched_timelines_max",
+    "session.ticket": "tickets_max",
 }
 # Those that are over with their answer. stream.open is among them: a connection has 16 streams, for back ends only.
 HOLD_NOTHING = """

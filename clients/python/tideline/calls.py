@@ -24,6 +24,10 @@ class Space:
 class SessionCalls(Space):
     """`session.…`."""
 
+    async def ticket(self) -> SessionTicketResult:
+        """Get what stands for the credential in the address of `/v1/events`, once."""
+        return await self._call("session.ticket", _given({}))
+
     async def list(self, *, after: str | None = None, limit: int | None = None, order: Literal['opened'] | Literal['lag'] | Literal['subscriptions'] | Literal['in_flight'] | None = None, user: str | None = None) -> SessionListResult:
         """List sessions."""
         return await self._call("session.list", _given({"after": after, "limit": limit, "order": order, "user": user}))

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 
+class SessionTicketResult(TypedDict):
+    """What a page of a browser shows in the address of `/v1/events`, where it can set no header."""
+
+    expires_at: int
+    ticket: str
+
+
 class _SessionListResult(TypedDict):
     sessions: list[Session]
 
@@ -1165,7 +1172,7 @@ class PartitionLog(TypedDict):
 class PartitionHold(TypedDict):
     """Somebody who has a log kept."""
 
-    by: Literal['relay'] | Literal['streams'] | Literal['reshape'] | Literal['backup']
+    by: Literal['relay'] | Literal['streams'] | Literal['reshape'] | Literal['backup'] | Literal['search']
     position: int
 
 

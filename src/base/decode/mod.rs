@@ -5,6 +5,7 @@
 //! another way to read in `wire`, `gateway`, `credentials` and `config`. Must not: know what is read.
 
 mod depth;
+pub mod query;
 mod strict;
 
 use serde::de::Deserialize;

@@ -362,8 +362,11 @@ groups! {
     /// Handles of the gateway: sockets and sessions.
     Gateway {
         connections: Gauge, "tideline_connections"
-            "Open WebSocket connections.",
+            "Open WebSocket connections and event streams.",
             "At connections_max those give their places up that have shown no credential, then those of a caller above its share; then new ones are refused.";
+        event_streams: Gauge, "tideline_event_streams"
+            "Open responses of /v1/events.",
+            "A part of tideline_connections. Rising without clients that come: a proxy keeps streams open whose clients are gone.";
         accepted: Counter, "tideline_connections_accepted_total"
             "Accepted TCP connections.",
             "A steep rise = a reconnect storm or an attack.";

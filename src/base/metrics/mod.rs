@@ -17,6 +17,7 @@ mod members;
 mod process;
 mod reference;
 mod registry;
+mod search;
 mod spans;
 mod tables;
 mod tls;
@@ -38,6 +39,7 @@ pub use members::*;
 pub use process::Process;
 pub use reference::reference;
 use registry::Registry;
+pub use search::Search;
 pub use spans::Spans;
 pub use tables::{Backfill, Backups, Follows, Reshapes, Streams, Transactions, Webhook};
 pub use tls::Tls;
@@ -59,7 +61,7 @@ fn groups_of_metrics() -> impl Iterator<Item = &'static (&'static str, &'static 
     let rest = rest.chain(centrifuge::GROUPS);
     let rest = rest.chain(growth::GROUPS);
     let rest = rest.chain(access::GROUPS).chain(process::GROUPS);
-    let rest = rest.chain(spans::GROUPS);
+    let rest = rest.chain(spans::GROUPS).chain(search::GROUPS);
     catalogue::GROUPS.iter().chain(rest)
 }
 
@@ -184,6 +186,12 @@ impl Metrics {
     #[must_use]
     pub fn backfill(&self) -> Backfill {
         Backfill::bind(&self.registry, &[])
+    }
+
+    /// The metrics of search indexes.
+    #[must_use]
+    pub fn search(&self) -> Search {
+        Search::bind(&self.registry, &[])
     }
 
     /// The metrics of backups.
@@ -311,6 +319,7 @@ mod tests {
             metrics.timer(0),
             metrics.streams(0),
             metrics.backfill(),
+            metrics.search(),
             metrics.webhook("search"),
             metrics.reshapes(),
             metrics.backups(),

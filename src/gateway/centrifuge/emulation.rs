@@ -34,8 +34,8 @@ use super::super::http::body::{Body as Read, Unread};
 use super::super::http::respond::{Answer, Content, busy, limited, not_allowed, not_read, say};
 use super::super::session;
 use super::super::session::centrifuge::NODE;
-use super::query;
 use tideline_base::bounds::Share;
+use tideline_base::decode::query;
 use tideline_wire::centrifuge::{Closing, EmulationRequest, Encoding, Push, Reply};
 
 /// A frame of a client, and its share of the bound of all connections until the session has taken it.
@@ -179,6 +179,7 @@ async fn begin(
         form: shared.dialects.of_centrifuge(shape.encoding()),
         entered,
         emulated: Some(name.clone()),
+        streaming: None,
     };
     let (sender, posted) = mpsc::channel(POSTS_MAX);
     shared.emulated.all().insert(name.clone(), sender);

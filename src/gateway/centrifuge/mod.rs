@@ -8,7 +8,6 @@ pub(super) mod calls;
 pub(super) mod emulation;
 pub(super) mod hub;
 mod options;
-pub(super) mod query;
 
 pub(super) use emulation::Emulated;
 pub(super) use hub::Hub;

@@ -24,13 +24,14 @@ use audit::Noted;
 use futures_util::future::BoxFuture;
 
 use super::Shared;
+use super::credentials::Credential;
 use super::live::Live;
-use tideline_base::{faults, trace::TraceParent};
+use tideline_base::trace::TraceParent;
 use tideline_model::access::{Asker, Claim, Right, Rights};
 use tideline_timelines::feed::Who;
 use tideline_timelines::timeline::{Error, Target};
 use tideline_wire::openrpc;
-use tideline_wire::server::session::{Discovered, Nothing, Pong};
+use tideline_wire::server::session::{Discovered, Nothing};
 use tideline_wire::{Failure, Integers, Method, Needs, Reason, Reply, Request};
 
 use refusal::BUSY_RETRY_MS;
@@ -52,6 +53,8 @@ pub(super) struct Caller {
     pub(super) trace: Option<TraceParent>,
     /// From where it calls, where that is asked for.
     pub(super) address: Option<IpAddr>,
+    /// What it has shown, if it has no session.
+    pub(super) shown: Option<Box<Credential>>,
     /// Its session, of one that has shown a credential.
     pub(super) live: Option<Arc<Live>>,
     /// What the connection has changed of members, for lists that must show it.
@@ -224,6 +227,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
     match request {
         Request::SessionOpen(open) => Work::Now(server::session::open(shared, caller, open)),
         Request::SessionRenew(renew) => server::session::renew(shared, caller, &renew),
+        Request::SessionTicket(Nothing {}) => Work::Now(server::session::ticket(shared, caller)),
         Request::SessionList(list) => server::seen::list(shared, caller, list),
         Request::SessionGet(get) => server::seen::get(shared, caller, get),
         Request::SessionClose(close) => server::session::close(shared, caller, &close),
@@ -231,7 +235,7 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
         Request::KeyCreate(create) => server::key::create(shared, caller, create).into(),
         Request::KeyList(_) => server::key::list(shared, caller).into(),
         Request::KeyRevoke(revoke) => server::key::revoke(shared, caller, revoke).into(),
-        Request::Ping(Nothing {}) => Work::Now(Ok(pong(shared))),
+        Request::Ping(Nothing {}) => Work::Now(Ok(server::pong(shared))),
         Request::Discover(Nothing {}) => Work::Now(Ok(Reply::Discover(Discovered(openrpc())))),
         Request::TimelineCreate(create) => timelines::timeline::create(shared, caller, *create),
         Request::TimelineGet(get) => timelines::timeline::get(shared, caller, get),
@@ -328,12 +332,6 @@ fn start(shared: &Arc<Shared>, caller: &mut Caller, request: Request) -> Work {
 fn only_of_a_session() -> Work {
     let failure = Failure::new(Reason::MethodNotFound);
     Work::Now(Err(failure.saying("only over a WebSocket")))
-}
-
-fn pong(shared: &Shared) -> Reply {
-    assert!(!faults::is_named("panic_at_ping"), "panic_at_ping");
-    let time = shared.clock.now_ms();
-    Reply::Ping(Pong { time })
 }
 
 /// The answer to a token.

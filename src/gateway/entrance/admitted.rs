@@ -89,6 +89,11 @@ impl Admitted {
         }
     }
 
+    /// What it has shown.
+    pub(in super::super) fn shown(&self) -> Option<&Credential> {
+        self.shown.as_ref()
+    }
+
     /// The asker, for nothing yet.
     pub(in super::super) fn asker(&self) -> &Asker {
         &self.asker

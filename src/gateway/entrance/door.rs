@@ -60,6 +60,7 @@ pub(in super::super) struct Visitor<'c> {
 }
 
 /// The key and the user that a caller whose credential was refused claims to be.
+#[derive(Default)]
 pub(in super::super) struct Presumed<'c> {
     /// The ID of the key that it names.
     pub(in super::super) key: Option<String>,
@@ -121,11 +122,32 @@ impl Door {
     ) -> Result<Credential, Failure> {
         let shown = shown(headers, visitor.certificates);
         let judged = self.authority.verify_fetching(shown).await;
-        let judged = judged.map_err(|why| self.refuse(why, shown.into(), visitor.address));
+        self.seated(judged, shown, visitor)
+    }
+
+    /// The credential behind a ticket, if there is one that still counts.
+    pub(in super::super) fn ticketed(
+        &self,
+        behind: Option<Credential>,
+        visitor: Visitor<'_>,
+        clock: &Clock,
+    ) -> Result<Credential, Failure> {
+        let behind = behind.filter(|credential| self.still_counts(credential, clock));
+        let judged = self.authority.ticketed(behind);
+        self.seated(judged, Presumed::default(), visitor)
+    }
+
+    /// The place of a connection is its caller's from now on, or the refusal counts.
+    fn seated<'w>(
+        &self,
+        judged: Result<Credential, Refused>,
+        who: impl Into<Presumed<'w>>,
+        visitor: Visitor<'_>,
+    ) -> Result<Credential, Failure> {
+        let judged = judged.map_err(|why| self.refuse(why, who.into(), visitor.address));
         if let Ok(credential) = &judged {
-            visitor
-                .seat
-                .is_of(self.limits.holder_of(&credential.identity));
+            let holder = self.limits.holder_of(&credential.identity);
+            visitor.seat.is_of(holder);
         }
         judged.inspect_err(|failure| self.note_limit(failure))
     }
@@ -292,10 +314,12 @@ pub(in super::super) fn bearer(headers: &HeaderMap) -> Option<&str> {
 /// The answer of HTTP to a request that is refused as a whole.
 pub(in super::super) fn refusal(failure: &Failure) -> Answer {
     let status = match failure.reason {
-        Reason::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Reason::Forbidden => StatusCode::FORBIDDEN,
-        Reason::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
+        Reason::InternalError => StatusCode::INTERNAL_SERVER_ERROR,
+        // Those of JSON-RPC itself are no statuses: the request is wrong.
+        reason => u16::try_from(reason.code())
+            .ok()
+            .and_then(|code| StatusCode::from_u16(code).ok())
+            .unwrap_or(StatusCode::BAD_REQUEST),
     };
     let dialect: &dyn Dialect = &JSON;
     let body = dialect.encode(&Id::Null, Err(failure));

@@ -30,13 +30,24 @@ use super::http::respond::{Answer, Content, limited, say};
 use super::http::upgrade;
 use super::http::upgrade::{Chosen, Refusal};
 use super::limits::{CallerGuards, ConnectionGuard, Reached};
+use super::session::events::Streaming;
 use super::session::login::Entered;
+use crate::credentials::Credential;
 use arrival::Arrival;
 use door::Visitor;
 use seats::Seat;
 
-/// What a handshake leaves to the session.
-pub(super) type Accepted = Mutex<Option<(Form, Entered, Option<ConnectionGuard>)>>;
+/// What a request leaves to the session that its connection becomes.
+pub(super) type Accepted = Mutex<Option<Accept>>;
+
+/// A connection that is to become a session's.
+pub(super) struct Accept {
+    pub(super) form: Form,
+    pub(super) entered: Entered,
+    pub(super) guard: Option<ConnectionGuard>,
+    /// `None` = a handshake was answered.
+    pub(super) streaming: Option<Box<Streaming>>,
+}
 
 /// What is known of a connection below HTTP.
 #[derive(Clone)]
@@ -94,25 +105,17 @@ pub(super) async fn enter(
     counts: bool,
 ) -> Result<Entered, Answer> {
     let visitor = ends.visitor(headers, shared);
-    let mut entered = Entered {
-        address: visitor.address,
-        certificates: Arc::clone(&ends.certificates),
-        credential: None,
-        waits: None,
-        guards: CallerGuards::default(),
-        seat: Arc::clone(&ends.seat),
-    };
-    match &shared.door {
+    let address = visitor.address;
+    let credential = match &shared.door {
         Some(door) if counts && shows_token(headers) => {
             let admitted = door.admit(headers, visitor).await;
-            let credential = admitted.map_err(|failure| door::refusal(&failure))?;
-            let guards = shared.per_client.enter_as(&credential.identity);
-            entered.guards = guards.map_err(|reached| {
-                shared.metrics.refused(reached.limit, 1);
-                limited(&reached)
-            })?;
-            entered.credential = Some(credential);
+            Some(admitted.map_err(|failure| door::refusal(&failure))?)
         }
+        _ => None,
+    };
+    let mut entered = enter_as(credential, address, ends, shared)?;
+    match &shared.door {
+        Some(_) if entered.credential.is_some() => {}
         // It may have asked for something else before, for which it needed no credential.
         Some(_) if ends.arrival.returns() => entered.waits = Some(Arc::clone(&ends.arrival)),
         Some(_) => {
@@ -125,7 +128,33 @@ pub(super) async fn enter(
     Ok(entered)
 }
 
-/// Counts a WebSocket that came by a trusted proxy as a connection of its client.
+/// What is known of a client that has shown this, which counts as a connection of its caller.
+#[allow(clippy::result_large_err)] // an answer, once for a request
+pub(super) fn enter_as(
+    credential: Option<Credential>,
+    address: IpAddr,
+    ends: &Ends,
+    shared: &Shared,
+) -> Result<Entered, Answer> {
+    let mut guards = CallerGuards::default();
+    if let Some(credential) = &credential {
+        let entered = shared.per_client.enter_as(&credential.identity);
+        guards = entered.map_err(|reached| {
+            shared.metrics.refused(reached.limit, 1);
+            limited(&reached)
+        })?;
+    }
+    Ok(Entered {
+        address,
+        certificates: Arc::clone(&ends.certificates),
+        credential,
+        waits: None,
+        guards,
+        seat: Arc::clone(&ends.seat),
+    })
+}
+
+/// Counts a WebSocket or a stream that came by a trusted proxy as a connection of its client.
 pub(super) fn arrive(
     headers: &HeaderMap,
     peer: IpAddr,
@@ -196,7 +225,12 @@ fn shake_hands(
             let mut accepted = upgraded
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
-            *accepted = Some((form, entered, guard));
+            *accepted = Some(Accept {
+                form,
+                entered,
+                guard,
+                streaming: None,
+            });
             response.map(|()| Content::default())
         }
         Err((status, why)) => {

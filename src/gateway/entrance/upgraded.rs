@@ -6,10 +6,11 @@ use bytes::Bytes;
 
 use super::super::form::Form;
 use super::super::limits::ConnectionGuard;
+use super::super::session::events::Streaming;
 use super::super::session::login::Entered;
 use super::socket::Socket;
 
-/// A connection that has become a WebSocket.
+/// A connection that has become a WebSocket, or that one response takes to its end.
 pub(in super::super) struct Upgraded {
     pub(in super::super) socket: Socket,
     /// Counts it for its client's address, if it came through a trusted proxy.
@@ -20,4 +21,6 @@ pub(in super::super) struct Upgraded {
     pub(in super::super) entered: Entered,
     /// The name by which clients send to a session that has no socket of its own.
     pub(in super::super) emulated: Option<String>,
+    /// What it streams, if it is a response of HTTP.
+    pub(in super::super) streaming: Option<Box<Streaming>>,
 }

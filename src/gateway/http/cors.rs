@@ -25,7 +25,7 @@ pub(in super::super) fn preflight(method: &Method, headers: &HeaderMap) -> Optio
     // Tablestore's are not among them: its secrets do not belong into a page.
     tell(
         ACCESS_CONTROL_ALLOW_HEADERS,
-        "content-type, tideline-user, authorization, x-request-id, traceparent",
+        "content-type, tideline-user, authorization, last-event-id, x-request-id, traceparent",
     );
     tell(ACCESS_CONTROL_MAX_AGE, MAX_AGE_S);
     if headers.contains_key(REQUEST_PRIVATE_NETWORK) {

@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use hyper::Uri;
 use hyper::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue};
 
-use super::super::centrifuge::query;
 use super::super::entrance::address::{Network, Proxies};
 use super::origin::Allowed;
 use super::request_id::request_of;
 use super::respond::items;
+use tideline_base::decode::query;
 use tideline_base::faults::Decoder;
 
 pub(crate) const TARGETS: &[Decoder] = &[("http_head", head)];
@@ -40,7 +40,10 @@ fn head(input: &[u8]) {
     if let Ok(target) = Uri::try_from(target) {
         let allowed = Allowed::new(&["https://a.example".into()], &["a.example".into()], false);
         let _ = allowed.admit(&target, &headers, here).is_ok();
-        let _ = query::value(target.query().unwrap_or_default(), "a");
+        let query = target.query().unwrap_or_default();
+        let _ = query::value(query, "a");
+        let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+        let _ = tideline_wire::events::read(query, last, &tideline_wire::Limits::DEFAULT);
     }
     if let Ok(text) = std::str::from_utf8(input) {
         let _ = Network::read(text);

@@ -1,4 +1,4 @@
-//! HTTP on one connection: routes, statuses, and the hand-over to a WebSocket session.
+//! HTTP on one connection: routes, statuses, and the hand-over to a session.
 //!
 //! Owns: which path answers what, how bodies are read, which pages may call. Promises: heads, bodies and the reading of
 //! responses have deadlines; every refusal has the right status and a line that says why, and arrives whatever the
@@ -7,6 +7,7 @@
 
 pub(super) mod body;
 pub(super) mod cors;
+pub(super) mod events;
 pub(super) mod files;
 #[cfg(feature = "faults")]
 pub(super) mod fuzz;
@@ -17,7 +18,6 @@ pub(super) mod rpc;
 pub(super) mod timeouts;
 pub(super) mod upgrade;
 
-use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ use super::entrance::seats::Seat;
 use super::entrance::socket::Socket;
 use super::entrance::upgraded::Upgraded;
 use super::entrance::{
-    Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect, connect_centrifuge,
-    shows_token,
+    Accept, Accepted, CENTRIFUGE_PATH, Ends, comes_without_a_credential, connect,
+    connect_centrifuge, shows_token,
 };
 use super::{Shared, dispatch, tablestore};
 use request_id::{mark, request_of};
@@ -79,7 +79,13 @@ pub(super) async fn serve(
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
         .take();
-    if let Some((form, entered, guard)) = accepted {
+    if let Some(Accept {
+        form,
+        entered,
+        guard,
+        streaming,
+    }) = accepted
+    {
         return Some(Upgraded {
             socket,
             guard,
@@ -87,6 +93,7 @@ pub(super) async fn serve(
             form,
             entered,
             emulated: None,
+            streaming,
         });
     }
     tokio::select! {
@@ -108,7 +115,7 @@ async fn serve_http(
     let service = {
         let shared = Arc::clone(&shared);
         service_fn(
-            move |mut request: Request<Incoming>| -> BoxFuture<'static, Result<Answer, Infallible>> {
+            move |mut request: Request<Incoming>| -> BoxFuture<'static, Result<Answer, TakenOver>> {
                 if !comes_without_a_credential(&request, &shared) {
                     ends.arrival.arrived();
                 }
@@ -125,7 +132,7 @@ async fn serve_http(
                     let mut answer = logged.within(answering).await;
                     mark(&id, &mut answer);
                     drop(owed);
-                    Ok(answer)
+                    hand_over(answer, &upgraded)
                 })
             },
         )
@@ -144,11 +151,39 @@ async fn serve_http(
             poll_fn(|context| connection.poll_without_shutdown(context)).await
         }
     };
-    if let Err(error) = ended {
+    if let Err(error) = ended
+        && std::error::Error::source(&error).is_none_or(|why| !why.is::<TakenOver>())
+    {
         tracing::debug!(%error, "an HTTP connection ended early");
     }
     let parts = connection.into_parts();
     (parts.io.into_inner().into_inner(), parts.read_buf)
+}
+
+/// An answer that its session writes: hyper is to write nothing, and to let the connection go.
+#[derive(Debug)]
+struct TakenOver;
+
+impl std::fmt::Display for TakenOver {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("the connection is a session's now")
+    }
+}
+
+impl std::error::Error for TakenOver {}
+
+fn hand_over(answer: Answer, upgraded: &Accepted) -> Result<Answer, TakenOver> {
+    let mut accepted = upgraded
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let streaming = accepted.as_mut().and_then(|one| one.streaming.as_mut());
+    match streaming {
+        Some(streaming) => {
+            streaming.headers = answer.into_parts().0.headers;
+            Err(TakenOver)
+        }
+        None => Ok(answer),
+    }
 }
 
 /// The answer to a request, and what becomes of an unread body: a small one is read, so that the connection
@@ -241,13 +276,19 @@ async fn page(
 ) -> Answer {
     let read = *request.method() == Method::GET || *request.method() == Method::HEAD;
     match request.uri().path() {
-        "/v1/connect" | "/v1/rpc" if shared.door.is_none() && shows_token(request.headers()) => {
+        "/v1/connect" | "/v1/rpc" | EVENTS
+            if shared.door.is_none() && shows_token(request.headers()) =>
+        {
             no_authentication()
         }
         "/v1/connect" if *request.method() == Method::GET => {
             connect(request, ends, shared, upgraded).await
         }
         "/v1/connect" => not_allowed("GET"),
+        EVENTS if *request.method() == Method::GET => {
+            events::serve(request, ends, shared, upgraded).await
+        }
+        EVENTS => not_allowed("GET"),
         CENTRIFUGE_PATH if shared.options.centrifuge.is_none() => as_page(no_page()),
         CENTRIFUGE_PATH if *request.method() == Method::GET => {
             connect_centrifuge(request, ends, shared, upgraded).await
@@ -344,6 +385,8 @@ async fn scrape(shared: &Arc<Shared>) -> Answer {
     }
 }
 
+/// Subscriptions as server-sent events.
+const EVENTS: &str = "/v1/events";
 /// Centrifugo's HTTP API, as older back ends call it.
 const API: &str = "/api";
 /// In front of its methods.

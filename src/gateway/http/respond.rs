@@ -163,6 +163,19 @@ pub(in super::super) fn full(
     answer
 }
 
+/// The head of a response whose body another one writes.
+pub(in super::super) fn head(status: StatusCode, headers: &HeaderMap) -> Bytes {
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut head = format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).into_bytes();
+    for (name, value) in headers {
+        for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            head.extend_from_slice(part);
+        }
+    }
+    head.extend_from_slice(b"\r\n");
+    Bytes::from(head)
+}
+
 /// No body.
 pub(in super::super) fn empty(status: StatusCode) -> Answer {
     let mut answer = Answer::default();

@@ -36,6 +36,7 @@ pub(in super::super) async fn serve(
     };
     let mut caller = Caller::default();
     caller.asker = admitted.asker().clone();
+    caller.shown = admitted.shown().cloned().map(Box::new);
     caller.trace = trace_of(request);
     caller.address = shared.door.as_ref().map(|_| visitor.address);
     if !is_json(request.headers()) {
@@ -91,7 +92,7 @@ pub(in super::super) async fn serve(
 }
 
 /// The caller of a request, by its headers.
-async fn admit(
+pub(in super::super) async fn admit(
     headers: &HeaderMap,
     visitor: Visitor<'_>,
     shared: &Arc<Shared>,

@@ -29,7 +29,8 @@ impl Session {
             code: why.code.into(),
             reason: reason.into(),
         };
-        self.close(Some(frame), true).await;
+        let is_answered = !self.is_stream();
+        self.close(Some(frame), is_answered).await;
     }
 
     /// Says goodbye as well as the client lets us, in bounded time.

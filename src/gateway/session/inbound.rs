@@ -74,6 +74,18 @@ impl Reader {
         }
     }
 
+    /// Nothing is read of a client that only listens.
+    pub(super) fn deaf(share: Share) -> Reader {
+        Reader {
+            buffer: BytesMut::new(),
+            frame: None,
+            message: None,
+            bytes_max: 0,
+            share,
+            since: None,
+        }
+    }
+
     /// From the next frame on a message has so many bytes at most.
     pub(super) fn bound(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;

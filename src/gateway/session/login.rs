@@ -354,7 +354,7 @@ impl Session {
         let form = self.form();
         let Some(login) = &mut self.login else { return };
         if let Some(in_ms) = login.warning(&self.shared) {
-            self.outbox.push(expiring(in_ms, form));
+            self.tell(expiring(in_ms, form));
         }
     }
 }

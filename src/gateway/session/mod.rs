@@ -1,4 +1,4 @@
-//! One WebSocket connection, in one task: frames in, calls, answers and pushes out.
+//! One WebSocket connection, in one task: frames in, calls, answers and pushes out; or one response with pushes alone.
 //!
 //! Owns: the turn of a connection (finish, receive, follow, write), and its limits. Promises: calls begin in
 //! the order of their frames; memory is bounded by the limits whatever the client sends or does not read; it ends with
@@ -8,6 +8,7 @@ mod answer;
 mod appends;
 pub(super) mod batch;
 pub(super) mod centrifuge;
+pub(super) mod events;
 #[cfg(feature = "faults")]
 pub(super) mod fuzz;
 mod goodbye;
@@ -179,6 +180,7 @@ impl Session {
             form,
             mut entered,
             emulated,
+            streaming,
         } = upgraded;
         let guards = std::mem::take(&mut entered.guards);
         let seat = Arc::clone(&entered.seat);
@@ -234,6 +236,9 @@ impl Session {
             _counted: (shared.metrics.gateway.connections.hold(1), guard),
             shared,
         });
+        if let Some(streaming) = streaming {
+            session.stream(*streaming);
+        }
         session.is_of_caller();
         session.arm(now);
         session
@@ -296,6 +301,9 @@ impl Session {
             if self.login.as_ref().is_some_and(|login| login.has_left()) {
                 return Err(End::Close(Close::Unauthenticated));
             }
+            if self.has_streamed() {
+                return Err(End::Goodbye(None));
+            }
         }
         // Without room the steps above were skipped, and nothing would wake them for the room that has come.
         Ok(moved || had_room != self.outbox.has_room())
@@ -306,13 +314,13 @@ impl Session {
         if self.draining == Draining::Finishing && self.jobs.is_idle() {
             self.draining = Draining::Announced;
             let wait = RECONNECT_MIN_MS + random() % RECONNECT_SPREAD_MS;
-            self.outbox.push(draining(wait, self.form()));
+            self.tell(draining(wait, self.form()));
         }
     }
 
     /// Looks at the mailbox, and lets subscriptions put what they have into the outbox.
     fn poll_follow(&mut self, context: &mut Context<'_>) -> bool {
-        if self.draining != Draining::No {
+        if self.draining != Draining::No || self.subscriptions.is_over() {
             return false;
         }
         let now_ms = self.shared.clock.now_ms();

@@ -63,6 +63,9 @@ impl Session {
 
     /// Takes frames and begins what they ask for. Appends that came together are queued together.
     pub(super) fn poll_receive(&mut self, context: &mut Context<'_>) -> Result<bool, End> {
+        if self.is_stream() {
+            return self.poll_listen(context);
+        }
         let mut bytes = 0;
         let received = self.poll_frames(context, &mut bytes);
         if bytes > 0 {

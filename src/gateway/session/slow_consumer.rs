@@ -74,8 +74,8 @@ impl Session {
     /// Pings, and the limits of patience. A client that is out of time is looked at once more: bytes that have come may
     /// not have been announced to this task yet.
     fn tick(&mut self, now: Instant) -> Option<Close> {
-        if !self.reads() {
-            // It is the server that does not read.
+        if !self.reads() || self.is_stream() {
+            // It is the server that does not read, or the client has nothing to say.
             self.heard = now;
             self.reader.excuse(now);
         }
@@ -141,6 +141,9 @@ impl Session {
         if let Some(own) = &self.centrifuge {
             self.outbox.push(own.ping());
             return;
+        }
+        if self.is_stream() {
+            return self.comment();
         }
         self.outbox.control(Control::Ping, Bytes::new());
     }

@@ -130,7 +130,18 @@ pub struct Page {
     pub changed: Changed,
     /// The change number that the readers were at before.
     pub since: u64,
-    frames: [OnceLock<Arc<[Bytes]>>; FORMS_MAX],
+    frames: [OnceLock<Arc<[PageFrame]>>; FORMS_MAX],
+}
+
+/// A push of a page, and where a reader is behind it.
+#[derive(Clone, Debug)]
+pub struct PageFrame {
+    /// The push, encoded.
+    pub push: Bytes,
+    /// The sequence up to which everything was delivered then.
+    pub sequence: u64,
+    /// The same of changes.
+    pub change: u64,
 }
 
 impl Page {
@@ -143,7 +154,11 @@ impl Page {
     }
 
     /// The push frames in a form, made by `encode` for the first reader.
-    pub fn frames(&self, form: usize, encode: impl FnOnce(&Page) -> Vec<Bytes>) -> Arc<[Bytes]> {
+    pub fn frames(
+        &self,
+        form: usize,
+        encode: impl FnOnce(&Page) -> Vec<PageFrame>,
+    ) -> Arc<[PageFrame]> {
         Arc::clone(self.frames[form].get_or_init(|| encode(self).into()))
     }
 }

@@ -36,7 +36,7 @@ use tideline_model::access::Asker;
 use tideline_store::partition::Partitions;
 
 pub use changes::{Begin, ChangeGroup, ChangeReader, Changes, RowCell, RowChange, RowChanges};
-pub use cursor::{Cursor, Next, Page};
+pub use cursor::{Cursor, Next, Page, PageFrame};
 pub use doubt::{Decided, Doubt};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, With};
 pub use inquiry::{About, Inquiry, Progress, Reached};

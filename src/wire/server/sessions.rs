@@ -35,6 +35,16 @@ pub struct Renewed {
     pub expires_at: Option<u64>,
 }
 
+/// What a page of a browser shows in the address of `/v1/events`, where it can set no header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "session.ticket.result")]
+pub struct Ticket {
+    /// It counts once, as this call's credential would.
+    pub ticket: Secret,
+    /// Until when it counts, ms since 1970.
+    pub expires_at: u64,
+}
+
 /// Asks for one's own sessions; who has `observe` or `admin`, or where there is no `[auth]`, asks for all.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -265,7 +265,7 @@ fn key_of(headers: &HeaderMap, query: &str) -> Option<String> {
             .any(|known| scheme.eq_ignore_ascii_case(known));
         return is_known.then(|| key.trim().to_owned());
     }
-    super::query::value(query, "api_key")
+    tideline_base::decode::query::value(query, "api_key")
 }
 
 fn unauthorized() -> Answer {

@@ -1,5 +1,5 @@
-//! Calls on the server itself: backups, sessions, keys, partitions, webhooks, the log, and in this file status and
-//! history.
+//! Calls on the server itself: backups, sessions, keys, partitions, webhooks, the log, and in this file status, history
+//! and signs of life.
 //!
 //! Owns: the way from each decoded call to the layer that does it. Promises: status and history say nothing of what
 //! clients have stored. Must not: look at a figure; the server's health does.
@@ -16,7 +16,15 @@ use std::sync::Arc;
 
 use super::{Caller, Shared, Work};
 use crate::health::{Past, STEP_MS};
+use tideline_base::faults;
+use tideline_wire::server::session::Pong;
 use tideline_wire::{Reply, server};
+
+pub(super) fn pong(shared: &Shared) -> Reply {
+    assert!(!faults::is_named("panic_at_ping"), "panic_at_ping");
+    let time = shared.clock.now_ms();
+    Reply::Ping(Pong { time })
+}
 
 pub(super) fn status(shared: &Arc<Shared>, caller: &Caller) -> Work {
     let shared = Arc::clone(shared);

@@ -1,4 +1,4 @@
-//! The session family: open, renew, close, revoke; what is shown of sessions is in `seen.rs`.
+//! The session family: open, renew, ticket, close, revoke; what is shown of sessions is in `seen.rs`.
 //!
 //! Owns: the calls behind these methods. Promises: a connection's user never changes; somebody else's session and one
 //! that is not there get one answer. Must not: end a connection; the session does, when it is asked to.
@@ -9,8 +9,10 @@ use super::super::{Caller, NO_AUTHENTICATION, Outcome, Shared, Started, Work};
 use crate::credentials::{Credential, CredentialError, Shown, StoredError};
 use crate::entrance::door::Door;
 use crate::live::Live;
+use crate::tickets::{LIFE, Owner};
 use tideline_model::access::{Asker, Identity, Right, Who};
 use tideline_table::StoreError;
+use tideline_wire::server::key::Secret;
 use tideline_wire::server::session::{Open, Opened, Server};
 use tideline_wire::server::sessions;
 use tideline_wire::{Failure, Reason, Reply};
@@ -105,6 +107,34 @@ fn renewed(shared: &Shared, caller: &mut Caller, token: &str) -> Outcome {
     take(door, caller, &live, credential);
     Ok(Reply::SessionRenew(sessions::Renewed { expires_at }))
 }
+
+/// A ticket for what the caller has shown.
+pub(in super::super) fn ticket(shared: &Shared, caller: &Caller) -> Outcome {
+    let owner = match &shared.door {
+        None => Owner::Believed(caller.asker.user().to_owned()),
+        Some(door) => {
+            let of_session = caller.live.as_ref().and_then(|live| live.credential());
+            let shown = of_session.or_else(|| caller.shown.as_deref().cloned());
+            let shown = shown.ok_or(Reason::Unauthenticated)?;
+            // The client that shows the ticket need not show the certificate.
+            if door.authority.needs_certificate(&shown) {
+                return Err(Failure::new(Reason::Forbidden).saying(BOUND));
+            }
+            Owner::Known(shown)
+        }
+    };
+    let holder = shared.per_client.holder(&caller.asker);
+    let ticket = shared.tickets.give(owner, holder)?;
+    let life_ms = u64::try_from(LIFE.as_millis()).unwrap_or(u64::MAX);
+    Ok(Reply::SessionTicket(sessions::Ticket {
+        ticket: Secret(ticket),
+        expires_at: shared.clock.now_ms() + life_ms,
+    }))
+}
+
+/// What is said to a key that counts only with its certificate.
+const BOUND: &str =
+    "no ticket for a key that counts only with its certificate: use one without --certificate";
 
 /// Whether two identities are of one user, or of keys of one name that act for the same user.
 pub(crate) fn is_same_caller(one: &Identity, other: &Identity) -> bool {

@@ -19,12 +19,12 @@ use crate::dispatch::shape::page_bytes;
 use crate::dispatch::subscribe::{Asked, REWIND};
 use crate::dispatch::wait::too_many;
 use crate::dispatch::{Caller, Outcome};
-use crate::encode_push;
 use crate::form::Form;
 use crate::outbox::Outbox;
 use tideline_timelines::feed::Watch;
 use tideline_timelines::people::{OwnPosition, OwnSide, Place};
 use tideline_timelines::timeline::{Error, Timelines};
+use tideline_wire::events::ID_GROWS_MAX;
 use tideline_wire::timelines::sync;
 use tideline_wire::timelines::sync::{Following, Start, SubscribedMany};
 use tideline_wire::{Ended, Failure, Push, Reason, Reply, push};
@@ -59,10 +59,8 @@ pub(in super::super) fn begin(
     let (at, watch) = subscriptions.open(&shared.feed, &Timelines::own_side(&user));
     subscriptions.conversations = Some(Box::new(Conversations {
         asked: Asked {
-            asker: subscriptions.asker(caller),
-            limit: request.limit,
             create: false,
-            with: request.with.iter().copied().collect(),
+            ..subscriptions.asked(caller, request)
         },
         rewind: request
             .rewind
@@ -134,7 +132,7 @@ impl Subscriptions {
             // Nothing of it was sent; the client has to subscribe anew.
             let inbox = Timelines::inbox_of(conversations.asked.asker.user());
             self.end_conversations(&conversations);
-            outbox.push(encode_push::ended(&inbox, "", Ended::Unavailable, form));
+            self.say_ended((&inbox, ""), Ended::Unavailable, outbox, form);
             return;
         };
         let OwnSide {
@@ -159,18 +157,18 @@ impl Subscriptions {
                 Err(too_many(&self.share, full).reason)
             } else {
                 let (at, watch) = self.follow(&shared.feed, &timeline);
-                Ok((at, watch, conversations.start(place)))
+                let said = self.events.as_ref().and_then(|one| one.start(&timeline));
+                Ok((
+                    at,
+                    watch,
+                    said.unwrap_or_else(|| conversations.start(place)),
+                ))
             };
             wanted.push(Wanted { timeline, place });
         }
         for timeline in &removed {
             if let Some(epoch) = self.unfollow(timeline) {
-                outbox.push(encode_push::ended(
-                    timeline,
-                    &epoch,
-                    Ended::NotAMember,
-                    form,
-                ));
+                self.say_ended((timeline, &epoch), Ended::NotAMember, outbox, form);
             }
         }
         // Their subscriptions end by themselves, as those of all timelines do that the user may read no more.
@@ -191,6 +189,7 @@ impl Subscriptions {
                 asked,
                 wanted: wanted.into_iter(),
                 is_quiet: true,
+                id_bytes_max: self.events.as_ref().map_or(usize::MAX, |_| ID_GROWS_MAX),
             }));
         }
         self.conversations = Some(conversations);

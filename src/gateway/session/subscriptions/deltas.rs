@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::encode_push;
 use crate::form::Form;
-use tideline_timelines::feed::{Fresh, Page};
+use tideline_timelines::feed::{Fresh, Page, PageFrame};
 
 /// Whether a subscription takes deltas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Deltas {
         page: &Page,
         form: Form,
         bytes_max: usize,
-    ) -> Arc<[Bytes]> {
+    ) -> Arc<[PageFrame]> {
         let form = self.whole(form);
         // A text of JSON in JSON is twice as long at most.
         let bytes_max = match self {

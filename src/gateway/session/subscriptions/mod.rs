@@ -10,6 +10,7 @@ pub(super) mod conversations;
 pub(super) mod deltas;
 pub(super) mod opening;
 pub(super) mod parts;
+pub(super) mod response;
 pub(super) mod slot;
 pub(super) mod slots;
 pub(super) mod streams;
@@ -27,6 +28,7 @@ use super::jobs::Done;
 use conversations::Conversations;
 use deltas::Deltas;
 use parts::{Opening, Rest};
+use response::EventStream;
 use slot::{Live, Slot};
 use slots::Slots;
 use tideline_base::bounds::Share;
@@ -53,6 +55,8 @@ pub(super) struct Subscriptions {
     pub(super) asker: Arc<Asker>,
     /// What has ended; `None` = nobody asks.
     pub(super) gone: Option<Vec<(Arc<str>, push::Ended)>>,
+    /// What makes events of pushes; `None` = they go out as messages of a WebSocket.
+    pub(super) events: Option<Box<EventStream>>,
     /// Of the timelines that all connections follow.
     pub(super) share: Share,
     metrics: Arc<Metrics>,
@@ -71,6 +75,7 @@ impl Subscriptions {
             doubted: VecDeque::new(),
             asker: Arc::default(),
             gone: None,
+            events: None,
             share,
             metrics,
         }
@@ -224,7 +229,7 @@ impl Subscriptions {
         now_ms: u64,
         may_fetch: bool,
     ) -> Option<BoxFuture<'static, Done>> {
-        while outbox.has_room() {
+        while outbox.has_room() && !self.is_over() {
             let place = self.turn.pop_front()?;
             let Some(slot) = self.slots.get_mut(place) else {
                 continue;
@@ -248,7 +253,13 @@ impl Subscriptions {
             match live.subscription.look() {
                 Next::CaughtUp => (live.caught_up_ms, live.has_caught_up) = (now_ms, true),
                 Next::Fresh(fresh) => {
-                    outbox.push(slot.deltas.frame(&slot.name, &fresh, form));
+                    let frame = slot.deltas.frame(&slot.name, &fresh, form);
+                    if let Some(events) = &mut self.events {
+                        let change = live.subscription.cursor().change;
+                        let place = (&*fresh.epoch, fresh.last(), change);
+                        events.moved(&slot.name, place, outbox);
+                    }
+                    outbox.push(frame);
                     let delivered = &self.metrics.feed.deliveries;
                     delivered.increment(fresh.messages.len() as u64);
                     live.subscription.sent(&fresh);
@@ -305,8 +316,12 @@ impl Subscriptions {
                 let messages = &page.changed.messages;
                 deliveries.increment(messages.len() as u64);
                 live.delivered(messages.last().map(|message| message.timestamp));
+                let epoch = &*page.changed.head.epoch;
                 for frame in frames.iter() {
-                    outbox.push(frame.clone());
+                    if let Some(events) = &mut self.events {
+                        events.moved(&name, (epoch, frame.sequence, frame.change), outbox);
+                    }
+                    outbox.push(frame.push.clone());
                 }
                 self.mark(at.slot);
             }
@@ -332,12 +347,26 @@ impl Subscriptions {
             other => other,
         };
         let name = Arc::clone(&slot.name);
-        let epoch = slot.epoch().unwrap_or_default();
-        outbox.push(encode_push::ended(&name, epoch, why, form));
+        let epoch = slot.epoch().unwrap_or_default().to_owned();
+        self.say_ended((&name, &epoch), why, outbox, form);
         self.remove(at.slot);
         if let Some(gone) = &mut self.gone {
             gone.push((name, why));
         }
+    }
+
+    /// Nothing of a timeline follows.
+    fn say_ended(
+        &mut self,
+        (timeline, epoch): (&str, &str),
+        why: Ended,
+        outbox: &mut Outbox,
+        form: Form,
+    ) {
+        if let Some(events) = &mut self.events {
+            events.ended(timeline, why, outbox);
+        }
+        outbox.push(encode_push::ended(timeline, epoch, why, form));
     }
 
     pub(super) fn get(&mut self, at: Opening) -> Option<&mut Slot> {

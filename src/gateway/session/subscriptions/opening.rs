@@ -4,6 +4,7 @@
 //! timeline is watched before it is read, begins or is refused for itself, and is not pushed before its part of the
 //! reply. Must not: hold a payload while the socket has no room.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -22,20 +23,24 @@ use crate::dispatch::wait::too_many;
 use crate::dispatch::{Caller, Outcome};
 use crate::form::Form;
 use crate::outbox::Outbox;
-use tideline_model::access::Asker;
 use tideline_timelines::feed::Watch;
 use tideline_wire::timelines::sync;
 use tideline_wire::timelines::sync::{Following, Start, SubscribedMany};
 use tideline_wire::{Actual, Failure, Method, Push, Reason, Reply};
 
 impl Subscriptions {
-    /// The caller's asker, as the one that all its subscriptions share.
-    pub(in super::super) fn asker(&mut self, caller: &Caller) -> Arc<Asker> {
+    /// What a subscribe asks for, with the caller's asker as the one that all its subscriptions share.
+    pub(super) fn asked(&mut self, caller: &Caller, request: &sync::Subscribe) -> Asked {
         let asker = caller.asking(Method::Subscribe);
         if *self.asker != asker {
             self.asker = Arc::new(asker);
         }
-        Arc::clone(&self.asker)
+        Asked {
+            asker: Arc::clone(&self.asker),
+            limit: request.limit,
+            create: request.create,
+            with: request.with.iter().copied().collect(),
+        }
     }
 
     /// Whether many timelines are still to be read and pushed.
@@ -57,8 +62,14 @@ impl Subscriptions {
         form: Form,
     ) -> Vec<Opened> {
         parts.retain(|part| part.at.is_none_or(|at| self.get(at).is_some()));
+        let events = self.events.as_mut();
+        let goes_on = events.is_none_or(|events| events.began(&parts, rest.is_none(), outbox));
         let (many, opened) = one_frame((parts, rest));
-        if !many.more || !many.timelines.is_empty() {
+        if !goes_on {
+            return opened;
+        }
+        // A stream has said an ID, which may be of timelines that have nothing to tell.
+        if self.events.is_some() || !many.more || !many.timelines.is_empty() {
             outbox.push(form.push(&Push::Subscribed(many)));
         }
         opened
@@ -105,15 +116,10 @@ pub(in super::super) fn begin(
     subscriptions: &mut Subscriptions,
     request: sync::Subscribe,
 ) -> Pending {
-    let asked = Asked {
-        asker: subscriptions.asker(caller),
-        limit: request.limit,
-        create: request.create,
-        with: request.with.iter().copied().collect(),
-    };
     if request.conversations.is_some() {
         return conversations::begin(shared, caller, subscriptions, &request).into();
     }
+    let asked = subscriptions.asked(caller, &request);
     let start = request.start();
     if let Some(timeline) = request.timeline {
         return one(shared, subscriptions, asked, &timeline, start);
@@ -123,8 +129,37 @@ pub(in super::super) fn begin(
             .saying("many timelines of earlier subscribes are still to come on this connection");
         return Err(failure).into();
     }
-    let wanted = request.timelines.unwrap_or_default();
-    let wanted = wanted.into_iter().map(|(timeline, start)| {
+    let rest = rest(shared, subscriptions, asked, request.timelines);
+    let work = rest.fill().map(|filled| {
+        let (many, opened) = one_frame(filled);
+        (Ok(Reply::Subscribe(Following::Many(many))), opened)
+    });
+    Pending::Opening(Weight::Page, work.boxed())
+}
+
+/// Begins to follow timelines for a client that is not answered: all comes in `subscribed` pushes.
+pub(in super::super) fn follow(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    subscriptions: &mut Subscriptions,
+    request: sync::Subscribe,
+) {
+    let asked = subscriptions.asked(caller, &request);
+    let count = request.timelines.as_ref().map_or(0, BTreeMap::len);
+    subscriptions.slots.expect(count);
+    let rest = rest(shared, subscriptions, asked, request.timelines);
+    subscriptions.rests.push_back(rest);
+}
+
+/// Takes places for timelines; they are to be read.
+fn rest(
+    shared: &Arc<Shared>,
+    subscriptions: &mut Subscriptions,
+    asked: Asked,
+    timelines: Option<BTreeMap<String, Start>>,
+) -> Box<Rest> {
+    let wanted = timelines.into_iter().flatten();
+    let wanted = wanted.map(|(timeline, start)| {
         let place = match place(shared, subscriptions, &timeline) {
             Ok((at, watch)) => Ok((at, watch, start)),
             Err(failure) => {
@@ -137,17 +172,13 @@ pub(in super::super) fn begin(
         };
         Wanted { timeline, place }
     });
-    let rest = Box::new(Rest {
+    Box::new(Rest {
         shared: Arc::clone(shared),
         asked,
         wanted: wanted.collect::<Vec<_>>().into_iter(),
         is_quiet: false,
-    });
-    let work = rest.fill().map(|filled| {
-        let (many, opened) = one_frame(filled);
-        (Ok(Reply::Subscribe(Following::Many(many))), opened)
-    });
-    Pending::Opening(Weight::Page, work.boxed())
+        id_bytes_max: usize::MAX,
+    })
 }
 
 fn one(

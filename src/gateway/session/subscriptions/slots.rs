@@ -27,6 +27,11 @@ impl<T: AsRef<str>> Slots<T> {
         }
     }
 
+    /// So many more will be taken, and perhaps no others.
+    pub(in super::super) fn expect(&mut self, more: usize) {
+        self.slots.reserve_exact(more);
+    }
+
     /// How many places are taken.
     pub(in super::super) fn len(&self) -> usize {
         self.by_name.len()

@@ -1,9 +1,9 @@
 //! A data directory made of a backup, as of its end or of a time before.
 //!
-//! Owns: the order of its steps. Promises: a backup is read whole before anything is made; the directory counts once
-//! all is there, by its `directory.toml`, and a restore that fails removes what it made; it has a new history, so that
-//! clients which saw more than there is now are told by its epochs. Must not: change the backup, or restore over
-//! anything.
+//! Owns: the order of its steps. Promises: a backup is held against its checksums while it is copied, and nothing is
+//! made of the copy before all of them fit; the directory counts once all is there, by its `directory.toml`, and a
+//! restore that fails removes what it made; it has a new history, so that clients which saw more than there is now are
+//! told by its epochs. Must not: change the backup, or restore over anything.
 //!
 //! A time cuts logs, and no image can be cut: so the earliest one is that of the last batch that an image covers. A
 //! position cuts the log of its partition, and the time of its batch those of the others.
@@ -13,8 +13,10 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use super::super::directory::identity;
 use super::super::directory::manifest::{MANIFEST, Manifest, RESTORE_STAGING};
@@ -71,9 +73,17 @@ pub fn restore(
             data.display()
         )));
     }
-    manifest.check_files(source, &Progress::new(0))?;
-    let secrets = secrets_of(source, passphrase)?;
-    Restore::of(source, target, false)?.run(&manifest, (point, secrets), rules)
+    let (copied, secrets) = thread::scope(|scope| {
+        let checked = scope.spawn(|| manifest.check_files(source, &Progress::new(0)));
+        let copied = secrets_of(source, passphrase).and_then(|secrets| {
+            let copied = Restore::of(source, target, false)?.copied(&manifest, point)?;
+            Ok((copied, secrets))
+        });
+        // If a file has other bytes, the error names that: it may be why the rest has failed, too.
+        let checked = checked.join().unwrap_or_else(|panic| resume_unwind(panic));
+        checked.and(copied)
+    })?;
+    copied.finish(&manifest, (point, secrets), rules)
 }
 
 /// The same of a backup that has to be fetched first.
@@ -100,7 +110,8 @@ pub fn restore_fetched(
     check_room(data, manifest.bytes() + cut)?;
     (of.fetch)(&source)?;
     let secrets = secrets_of(&source, passphrase)?;
-    Restore::of(&source, target, true)?.run(&manifest, (point, secrets), rules)
+    let copied = Restore::of(&source, target, true)?.copied(&manifest, point)?;
+    copied.finish(&manifest, (point, secrets), rules)
 }
 
 /// Opened before anything is made.
@@ -118,6 +129,8 @@ fn is_of_log(path: &Path) -> bool {
 
 /// A restore under way, which has the directory for itself.
 struct Restore {
+    /// The time that cuts the logs, ms since 1970.
+    to_ms: Option<u64>,
     source: PathBuf,
     /// Whether the files of the source are ours, and on the same disk.
     is_moved: bool,
@@ -135,6 +148,7 @@ impl Restore {
         let directory = Directory::restoring(&target.data, described)?;
         target.is_ours = true;
         Ok(Restore {
+            to_ms: None,
             source: below,
             is_moved,
             data: target.data.clone(),
@@ -143,22 +157,22 @@ impl Restore {
         })
     }
 
-    fn run(
+    /// Copies what is not cut.
+    fn copied(
         mut self,
         manifest: &BackupManifest,
-        (point, secrets): (RestorePoint, Option<Secrets>),
-        rules: &Arc<dyn Rules>,
-    ) -> Result<Restored, BackupError> {
+        point: RestorePoint,
+    ) -> Result<Restore, BackupError> {
         if !self.is_moved {
             check_room(&self.data, manifest.bytes())?;
         }
-        let to_ms = self.time_of(manifest, point)?;
+        self.to_ms = self.time_of(manifest, point)?;
         let below = Path::new(BACKUP_DATA);
         for path in manifest.paths() {
             let Ok(path) = path.strip_prefix(below) else {
                 continue;
             };
-            let is_cut = to_ms.is_some() && is_of_log(path) && self.is_live(path);
+            let is_cut = self.to_ms.is_some() && is_of_log(path) && self.is_live(path);
             let is_ours = [MANIFEST, SEALED]
                 .iter()
                 .any(|name| path == Path::new(name));
@@ -166,6 +180,17 @@ impl Restore {
                 self.copy(path)?;
             }
         }
+        Ok(self)
+    }
+
+    /// Cuts the logs, and makes a directory of it.
+    fn finish(
+        mut self,
+        manifest: &BackupManifest,
+        (point, secrets): (RestorePoint, Option<Secrets>),
+        rules: &Arc<dyn Rules>,
+    ) -> Result<Restored, BackupError> {
+        let to_ms = self.to_ms;
         let mut partitions = Vec::new();
         for one in &manifest.partitions {
             let id = PartitionId(one.partition);

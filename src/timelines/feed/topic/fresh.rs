@@ -12,7 +12,7 @@ use crate::timeline::Message;
 use tideline_model::Value;
 
 /// How many different forms of a push there can be, in all dialects together.
-pub const FORMS_MAX: usize = 13;
+pub const FORMS_MAX: usize = 15;
 
 /// Consecutive messages that one batch appended to one timeline.
 #[derive(Debug)]
