@@ -199,7 +199,8 @@ impl Server {
         show_limits(config, &metrics);
         let scrape: Scrape = {
             let (partitions, feed, relay) = (partitions.clone(), feed.clone(), relay.clone());
-            let (tables, searches, timelines) = (tables.clone(), searches.clone(), timelines.clone());
+            let (tables, searches, timelines) =
+                (tables.clone(), searches.clone(), timelines.clone());
             let clock = Arc::clone(&clock);
             let metrics = Arc::clone(&metrics);
             Arc::new(move || {
