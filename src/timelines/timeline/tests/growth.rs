@@ -1,7 +1,7 @@
 //! Long messages that grow, and what must not cost more with their length.
 //!
-//! Owns: what the model of `commands.rs` is too small for: texts of many parts, resumes that do not fit, trims by bytes.
-//! Promises: no test asserts on time; what was costly is counted in rows. Must not: repeat the model's rules.
+//! Owns: what the model of `commands.rs` is too small for: texts of many parts, resumes that do not fit, trims by
+//! bytes. Promises: no test asserts on time; what was costly is counted in rows. Must not: repeat the model's rules.
 
 use std::collections::BTreeMap;
 use std::path::Path;
