@@ -305,7 +305,7 @@ mod tests {
             let asked = serde_json::to_string(&place.asked("a", false)).unwrap();
             assert_eq!(
                 asked,
-                r#"{"timeline":"a","after":0,"limit":1000,"create":false}"#
+                r#"{"timeline":"a","after":0,"limit":1000,"create":false,"with":["parts"]}"#
             );
             // A server that does not let it begin there either is not asked for ever.
             assert!(place.subscribed(&reply(state, "f", 1, 2, 0), None).is_err());

@@ -1,8 +1,8 @@
 //! `tideline send TIMELINE - --open`: one message that grows by what comes in.
 //!
-//! Owns: the numbers of its parts. Promises: what comes is shown to readers as it comes, in parts that are repeated until
-//! they are answered; what comes while one waits becomes one part; at the end the message is closed. Must not: wait for
-//! lines.
+//! Owns: the numbers of its parts. Promises: what comes is shown to readers as it comes, in parts that are repeated
+//! until they are answered; what comes while one waits becomes one part; at the end the message is closed. Must not:
+//! wait for lines.
 
 use serde::Deserialize;
 use serde_json::json;

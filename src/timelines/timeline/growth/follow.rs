@@ -249,7 +249,8 @@ impl Site {
                 continue;
             }
             let mut told = parts;
-            if last > parts && room.bytes > 0 {
+            if last > parts && (room.bytes > 0 || room.first_anyway) {
+                room.first_anyway = false;
                 let (reached, text) = since(view, name, head, (sequence, parts), room.bytes)?;
                 room.bytes = room
                     .bytes
