@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::form::Form;
-use tideline_timelines::feed::{self, Body, Fresh, Page, PageFrame};
+use tideline_timelines::feed::{self, Body, Fresh, Grown, Page, PageFrame};
 use tideline_timelines::timeline::{MemberRow, Message, Meta};
 use tideline_wire::centrifuge;
 use tideline_wire::{Push, push};
@@ -76,7 +76,8 @@ pub(super) fn page(timeline: &str, page: &Page, form: Form, bytes_max: usize) ->
     let edits = split(edited.into_iter().map(Cow::Borrowed), size, bytes_max);
     for (messages, next) in with_next(edits, |message| message.change) {
         let open = [next, first_reacted].into_iter().flatten().min();
-        let change_head = open.map_or(changed.change_position, |open| open - 1);
+        let before = |open: u64| open.saturating_sub(1).max(*since);
+        let change_head = open.map_or(changed.change_position, before);
         let push = push::Changed {
             timeline: timeline.into(),
             epoch: epoch.into(),
@@ -145,6 +146,18 @@ fn split<T>(
         }
     }
     parts
+}
+
+/// `message.extended`.
+pub(super) fn grown(timeline: &str, grown: &Grown, form: Form) -> Bytes {
+    form.push(&Push::MessageExtended(push::MessageExtended {
+        timeline: timeline.into(),
+        epoch: (*grown.epoch).into(),
+        sequence: grown.sequence,
+        from: grown.from,
+        parts: grown.parts,
+        text: grown.text.as_str().into(),
+    }))
 }
 
 /// `timeline.changed`.

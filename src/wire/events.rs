@@ -22,6 +22,7 @@ use super::params::page_default;
 use super::people::position;
 use super::push::Push;
 use super::reasons::Reason;
+use super::timelines::open_places::OpenPlaces;
 use super::timelines::sync::{Start, Subscribe};
 use tideline_base::decode::{self, query};
 use tideline_model::timelines::Lane;
@@ -240,6 +241,7 @@ impl Reading {
                 rewind: None,
                 epoch: None,
                 changes_after: None,
+                open: OpenPlaces::default(),
                 limit: page_default(),
                 // An address makes nothing: any page can have a browser ask for one.
                 create: false,
@@ -321,9 +323,6 @@ impl Reading {
     }
 
     fn with(&mut self, name: &str) -> Result<(), Failure> {
-        if name == "parts" {
-            return Err(Failure::invalid("with", "parts are not served yet"));
-        }
         let lane: Lane = word("with", name)?;
         self.subscribe.with.push(lane);
         Ok(())
@@ -488,7 +487,6 @@ mod tests {
                 "after=1&timeline=a",
                 "after: it belongs behind its timeline",
             ),
-            ("timeline=a&with=parts", "with: parts are not served yet"),
             ("timeline=a&with=pings", "with: unknown variant"),
             ("timeline=a&limit=0", "limit: "),
             ("timeline=a&create=true", "create: no such parameter"),

@@ -13,6 +13,7 @@ mod ephemeral;
 mod faults;
 mod follower;
 mod inquiry;
+mod look;
 mod mailbox;
 mod registry;
 mod schedule;
@@ -39,10 +40,12 @@ pub use cursor::{Cursor, Next, Page, PageFrame};
 pub use doubt::{Decided, Doubt};
 pub use ephemeral::{Body, Ephemeral, Lane, Names, Online, Pace, Pulled, Receipt, With};
 pub use inquiry::{About, Inquiry, Progress, Reached};
+pub use look::{PAGE_BYTES, Pull};
 pub use mailbox::{Mailbox, Who};
 pub use registry::Watch;
-pub use subscription::{Ended, PAGE_BYTES, Pull, Subscription};
+pub use subscription::{Ended, Subscription};
 pub use topic::fresh::{FORMS_MAX, Fresh};
+pub use topic::grown::Grown;
 
 use ephemeral::Sent;
 use follower::Followers;
@@ -180,6 +183,8 @@ impl Feed {
     pub fn observe(&self) {
         let held = self.registry.ephemeral_bytes();
         self.metrics.feed.ephemeral_bytes.count(held as u64);
+        let kept = self.registry.grown_bytes();
+        self.metrics.growth.kept_bytes.count(kept as u64);
         self.followers.observe();
     }
 

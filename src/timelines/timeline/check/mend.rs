@@ -11,14 +11,16 @@ use std::fmt;
 
 use tideline_base::faults;
 use tideline_base::ids::{PartitionId, Position};
-use tideline_table::{Gap, Source, Txn, View, delete, put};
+use tideline_table::{Gap, ReadError, Source, Txn, View, delete, put};
 
+use super::super::growth;
 use super::super::members::settings_row::SettingsRow;
 use super::super::rows::head::{HAS_SETTINGS, HeadRow};
 use super::super::rows::stored::MetaRow;
 use super::super::rows::tables::{
     CHANGES, FOLLOWERS, GONE, HEADS, HIDES, HIDES_BY_NUMBER, IDS, MARKS, MEMBER_CHANGES, MEMBERS,
-    MENTIONS, MESSAGES, METAS, Name, PINS, REACTION_SUMS, REACTIONS, SENDERS, SETTINGS,
+    MENTIONS, MESSAGES, METAS, Name, OPEN, PARTS, PINS, REACTION_SUMS, REACTIONS, SENDERS,
+    SETTINGS,
 };
 use super::super::write::{made_at, put_head, version};
 use super::super::{Error, Timelines};
@@ -122,7 +124,16 @@ impl Mend {
             }
             // Several of them lie at a message.
             REACTIONS if !head.has_reactions() => {}
-            REACTIONS | REACTION_SUMS | PINS | MARKS => {
+            OPEN if head.open == 0 => {}
+            // The text of one that is closed is in its row.
+            PARTS => {
+                let last = to.saturating_add(1).min(head.last);
+                let open = growth::open_between(view, &self.name, &head, (from, last));
+                if let Some(last) = open.map_or(Some(last), |open| open.last().copied()) {
+                    self.floor = self.floor.max(last + 1);
+                }
+            }
+            REACTIONS | REACTION_SUMS | PINS | MARKS | OPEN => {
                 let to = to
                     .saturating_add(u64::from(table == REACTIONS))
                     .min(head.last);
@@ -188,11 +199,12 @@ impl Mend {
         Some((from, to))
     }
 
-    fn store(&self, txn: &mut Txn<'_>) {
+    fn store(&self, txn: &mut Txn<'_>) -> Result<(), ReadError> {
         let now = txn.now_ms();
         match self.head {
             Some(mut head) if self.gone.is_none() => {
                 head.floor = head.floor.max(self.floor);
+                growth::recount(txn, &self.name, &mut head)?;
                 put_head(txn, &self.name, &head);
                 if self.meta {
                     // Above every version that it can have had.
@@ -212,6 +224,7 @@ impl Mend {
                 delete(txn, self.name.meta_key());
             }
         }
+        Ok(())
     }
 }
 
@@ -258,8 +271,7 @@ impl Timelines {
         mend: Mend,
     ) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.submit(Purpose::MakesRoom, partition, 0, move |txn, _| {
-            mend.store(txn);
-            Ok(())
+            Ok(mend.store(txn)?)
         })
     }
 }

@@ -5,6 +5,7 @@
 
 use super::super::{Head, Message};
 use tideline_model::access::Asker;
+use tideline_model::timelines::Grown;
 pub use tideline_model::timelines::SyncState;
 
 /// A reader's position in one timeline, for `subscribe` and for a subscription's next page.
@@ -22,6 +23,10 @@ pub struct Resume {
     pub epoch: Option<String>,
     /// Also what changed at or below `after`, above this change number.
     pub changes_after: Option<u64>,
+    /// Open messages at or below `after`, and how many parts of each the reader has: also what came since.
+    pub open: Vec<(u64, u64)>,
+    /// The reader follows parts: other open messages at or below `after` come whole.
+    pub parts: bool,
     /// Messages at most (already clamped).
     pub limit: usize,
     /// Approximate bytes at most; at least one message or change is returned all the same.
@@ -49,6 +54,9 @@ impl From<ResumeState> for SyncState {
     }
 }
 
+/// The place of a reader in an open message that it was not told of.
+pub const NONE_YET: u64 = u64::MAX;
+
 /// What a resume returns; also a subscription's next page.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Changed {
@@ -61,6 +69,11 @@ pub struct Changed {
     /// Messages at or below the asked position whose change is above `changes_after`, newest form, in change order;
     /// `None` if not asked for.
     pub changed: Option<Vec<Message>>,
+    /// Parts of open messages that were asked for.
+    pub grown: Vec<Grown>,
+    /// Open messages at or below the asked position, and how many parts the reader has by now; [`NONE_YET`] = it does
+    /// not have the message.
+    pub open: Vec<(u64, u64)>,
     /// The reader's position after applying `messages`: what a next resume passes as `after`.
     pub position: u64,
     /// The change position after applying `changed` (equal to the view's change head if all fitted).
@@ -99,6 +112,8 @@ pub struct SyncPosition<'a> {
     pub epoch: Option<&'a str>,
     /// Also what changed at or below `after`, above this change number.
     pub changes_after: Option<u64>,
+    /// Open messages, and how many parts of each the reader has.
+    pub open: &'a [(u64, u64)],
     /// There is no position yet: so many of the newest messages, if there is any. The others are 0 and none.
     pub rewind: Option<u64>,
 }

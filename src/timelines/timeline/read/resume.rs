@@ -8,13 +8,14 @@ use tideline_model::Direction;
 use tideline_table::{ReadError, View, damaged, scan};
 
 use super::super::marks::look_up_own;
+use super::super::members::Reader;
 use super::super::rows::head::HeadRow;
 use super::super::rows::stored::changed_sequence;
 use super::super::rows::tables::Name;
 use super::super::time::shown;
 use super::super::unread;
 use super::super::write::Site;
-use super::super::write::edit::load_held;
+use super::super::write::edit::load_whole;
 use super::super::{Admission, Changed, Error, Message, Resume, ResumeState, Target, Timelines};
 use super::admit_many::Roles;
 use super::page::{Room, Run};
@@ -77,7 +78,9 @@ impl Timelines {
                 self.hide_entries(asker, page.shown_mut(), &Roles::default())
                     .await?;
             }
-            let is_empty = page.messages.is_empty() && page.changed.iter().all(Vec::is_empty);
+            let is_empty = page.messages.is_empty()
+                && page.grown.is_empty()
+                && page.changed.iter().all(Vec::is_empty);
             let went_on = resume
                 .changes_after
                 .is_some_and(|at| page.change_position > at);
@@ -102,7 +105,7 @@ impl Site {
         let (head, reader) = self.admit(view, &name, None, &resume.asker)?;
         let mut seen = reader.sees(head);
         seen.floor = seen.floor.max(floor);
-        let mut page = self.resume_at(view, &name, &seen, resume, first_anyway)?;
+        let mut page = self.resume_at(view, (&name, &seen, &reader), resume, first_anyway)?;
         page.admission = self.admission(&name, &head, &reader);
         let asker = (resume.asker.user(), &reader);
         look_up_own(view, (&name, &head), asker.0, page.shown_mut())?;
@@ -113,8 +116,7 @@ impl Site {
     fn resume_at(
         &self,
         view: &View,
-        name: &Name,
-        head: &HeadRow,
+        (name, head, reader): (&Name, &HeadRow, &Reader),
         resume: &Resume,
         first_anyway: bool,
     ) -> Result<Changed, ReadError> {
@@ -133,6 +135,8 @@ impl Site {
                 state: ResumeState::EpochChanged,
                 messages: Vec::new(),
                 changed: None,
+                grown: Vec::new(),
+                open: Vec::new(),
                 position: after,
                 change_position: resume.changes_after.unwrap_or(0),
                 more: false,
@@ -144,7 +148,7 @@ impl Site {
             bytes: resume.bytes_max,
             first_anyway,
         };
-        let (changed, change_position) = match resume.changes_after {
+        let (mut changed, change_position) = match resume.changes_after {
             None => (None, head.change),
             Some(changes_after) => {
                 let (changed, position) =
@@ -152,6 +156,14 @@ impl Site {
                 (Some(changed), position)
             }
         };
+        let told = (&mut changed, &mut room);
+        let missing = self.missing_parts(view, (name, head), (resume, after, reader), told)?;
+        // Those that had no room come as what has changed, with the pages that follow.
+        let left_out = missing.left_out.map(|change| change.saturating_sub(1));
+        let change_position = change_position.min(left_out.unwrap_or(u64::MAX));
+        if left_out.is_some() {
+            changed.get_or_insert_default();
+        }
         room.limit = resume.limit;
         let first = (after + 1).max(head.floor);
         let run = Run {
@@ -170,7 +182,9 @@ impl Site {
                 ResumeState::Ok
             },
             position: next.unwrap_or(head.last + 1) - 1,
-            more: next.is_some() || change_position < shown.change_head,
+            more: next.is_some() || change_position < shown.change_head || missing.more,
+            grown: missing.grown,
+            open: missing.open,
             head: shown,
             messages,
             changed,
@@ -206,7 +220,7 @@ impl Site {
             let sequence = changed_sequence(&value).map_err(|_| damaged(&key, "not a change"))?;
             // What is above the position comes in its newest form when the reader gets there.
             if (head.floor..=after).contains(&sequence) {
-                let message = shown(load_held(view, name, head, sequence)?, &self.time);
+                let message = shown(load_whole(view, name, head, sequence)?, &self.time);
                 if message.change == number {
                     if !room.take(&message) {
                         return Ok((messages, position));

@@ -8,9 +8,11 @@ use std::borrow::Cow;
 
 use tideline_base::ids::PartitionId;
 use tideline_model::access::Asker;
+use tideline_model::json_text_bytes;
 use tideline_table::View;
 
 use super::super::follow::heads::Found;
+use super::super::growth::GROWN_BYTES;
 use super::super::rows::head::HeadRow;
 use super::super::rows::tables::Name;
 use super::super::write::Site;
@@ -90,6 +92,8 @@ impl Timelines {
                     rewind: position.rewind,
                     epoch: position.epoch.map(str::to_owned),
                     changes_after: position.changes_after,
+                    open: position.open.to_vec(),
+                    parts: false,
                     limit: asker.limit,
                     bytes_max: 0,
                 }),
@@ -151,6 +155,14 @@ impl Timelines {
         let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
         let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
         Ok(head.map(|head| self.inner.epochs.head(timeline, &head)))
+    }
+
+    /// Whether a timeline has messages that are open.
+    pub async fn grows(&self, timeline: &str) -> Result<bool, Error> {
+        let partition = self.place(timeline);
+        let heads = self.head_rows(partition, 1, |_| timeline, |_, _| true);
+        let head = heads.await?.into_iter().next().and_then(|(_, head)| head);
+        Ok(head.is_some_and(|head| head.open > 0))
     }
 
     /// The same of a timeline that its user sees as everybody does; `None` also where only the store tells what they
@@ -249,7 +261,8 @@ impl Site {
                 false => !asker.asker.user().is_empty() && self.is_members_only(&name, head),
             }
         };
-        if is_foreign || has_changes || head.last != position.after || is_bound() {
+        let asks_parts = !position.open.is_empty();
+        if is_foreign || has_changes || asks_parts || head.last != position.after || is_bound() {
             News::Some
         } else {
             News::None
@@ -282,6 +295,8 @@ impl Site {
             }
             let got_nowhere = page.more
                 && page.messages.is_empty()
+                && page.grown.is_empty()
+                && page.changed.iter().all(Vec::is_empty)
                 && resume
                     .changes_after
                     .is_none_or(|after| page.change_position <= after);
@@ -316,6 +331,8 @@ fn is_quiet(resume: &Resume, page: &Changed) -> bool {
     page.state == ResumeState::Ok
         && !page.more
         && page.messages.is_empty()
+        && page.grown.is_empty()
+        && page.changed.iter().all(Vec::is_empty)
         && resume.after == Some(page.head.head)
         && resume
             .changes_after
@@ -336,8 +353,13 @@ impl Reply {
         let messages = |page: &Changed| {
             let changed = page.changed.iter().flatten();
             let messages = page.messages.iter().chain(changed);
+            let grown = page
+                .grown
+                .iter()
+                .map(|one| GROWN_BYTES + json_text_bytes(&one.text));
             messages
                 .map(super::super::Message::json_bytes_max)
+                .chain(grown)
                 .sum::<usize>()
         };
         let bytes = FRAME_BYTES + synced.timeline.len() + synced.page.as_ref().map_or(0, messages);
